@@ -6,11 +6,14 @@ was killed, at the next start of a server: no server ever runs without them.
 """
 
 import asyncio
+import struct
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO, TypeVar, cast
 
 import psycopg
 
@@ -27,16 +30,7 @@ from infrastructure.contract.operations import (
     ignore_transfer_progress,
 )
 from infrastructure.outbound.log.append.load import LOCK
-from infrastructure.outbound.log.append.store import (
-    CONTENT_COLUMNS,
-    ENTRY_TYPES,
-    INSERT_CONTENTS,
-    INSERT_ENTRIES,
-    INSERT_EVENTS,
-    INSERT_KEYS,
-    event_columns,
-)
-from infrastructure.outbound.log.codec.binary import encode_column
+from infrastructure.outbound.log.codec.binary import COPY_HEADER, COPY_TRAILER
 from infrastructure.outbound.log.rebuild.rebuild import (
     bring_rows_up_to_date,
     count_open,
@@ -48,35 +42,40 @@ from infrastructure.outbound.log.schema.connections import (
 )
 from infrastructure.outbound.log.schema.format import require_known_format
 from infrastructure.outbound.log.schema.projection_versions import VERSIONS
+from infrastructure.outbound.log.transfer.copied_rows import (
+    COPIES,
+    EVENT_COLUMNS,
+    commit_cells,
+    event_cells,
+)
 from infrastructure.outbound.log.transfer.file_reader import FileReader
 from infrastructure.outbound.log.transfer.line_file import last_line, open_input, rare_collections
 from infrastructure.outbound.log.transfer.lines import (
     AnyLine,
-    ContentLine,
-    EntryLine,
     EventLine,
     ExportHeader,
     ExportSeal,
-    KeyLine,
     UnknownFileFormat,
 )
 from infrastructure.outbound.log.transfer.verify_file import FileCheck, stated_seal
-from infrastructure.outbound.log.verify.rows import ReadConnection, database_error_reason, one_row
+from infrastructure.outbound.log.verify.rows import (
+    ReadConnection,
+    StoredEventRow,
+    database_error_reason,
+    one_row,
+)
 
-PAGE_LINES = 2_000
-PAGE_BYTES = 4 * 1024 * 1024
-"""How much is stored by one statement: so many lines or about so many bytes."""
+COPY_LINES = 50_000
+"""So many lines are stored by one statement."""
+WRITE_BYTES = 256 * 1024
+"""About so many bytes are sent at a time."""
 
 TABLES = ("events", "commits", "content_keys", "contents", "transcript_entries")
 EMPTY = (*TABLES, "runs", "sessions", "idempotency", "staged_files", "transcript_files")
 """What holds no row in a log into which a file may be imported."""
 
 LOCK_WAIT_MS = 5_000
-_COMMITS = (
-    "INSERT INTO commits (last_position, recorded_at)"
-    " SELECT * FROM unnest(%b::bigint[], %b::timestamptz[])"
-)
-
+_Item = TypeVar("_Item")
 # Servers write the files of transcripts that are not there. Of a run whose texts are erased there
 # is nothing to write.
 _DUE_FILES = (
@@ -253,32 +252,55 @@ class _LogImport:
         """Store all lines, and commit if a verification finds nothing in them."""
         _require_whole_log(self._reader.header, self._order)
         self._require_empty()
-        # The database stores one page while the next one is read.
-        with self._connection.pipeline():
-            seal = _verified(self._reader, self._stored(), ignore_transfer_progress)
+        with closing(self._stored()) as lines:
+            seal = _verified(self._reader, lines, ignore_transfer_progress)
         self._finish(seal)
         self._connection.commit()
         self._connection.autocommit = True
         self._connection.execute(f"ANALYZE {', '.join(TABLES)}")
         return seal
 
-    def _stored(self) -> Iterator[AnyLine]:
-        """All lines; they are stored a page at a time, behind their verification."""
-        page: list[AnyLine] = []
-        size = 0
-        for one in self._reader.lines():
-            is_full = len(page) == PAGE_LINES or size >= PAGE_BYTES
-            if page and (is_full or type(one) is not type(page[0])):
-                self._insert(page)
-                page, size = [], 0
-            page.append(one)
-            size += _size(one)
-            yield one
-        if page:
-            self._insert(page)
+    def _stored(self) -> Generator[AnyLine]:
+        """All lines; the database stores them while they are verified."""
+        reader = self._reader
+        groups = groupby(reader.lines(), key=lambda one: (type(one), reader.number // COPY_LINES))
+        for (kind, _), lines in groups:
+            if kind is EventLine:
+                yield from self._stored_events(cast("Iterator[EventLine]", lines))
+            else:
+                yield from self._copied(*COPIES[kind], lines)
 
-    def _insert(self, page: Sequence[AnyLine]) -> None:
-        _INSERTS[type(page[0])](self._connection, page)
+    def _stored_events(self, events: Iterator[EventLine]) -> Iterator[EventLine]:
+        ends: list[StoredEventRow] = []
+        for one in self._copied("events", EVENT_COLUMNS, event_cells, events):
+            if one.ends_commit:
+                ends.append(one.row)
+            yield one
+        for _ in self._copied("commits", ("last_position", "recorded_at"), commit_cells, ends):
+            pass
+
+    def _copied(
+        self,
+        table: str,
+        columns: Collection[str],
+        cells_of: Callable[[_Item], bytes],
+        items: Iterable[_Item],
+    ) -> Iterator[_Item]:
+        """Store a row of each item while they are gone through; `cells_of` gives its columns."""
+        count = struct.pack(">h", len(columns))
+        waiting, size = [COPY_HEADER], 0
+        statement = f"COPY {table} ({', '.join(columns)}) FROM STDIN (FORMAT BINARY)"
+        with self._connection.cursor() as cursor, cursor.copy(statement) as copy:
+            for item in items:
+                cells = cells_of(item)
+                waiting += (count, cells)
+                size += len(cells)
+                if size >= WRITE_BYTES:
+                    copy.write(b"".join(waiting))
+                    waiting, size = [], 0
+                    self._order.on_progress("events", 0, self._reader.number - 1, self._lines)
+                yield item
+            copy.write(b"".join((*waiting, COPY_TRAILER)))
         self._order.on_progress("events", 0, self._reader.number - 1, self._lines)
 
     def _require_empty(self) -> None:
@@ -320,57 +342,6 @@ def _note_unmade_rows(connection: ReadConnection) -> None:
             " ON CONFLICT (name) DO UPDATE SET version = 0",
             [name],
         )
-
-
-def _size(one: AnyLine) -> int:
-    if isinstance(one, EventLine):
-        return len(one.row.state)
-    return len(one.body) if isinstance(one, (ContentLine, EntryLine)) else 0
-
-
-def _insert_events(connection: ReadConnection, page: Sequence[EventLine]) -> None:
-    envelopes, rows = [one.envelope for one in page], [one.row for one in page]
-    connection.execute(INSERT_EVENTS, event_columns(envelopes, [one.state for one in rows]))
-    ends = [one.envelope for one in page if one.ends_commit]
-    values = [
-        encode_column("bigint", [one.position for one in ends]),
-        encode_column("timestamptz", [one.recorded_at for one in ends]),
-    ]
-    connection.execute(_COMMITS, values)
-
-
-def _insert_keys(connection: ReadConnection, page: Sequence[KeyLine]) -> None:
-    _insert(connection, INSERT_KEYS, ("uuid", "bytea"), page)
-
-
-def _insert_contents(connection: ReadConnection, page: Sequence[ContentLine]) -> None:
-    rows = [(*one[:3], len(one.body.encode()), one.body) for one in page]
-    _insert(connection, INSERT_CONTENTS, CONTENT_COLUMNS.values(), rows)
-
-
-def _insert_entries(connection: ReadConnection, page: Sequence[EntryLine]) -> None:
-    _insert(connection, INSERT_ENTRIES, ENTRY_TYPES, page)
-
-
-_INSERTS: Mapping[type[AnyLine], Callable[[ReadConnection, Any], None]] = {
-    EventLine: _insert_events,
-    KeyLine: _insert_keys,
-    ContentLine: _insert_contents,
-    EntryLine: _insert_entries,
-}
-
-
-def _insert(
-    connection: ReadConnection,
-    statement: str,
-    kinds: Collection[str],
-    rows: Sequence[Sequence[Any]],
-) -> None:
-    columns = zip(*rows, strict=True)
-    connection.execute(
-        statement,
-        [encode_column(kind, values) for kind, values in zip(kinds, columns, strict=True)],
-    )
 
 
 def _make_rows(conninfo: str, on_progress: OnTransferProgress) -> tuple[int, int]:

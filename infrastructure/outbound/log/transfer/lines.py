@@ -18,9 +18,8 @@ import orjson
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 from pydantic.alias_generators import to_camel
 
-from application.log.envelope import Actor, Envelope, Provenance
-from infrastructure.outbound.log.codec.chain import encode_event, microseconds
-from infrastructure.outbound.log.verify.rows import StoredEventRow
+from infrastructure.outbound.log.codec.chain import microseconds
+from infrastructure.outbound.log.verify.rows import StoredEventRow, made_row
 
 FILE_FORMAT = 2
 """Raised when a release writes lines that an older one cannot read."""
@@ -36,6 +35,9 @@ _EVENT = "spawnlog.event."
 _EXPORT = "spawnlog.export."
 _LENGTH = struct.Struct(">I")
 _ABSENT = 0xFFFFFFFF
+_NUMBER = struct.Struct(">Iq").pack
+_FIXED = struct.Struct(">IqIqIqI16sI16s").pack
+_END = struct.Struct(">IqI").pack
 
 
 _NO_DATA = msgspec.Raw()
@@ -109,33 +111,18 @@ def _data_members(data: bytes) -> tuple[msgspec.Raw, str | None]:
     return _NO_DATA, b64encode(data).decode()
 
 
-def _data_of(members: Mapping[str, Any], line: bytes) -> bytes:
-    """The bytes that the last member of a line holds."""
-    if "data_base64" in members:
-        return b64decode(members["data_base64"], validate=True)
-    # No text in front of it can hold this: its quotation marks would be escaped.
-    return line[line.index(b',"data":') + len(b',"data":') : -len(b"}\n")]
+def _is_plain(line: bytes) -> bool:
+    """Return True if no text of a line holds a character but those that ASCII prints."""
+    return line.isascii() and (b"\\" not in line or b"\\u" not in line)
 
 
-def _member(members: Mapping[str, Any], name: str, kind: type) -> Any:
-    """A member that is there and of this type."""
-    value = members[name]
-    if type(value) is not kind:
-        raise TypeError(name)
-    return value
-
-
-def _count(text: Any) -> int:
-    if not isinstance(text, str) or len(text) > _DIGITS_MAX or not text.isdecimal():
+def _count(text: str) -> int:
+    if len(text) > _DIGITS_MAX or not text.isdecimal():
         raise LineFault("a number is none")
     number = int(text)
     if number > POSITION_MAX:
         raise LineFault(f"the number {number} is too large")
     return number
-
-
-def _number(members: Mapping[str, Any], name: str, most: int = _INT_MAX) -> int:
-    return _within(_member(members, name, int), most)
 
 
 def _within(number: int, most: int = _INT_MAX) -> int:
@@ -144,12 +131,22 @@ def _within(number: int, most: int = _INT_MAX) -> int:
     return number
 
 
-class _EventMembers(
+class _Members(
     msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False
 ):
-    """The members of the line of an event, in the order in which they stand there."""
+    """The members of a line, in the order in which they stand there."""
 
     specversion: Literal["1.0"]
+
+    def line(self) -> bytes:
+        """Return the line."""
+        return _encode_members(self) + b"\n"
+
+
+_encode_members = msgspec.json.Encoder().encode
+
+
+class _EventMembers(_Members, kw_only=True):
     id: UUID
     source: str
     type: str
@@ -177,80 +174,101 @@ class _EventMembers(
     data: msgspec.Raw = _NO_DATA
     data_base64: str | None = None
 
-    def line(self) -> bytes:
-        """Return the line."""
-        return _encode_members(self) + b"\n"
+
+_decode_event = msgspec.json.Decoder(_EventMembers).decode
+_NO_FIELD = _LENGTH.pack(_ABSENT)
 
 
-_decode_members = msgspec.json.Decoder(_EventMembers).decode
-_encode_members = msgspec.json.Encoder().encode
+@lru_cache(maxsize=_CACHED_MAX)
+def _microseconds_of(text: str) -> int:
+    return microseconds(instant_of(text))
+
+
+@lru_cache(maxsize=_CACHED_MAX)
+def _fields(*texts: str | None) -> bytes:
+    """Texts as the chain covers them."""
+    return b"".join(
+        _NO_FIELD if one is None else _LENGTH.pack(len(data := one.encode())) + data
+        for one in texts
+    )
+
+
+def _id_field(identity: UUID | None) -> bytes:
+    return _NO_FIELD if identity is None else b"\0\0\0\x10" + identity.int.to_bytes(16, "big")
 
 
 class EventLine(NamedTuple):
     """An event as its line has it: its columns and stored bytes, whether a commit ended with it,
-    and in the file of a tree the hash of the event before it in the log."""
+    and in the file of a tree the hash of the event before it in the log. In what the chain covers
+    of it, the number of its configuration stands at `revision_at`."""
 
-    envelope: Envelope
     row: StoredEventRow
     ends_commit: bool
     previous_hash: bytes | None
+    revision_at: int
 
     @classmethod
-    def read(cls, _: Mapping[str, Any], line: bytes) -> Self:
+    def read(cls, line: bytes, source: str) -> Self:
         """Return the event of a line. `ValueError` if writing it would not give the same line."""
-        try:
-            one = _decode_members(line)
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise ValueError from error
+        one = _decode_event(line)
         if one.data_base64 is None:
             state = bytes(one.data)
         else:
             state = b64decode(one.data_base64, validate=True)
+        position, append_last = _count(one.position), _count(one.appendlast)
+        version = _within(one.streamversion)
+        type_version = _within(one.typeversion, _SHORT_MAX)
+        revision = _within(one.configrevision)
+        recorded_at, occurred_at = _microseconds_of(one.time), _microseconds_of(one.occurredat)
         chain_hash = unhexlify(one.chainhash)
         previous = unhexlify(one.previoushash) if one.previoushash is not None else None
-        envelope = Envelope(
-            position=_count(one.position),
-            stream=one.subject,
-            version=_within(one.streamversion),
-            type=one.type.removeprefix(_EVENT),
-            type_version=_within(one.typeversion, _SHORT_MAX),
-            recorded_at=instant_of(one.time),
-            occurred_at=instant_of(one.occurredat),
-            event_id=one.id,
-            command_id=one.commandid,
-            provenance=Provenance(
-                Actor(one.actorkind, one.actortoken, one.actorsession),
-                one.correlationid,
-                one.causationid,
-                one.runid,
-                one.traceparent,
-                _within(one.configrevision),
-            ),
-            writer_version=one.writerversion,
-            append_last=_count(one.appendlast),
-            chain_hash=chain_hash,
-        )
         if len(chain_hash) != 32:
             raise LineFault("its hash is none")
         # What has one form only once it is read; the rest is as msgspec writes it.
-        one.position, one.appendlast = str(envelope.position), str(envelope.append_last)
+        one.position, one.appendlast = str(position), str(append_last)
         one.chainhash, one.commitend = chain_hash.hex(), one.commitend or None
         one.previoushash = previous.hex() if previous is not None else None
-        if one.data_base64 is not None or not state or b"\r" in state:
+        if one.data_base64 is not None or not state or b"\r" in state or not _is_plain(line):
             one.data, one.data_base64 = _data_members(state)
-        if one.line() != line:
+        if one.source != source or not one.type.startswith(_EVENT):
             raise ValueError
-        row = StoredEventRow(
-            *envelope[:5],
-            microseconds(envelope.recorded_at),
-            envelope.event_id.bytes,
-            envelope.command_id.bytes,
-            envelope.append_last,
-            state,
-            chain_hash,
-            bytearray(encode_event(envelope, state)),
+        _require_same(one.line(), line)
+        event_id, command_id = one.id.int.to_bytes(16, "big"), one.commandid.int.to_bytes(16, "big")
+        name = one.type[len(_EVENT) :]
+        writer = _fields(one.writerversion)
+        encoded = bytearray().join(
+            (
+                _NUMBER(8, position),
+                _fields(one.subject),
+                _NUMBER(8, version),
+                _fields(name),
+                _FIXED(
+                    *(8, type_version, 8, recorded_at, 8, occurred_at),
+                    *(16, event_id, 16, command_id),
+                ),
+                _fields(one.actorkind, one.actortoken, one.actorsession),
+                _id_field(one.causationid),
+                _fields(one.correlationid),
+                _id_field(one.runid),
+                _fields(one.traceparent),
+                _NUMBER(8, revision),
+                writer,
+                _END(8, append_last, len(state)),
+                state,
+            )
         )
-        return cls(envelope, row, one.commitend is True, previous)
+        row = made_row(
+            (
+                *(position, one.subject, version, name, type_version, recorded_at),
+                *(event_id, command_id, append_last, state, chain_hash, encoded),
+            )
+        )
+        revision_at = len(encoded) - len(state) - _BEHIND_REVISION - len(writer)
+        return cls(row, one.commitend is True, previous, revision_at)
+
+
+_BEHIND_REVISION = 8 + 12 + 4
+"""The bytes of the number itself, of the end of the append and of the length of the state."""
 
 
 def event_line(
@@ -321,6 +339,22 @@ def _integer(field: bytes | None) -> int:
     return int.from_bytes(field or b"", "big", signed=True)
 
 
+def _require_same(written: bytes, line: bytes) -> None:
+    if written != line:
+        raise ValueError
+
+
+class _KeyMembers(_Members, kw_only=True):
+    id: UUID
+    source: str
+    type: Literal["spawnlog.export.content-key"]
+    datacontenttype: Literal["application/json"]
+    data: str
+
+
+_decode_key = msgspec.json.Decoder(_KeyMembers).decode
+
+
 class KeyLine(NamedTuple):
     """The key under which the texts of a session are hashed. A secret."""
 
@@ -329,15 +363,39 @@ class KeyLine(NamedTuple):
 
     def line(self, source: str) -> bytes:
         """Return its line."""
-        return _printed(_frame("content-key", self.session_id, source, data=self.key.hex()))
+        return _KeyMembers(
+            specversion="1.0",
+            id=self.session_id,
+            source=source,
+            type="spawnlog.export.content-key",
+            datacontenttype="application/json",
+            data=self.key.hex(),
+        ).line()
 
     @classmethod
-    def read(cls, members: Mapping[str, Any], _: bytes) -> Self:
-        """Return the key of a line with these members."""
-        key = unhexlify(members["data"])
+    def read(cls, line: bytes, source: str) -> Self:
+        """Return the key of a line. `ValueError` if writing it would not give the same line."""
+        one = _decode_key(line)
+        key = unhexlify(one.data)
         if not 1 <= len(key) <= 1_024:
             raise LineFault("its key is none")
-        return cls(UUID(members["id"]), key)
+        found = cls(one.id, key)
+        _require_same(found.line(source), line)
+        return found
+
+
+class _ContentMembers(_Members, kw_only=True):
+    id: UUID
+    source: str
+    type: Literal["spawnlog.export.content"]
+    datacontenttype: Literal["application/json"]
+    sessionid: UUID
+    kind: str
+    hmac: str
+    data: str
+
+
+_decode_content = msgspec.json.Decoder(_ContentMembers).decode
 
 
 class ContentLine(NamedTuple):
@@ -351,23 +409,42 @@ class ContentLine(NamedTuple):
 
     def line(self, source: str) -> bytes:
         """Return its line."""
-        members = _frame(
-            "content",
-            self.content_id,
-            source,
-            sessionid=str(self.session_id),
+        return _ContentMembers(
+            specversion="1.0",
+            id=self.content_id,
+            source=source,
+            type="spawnlog.export.content",
+            datacontenttype="application/json",
+            sessionid=self.session_id,
             kind=self.kind,
             hmac=self.hmac,
             data=self.body,
-        )
-        return _printed(members)
+        ).line()
 
     @classmethod
-    def read(cls, members: Mapping[str, Any], _: bytes) -> Self:
-        """Return the text of a line with these members."""
-        ids = UUID(members["id"]), UUID(members["sessionid"])
-        kind, keyed_hash, body = (_member(members, one, str) for one in ("kind", "hmac", "data"))
-        return cls(*ids, kind, keyed_hash, body)
+    def read(cls, line: bytes, source: str) -> Self:
+        """Return the text of a line. `ValueError` if writing it would not give the same line."""
+        one = _decode_content(line)
+        if one.source != source:
+            raise ValueError
+        _require_same(one.line(), line)
+        return cls(one.id, one.sessionid, one.kind, one.hmac, one.data)
+
+
+class _EntryMembers(_Members, kw_only=True):
+    id: str
+    source: str
+    type: Literal["spawnlog.export.transcript-entry"]
+    time: str
+    datacontenttype: Literal["application/json"]
+    runid: UUID
+    entrynumber: int
+    kind: str
+    data: msgspec.Raw = _NO_DATA
+    data_base64: str | None = None
+
+
+_decode_entry = msgspec.json.Decoder(_EntryMembers).decode
 
 
 class EntryLine(NamedTuple):
@@ -382,32 +459,34 @@ class EntryLine(NamedTuple):
     def line(self, source: str) -> bytes:
         """Return its line."""
         data, data_base64 = _data_members(self.body.encode())
-        members = _frame(
-            "transcript-entry",
-            f"{self.run_id}/{self.sequence}",
-            source,
+        return _EntryMembers(
+            specversion="1.0",
+            id=f"{self.run_id}/{self.sequence}",
+            source=source,
+            type="spawnlog.export.transcript-entry",
             time=instant_text(self.recorded_at),
-            runid=str(self.run_id),
+            datacontenttype="application/json",
+            runid=self.run_id,
             entrynumber=self.sequence,
             kind=self.kind,
-            data=orjson.Fragment(bytes(data)) if data_base64 is None else None,
+            data=data,
             data_base64=data_base64,
-        )
-        return _printed(members)
+        ).line()
 
     @classmethod
-    def read(cls, members: Mapping[str, Any], line: bytes) -> Self:
-        """Return the entry of a line with these members."""
-        body = _data_of(members, line).decode()
+    def read(cls, line: bytes, source: str) -> Self:
+        """Return the entry of a line. `ValueError` if writing it would not give the same line."""
+        one = _decode_entry(line)
+        if one.data_base64 is None:
+            body = bytes(one.data).decode()
+        else:
+            body = b64decode(one.data_base64, validate=True).decode()
         if "\0" in body:
             raise LineFault("its body is no text")
-        return cls(
-            UUID(members["runid"]),
-            _number(members, "entrynumber"),
-            instant_of(members["time"]),
-            _member(members, "kind", str),
-            body,
-        )
+        sequence = _within(one.entrynumber)
+        found = cls(one.runid, sequence, instant_of(one.time), one.kind, body)
+        _require_same(found.line(source), line)
+        return found
 
 
 ExportScope = Literal["log", "range", "tree"]
@@ -486,9 +565,11 @@ class ExportSeal(_Facts):
         return self.printed("end", source)
 
     @classmethod
-    def read(cls, members: Mapping[str, Any], _: bytes) -> Self:
-        """Return the seal of a line with these members."""
-        return cls.model_validate(members["data"])
+    def read(cls, line: bytes, source: str) -> Self:
+        """Return the seal of a line. `ValueError` if writing it would not give the same line."""
+        found = cls.model_validate(_members(line)["data"])
+        _require_same(found.line(source), line)
+        return found
 
 
 def parse_header(line: bytes) -> ExportHeader:
@@ -530,22 +611,21 @@ def parse_header(line: bytes) -> ExportHeader:
 
 
 AnyLine = EventLine | KeyLine | ContentLine | EntryLine | ExportSeal
-_Read = Callable[[Mapping[str, Any], bytes], AnyLine]
-_READERS: Mapping[str, tuple[_Read, str]] = {
-    f"{_EXPORT}content-key": (KeyLine.read, "a key"),
-    f"{_EXPORT}content": (ContentLine.read, "a text"),
-    f"{_EXPORT}transcript-entry": (EntryLine.read, "an entry"),
-    f"{_EXPORT}end": (ExportSeal.read, "a seal"),
+_Reader = Callable[[bytes, str], AnyLine]
+_READERS: Mapping[bytes, tuple[_Reader, str]] = {
+    b"spawnlog.export.content-key": (KeyLine.read, "a key"),
+    b"spawnlog.export.content": (ContentLine.read, "a text"),
+    b"spawnlog.export.transcript-entry": (EntryLine.read, "an entry"),
+    b"spawnlog.export.end": (ExportSeal.read, "a seal"),
 }
 
 
-_MISREAD = KeyError, TypeError, ValueError, AttributeError, OverflowError, struct.error
-_SOURCE_AT = len('{"specversion":"1.0","id":"') + 36
-
-
-@lru_cache(maxsize=1)
-def _event_prefix(source: str) -> bytes:
-    return f'","source":"{source}","type":"{_EVENT}'.encode()
+_TYPE = b',"type":"'
+_TYPE_FROM = len('{"specversion":"1.0","id":"","source":""')
+_MISREAD = (
+    *(KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError),
+    msgspec.MsgspecError,
+)
 
 
 def parse_line(line: bytes, source: str) -> AnyLine:
@@ -553,39 +633,42 @@ def parse_line(line: bytes, source: str) -> AnyLine:
 
     `LineFault` for a line that this module would not have written.
     """
-    if line.startswith(_event_prefix(source), _SOURCE_AT) and line.isascii() and b"\\u" not in line:
-        # By far the most lines are so. One that is wrong is read once more, to say what is wrong.
+    # By far the most lines are so. One that is wrong is read once more, to say what is wrong.
+    if b"\\" not in line or b"\\u0000" not in line:
         try:
-            return EventLine.read({}, line)
+            if is_event_line(line, source):
+                return EventLine.read(line, source)
+            at = line.index(_TYPE, _TYPE_FROM) + len(_TYPE)
+            return _READERS[line[at : line.index(b'"', at)]][0](line, source)
         except _MISREAD:
             pass
+    return _read_with_reason(line, source)
+
+
+def _read_with_reason(line: bytes, source: str) -> AnyLine:
     members = _members(line)
     kind = members.get("type")
     if not isinstance(kind, str):
         raise LineFault("it is no line of this file")
-    read: _Read
+    read: _Reader
     read, noun = (
         (EventLine.read, "an event")
         if kind.startswith(_EVENT)
-        else _READERS.get(kind, (_refuse, ""))
+        else _READERS.get(kind.encode(), (_refuse, ""))
     )
     if members.get("source") != source:
         raise LineFault("its source is not the log of the first line")
     if b"\\u0000" in line and any("\0" in one for one in members.values() if isinstance(one, str)):
         raise LineFault("a text holds the character NUL, which no text of a log can")
     try:
-        one = read(members, line)
-        right = isinstance(one, EventLine) or one.line(source) == line
+        return read(line, source)
     except LineFault:
         raise
     except _MISREAD:
-        right = False
-    if not right:
-        raise LineFault(f"it is not the line of {noun} in the form of this file")
-    return one
+        raise LineFault(f"it is not the line of {noun} in the form of this file") from None
 
 
-def _refuse(_: Mapping[str, Any], __: bytes) -> AnyLine:
+def _refuse(_: bytes, __: str) -> AnyLine:
     raise LineFault("it is no line of this file")
 
 

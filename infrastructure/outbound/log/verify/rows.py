@@ -88,7 +88,7 @@ _COPIED = (
 )
 _COLUMNS = 23
 _SIGNATURE = b"PGCOPY\n\xff\r\n\0"
-_YEAR_2000_MICROSECONDS = 946_684_800_000_000
+YEAR_2000_MICROSECONDS = 946_684_800_000_000
 _MODULUS = 2**64
 
 # Each begins where a text has ended: the length of what is next, and what has a fixed length.
@@ -134,7 +134,7 @@ class StoredEventRow(NamedTuple):
 
 # A class made of a tuple by the interpreter itself: the one that has names for its parts is a third
 # of the reading of a row.
-_made_row: Callable[[tuple[Any, ...]], StoredEventRow] = partial(tuple.__new__, StoredEventRow)
+made_row: Callable[[tuple[Any, ...]], StoredEventRow] = partial(tuple.__new__, StoredEventRow)
 
 
 def read_rows(connection: ReadConnection, first: int, last: int) -> list[StoredEventRow]:
@@ -181,8 +181,8 @@ def _parse_row(row: bytes) -> StoredEventRow:
     type_name = row[at : at + type_bytes].decode()
     at += type_bytes
     type_version, recorded, occurred, event_id, command_id = _IDS.unpack_from(row, at)
-    recorded += _YEAR_2000_MICROSECONDS
-    occurred += _YEAR_2000_MICROSECONDS
+    recorded += YEAR_2000_MICROSECONDS
+    occurred += YEAR_2000_MICROSECONDS
     end = len(row) - _LENGTHS.size
     hash_bytes, state_bytes = _LENGTHS.unpack_from(row, end)
     chain_hash = row[end - hash_bytes : end]
@@ -192,7 +192,7 @@ def _parse_row(row: bytes) -> StoredEventRow:
     encoded = bytearray(row[2:end])
     # An instant that was made infinite by hand does not fit: it only has to become a wrong one.
     _INSTANTS.pack_into(encoded, at + _INSTANTS_AT - 2, recorded % _MODULUS, 8, occurred % _MODULUS)
-    return _made_row(
+    return made_row(
         (
             position,
             stream,
