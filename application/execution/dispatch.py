@@ -10,6 +10,7 @@ from uuid import UUID
 from application.coordination.holder import Holder
 from application.coordination.lane import QueuedChild
 from application.execution.execute import PreparedStart, RunExecutor
+from application.execution.waiting_runs import WaitingRuns
 from application.log.envelope import Provenance
 from application.log.event_log import Change, Decision, Following, LaneFacts, LaneQuery, World
 from application.log.unit_of_work import UnitOfWork
@@ -32,6 +33,7 @@ class Dispatcher:
         self._executing = executing
         self._holder = holder
         self._one_at_a_time = asyncio.Lock()
+        self.waiting = WaitingRuns()
         self._is_closed = False
 
     def close(self) -> None:
@@ -62,9 +64,15 @@ class Dispatcher:
         async with self._one_at_a_time:
             # Where there is no room nothing is submitted: while agents take their time that is so
             # at every run that is queued. Whatever ends wakes this again.
-            for lane, depth in await self._work.registry.waiting_lanes(width=self._width()):
-                # Those are claimed by whoever executes them.
-                while lane != EXTERNAL_LANE and (taken := await self._claim(lane, depth)):
+            unknown = self.waiting.unknown
+            lanes = await self._work.registry.waiting_lanes(width=self._width())
+            if not lanes:
+                self.waiting.note_none(unknown)
+            for lane, depth, is_full in lanes:
+                if is_full or lane == EXTERNAL_LANE:
+                    # Those are claimed by whoever executes them.
+                    continue
+                while taken := await self._claim(lane, depth):
                     claimed += taken
                     if taken < CLAIMS_MAX:
                         break

@@ -79,6 +79,15 @@ class Respawn:
     requester: str
 
 
+class WaitingLane(NamedTuple):
+    """A lane in which a run waits. `is_full` if the first in line, as many as it is wide, are held;
+    a lane that is not may be full as well."""
+
+    lane: str
+    depth: int
+    is_full: bool
+
+
 class LanePlace(NamedTuple):
     """A run in a lane; `holder` has its slot in hand, None for one that waits."""
 
@@ -206,9 +215,8 @@ class Registry(Protocol):
         """Every lane that has somebody in it."""
         ...
 
-    async def waiting_lanes(self, *, width: int) -> Sequence[tuple[str, int]]:
-        """Lanes and depths in which a run waits to be claimed, without those that are seen to be
-        full: where the first `width` in line are held. A lane that is given may be full as well."""
+    async def waiting_lanes(self, *, width: int) -> Sequence[WaitingLane]:
+        """Return all lanes in which a run waits to be claimed, of this width."""
         ...
 
     async def changed_streams(

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from application.concurrency.periodic import PeriodicTask
 from application.execution.execute import RunExecutor
+from application.execution.waiting_runs import WaitingRuns
 from application.log.envelope import RecordedEvent
 from application.log.event_log import Tail
 from application.spawn.dependencies import AwaitedRuns
@@ -64,12 +65,14 @@ class Reactions:
         executing: RunExecutor,
         preparing: RunPreparer,
         tail: Tail,
+        waiting: WaitingRuns,
         follow_configuration: Callable[[int], Awaitable[None]],
     ) -> None:
         self._work = work
         self._executing = executing
         self._preparing = preparing
         self._tail = tail
+        self._waiting = waiting
         self._follow_configuration = follow_configuration
         self._awaited = AwaitedRuns()
         self._expected: dict[UUID | None, DueWork | PeriodicTask] = {}
@@ -108,17 +111,25 @@ class Reactions:
             self._work.wait.notify()
 
     def _on_queued(self, recorded: RecordedEvent) -> None:
-        self._expected[recorded.envelope.provenance.run_id] = self._work.dispatch
+        run_id = recorded.envelope.provenance.run_id
+        self._expected[run_id] = self._work.dispatch
+        if run_id is not None:
+            self._waiting.add(run_id)
 
     def _on_claimed_or_archived(self, recorded: RecordedEvent) -> None:
-        self._expected.pop(recorded.envelope.provenance.run_id, None)
+        run_id = recorded.envelope.provenance.run_id
+        self._expected.pop(run_id, None)
+        if run_id is not None:
+            self._waiting.remove(run_id)
 
     def _on_ended(self, recorded: RecordedEvent) -> None:
         run_id, event = recorded.envelope.provenance.run_id, recorded.event
         assert isinstance(event, RunEnded)
         if run_id is not None:
             self._executing.let_go(run_id)
-        self._work.dispatch.notify()
+            self._waiting.remove(run_id)
+        if self._waiting.may_wait:
+            self._work.dispatch.notify()
         if event.reason in PAUSES:
             self._work.continue_sessions.notify()
         else:

@@ -125,6 +125,7 @@ class Supervisor:
             workers.executing,
             workers.preparing,
             tail,
+            workers.dispatching.waiting,
             follow_configuration,
         )
         self._following: asyncio.Task[None] | None = None

@@ -187,9 +187,12 @@ async def test_lanes_tell_who_is_in_them(
     assert family.names(top.running) == ["running", "claimed"]
     assert family.names(top.queued) == ["first", "second"]
     assert (family.names(deeper.running), family.names(deeper.queued)) == ([], ["below"])
-    assert await registry.waiting_lanes(width=9) == [("subagent", 1), ("subagent", 2)]
+    assert await registry.waiting_lanes(width=9) == [
+        ("subagent", 1, False),
+        ("subagent", 2, False),
+    ]
     await family.tell("below", ask.claim())
-    assert await registry.waiting_lanes(width=9) == [("subagent", 1)]
+    assert await registry.waiting_lanes(width=9) == [("subagent", 1, False)]
 
 
 async def test_a_lane_that_is_full_waits_for_nobody(
@@ -198,11 +201,11 @@ async def test_a_lane_that_is_full_waits_for_nobody(
     await family.begin("running")
     for name in ("overtaken", "second"):
         await family.queue(name)
-    assert await registry.waiting_lanes(width=1) == []
-    assert await registry.waiting_lanes(width=2) == [("subagent", 1)]
+    assert await registry.waiting_lanes(width=1) == [("subagent", 1, True)]
+    assert await registry.waiting_lanes(width=2) == [("subagent", 1, False)]
     await family.tell("second", ask.claim())
     # Full, but not by the first ones in line: whoever claims counts.
-    assert await registry.waiting_lanes(width=2) == [("subagent", 1)]
+    assert await registry.waiting_lanes(width=2) == [("subagent", 1, False)]
     await family.tell("overtaken", ask.claim())
     assert await registry.waiting_lanes(width=9) == []
 

@@ -22,6 +22,7 @@ from application.ports.registry import (
     RunQuery,
     StatesAsOf,
     StatusRows,
+    WaitingLane,
 )
 from application.projections.fold import FOREVER
 from application.projections.run_rows import run_row
@@ -56,13 +57,14 @@ WAITING_LANES = (
     f" (SELECT lane, lane_depth FROM runs WHERE {_CURRENT_ROW}"
     " AND (lane, lane_depth) > (places.lane, places.lane_depth)"
     " ORDER BY lane, lane_depth LIMIT 1) AS following)"
-    " SELECT lane, lane_depth FROM places WHERE"
+    " SELECT lane, lane_depth,"
     f" (SELECT count(holder) FROM (SELECT holder FROM runs WHERE {_SAME_LANE}"
-    " ORDER BY queued_position LIMIT %s) AS foremost) < %s"
-    f" AND EXISTS (SELECT FROM runs WHERE {_SAME_LANE} AND stage = 'queued' AND holder IS NULL)"
+    " ORDER BY queued_position LIMIT %s) AS foremost) >= %s"
+    f" FROM places CROSS JOIN LATERAL (SELECT FROM runs WHERE {_SAME_LANE}"
+    " AND stage = 'queued' AND holder IS NULL ORDER BY queued_position LIMIT 1) AS foremost"
     " ORDER BY 1, 2"
 )
-"""Lane and depth; the values are the width of a lane, twice."""
+"""Lane, depth and whether it is full; the values are the width of a lane, twice."""
 
 
 _PLACE = "lane, lane_depth, queued_position, run_id, label, requester, holder"
@@ -316,10 +318,9 @@ class PostgresRegistry:
             for (lane, depth), those in groupby(places, key=lambda one: one[:2])
         ]
 
-    async def waiting_lanes(self, *, width: int) -> Sequence[tuple[str, int]]:
-        """Lanes and depths in which a run waits, and that are not seen to be full."""
-        rows = await self._fetch(WAITING_LANES, [width, width])
-        return [(row[0], row[1]) for row in rows]
+    async def waiting_lanes(self, *, width: int) -> Sequence[WaitingLane]:
+        """Return all lanes in which a run waits to be claimed, of this width."""
+        return [WaitingLane(*row) for row in await self._fetch(WAITING_LANES, [width, width])]
 
     async def changed_streams(
         self,

@@ -5,9 +5,10 @@ from typing import Any, cast
 from uuid import uuid4
 
 from application.coordination.holder import Holder
-from application.execution.dispatch import Claim, ClaimedRoom, decide_claims
+from application.execution.dispatch import Claim, ClaimedRoom, Dispatcher, decide_claims
 from application.log.envelope import Provenance
 from application.log.event_log import LaneFacts, LaneQuery
+from application.ports.registry import WaitingLane
 from domain.run.events import RunClaimed
 from domain.run.state import Run
 from domain.spawn.batch import speculative
@@ -82,3 +83,31 @@ def test_of_those_that_are_queued_nobody_is_claimed_before_who_waits_longer() ->
     )
     assert (facts.running, facts.next) == (1, ())
     assert lane.claimed_in(facts) == []
+
+
+class AskedLanes:
+    """The unit of work and the registry of a dispatcher: its lanes are these."""
+
+    def __init__(self, *lanes: WaitingLane) -> None:
+        self.lanes = lanes
+        self.registry = self.configurations = self.configuration = self.subagent_defaults = self
+        self.max_concurrent = WIDTH
+
+    def current(self) -> "AskedLanes":
+        """The configurations."""
+        return self
+
+    async def waiting_lanes(self, *, width: int) -> tuple[WaitingLane, ...]:
+        """The lanes."""
+        assert width == WIDTH
+        return self.lanes
+
+
+async def test_no_run_waits_once_the_database_names_no_lane() -> None:
+    asked = AskedLanes(WaitingLane("subagent", 1, is_full=True))
+    dispatcher = Dispatcher(cast("Any", asked), cast("Any", None), Holder(lambda: "server-1"))
+    assert await dispatcher.dispatch() == 0
+    assert dispatcher.waiting.may_wait
+    asked.lanes = ()
+    assert await dispatcher.dispatch() == 0
+    assert not dispatcher.waiting.may_wait

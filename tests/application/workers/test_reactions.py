@@ -6,7 +6,9 @@ from uuid import UUID
 
 import pytest
 
+from application.execution import waiting_runs
 from application.execution.execute import RunExecutor
+from application.execution.waiting_runs import WaitingRuns
 from application.log.event_log import Tail
 from application.spawn.prepare import RunPreparer
 from application.workers.reactions import Reactions, WokenWork
@@ -51,12 +53,14 @@ class Followed:
         self.rung: list[str] = []
         self.told: list[str] = []
         self.run: Run | None = None
+        self.waiting = WaitingRuns()
         bells: dict[str, Any] = {name: Bell(name, self.rung) for name in KINDS}
         self._reactions = Reactions(
             WokenWork(**bells),
             cast(RunExecutor, self),
             cast(RunPreparer, self),
             cast(Tail, self),
+            self.waiting,
             self._follow_configuration,
         )
 
@@ -129,3 +133,32 @@ async def test_failed_reaction_does_not_hide_the_next_event(
     monkeypatch.setattr(followed, "let_go", fail)
     assert await followed.take(an_announced_run(), 2) == ["archive"]
     assert "was not heeded" in caplog.text
+
+
+async def test_end_wakes_dispatch_only_while_a_run_may_wait() -> None:
+    followed = Followed()
+    assert await followed.take(an_ended_run(), 1) == ["announce", "dispatch"]
+    followed.rung.clear()
+    followed.waiting.note_none(followed.waiting.unknown)
+    assert await followed.take(an_ended_run(), len(an_ended_run())) == ["announce"]
+    followed.rung.clear()
+    followed.waiting.add(run_id(2))
+    assert await followed.take(an_ended_run(), 1) == ["announce", "dispatch"]
+    followed.rung.clear()
+    followed.waiting.remove(run_id(2))
+    assert await followed.take(an_ended_run(), 1) == ["announce"]
+
+
+def test_runs_without_room_in_memory_may_wait_until_database_names_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(waiting_runs, "WAITING_RUNS_MAX", 1)
+    waiting = WaitingRuns()
+    before = waiting.unknown
+    waiting.add(run_id(1))
+    waiting.add(run_id(2))
+    waiting.remove(run_id(1))
+    waiting.note_none(before)
+    assert waiting.may_wait
+    waiting.note_none(waiting.unknown)
+    assert not waiting.may_wait

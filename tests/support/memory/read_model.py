@@ -19,6 +19,7 @@ from application.ports.registry import (
     RunQuery,
     StatesAsOf,
     StatusRows,
+    WaitingLane,
 )
 from application.projections.run_rows import RunRow
 from domain.run.lifecycle import OVER, PREPARING, SETTLED
@@ -206,15 +207,14 @@ class MemoryRegistry:
             ]
         )
 
-    async def waiting_lanes(self, *, width: int) -> Sequence[tuple[str, int]]:
-        """Lanes and depths in which a run waits, and that are not seen to be full."""
+    async def waiting_lanes(self, *, width: int) -> Sequence[WaitingLane]:
+        """Return all lanes in which a run waits to be claimed, of this width."""
 
-        def found() -> list[tuple[str, int]]:
+        def found() -> list[WaitingLane]:
             return [
-                place
+                WaitingLane(*place, sum(one.holder is not None for one in members[:width]) >= width)
                 for place, members in self._lanes()
-                if sum(one.holder is not None for one in members[:width]) < width
-                and any(one.stage == "queued" and one.holder is None for one in members)
+                if any(one.stage == "queued" and one.holder is None for one in members)
             ]
 
         return await self._line.ask(found)
