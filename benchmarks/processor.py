@@ -1,4 +1,4 @@
-"""How much processor a server and its PostgreSQL have used, as the system counts it."""
+"""How much processor a server and its database have used, as the system counts it."""
 
 import os
 from collections.abc import Mapping
@@ -38,9 +38,41 @@ class Spent(NamedTuple):
     postgres: float
 
 
+def used_ms(before: Spent | None, after: Spent | None, acts: int) -> Spent | None:
+    """Return milliseconds of a core for each of `acts` acts between two readings.
+
+    None if a reading is missing or nothing was done.
+    """
+    seconds = used(before, after)
+    if seconds is None or not acts:
+        return None
+    return Spent(*(1000 * one / acts for one in seconds))
+
+
+def used(before: Spent | None, after: Spent | None) -> Spent | None:
+    """Return the seconds of a core between two readings. None if a reading is missing."""
+    if before is None or after is None:
+        return None
+    return Spent(after.server - before.server, after.postgres - before.postgres)
+
+
 def spent(server: Server) -> Spent | None:
-    """What a server has used, its threads and children included, and its embedded PostgreSQL with
-    all its processes. None where the system does not tell."""
+    """Return what a server has used, with its threads and children, and its embedded PostgreSQL
+    with all its processes. None if the system does not tell."""
+    return spent_by(server.pid, postmaster_of(server.database_home))
+
+
+def postmaster_of(database_home: Path) -> int:
+    """Return the process id of the embedded PostgreSQL below a folder."""
+    (note,) = database_home.rglob("postmaster.pid")
+    return int(note.read_text("utf-8").split("\n", 1)[0])
+
+
+def spent_by(server: int, database: int) -> Spent | None:
+    """Return what the process trees of a server and of its database have used.
+
+    None if the system does not tell.
+    """
     if not PROCESSES.is_dir():
         return None
     ticks = os.sysconf("SC_CLK_TCK")
@@ -52,8 +84,6 @@ def spent(server: Server) -> Spent | None:
             except OSError:
                 continue
             processes[int(path.name)] = process_use(text, ticks)
-    (note,) = server.database_home.rglob("postmaster.pid")
-    postmaster = int(note.read_text("utf-8").split("\n", 1)[0])
     # The keeper of the embedded server may be the service's child, or nobody's.
-    outside = {pid: one for pid, one in processes.items() if pid != postmaster}
-    return Spent(tree_seconds(outside, server.pid), tree_seconds(processes, postmaster))
+    outside = {pid: one for pid, one in processes.items() if pid != database}
+    return Spent(tree_seconds(outside, server), tree_seconds(processes, database))

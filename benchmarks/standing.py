@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.clients import Clients, Job
 from benchmarks.load import AT_WORK, Connection, settled
-from benchmarks.processor import Spent, spent
+from benchmarks.processor import Spent, spent, used, used_ms
 from benchmarks.report import Figure, timing
 from benchmarks.server import CONFIGURATION, Server, running_server
 
@@ -134,18 +134,15 @@ def _used(server: Server, seconds: float) -> Spent | None:
     """Seconds of a core that are used in this time."""
     before = spent(server)
     time.sleep(seconds)
-    after = spent(server)
-    if before is None or after is None:
-        return None
-    return Spent(after.server - before.server, after.postgres - before.postgres)
+    return used(before, spent(server))
 
 
 def _quiet(server: Server) -> float:
     """Wait until a server has done what was due when it started; gives how long it took."""
     began = time.monotonic()
     while (waited := time.monotonic() - began) < QUIET_SECONDS_MAX:
-        used = _used(server, LOOK_SECONDS)
-        if used is None or sum(used) < QUIET_SHARE * LOOK_SECONDS:
+        busy = _used(server, LOOK_SECONDS)
+        if busy is None or sum(busy) < QUIET_SHARE * LOOK_SECONDS:
             break
     return waited
 
@@ -156,13 +153,9 @@ def _lives(
     job = Job("lives", next(numbers), callers, seconds, (server.url,), server.token)
     before = spent(server)
     measured = timing(clients.measured([job]))
-    after = spent(server)
     # Each caller has lived one life before the clock was started.
-    done = measured.done + callers
-    parts = (None, None)
-    if before is not None and after is not None:
-        used = (after.server - before.server, after.postgres - before.postgres)
-        parts = tuple(round(1000 * one / done, 2) for one in used)  # type: ignore[assignment]
+    each = used_ms(before, spent(server), measured.done + callers)
+    parts = (None, None) if each is None else (round(each.server, 2), round(each.postgres, 2))
     return Lives(measured.per_second, measured.p50_ms, *parts)
 
 

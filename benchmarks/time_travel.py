@@ -17,7 +17,7 @@ from benchmarks.generate import generate
 from benchmarks.history.shifts import SHIFT_EVENTS
 from benchmarks.load import Connection
 from benchmarks.long_history import measured_copies
-from benchmarks.processor import Spent, spent
+from benchmarks.processor import Spent, spent, used_ms
 from benchmarks.report import Figure, percentile
 from benchmarks.server import Server, running_server
 from benchmarks.what_if import measured_what_if
@@ -167,7 +167,7 @@ async def _measured_reads(
             title = read if moment == ALL else f"{read} as of the {moment}"
             before = spent(servers[LONG])
             ordered = await _beside(connections, paths, seconds)
-            used = _used_ms(before, spent(servers[LONG]), len(ordered[LONG]) + 1)
+            used = used_ms(before, spent(servers[LONG]), len(ordered[LONG]) + 1)
             figures.append(beside(title, ordered, used))
         return figures
     finally:
@@ -205,15 +205,6 @@ async def _beside(
             if status != 200:
                 raise RuntimeError(f"GET {path} was answered with {status}: {answer[:300]!r}")
     return {name: sorted(one[1:]) for name, one in taken.items()}
-
-
-def _used_ms(before: Spent | None, after: Spent | None, requests: int) -> Spent | None:
-    if before is None or after is None:
-        return None
-    server, postgres = (
-        1000 * (now - then) / requests for then, now in zip(before, after, strict=True)
-    )
-    return Spent(server, postgres)
 
 
 def beside(name: str, ordered: Mapping[str, Sequence[float]], used: Spent | None = None) -> Figure:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from benchmarks.load import Connection
-from benchmarks.processor import Spent, spent
+from benchmarks.processor import Spent, spent, used
 from benchmarks.report import Figure
 from benchmarks.server import Server
 
@@ -72,8 +72,5 @@ async def _decided(server: Server, question: Mapping[str, Any]) -> Decided:
     last = json.loads(lines[-1])
     if "totals" not in last:
         raise RuntimeError(f"what-if ended with {lines[-1][:300]!r}")
-    used = None
-    if before is not None and after is not None:
-        used = Spent(after.server - before.server, after.postgres - before.postgres)
     totals = last["totals"]
-    return Decided(totals["decisions"], seconds, used, totals["byVerdict"])
+    return Decided(totals["decisions"], seconds, used(before, after), totals["byVerdict"])

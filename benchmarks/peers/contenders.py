@@ -10,6 +10,7 @@ import urllib.request
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Timer
 from typing import Any, Literal, NamedTuple
@@ -20,6 +21,8 @@ from psycopg import sql
 
 from benchmarks.load import TASK, Connection, Measured, Spawner, measure
 from benchmarks.peers.environments import installed_python, restate_server
+from benchmarks.processor import Spent, postmaster_of, spent_by, used_ms
+from benchmarks.report import Timing, timing
 from benchmarks.server import running_server
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -28,8 +31,20 @@ STOP_SECONDS_MAX = 30.0
 WARM_SECONDS = 0.5
 
 Door = Literal["HTTP", "in process"]
-Cell = Callable[[int, float], Measured]
+
+
+class Lives(NamedTuple):
+    """Lives of one cell. `cpu_ms` is the processor time of each life in milliseconds, of the
+    contender's program and of its database; None if the system does not tell."""
+
+    timing: Timing
+    cpu_ms: Spent | None
+
+
+Cell = Callable[[int, float], Lives]
 """Measures so many callers for so many seconds."""
+Meter = Callable[[], Spent | None]
+"""Reads the processor time that a contender has used so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +92,12 @@ CONTENDERS = (
 
 class Place(NamedTuple):
     """Where contenders work: a folder of this comparison, the folder of their environments, and a
-    PostgreSQL server for those who want one."""
+    PostgreSQL server, with the id of its process, for those who want one."""
 
     folder: Path
     environments: Path
     conninfo: str
+    postmaster: int
 
 
 @contextmanager
@@ -93,7 +109,9 @@ def started(contender: Contender, place: Place) -> Iterator[Cell]:
             folder = place.folder / "own"
             folder.mkdir(mode=0o711)
             server = opened.enter_context(running_server(folder))
-            yield _Lives(server.url, server.token).measured
+            postmaster = postmaster_of(server.database_home)
+            meter = partial(spent_by, server.pid, postmaster)
+            yield _OwnLives(server.url, server.token, meter).measured
             return
         python = installed_python(place.environments, contender.peer)
         port = free_port() if contender.door == "HTTP" else 0
@@ -104,38 +122,40 @@ def started(contender: Contender, place: Place) -> Iterator[Cell]:
         log = place.folder / f"{contender.name}.log"
         process = opened.enter_context(_process([str(python), program, json.dumps(asked)], {}, log))
         _answer(process, START_SECONDS_MAX, log)
+        meter = partial(spent_by, process.pid, place.postmaster)
         if contender.peer == "restate":
-            url = opened.enter_context(_restate(place, port))
-            yield _Requests(url, "/Lives/live", json.dumps(TASK).encode()).measured
+            url, store = opened.enter_context(_restate(place, port))
+            meter = partial(spent_by, process.pid, store)
+            yield _Requests(url, "/Lives/live", json.dumps(TASK).encode(), meter).measured
         elif port:
-            yield _Requests(f"http://127.0.0.1:{port}", "/lives", b"").measured
+            yield _Requests(f"http://127.0.0.1:{port}", "/lives", b"", meter).measured
         else:
-            yield _Program(process, log).measured
+            yield _Program(process, log, meter).measured
 
 
-class _Lives:
+class _OwnLives:
     """Lives of spawnlog: spawned, and waited for until their runs are archived."""
 
-    def __init__(self, url: str, token: str) -> None:
-        self._url, self._token = url, token
+    def __init__(self, url: str, token: str, meter: Meter) -> None:
+        self._url, self._token, self._meter = url, token, meter
         self._cells = 0
 
-    def measured(self, callers: int, seconds: float) -> Measured:
+    def measured(self, callers: int, seconds: float) -> Lives:
         self._cells += 1
 
         def life(connection: Connection, caller: int) -> Callable[[], Awaitable[object]]:
             return Spawner(connection, f"{self._cells}-{caller}").life
 
-        return uvloop.run(_measured(self._url, self._token, life, callers, seconds))
+        return uvloop.run(_measured(self._url, self._token, life, callers, seconds, self._meter))
 
 
 class _Requests:
     """Lives that are one request each."""
 
-    def __init__(self, url: str, path: str, body: bytes) -> None:
-        self._url, self._path, self._body = url, path, body
+    def __init__(self, url: str, path: str, body: bytes, meter: Meter) -> None:
+        self._url, self._path, self._body, self._meter = url, path, body, meter
 
-    def measured(self, callers: int, seconds: float) -> Measured:
+    def measured(self, callers: int, seconds: float) -> Lives:
         def life(connection: Connection, _: int) -> Callable[[], Awaitable[object]]:
             async def live() -> None:
                 status, said = await connection.ask("POST", self._path, self._body)
@@ -144,7 +164,7 @@ class _Requests:
 
             return live
 
-        return uvloop.run(_measured(self._url, "none", life, callers, seconds))
+        return uvloop.run(_measured(self._url, "none", life, callers, seconds, self._meter))
 
 
 async def _measured(
@@ -153,26 +173,39 @@ async def _measured(
     life: Callable[[Connection, int], Callable[[], Awaitable[object]]],
     callers: int,
     seconds: float,
-) -> Measured:
+    meter: Meter,
+) -> Lives:
     connections = [Connection(url, token) for _ in range(callers)]
     try:
         for one in connections:
             await one.open()
         lives = [life(one, caller) for caller, one in enumerate(connections)]
         await measure(lives, WARM_SECONDS)
-        return await measure(lives, seconds)
+        before = meter()
+        measured = await measure(lives, seconds)
+        return _lives(measured, before, meter())
     finally:
         for one in connections:
             await one.close()
 
 
+def _lives(measured: Measured, before: Spent | None, after: Spent | None) -> Lives:
+    return Lives(timing(measured), used_ms(before, after, len(measured.latencies)))
+
+
 class _Program:
     """Lives that a program lives and measures itself."""
 
-    def __init__(self, process: "subprocess.Popen[str]", log: Path) -> None:
-        self._process, self._log = process, log
+    def __init__(self, process: "subprocess.Popen[str]", log: Path, meter: Meter) -> None:
+        self._process, self._log, self._meter = process, log, meter
 
-    def measured(self, callers: int, seconds: float) -> Measured:
+    def measured(self, callers: int, seconds: float) -> Lives:
+        self._ordered(callers, WARM_SECONDS)
+        before = self._meter()
+        measured = self._ordered(callers, seconds)
+        return _lives(measured, before, self._meter())
+
+    def _ordered(self, callers: int, seconds: float) -> Measured:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"callers": callers, "seconds": seconds}) + "\n")
         self._process.stdin.flush()
@@ -181,8 +214,9 @@ class _Program:
 
 
 @contextmanager
-def _restate(place: Place, handler: int) -> Iterator[str]:
-    """A Restate server that knows the handler; gives its ingress."""
+def _restate(place: Place, handler: int) -> Iterator[tuple[str, int]]:
+    """Start a Restate server that knows the handler; gives its ingress and the id of its process,
+    which is the handler's database."""
     ingress, admin, node = (f"127.0.0.1:{free_port()}" for _ in range(3))
     store = place.folder / "restate-store"
     settings = {
@@ -194,7 +228,7 @@ def _restate(place: Place, handler: int) -> Iterator[str]:
         "RESTATE_LOG_FILTER": "warn",
     }
     log = place.folder / "restate-server.log"
-    with _process([str(restate_server(place.environments))], settings, log):
+    with _process([str(restate_server(place.environments))], settings, log) as store:
         body = json.dumps({"uri": f"http://127.0.0.1:{handler}"}).encode()
         request = urllib.request.Request(
             f"http://{admin}/deployments", body, {"Content-Type": "application/json"}
@@ -208,7 +242,7 @@ def _restate(place: Place, handler: int) -> Iterator[str]:
                 if time.monotonic() > deadline:
                     raise RuntimeError(f"restate did not start: {_last_words(log)}") from error
                 time.sleep(0.2)
-        yield f"http://{ingress}"
+        yield f"http://{ingress}", store.pid
 
 
 @contextmanager

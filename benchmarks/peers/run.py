@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from benchmarks.peers.contenders import CONTENDERS, OWN, Cell, Contender, Place, started
+from benchmarks.peers.contenders import CONTENDERS, OWN, Cell, Contender, Lives, Place, started
 from benchmarks.peers.environments import PeerMissing
 from benchmarks.peers.summary import peers_document, peers_table, summaries
-from benchmarks.report import Timing, timing
+from benchmarks.processor import postmaster_of
 from benchmarks.run import machine
 from infrastructure.server.database import open_database
 
@@ -35,6 +35,9 @@ RULES = (
     "over HTTP one client asks all of them, in this process, over kept connections; in process the"
     " peer's program measures itself, which spares it a request and a client",
     "releases are pinned, telemetry is off, and settings are those of the peer's own documents",
+    "CPU is milliseconds of a core for each life, of the whole process tree: the server, or the"
+    " program that lives the lives, and its database (Restate's server for Restate); the PostgreSQL"
+    " that peers share counts what the idle ones ask of it too",
     "a life is not the same work: what each writes stands beside its name",
 )
 
@@ -44,16 +47,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     began, load_before = time.monotonic(), round(os.getloadavg()[0], 1)
     chosen = [one for one in CONTENDERS if one == OWN or one.peer in options.peers]
-    rounds: dict[tuple[Contender, int], list[Timing]] = {}
+    rounds: dict[tuple[Contender, int], list[Lives]] = {}
     missing: dict[str, str] = {}
     folder = Path(tempfile.mkdtemp(prefix="spawnlog-peers-"))
     # The embedded server may run as another user, who has to pass through here.
     folder.chmod(0o711)
     try:
         with ExitStack() as opened:
-            database = open_database(None, folder / "postgres")
+            home = folder / "postgres"
+            database = open_database(None, home)
             opened.callback(database.close)
-            place = Place(folder, options.environments.absolute(), database.conninfo)
+            environments = options.environments.absolute()
+            place = Place(folder, environments, database.conninfo, postmaster_of(home))
             cells: dict[Contender, Cell] = {}
             for one in chosen:
                 try:
@@ -90,7 +95,7 @@ def _measure_round(
     number: int,
     cells: dict[Contender, Cell],
     options: argparse.Namespace,
-    rounds: dict[tuple[Contender, int], list[Timing]],
+    rounds: dict[tuple[Contender, int], list[Lives]],
     missing: dict[str, str],
 ) -> None:
     first = number % max(1, len(cells))
@@ -100,7 +105,7 @@ def _measure_round(
             if one not in cells:
                 continue
             try:
-                found = timing(cells[one](callers, options.seconds))
+                found = cells[one](callers, options.seconds)
             except (RuntimeError, OSError, TimeoutError, EOFError, ExceptionGroup) as error:
                 # Its further cells would fail as well, and those of the others are worth having.
                 del cells[one]
@@ -108,7 +113,8 @@ def _measure_round(
                 continue
             rounds.setdefault((one, callers), []).append(found)
             print(
-                f"round {number + 1}, {callers} callers, {one.name}: {found.per_second:.0f}/s",
+                f"round {number + 1}, {callers} callers, {one.name}:"
+                f" {found.timing.per_second:.0f}/s",
                 file=sys.stderr,
             )
 

@@ -4,13 +4,15 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
-from benchmarks.peers.contenders import OWN, Contender
-from benchmarks.report import Timing, aligned
+from benchmarks.peers.contenders import OWN, Contender, Lives
+from benchmarks.processor import Spent
+from benchmarks.report import aligned
 
 
 class Summary(NamedTuple):
     """Lives a second of one contender with so many callers, over all rounds. `ratio` is how often
-    as many spawnlog lives: median by median, None for itself."""
+    as many spawnlog lives: median by median, None for itself. `cpu_ms` is the median processor time
+    of a life in its program and in its database, None if it is unknown."""
 
     contender: Contender
     callers: int
@@ -19,29 +21,47 @@ class Summary(NamedTuple):
     best: float
     worst: float
     p50_ms: float
+    cpu_ms: Spent | None
     ratio: float | None
 
 
-Rounds = Mapping[tuple[Contender, int], Sequence[Timing]]
+Rounds = Mapping[tuple[Contender, int], Sequence[Lives]]
 
 
 def summaries(rounds: Rounds) -> list[Summary]:
     """One for each contender and number of callers that was measured, by callers."""
-    medians = {key: median(one.per_second for one in timings) for key, timings in rounds.items()}
+    medians = {key: median(one.timing.per_second for one in lives) for key, lives in rounds.items()}
     made: list[Summary] = []
-    for (contender, callers), timings in sorted(rounds.items(), key=lambda item: item[0][1]):
-        rates = [one.per_second for one in timings]
+    for (contender, callers), lives in sorted(rounds.items(), key=lambda item: item[0][1]):
+        rates = [one.timing.per_second for one in lives]
         found = medians[contender, callers]
         own = medians.get((OWN, callers))
         ratio = own / found if own is not None and contender != OWN and found else None
-        p50 = median(one.p50_ms for one in timings)
         made.append(
-            Summary(contender, callers, len(rates), found, max(rates), min(rates), p50, ratio)
+            Summary(
+                contender,
+                callers,
+                len(rates),
+                found,
+                max(rates),
+                min(rates),
+                median(one.timing.p50_ms for one in lives),
+                _median_cpu([one.cpu_ms for one in lives]),
+                ratio,
+            )
         )
     return made
 
 
-HEAD = ("contender", "door", "callers", "lives/s", "best", "worst", "p50 ms", "spawnlog : it")
+def _median_cpu(rounds: Sequence[Spent | None]) -> Spent | None:
+    known = [one for one in rounds if one is not None]
+    return Spent(*map(median, zip(*known, strict=True))) if known else None
+
+
+HEAD = (
+    *("contender", "door", "callers", "lives/s", "best", "worst", "p50 ms"),
+    *("server CPU ms", "database CPU ms", "spawnlog : it"),
+)
 
 
 def peers_table(found: Sequence[Summary]) -> str:
@@ -52,6 +72,7 @@ def peers_table(found: Sequence[Summary]) -> str:
             one.contender.door,
             str(one.callers),
             *(f"{value:.1f}" for value in (one.median, one.best, one.worst, one.p50_ms)),
+            *(("-", "-") if one.cpu_ms is None else (f"{value:.2f}" for value in one.cpu_ms)),
             "-" if one.ratio is None else f"{one.ratio:.2f}",
         )
         for one in found
@@ -80,8 +101,10 @@ def peers_document(
                 "best": one.best,
                 "worst": one.worst,
                 "p50Ms": one.p50_ms,
+                "serverCpuMs": one.cpu_ms.server if one.cpu_ms is not None else None,
+                "databaseCpuMs": one.cpu_ms.postgres if one.cpu_ms is not None else None,
                 "ratio": one.ratio,
-                "rounds": [timing.per_second for timing in rounds[one.contender, one.callers]],
+                "rounds": [lives.timing.per_second for lives in rounds[one.contender, one.callers]],
             }
             for one in found
         ],

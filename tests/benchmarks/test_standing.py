@@ -1,6 +1,21 @@
 """What a server costs, told from what the system counts."""
 
-from benchmarks.processor import ProcessUse, process_use, tree_seconds
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from benchmarks.processor import (
+    PROCESSES,
+    ProcessUse,
+    Spent,
+    process_use,
+    spent_by,
+    tree_seconds,
+    used_ms,
+)
 from benchmarks.standing import growth_bytes
 
 STAT = "41 (a (strange) name) S 7 41 41 0 -1 4194304 9 9 0 0 150 50 25 75 20 0 8 0 1 2 3"
@@ -20,6 +35,38 @@ def test_a_server_has_used_what_everything_below_it_did() -> None:
     }
     assert tree_seconds(processes, 7) == 1.75
     assert tree_seconds(processes, 99) == 0.0
+
+
+def test_used_ms_divides_by_the_acts() -> None:
+    assert used_ms(Spent(1.0, 0.5), Spent(3.0, 1.0), 100) == Spent(20.0, 5.0)
+    assert used_ms(Spent(1.0, 0.5), Spent(3.0, 1.0), 0) is None
+    assert used_ms(None, Spent(3.0, 1.0), 100) is None
+
+
+BURN = "import time\nwhile time.process_time() < 0.3: pass"
+PARENT = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {BURN!r}]); input()"
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not PROCESSES.is_dir(), reason="this system does not tell")
+def test_spent_by_counts_running_and_ended_children() -> None:
+    idle = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    busy = subprocess.Popen([sys.executable, "-c", PARENT], stdin=subprocess.PIPE)
+    try:
+        seen = Spent(0.0, 0.0)
+        deadline = time.monotonic() + 20
+        while seen.server < 0.3:
+            assert busy.poll() is None
+            assert time.monotonic() < deadline
+            found = spent_by(busy.pid, idle.pid)
+            assert found is not None
+            # Nothing is lost when a child ends; each process is counted in whole ticks.
+            assert found.server > seen.server - 2 / os.sysconf("SC_CLK_TCK")
+            seen = found
+        assert seen.postgres < 0.3
+    finally:
+        for one in (idle, busy):
+            one.communicate(b"\n")
 
 
 def test_memory_grows_by_what_the_second_half_of_the_runs_added() -> None:

@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 TASK = "Count to nothing and say that it is done."
-WARM_SECONDS = 0.5
 
 
 def order() -> dict[str, Any]:
@@ -30,23 +29,18 @@ def tell(said: dict[str, Any]) -> None:
 def measured_in_threads(life: Callable[[], object], callers: int, seconds: float) -> dict[str, Any]:
     """So many threads, each living one life after the other."""
     latencies: list[float] = []
-    ready = threading.Barrier(callers + 1)
-
-    def repeat(until: float, *, keep: bool) -> None:
-        while (began := time.perf_counter()) < until:
-            life()
-            if keep:
-                latencies.append(time.perf_counter() - began)
+    ready = threading.Barrier(callers)
 
     def call() -> None:
-        repeat(time.perf_counter() + WARM_SECONDS, keep=False)
         ready.wait()
-        repeat(time.perf_counter() + seconds, keep=True)
+        until = time.perf_counter() + seconds
+        while (began := time.perf_counter()) < until:
+            life()
+            latencies.append(time.perf_counter() - began)
 
     with ThreadPoolExecutor(callers) as threads:
-        running = [threads.submit(call) for _ in range(callers)]
-        ready.wait()
         began = time.perf_counter()
+        running = [threads.submit(call) for _ in range(callers)]
         for one in running:
             one.result()
         took = time.perf_counter() - began
@@ -59,17 +53,14 @@ async def measured_in_tasks(
     """So many tasks of one event loop, each living one life after the other."""
     latencies: list[float] = []
 
-    async def repeat(until: float, *, keep: bool) -> None:
+    async def repeat(until: float) -> None:
         while (began := time.perf_counter()) < until:
             await life()
-            if keep:
-                latencies.append(time.perf_counter() - began)
+            latencies.append(time.perf_counter() - began)
 
-    for keep, length in ((False, WARM_SECONDS), (True, seconds)):
-        began = time.perf_counter()
-        await asyncio.gather(*(repeat(began + length, keep=keep) for _ in range(callers)))
-        took = time.perf_counter() - began
-    return {"latencies": latencies, "seconds": took}
+    began = time.perf_counter()
+    await asyncio.gather(*(repeat(began + seconds) for _ in range(callers)))
+    return {"latencies": latencies, "seconds": time.perf_counter() - began}
 
 
 def answer_in_threads(life: Callable[[], object]) -> None:
