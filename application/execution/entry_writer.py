@@ -73,6 +73,16 @@ class EntryWriter:
             if self._timer is not None:
                 self._timer.cancel()
 
+    async def write_ready(self, entries: Sequence[TranscriptEntry]) -> bool:
+        """Take all entries of a run that has ended: few are left to the end, many are written.
+        Returns False when the claim was replaced."""
+        now = asyncio.get_running_loop().time()
+        self._pending = [replace(entry, arrived_at=now) for entry in entries]
+        self._characters = sum(map(_characters, self._pending))
+        if not self._is_full() and await self._is_kept():
+            return True
+        return await self._write_or_retry()
+
     async def flush(self) -> None:
         """Write what has come by now. What the append of the end writes is waited for."""
         for _ in range(READY_TURNS):

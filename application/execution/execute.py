@@ -7,8 +7,10 @@ the child executes. Whoever dies in between leaves a record that says exactly ho
 import asyncio
 import contextlib
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from application.concurrency.tasks import wait_or_cancel
@@ -33,6 +35,7 @@ from application.ports.runtimes import (
     Launch,
     RuntimeEnd,
     RuntimeSession,
+    TranscriptEntry,
     message_entry,
 )
 from application.ports.transcripts import Transcripts, UnwrittenEntries
@@ -74,6 +77,15 @@ YIELD_SECONDS_MAX = 5.0
 _log = logging.getLogger("spawnlog.executing")
 
 
+def _new_signal() -> asyncio.Future[None]:
+    return asyncio.get_running_loop().create_future()
+
+
+def _give(signal: asyncio.Future[None]) -> None:
+    if not signal.done():
+        signal.set_result(None)
+
+
 @dataclass(slots=True)
 class _Execution:
     """A run in the hands of this process."""
@@ -83,8 +95,8 @@ class _Execution:
     launch: Launch | None = None
     session: RuntimeSession | None = None
     message: str = ""
-    stop: asyncio.Event = field(default_factory=asyncio.Event)
-    yielded: asyncio.Event = field(default_factory=asyncio.Event)
+    stop: asyncio.Future[None] = field(default_factory=_new_signal)
+    yielded: asyncio.Future[None] = field(default_factory=_new_signal)
     interrupted: str | None = None
     unwritten: UnwrittenOutput | None = None
     writer: EntryWriter | None = None
@@ -153,7 +165,7 @@ class RunExecutor:
         """End a run that somebody asked to stop, which is on record."""
         execution = self._held.get(run_id)
         if execution is not None:
-            execution.stop.set()
+            _give(execution.stop)
 
     def let_go(self, run_id: UUID) -> None:
         """Kill the child of a run whose end is on record: another server took the run over, if it
@@ -161,19 +173,19 @@ class RunExecutor:
         execution = self._held.get(run_id)
         if execution is not None:
             execution.let_go = True
-            execution.stop.set()
+            _give(execution.stop)
 
     def end_turn(self, run_id: UUID) -> None:
         """Give a run that yields, which is on record, a moment to end by itself."""
         execution = self._held.get(run_id)
         if execution is not None:
-            execution.yielded.set()
+            _give(execution.yielded)
 
     async def abandon_all(self) -> None:
         """Kill everything once the lease is lost, and record nothing more about it."""
         for execution in self._held.values():
             execution.let_go = True
-            execution.stop.set()
+            _give(execution.stop)
         await self._all_ended()
 
     def close(self) -> None:
@@ -187,7 +199,7 @@ class RunExecutor:
             await asyncio.wait(tasks, timeout=seconds)
         for execution in self._held.values():
             execution.interrupted = why
-            execution.stop.set()
+            _give(execution.stop)
         await self._all_ended()
 
     async def _all_ended(self) -> None:
@@ -298,20 +310,26 @@ class RunExecutor:
         return session
 
     async def _follow(self, execution: _Execution, session: RuntimeSession) -> RuntimeEnd:
+        stopping, yielding = execution.stop, execution.yielded
+        ready = None if stopping.done() or yielding.done() else session.ready_entries()
+        if ready is not None:
+            # Nothing can interrupt it any more: no task is needed.
+            if not await self._write_ready(execution, ready):
+                raise LostClaim(0, execution.run.epoch)
+            return await session.end()
         plan = execution.run.plan
         limit = plan.run_timeout_seconds if plan else 0
         writing = asyncio.create_task(self._write_down(execution, session))
-        stopping = asyncio.create_task(execution.stop.wait())
-        yielding = asyncio.create_task(execution.yielded.wait())
+        waited: tuple[asyncio.Future[Any], ...] = (writing, stopping, yielding)
         try:
             done, _ = await asyncio.wait(
-                (writing, stopping, yielding),
+                waited,
                 timeout=limit or None,
                 return_when=asyncio.FIRST_COMPLETED,
             )
             if done == {yielding}:
                 await asyncio.wait(
-                    (writing, stopping),
+                    waited[:2],
                     timeout=YIELD_SECONDS_MAX,
                     return_when=asyncio.FIRST_COMPLETED,
                 )
@@ -320,25 +338,41 @@ class RunExecutor:
             fenced = not await writing
             end = await session.end()
         finally:
-            stopping.cancel()
-            yielding.cancel()
             writing.cancel()
-            await asyncio.gather(stopping, yielding, return_exceptions=True)
         if fenced:
             raise LostClaim(0, execution.run.epoch)
         return evaluate_end(
             end,
             interrupted=execution.interrupted,
-            stop_requested=execution.stop.is_set(),
+            stop_requested=stopping.done(),
             # The timer says so, and no other clock: that of the loop may be ahead of it.
             timed_out=not done,
             limit_seconds=limit,
         )
 
     async def _write_down(self, execution: _Execution, session: RuntimeSession) -> bool:
-        """Write what the child says behind what it was told, which its start has written; False
-        when the claim was replaced (the child is killed). Output that is all there when the child
-        ends goes with the end."""
+        """Write what the child says; False when the claim was replaced (the child is killed).
+        Output that is all there when the child ends goes with the end."""
+        writer = self._writer_of(execution)
+        if not await writer.write(session.entries()):
+            await session.kill()
+            return False
+        self._note_unwritten(execution, writer)
+        return True
+
+    async def _write_ready(self, execution: _Execution, entries: Sequence[TranscriptEntry]) -> bool:
+        writer = self._writer_of(execution)
+        is_ours = await writer.write_ready(entries)
+        self._note_unwritten(execution, writer)
+        return is_ours
+
+    def _note_unwritten(self, execution: _Execution, writer: EntryWriter) -> None:
+        if writer.unwritten is not None:
+            execution.unwritten = UnwrittenOutput(execution.message, writer.unwritten)
+
+    def _writer_of(self, execution: _Execution) -> EntryWriter:
+        """Return a writer of what the child says behind what it was told, which its start has
+        written."""
         run, transcripts = execution.run, self._transcripts
         told = told_entry(run.fork)
         writer = EntryWriter(
@@ -349,12 +383,7 @@ class RunExecutor:
         )
         execution.writer = writer
         transcripts.flushes.add(run.run_id, writer.flush)
-        if not await writer.write(session.entries()):
-            await session.kill()
-            return False
-        if writer.unwritten is not None:
-            execution.unwritten = UnwrittenOutput(execution.message, writer.unwritten)
-        return True
+        return writer
 
     async def _record_end(self, execution: _Execution, end: RuntimeEnd) -> None:
         try:

@@ -1,6 +1,6 @@
 """Runtimes: what executes a child."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 from uuid import UUID
@@ -168,6 +168,11 @@ class RuntimeSession(Protocol):
 
     def go(self) -> None:
         """Execute now: `RunStarted` is on record."""
+        ...
+
+    def ready_entries(self) -> Sequence[TranscriptEntry] | None:
+        """Return all that the child says if it has ended without a wait, or None. What is returned
+        here is not among `entries`."""
         ...
 
     def entries(self) -> AsyncIterator[TranscriptEntry]:

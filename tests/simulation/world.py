@@ -259,6 +259,7 @@ class _CountedSession:
     def __init__(self, session: ScriptedSession, run_id: UUID, executed: Counter[UUID]) -> None:
         self._session, self._run_id, self._executed = session, run_id, executed
         self.entries, self.end, self.kill = session.entries, session.end, session.kill
+        self.ready_entries = session.ready_entries
 
     def go(self) -> None:
         self._executed[self._run_id] += 1

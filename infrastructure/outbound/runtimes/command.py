@@ -175,6 +175,9 @@ class CommandSession:
         """Execute the program now."""
         self._process.go()
 
+    def ready_entries(self) -> None:
+        """Return None: a program takes its time."""
+
     def entries(self) -> AsyncIterator[TranscriptEntry]:
         """What it prints, then the notes on that. Always the same iterator; a cancelled step loses
         nothing."""

@@ -118,6 +118,9 @@ class ModelSession:
             self._task = asyncio.create_task(self._converse(), name=name)
             self._task.add_done_callback(self._see_to_the_end)
 
+    def ready_entries(self) -> None:
+        """Return None: a model takes its time."""
+
     def entries(self) -> AsyncIterator[TranscriptEntry]:
         """What is said. Always the same iterator; a cancelled step loses nothing."""
         return self._entries

@@ -1,7 +1,7 @@
 """The scripted runtime: plays back what the configuration says."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from application.ports.runtimes import CannotLaunch, Launch, RuntimeEnd, TranscriptEntry
@@ -11,6 +11,8 @@ from domain.delivery.transcript import RuntimeReading
 from domain.values.json_text import text_of
 from domain.values.text import replace_unstorable
 from infrastructure.outbound.runtimes.command_output import entry_of
+
+READY_STEPS_MAX = 50
 
 
 class ScriptedRuntimes:
@@ -46,6 +48,20 @@ class ScriptedSession:
     def go(self) -> None:
         """Play now."""
         self._may_play.set()
+
+    def ready_entries(self) -> Sequence[TranscriptEntry] | None:
+        """Play the whole script if it is short and no step of it waits."""
+        is_quick = len(self._steps) <= READY_STEPS_MAX and not any(
+            step.after_ms for step in self._steps
+        )
+        if not is_quick or self._ended or not self._may_play.is_set():
+            return None
+        played = [entry for step in reversed(self._steps) if (entry := _entry(step)) is not None]
+        if not self._result_played:
+            played.append(transcript.ResultEntry(text=self._result or ""))
+        self._steps.clear()
+        self._result_played = self._ended = True
+        return [self._emit(entry) for entry in played]
 
     def entries(self) -> AsyncIterator[TranscriptEntry]:
         """What is played. A cancelled step of the iteration loses nothing."""

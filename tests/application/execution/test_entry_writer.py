@@ -188,3 +188,24 @@ async def test_entries_keep_their_times_while_the_database_is_away(
     assert await writing
     assert [text for _, texts in rows.batches for text in texts] == ["a", "b"]
     assert began <= (rows.entries[1].arrived_at or 0.0) <= read_by
+
+
+@pytest.mark.parametrize(
+    ("keeps_for_end", "count", "batches"),
+    [(True, 2, 0), (True, FLUSH_ENTRIES, 1), (False, 2, 1)],
+    ids=["few", "many", "inherited"],
+)
+async def test_ready_entries_are_kept_for_the_end_or_written_at_once(
+    rows: Rows, keeps_for_end: bool, count: int, batches: int
+) -> None:
+    writer = writer_of(rows, keeps_for_end=keeps_for_end)
+    entries = [TranscriptEntry("text", {"text": str(number)}) for number in range(count)]
+    assert await writer.write_ready(entries)
+    assert len(rows.batches) == batches
+    assert [*(writer.unwritten or ()), *rows.entries] == entries
+
+
+async def test_ready_entries_of_a_replaced_claim_are_refused(rows: Rows) -> None:
+    rows.is_fenced = True
+    writer = writer_of(rows, keeps_for_end=False)
+    assert not await writer.write_ready([TranscriptEntry("text", {"text": "a"})])

@@ -1,16 +1,27 @@
 """What a scripted runtime plays beyond what every runtime keeps to."""
 
 import asyncio
+from typing import Any
+
+import pytest
 
 from application.ports.runtimes import RuntimeEnd, TranscriptEntry
 from domain.configuration.runtimes import ScriptedRuntime
-from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes
+from infrastructure.outbound.runtimes.scripted import (
+    READY_STEPS_MAX,
+    ScriptedRuntimes,
+    ScriptedSession,
+)
 from tests.support.builders.launches import all_of, launch
 
 
-async def played(**script: object) -> tuple[list[TranscriptEntry], RuntimeEnd]:
+async def opened(**script: object) -> ScriptedSession:
     runtime = ScriptedRuntime.model_validate({"type": "scripted", **script})
-    session = await ScriptedRuntimes().open(launch(runtime))
+    return await ScriptedRuntimes().open(launch(runtime))
+
+
+async def played(**script: object) -> tuple[list[TranscriptEntry], RuntimeEnd]:
+    session = await opened(**script)
     session.go()
     return await all_of(session)
 
@@ -39,3 +50,28 @@ async def test_values_that_no_store_takes_are_replaced() -> None:
     assert [entry.body.get("text") for entry in entries] == ["a\ufffd", None, "r\ufffd"]
     assert entries[1].body == {"name": "t", "input": '["\\u0000"]', "output": "\ufffd"}
     assert end.result == "r\ufffd"
+
+
+async def test_script_without_pauses_is_ready_once_it_may_play() -> None:
+    session = await opened(steps=[{"message": "hello"}, {"message": "bye"}])
+    assert session.ready_entries() is None
+    session.go()
+    ready = session.ready_entries()
+    assert ready is not None
+    assert [one.body["text"] for one in ready] == ["hello", "bye"]
+    rest, end = await all_of(session)
+    assert (rest, end.outcome, end.result) == ([], "success", "bye")
+    assert session.ready_entries() is None
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [[{"message": "hello", "afterMs": 1}], [{"message": "hello"}] * (READY_STEPS_MAX + 1)],
+    ids=["pause", "length"],
+)
+async def test_script_that_takes_its_time_is_not_ready(steps: list[dict[str, Any]]) -> None:
+    session = await opened(steps=steps)
+    session.go()
+    assert session.ready_entries() is None
+    entries, _ = await all_of(session)
+    assert len(entries) == len(steps)
