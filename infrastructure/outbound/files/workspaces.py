@@ -15,6 +15,9 @@ FolderRemoval = Literal["undone", "nothing_there", "left_in_place"]
 _NOT_OURS = (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY, errno.ENOTDIR)
 
 
+_PASSED = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
 class LocalWorkspaceFolders:
     """Implements `WorkspaceFolders`. Files are looked at and made outside of the event loop."""
 
@@ -45,8 +48,24 @@ def _is_there(path: str) -> bool:
 def is_unlinked_folder(path: str) -> bool:
     """Return True if a folder is at an absolute path in its normal form, and no link is on the way.
 
-    This is asked for each run, on the event loop: one look at each folder on the way.
+    This is asked for each run, on the event loop. Linux tells the path of an open folder with every
+    link resolved: if that is the path itself, no folder on the way needs a look of its own.
     """
+    return _is_open_under_its_path(path) or _is_unlinked_on_the_way(path)
+
+
+def _is_open_under_its_path(path: str) -> bool:
+    try:
+        descriptor = os.open(path, _PASSED)
+        try:
+            return os.readlink(f"/proc/self/fd/{descriptor}") == path
+        finally:
+            os.close(descriptor)
+    except (OSError, ValueError):
+        return False
+
+
+def _is_unlinked_on_the_way(path: str) -> bool:
     if not os.path.isabs(path) or path.startswith("//") or os.path.normpath(path) != path:
         return False
     end = 0
