@@ -44,14 +44,16 @@ class RowChanges(Generic[RowKey, AnyRow]):
     def put(self, key: RowKey, row: AnyRow, position: int, *, first: bool) -> None:
         """The row as it is from `position` on; the one before it, unless this is the `first` one of
         its key, ends there."""
-        last = self._last.get(key)
-        if last is not None:
-            before = self.opened[last]
-            self.opened[last] = RowSpan(before.row, before.from_position, position)
+        opened = self.opened
+        place = len(opened)
+        last = self._last.setdefault(key, place)
+        if last != place:
+            before = opened[last]
+            opened[last] = RowSpan(before.row, before.from_position, position)
+            self._last[key] = place
         elif not first:
             self.closed[key] = position
-        self._last[key] = len(self.opened)
-        self.opened.append(RowSpan(row, position, FOREVER))
+        opened.append(RowSpan(row, position, FOREVER))
 
 
 class StateSource(Protocol):
@@ -73,14 +75,6 @@ async def load_missing(
     missing = states.missing((one.stream, one.stamp.version) for one in page)
     if missing.runs or missing.sessions:
         states.put(await source.load(missing, after))
-
-
-class _Change(NamedTuple):
-    """That a key has events in the transaction: the last one's position, and whether one of them is
-    the first of all."""
-
-    position: int
-    first: bool
 
 
 RowFunction = Callable[[Any], Any]
@@ -113,8 +107,9 @@ class Fold:
         self.runs: Mapping[UUID, Run] = self.states.runs
         self.sessions: Mapping[str, Session] = self.states.sessions
         self._functions = [(one, row_of(one)) for one in PROJECTIONS]
-        self._changed_runs: dict[UUID, _Change] = {}
-        self._changed_sessions: dict[str, _Change] = {}
+        # Of each stream with events in the transaction: the position of the last one, whether one
+        # of them is the first of all, and the state that they led to.
+        self._changed: dict[str, tuple[int, bool, State]] = {}
         self._begin_rows()
 
     def _begin_rows(self) -> None:
@@ -126,14 +121,14 @@ class Fold:
 
     def end_transaction(self) -> None:
         """What was applied since the last time was one transaction, and is whole."""
-        for run_id, change in self._changed_runs.items():
-            for row_of, rows in self._of_runs:
-                rows.put(run_id, row_of(self.runs[run_id]), change.position, first=change.first)
-        for key, change in self._changed_sessions.items():
-            for row_of, rows in self._of_sessions:
-                rows.put(key, row_of(self.sessions[key]), change.position, first=change.first)
-        self._changed_runs.clear()
-        self._changed_sessions.clear()
+        for position, first, state in self._changed.values():
+            if isinstance(state, Run):
+                for row_of, rows in self._of_runs:
+                    rows.put(state.run_id, row_of(state), position, first=first)
+            else:
+                for row_of, rows in self._of_sessions:
+                    rows.put(state.session_key, row_of(state), position, first=first)
+        self._changed.clear()
 
     def take_rows(self) -> dict[str, RowChanges[Any, Any]]:
         """The changes of the transactions that have ended, by the name of the projection; from now
@@ -150,12 +145,7 @@ class Fold:
     def apply(self, stream: str, event: AnyEvent, stamp: Stamp) -> None:
         """Take one event in. `CorruptHistory` when it does not fit the state."""
         before, after = self.states.take(stream, event, stamp)
-        if isinstance(after, Run):
-            _note(self._changed_runs, after.run_id, stamp.position, before)
-        elif after is not None:
-            _note(self._changed_sessions, after.session_key, stamp.position, before)
-
-
-def _note(changes: dict[RowKey, _Change], key: RowKey, position: int, before: State | None) -> None:
-    known = changes.get(key)
-    changes[key] = _Change(position, before is None or (known is not None and known.first))
+        if after is not None:
+            known = self._changed.get(stream)
+            first = before is None or (known is not None and known[1])
+            self._changed[stream] = stamp.position, first, after

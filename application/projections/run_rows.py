@@ -51,38 +51,35 @@ COLUMNS_BY_CREATION = frozenset({"requester", "root", "label", "rule", "respawne
 
 def run_row(run: Run) -> RunRow:
     """The row of a state."""
-    inbox, requester = run.inbox, run.requester
-    waits = run.stage in ("queued", "started")
-    due_kind, due_at = due(run)
+    inbox, requester, stage = run.inbox, run.requester, run.stage
+    waits = stage in ("queued", "started")
+    # In the order of the fields: names for so many take longer than the row.
     return RunRow(
-        run_id=run.run_id,
-        version=run.version,
-        created_position=run.created_position,
-        created_at=run.created_at,
-        stage=run.stage,
-        outcome=run.outcome,
-        session_id=run.session_id,
-        requester=requester.session_key,
-        root=requester.root_session_key,
-        child_session_key=run.child_session_key,
-        agent_id=run.agent_id,
-        label=run.label,
-        lane=run.lane if waits else None,
-        lane_depth=run.lane_depth if waits else None,
-        queued_position=run.queued_position if waits else None,
-        holder=run.holder,
-        epoch=run.epoch,
-        due_kind=due_kind,
-        due_at=due_at,
-        effects_at=run.effects_at,
-        inbox_position=(
-            inbox.position if inbox is not None and inbox.disposition == "inbox" else None
-        ),
-        parked_position=inbox.position if inbox is not None and run.is_parked else None,
-        rule=run.refusal.rule if run.refusal is not None else None,
-        depth=run.depth,
-        respawned_from=run.respawn.run_id if run.respawn is not None else None,
-        state=run,
+        run.run_id,
+        run.version,
+        run.created_position,
+        run.created_at,
+        stage,
+        run.outcome,
+        run.session_id,
+        requester.session_key,
+        requester.root_session_key,
+        run.child_session_key,
+        run.agent_id,
+        run.label,
+        run.lane if waits else None,
+        run.lane_depth if waits else None,
+        run.queued_position if waits else None,
+        run.holder,
+        run.epoch,
+        *due(run),
+        run.effects_at,
+        inbox.position if inbox is not None and inbox.disposition == "inbox" else None,
+        inbox.position if inbox is not None and run.is_parked else None,
+        run.refusal.rule if run.refusal is not None else None,
+        run.depth,
+        run.respawn.run_id if run.respawn is not None else None,
+        run,
     )
 
 

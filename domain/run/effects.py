@@ -238,15 +238,17 @@ def _inbox_changes(run: Run, stamp: Stamp) -> dict[str, object]:
     return {"inbox": run.inbox.changed(changes)}
 
 
-EFFECT_TRIGGERS = (
-    SpawnRefused,
-    SessionCreated,
-    ContinuationPlanned,
-    RunQueued,
-    RunEnded,
-    RunAnnounced,
-    RunArchived,
-    RunContinued,
+EFFECT_TRIGGERS: frozenset[type[RunEvent]] = frozenset(
+    {
+        SpawnRefused,
+        SessionCreated,
+        ContinuationPlanned,
+        RunQueued,
+        RunEnded,
+        RunAnnounced,
+        RunArchived,
+        RunContinued,
+    }
 )
 """The events that give a run effects, or make them due."""
 
@@ -263,7 +265,8 @@ def effects_after(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
         )
         return _changes_to(left)
     now = stamp.recorded_at
-    new = [*run.effects, *_due_undos(run, event, now)]
+    # Most runs have no steps: nothing has to be undone of them.
+    new = [*run.effects, *(_due_undos(run, event, now) if run.steps else ())]
     if isinstance(event, SpawnRefused | RunAnnounced):
         new += (Effect(kind="webhook", name=one, due_at=now) for one in event.webhooks)
     if not new:

@@ -170,7 +170,7 @@ def evolve(run: Run | None, event: RunEvent, stamp: Stamp) -> Run:
     if run is None:
         return initial_run(event, stamp)
     changes = _changes(run, event, stamp)
-    if isinstance(event, EFFECT_TRIGGERS):
+    if type(event) in EFFECT_TRIGGERS:
         changes.update(effects_after(run, event, stamp))
     changes["stage"] = stage
     changes["version"] = stamp.version

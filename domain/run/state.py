@@ -229,7 +229,7 @@ class Run(Fact):
     @property
     def is_parked(self) -> bool:
         """Whether its announcement is not sent to somebody any more who has not got it."""
-        return any(one.phase == "parked" for one in self.effects_of("webhook"))
+        return any(one.phase == "parked" and one.kind == "webhook" for one in self.effects)
 
     def effects_of(self, kind: EffectKind) -> tuple[Effect, ...]:
         """Return the effects of a kind, in their order."""

@@ -65,12 +65,13 @@ class RowEncoder:
     def encode(self, state: Any) -> EncodedRow:
         """The row of a state."""
         row = self._row_of(state)
-        last = self._last.pop(row[0], None)
-        before, cells = last or (self._nothing[0], self._nothing[1].copy())
+        key = row[0] if isinstance(row[0], str) else row[0].int
+        before, cells = self._last.pop(key, None) or (self._nothing[0], self._nothing[1].copy())
+        encode = self._encode
         for place in compress(self._places, map(is_not, row, before)):
             value = row[place]
-            cells[place] = _NULL if value is None else self._encode[place](value)
-        self._last[row[0]] = row, cells
+            cells[place] = _NULL if value is None else encode[place](value)
+        self._last[key] = row, cells
         return EncodedRow(b"".join(cells), state if self._prints_state else None)
 
     @property
