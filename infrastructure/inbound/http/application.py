@@ -3,14 +3,13 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
-from fastapi.telemetry import TelemetryConfig
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
-from starlette.routing import BaseRoute, Match
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match, Route
 
 from application.commands.errors import ERROR_CODES
-from application.log.envelope import WRITER_VERSION
 from application.queries.errors import QueryError
 from domain.session.decide import ContextMoved
 from domain.values import rules
@@ -18,27 +17,17 @@ from domain.values.refusals import ToolDenied
 from infrastructure.contract.errors import UserError
 from infrastructure.inbound.http.middleware.positions import PositionHeaders
 from infrastructure.inbound.http.middleware.request_guard import METHOD_NOT_ALLOWED, RequestGuard
-from infrastructure.inbound.http.openapi import describe
 from infrastructure.inbound.http.operations import is_essential, operation_routes
 from infrastructure.inbound.http.protocol_routes import ProtocolEndpoint, protocol_routes
 from infrastructure.inbound.http.requests.caller import position_headers, services_of
 from infrastructure.inbound.http.requests.endpoint import OperationRoute
 from infrastructure.inbound.http.requests.event_stream import OpenStreams
 from infrastructure.inbound.http.requests.services import Services
+from infrastructure.inbound.http.responses.document import ServedDocument
 from infrastructure.inbound.http.responses.problems import (
     HttpProblem,
     problem_response,
 )
-
-_NO_TELEMETRY: TelemetryConfig = {
-    "tracing": False,
-    "metrics": False,
-    "logs": False,
-    "operation_spans": False,
-    "auto_configure": False,
-}
-"""The framework has its own, which would send paths and bodies to wherever the environment says.
-What is told of here comes from the record and from `/metrics`."""
 
 
 def create_application(
@@ -47,25 +36,21 @@ def create_application(
     page: Sequence[BaseRoute] = (),
     *,
     streams_max: int,
-) -> FastAPI:
+) -> Starlette:
     """The application, ready to serve. `models` answers at `/mcp`, `page` are routes of files,
     `streams_max` is how many event streams are served at once."""
-    application = FastAPI(
-        title="spawnlog",
-        version=WRITER_VERSION,
-        openapi_url="/openapi.json",
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
+    application = Starlette(
+        routes=[
+            Route("/openapi.json", ServedDocument().answer),
+            *(protocol_routes(services, models) if models is not None else ()),
+            *operation_routes(),
+            *page,
+        ],
         exception_handlers=_handlers(),
-        telemetry=_NO_TELEMETRY,
     )
+    application.router.redirect_slashes = False
     application.state.services = services
     application.state.streams = OpenStreams(streams_max)
-    if models is not None:
-        application.router.routes += tuple(protocol_routes(services, models))
-    application.router.routes += tuple(operation_routes())
-    application.router.routes += tuple(page)
     log = services.work.log
     application.add_middleware(
         RequestGuard,
@@ -81,7 +66,6 @@ def create_application(
         on_answer=services.measurements.requests.take,
         is_essential=is_essential,
     )
-    application.openapi = lambda: describe(application)  # type: ignore[method-assign]
     return application
 
 

@@ -4,7 +4,7 @@ import inspect
 from functools import cache
 from typing import Annotated, Any, get_args
 
-from fastapi import FastAPI, Query
+from fastapi import Query
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse, Response
 from fastapi.routing import APIRoute
@@ -138,30 +138,32 @@ def documented_route(row: Operation) -> APIRoute:
 @cache
 def document() -> dict[str, Any]:
     """Return the document without a server."""
-    return describe(FastAPI(title="spawnlog", version="0"))
+    return _describe("0")
 
 
-def describe(application: FastAPI) -> dict[str, Any]:
-    """The document, made once."""
-    if application.openapi_schema is None:
-        document = get_openapi(
-            title=application.title,
-            version=application.version,
-            openapi_version="3.1.0",
-            summary="Control plane and black-box recorder for AI sub-agent runs",
-            routes=[documented_route(row) for row in OPERATIONS],
-            tags=[{"name": tag} for tag in dict.fromkeys(row.tag for row in OPERATIONS)],
-        )
-        components = document.setdefault("components", {})
-        components["schemas"] = components.get("schemas", {}) | _schemas()
-        components["headers"] = POSITION_HEADERS
-        components["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
-        document["security"] = [{"bearer": []}]
-        for path in document["paths"].values():
-            for operation in path.values():
-                _complete(operation)
-        application.openapi_schema = document
-    return application.openapi_schema
+def document_content(version: str) -> bytes:
+    """Return the document of this version as a server sends it."""
+    return bytes(JSONResponse(_describe(version)).body)
+
+
+def _describe(version: str) -> dict[str, Any]:
+    document = get_openapi(
+        title="spawnlog",
+        version=version,
+        openapi_version="3.1.0",
+        summary="Control plane and black-box recorder for AI sub-agent runs",
+        routes=[documented_route(row) for row in OPERATIONS],
+        tags=[{"name": tag} for tag in dict.fromkeys(row.tag for row in OPERATIONS)],
+    )
+    components = document.setdefault("components", {})
+    components["schemas"] = components.get("schemas", {}) | _schemas()
+    components["headers"] = POSITION_HEADERS
+    components["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
+    document["security"] = [{"bearer": []}]
+    for path in document["paths"].values():
+        for operation in path.values():
+            _complete(operation)
+    return document
 
 
 def _schemas() -> dict[str, Any]:

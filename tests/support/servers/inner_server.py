@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from fastapi import FastAPI
+from starlette.applications import Starlette
 from starlette.routing import Route
 
 from infrastructure.inbound.http.application import create_application
@@ -27,7 +27,7 @@ URL = "http://127.0.0.1:1"
 class InnerServer:
     """A server with its application; it lives on an event loop in a thread of its own."""
 
-    application: FastAPI
+    application: Starlette
     directory: Path
     _portal: BlockingPortal
     _client: httpx2.AsyncClient

@@ -3,7 +3,8 @@
 from typing import Any
 
 import orjson
-from fastapi import Request, Response
+from starlette.requests import Request
+from starlette.responses import Response
 
 from application.commands.context import known_traceparent
 from application.commands.once import reserve

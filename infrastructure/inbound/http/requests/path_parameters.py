@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import Path
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from application.queries.run_filter import RUN_ID_SCHEMA
 from infrastructure.inbound.http.responses.path_encoding import restore_slashes
@@ -14,16 +13,16 @@ REVISION_MAX = 2**31 - 1
 
 PATH_PARAMETERS: Mapping[str, Any] = {
     # Not limited here: another text is the id of no run, and 404.
-    "runId": Annotated[str, Path(description="The run's id.", json_schema_extra=RUN_ID_SCHEMA)],
+    "runId": Annotated[str, Field(description="The run's id.", json_schema_extra=RUN_ID_SCHEMA)],
     "id": Annotated[
         str,
-        Path(
+        Field(
             description="The announcement's id: that of its run.", json_schema_extra=RUN_ID_SCHEMA
         ),
     ],
     "key": Annotated[
         str,
-        Path(
+        Field(
             max_length=SESSION_KEY_CHARS_MAX,
             description=(
                 "The session's key in any spelling, its id, or `current` for the one session that"
@@ -33,6 +32,6 @@ PATH_PARAMETERS: Mapping[str, Any] = {
         AfterValidator(restore_slashes),
     ],
     "revision": Annotated[
-        int, Path(ge=1, le=REVISION_MAX, description="The number of the revision, from 1.")
+        int, Field(ge=1, le=REVISION_MAX, description="The number of the revision, from 1.")
     ],
 }

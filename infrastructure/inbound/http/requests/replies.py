@@ -1,6 +1,7 @@
 """Recorded refusals as problems."""
 
-from fastapi import Request, Response
+from starlette.requests import Request
+from starlette.responses import Response
 
 from application.log.event_log import StoredAnswer
 from infrastructure.inbound.http.requests.caller import position_headers

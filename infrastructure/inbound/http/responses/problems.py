@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Any
 
 import orjson
-from fastapi import Response
+from starlette.responses import Response
 from starlette.types import Scope
 
 MEDIA_TYPE = "application/problem+json"

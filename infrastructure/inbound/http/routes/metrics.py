@@ -2,7 +2,7 @@
 
 import asyncio
 
-from fastapi import Response
+from starlette.responses import Response
 
 from application.commands.services import CommandServices
 from application.queries.access import Caller, require_whole_log

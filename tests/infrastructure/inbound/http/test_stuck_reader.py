@@ -8,7 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 import uvicorn
-from fastapi import FastAPI
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from infrastructure.inbound.http.middleware.disconnects import DroppableConnection
@@ -44,10 +46,7 @@ async def test_a_reader_that_does_not_read_is_disconnected_and_leaves_nothing_be
     marks = PositionHeaders("a-log", nowhere, lambda: 0)
     await log.grow(EVENTS)
 
-    application = FastAPI()
-
-    @application.get("/v1/events")
-    async def events() -> EventStream:
+    async def events(_: Request) -> EventStream:
         frames = Frames(lambda _: True, after=0, filtered=False)
         return EventStream(
             event_frames(frames, log, 0, lambda: False),
@@ -55,6 +54,8 @@ async def test_a_reader_that_does_not_read_is_disconnected_and_leaves_nothing_be
             streams=OpenStreams(1),
             stuck_seconds=0.3,
         )
+
+    application = Starlette(routes=[Route("/v1/events", events)])
 
     async def streaming(scope: Scope, receive: Receive, send: Send) -> None:
         await RequestGuard(application, {"127.0.0.1"}, marks)(scope, receive, send)

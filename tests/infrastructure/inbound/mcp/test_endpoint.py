@@ -2,8 +2,6 @@
 
 import contextlib
 import json
-import subprocess
-import sys
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -17,23 +15,9 @@ from tests.support.servers.http_server import ONE, House
 from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS
 from tests.support.servers.running_server import RunningServer, configuration, scripted
 
-PROJECT = Path(__file__).parents[4]
 SLOW = scripted("slow", steps=[{"afterMs": 300_000}])
 
 pytestmark = pytest.mark.server
-
-
-def test_a_server_that_no_model_asks_does_not_load_the_protocol() -> None:
-    program = (
-        "import sys\n"
-        "import infrastructure.server.compose, infrastructure.server.lifecycle\n"
-        "heavy = {'mcp', 'mcp_types', 'jsonschema', 'opentelemetry.sdk'}\n"
-        "print(sorted(heavy & set(sys.modules)))\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=PROJECT, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "[]\n"
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/"])

@@ -1,0 +1,42 @@
+"""Libraries that a server does without until a request needs them."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+from starlette.requests import Request
+
+from infrastructure.inbound.http.openapi import document
+from infrastructure.inbound.http.responses.document import ServedDocument
+
+PROJECT = Path(__file__).parents[3]
+FOR_MODELS = {"mcp", "mcp_types", "jsonschema"}
+FOR_THE_DOCUMENT = {"fastapi", "email_validator"}
+FOR_OTHERS = {"alembic", "opentelemetry", "prometheus_client", "rich", "sqlalchemy"}
+
+
+@pytest.mark.process
+def test_start_loads_no_library_of_later_requests() -> None:
+    program = (
+        "import sys\n"
+        "import infrastructure.server.operations\n"
+        "import infrastructure.server.compose, infrastructure.server.lifecycle\n"
+        "print(*sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=PROJECT, capture_output=True, text=True, check=True
+    )
+    loaded = set(done.stdout.split())
+    assert loaded & (FOR_MODELS | FOR_THE_DOCUMENT | FOR_OTHERS) == set()
+
+
+async def test_two_first_requests_share_one_document() -> None:
+    served = ServedDocument()
+    request = Request({"type": "http", "method": "GET", "path": "/openapi.json", "headers": []})
+    first, second = await asyncio.gather(served.answer(request), served.answer(request))
+    assert first.body is second.body
+    described = orjson.loads(first.body)
+    assert described["paths"] == document()["paths"]
