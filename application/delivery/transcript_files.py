@@ -20,7 +20,7 @@ QUEUE_BYTES_MAX = 64 * 1024 * 1024
 """Lines of so many bytes wait in memory at most; those of further runs are read from the rows."""
 
 
-GATHER_SECONDS = 0.1
+GATHER_SECONDS = 0.25
 """For so long files are gathered before they are written."""
 
 

@@ -19,7 +19,7 @@ FILE_MODE = 0o600
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 # Who may pass through a folder may not always read it. Systems without O_PATH need both.
-_PASSED = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
+PASSED = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
 _FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 _NOT_A_FOLDER = (errno.ENOTDIR, errno.ELOOP, errno.EMLINK)
 
@@ -62,7 +62,7 @@ class RootedFolder:
     @contextmanager
     def open_to_pass(cls, path: str) -> Iterator[Self]:
         """The same for whoever may not list it; it can be neither listed nor made safe."""
-        with cls._held(_open_path(path, _PASSED)) as folder:
+        with cls._held(_open_path(path, PASSED)) as folder:
             yield folder
 
     @contextmanager
@@ -118,6 +118,21 @@ class RootedFolder:
             with suppress(OSError):
                 self.unlink(name)
             raise
+
+    def write_unsynced(self, name: str, content: bytes) -> FolderIdentity:
+        """Write a new private file in as few calls as possible, and return its identity. A crash of
+        the machine, or an error, may leave a part of it."""
+        descriptor = os.open(_entry(name), _FILE, FILE_MODE, dir_fd=self._descriptor)
+        try:
+            state = os.fstat(descriptor)
+            if stat.S_IMODE(state.st_mode) != FILE_MODE:
+                os.fchmod(descriptor, FILE_MODE)
+            written = os.write(descriptor, content)
+            while written < len(content):
+                written += os.write(descriptor, memoryview(content)[written:])
+        finally:
+            os.close(descriptor)
+        return _identity(state)
 
     def write_new(self, name: str, content: bytes) -> FileState:
         """A new file, private as those that are begun, safe from a crash of the machine; whole or
@@ -225,14 +240,36 @@ def _entry(name: str) -> str:
     return name
 
 
+def open_without_links(path: str, flags: int = PASSED) -> int | None:
+    """Open a folder by one call if no link is on the way to it, or return None.
+
+    Linux tells the path of an open folder with every link resolved. That is the path asked for only
+    if it is absolute, in its normal form and without links. None does not say that there are any.
+    """
+    try:
+        descriptor = os.open(path, flags)
+    except (OSError, ValueError):
+        return None
+    try:
+        if os.readlink(f"/proc/self/fd/{descriptor}") == path:
+            return descriptor
+    except OSError:
+        pass
+    os.close(descriptor)
+    return None
+
+
 def _open_path(path: str, flags: int) -> int:
+    opened = open_without_links(path, flags)
+    if opened is not None:
+        return opened
     components = PurePosixPath(path).parts
     if not components or components[0] != "/" or ".." in components or "\0" in path:
         raise NotAFolder(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-    descriptor = os.open("/", _PASSED if len(components) > 1 else flags)
+    descriptor = os.open("/", PASSED if len(components) > 1 else flags)
     for place, name in enumerate(components[1:], start=2):
         try:
-            inner = _open_entry(name, flags if place == len(components) else _PASSED, descriptor)
+            inner = _open_entry(name, flags if place == len(components) else PASSED, descriptor)
         finally:
             os.close(descriptor)
         descriptor = inner

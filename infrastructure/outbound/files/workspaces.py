@@ -7,15 +7,16 @@ import stat
 from collections.abc import Sequence
 from typing import Literal
 
-from infrastructure.outbound.files.rooted_folder import NotAFolder, RootedFolder
+from infrastructure.outbound.files.rooted_folder import (
+    NotAFolder,
+    RootedFolder,
+    open_without_links,
+)
 
 FolderRemoval = Literal["undone", "nothing_there", "left_in_place"]
 
 # Something is in it, or it is no folder any more.
 _NOT_OURS = (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY, errno.ENOTDIR)
-
-
-_PASSED = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class LocalWorkspaceFolders:
@@ -48,21 +49,13 @@ def _is_there(path: str) -> bool:
 def is_unlinked_folder(path: str) -> bool:
     """Return True if a folder is at an absolute path in its normal form, and no link is on the way.
 
-    This is asked for each run, on the event loop. Linux tells the path of an open folder with every
-    link resolved: if that is the path itself, no folder on the way needs a look of its own.
+    This is asked for each run, on the event loop.
     """
-    return _is_open_under_its_path(path) or _is_unlinked_on_the_way(path)
-
-
-def _is_open_under_its_path(path: str) -> bool:
-    try:
-        descriptor = os.open(path, _PASSED)
-        try:
-            return os.readlink(f"/proc/self/fd/{descriptor}") == path
-        finally:
-            os.close(descriptor)
-    except (OSError, ValueError):
-        return False
+    descriptor = open_without_links(path)
+    if descriptor is None:
+        return _is_unlinked_on_the_way(path)
+    os.close(descriptor)
+    return True
 
 
 def _is_unlinked_on_the_way(path: str) -> bool:

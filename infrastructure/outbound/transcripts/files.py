@@ -142,17 +142,19 @@ class KnownFile(NamedTuple):
 def write_known_files(
     folders: TranscriptFolders, agent_id: str, files: Sequence[KnownFile]
 ) -> list[bool | OSError]:
-    """Write those of one agent that are not there, each whole or not at all. Gives for each whether
-    it is there then, which it is not when its lines are not known, or what is in the way."""
+    """Write those of one agent whose lines are known, each whole or not at all. Return for each
+    whether it is there then, or the error. A file whose lines are not known is only looked for."""
     results: list[bool | OSError] = []
     with folders.enter_or_make(agent_id) as folder:
         written: dict[str, FolderIdentity] = {}
         for file in files:
             try:
-                is_there = is_in_place(folder, file.name, file.size_bytes)
-                if not is_there and file.lines is not None:
+                if file.lines is not None:
+                    # To write it costs less than to look whether it is there.
                     written[file.name] = _write_whole(folder, file.name, file.lines)
                     is_there = True
+                else:
+                    is_there = is_in_place(folder, file.name, file.size_bytes)
                 if is_there:
                     _drop_former(folder, file.name)
                 results.append(is_there)
@@ -172,25 +174,16 @@ def write_known_files(
 def _write_whole(folder: RootedFolder, name: str, lines: bytes) -> FolderIdentity:
     part = _part_of(name)
     try:
-        opened = folder.create(part)
-    except FileExistsError:
-        # Of an attempt that failed, or of a process that died under the same id.
-        folder.unlink(part)
-        opened = folder.create(part)
-    try:
-        with opened as file:
-            file.write(lines)
-            state = os.fstat(file.fileno())
-        own = (state.st_dev, state.st_ino)
+        try:
+            own = folder.write_unsynced(part, lines)
+        except FileExistsError:
+            # Of an attempt that failed, or of a process that died under the same id.
+            folder.unlink(part)
+            own = folder.write_unsynced(part, lines)
         folder.rename(part, name)
     except BaseException:
         with suppress(OSError):
             folder.unlink(part)
-        raise
-    try:
-        _must_be_whole(folder, name, own, lambda: hashlib.sha256(lines).digest())
-    except BaseException:
-        _remove_unless_of_another(folder, name, own)
         raise
     return own
 
@@ -255,9 +248,10 @@ def _is_whole(folder: RootedFolder, name: str, size: int) -> bool:
 
 def place_of(path: str) -> tuple[str, str]:
     """What a path on record ends in: the id of an agent, and the name of a file."""
-    agent_id, name = Path(path).parts[-2:] if len(Path(path).parts) > 2 else ("", "")
+    above, _, name = path.rpartition("/")
+    agent_id = above.rpartition("/")[2]
     before = name.partition(ARCHIVED_MARK)[0]
-    if {agent_id, before} & {"", ".", "..", "/"} or "\0" in path:
+    if {agent_id, before} & {"", ".", ".."} or "\0" in path:
         raise OSError(errno.EINVAL, "that is the path of no file of a transcript")
     return agent_id, name
 
