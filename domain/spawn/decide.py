@@ -159,6 +159,7 @@ def request_spawns(
     found = find_depth(command.requester_key, sessions)
     observed = known or observe_requester(command, policy, found.depth)
     _must_be_open(known, runs)
+    _require_newest_ancestors(command, known)
     family = effective_shared_keys(known)
     active = known.active_children if known else 0
     own = runs.get(observed.run_id) if observed.run_id is not None else None
@@ -232,6 +233,14 @@ def _must_be_open(session: Session | None, runs: Mapping[UUID, Run]) -> None:
     if own is not None and own.stop_requested_by is not None:
         # A stop goes on to those below: one asked for after it would escape it.
         raise SessionIsClosed(f"session {session.display_key} is being stopped and spawns no more")
+
+
+def _require_newest_ancestors(command: RequestSpawn, session: Session | None) -> None:
+    """Raise `ReadAgain` if the dependencies were judged below another run of the session than its
+    newest: the spawn might wait for the run that waits for it."""
+    newest = (session.run_id,) if session is not None and session.run_id is not None else ()
+    if command.dependencies and command.ancestors[:1] != newest:
+        raise ReadAgain("the requester's session went on meanwhile; read it and ask again")
 
 
 def _requested_event(

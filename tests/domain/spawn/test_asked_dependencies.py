@@ -41,6 +41,18 @@ def test_nobody_waits_for_its_own_run_or_one_above_it() -> None:
     assert log.counted("aa") == []
 
 
+def test_spawn_judged_below_an_older_run_is_read_again() -> None:
+    log = FamilyLog()
+    log.begin("a")
+    log.finish("a")
+    log.go_on("newest", "a")
+    with pytest.raises(ReadAgain, match="went on meanwhile"):
+        log.answer("b", "a", dependencies=on(log, "newest"), ancestors=(log.run("a").run_id,))
+    told = refused(log, "b", "a", "newest")
+    assert told is not None
+    assert told[0] == "dependency_cycle"
+
+
 def test_a_ring_through_others_is_told_with_the_way() -> None:
     log = FamilyLog()
     for name in "abc":
