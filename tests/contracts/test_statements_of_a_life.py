@@ -1,0 +1,60 @@
+"""A server asks the database nothing about a life that it has recorded itself a moment ago."""
+
+import re
+from collections import Counter
+from contextlib import closing
+
+import psycopg
+import pytest
+
+from infrastructure.outbound.embedded_postgres.data_directory import Home
+from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
+from infrastructure.server.database import migrate_database
+from tests.support.servers.running_server import RunningServer, configuration, scripted, wait_for
+
+LIVES = 8
+STATEMENT = re.compile(r"(?:statement|execute [^:]*): (.*)")
+READS = {
+    "sessions": "SELECT t.key, one.* FROM unnest",
+    "end of the log": "SELECT position, recorded_at FROM log_head",
+    "waiting lanes": "WITH RECURSIVE places",
+    "keys": "SELECT session_id, key FROM content_keys",
+    "texts": "SELECT content_id, body FROM contents",
+}
+
+
+def test_life_asks_for_no_session_no_end_and_no_lane(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folder = tmp_path_factory.mktemp("statements")
+    folder.chmod(0o755)
+    home = folder / "postgres"
+    with closing(EmbeddedPostgres.start(home)) as database:
+        migrate_database(database.conninfo, home)
+        with psycopg.connect(database.conninfo, autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM SET log_statement = 'all'")
+            connection.execute("SELECT pg_reload_conf()")
+        config, log = configuration(scripted()), Home.at(home).log
+        with RunningServer(folder / "data", config, database_url=database.conninfo) as server:
+            wait_for("statements in the log", lambda: bool(STATEMENT.search(log.read_text())))
+            _live(server)
+            before = len(log.read_text("utf-8", "replace"))
+            for _ in range(LIVES):
+                _live(server)
+        counted = _reads(log.read_text("utf-8", "replace")[before:])
+    assert counted["texts"] >= LIVES
+    assert counted["keys"] <= LIVES
+    # Some are repeated each second, and a run may end just before it is asked for.
+    seldom = ("sessions", "end of the log", "waiting lanes")
+    assert all(counted[name] < LIVES for name in seldom), counted
+
+
+def _live(server: RunningServer) -> None:
+    accepted = server.spawn(cleanup="delete").json()
+    path = f"/v1/runs/{accepted['runId']}?wait=20s&until=archived"
+    assert server.http.get(path).json()["stage"] == "archived"
+
+
+def _reads(log: str) -> Counter[str]:
+    texts = [found[1] for found in map(STATEMENT.search, log.splitlines()) if found is not None]
+    return Counter(name for text in texts for name, part in READS.items() if text.startswith(part))
