@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from application.concurrency.answer_first import answer_given
 from application.concurrency.tasks import wait_or_cancel
 from application.coordination.lane import QueuedChild
 from application.execution.end import RunFinalizer, UnwrittenOutput
@@ -209,6 +210,7 @@ class RunExecutor:
     async def _execute(self, execution: _Execution) -> None:
         run_id = execution.run.run_id
         try:
+            await answer_given()
             end = await self._begin_and_follow(execution)
             if not execution.let_go:
                 await self._record_end(execution, end)

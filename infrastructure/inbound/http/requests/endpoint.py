@@ -13,6 +13,7 @@ from starlette.types import Scope
 
 from application.commands.context import CommandContext, CommandResponse
 from application.commands.once import answer_on_record
+from application.concurrency.answer_first import answering
 from application.concurrency.tasks import cancel_all
 from application.log.event_log import AlreadyReserved, StoredAnswer
 from application.queries.access import Caller, require_scope
@@ -72,8 +73,13 @@ class _Endpoint:
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
         request = Request(scope, receive, send)
-        response = await self._respond(request)
-        await response(scope, receive, send)
+        if "command" not in self._operation.takes:
+            response = await self._respond(request)
+            await response(scope, receive, send)
+            return
+        with answering():
+            response = await self._respond(request)
+            await response(scope, receive, send)
 
     async def _respond(self, request: Request) -> Response:
         operation = self._operation
