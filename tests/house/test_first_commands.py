@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,32 @@ def test_demo_and_run_install_no_development_tools() -> None:
     assert re.search(r"pip install .* -e \.;", MAKEFILE)
     for target in ("test", "test-all", "lint", "quick", "soak", "bench", "docs"):
         assert "$(DEV)" in prerequisites(target), target
+
+
+def shown_by_make(text: str) -> str:
+    """Return what a recipe prints that echoes this text, with byte code forbidden outside."""
+    done = subprocess.run(
+        ["make", "--silent", "--no-print-directory", f"--eval=shown: ; @echo '{text}'", "shown"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+@pytest.mark.process
+def test_make_stores_byte_code_whatever_the_environment_says() -> None:
+    assert shown_by_make("'$$PYTHONDONTWRITEBYTECODE'") == ""
+
+
+@pytest.mark.process
+def test_installation_compiles_the_modules_of_every_start() -> None:
+    assert '-c "import $(COMPILED)"' in MAKEFILE
+    compiled = shown_by_make("$(COMPILED)").replace(",", " ").split()
+    assert {"infrastructure.server.operations", "spawnlog.client"} <= set(compiled)
+    assert [one for one in compiled if find_spec(one) is None] == []
 
 
 @pytest.mark.server
