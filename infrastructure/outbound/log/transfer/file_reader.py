@@ -23,6 +23,7 @@ from infrastructure.outbound.log.transfer.lines import (
     parse_line,
 )
 from infrastructure.outbound.log.verify.chain import BEGINNING, Link, find_fault, link_to
+from infrastructure.outbound.log.verify.rows import StoredEventRow
 
 _SECTIONS = (EventLine, KeyLine, ContentLine, EntryLine, ExportSeal)
 """The kinds of lines in the order in which a file has them."""
@@ -56,12 +57,18 @@ class FileReader:
         self.entries = 0
         self.seal: ExportSeal | None = None
         header = self.header
-        self.link: Link = BEGINNING._replace(
+        self._last: Link | StoredEventRow = BEGINNING._replace(
             position=header.after, chain_hash=header.after_hash, append_last=header.after
         )
         self._section = 0
         self._before: tuple[Any, ...] = ()
         self._ended_commit = True
+        self._is_tree, self._until = header.scope == "tree", header.until
+
+    @property
+    def link(self) -> Link:
+        """The last event."""
+        return link_to(self._last)
 
     def events_only(self) -> Iterator[EventLine]:
         """The events in front of the first line that is none, or that is not whole: what an export
@@ -89,9 +96,10 @@ class FileReader:
                 self._add_event(one)
             else:
                 self._add_other(one)
-            if not isinstance(one, ExportSeal):
-                yield one
-                self._take(line)
+                if isinstance(one, ExportSeal):
+                    continue
+            yield one
+            self._take(line)
         if self.seal is None:
             raise FileFault(
                 self.number, "the file is cut behind this line: its last line is missing"
@@ -125,30 +133,28 @@ class FileReader:
 
     def _add_event(self, one: EventLine) -> None:
         row = one.row
-        if self.header.scope == "tree":
+        if self._is_tree:
             self._require_of_tree(one)
         else:
-            wrong = find_fault(self.link, row)
+            wrong = find_fault(self._last, row)
             if one.previous_hash is not None:
                 raise FileFault(self.number, "only a tree names hashes before", row.position)
             if wrong is not None:
                 raise FileFault(self.number, wrong.text, wrong.position)
-            changes = row.recorded_at != self.link.recorded_at
-            if changes and not self._ended_commit:
+            if not self._ended_commit and row.recorded_at != self._last.recorded_at:
                 text = "no commit ended with the event before, and the instant changes"
                 raise FileFault(self.number, text, row.position)
         if one.ends_commit and row.append_last != row.position:
             text = "it says that a commit ended with it, and its append goes on"
             raise FileFault(self.number, text, row.position)
-        until = self.header.until
-        if until is not None and row.position > until:
+        if self._until is not None and row.position > self._until:
             raise FileFault(self.number, "it stands behind the end of the range", row.position)
-        self.link = link_to(row)
+        self._last = row
         self.events += 1
         self._ended_commit = one.ends_commit
 
     def _require_of_tree(self, one: EventLine) -> None:
-        row, before = one.row, self.link
+        row, before = one.row, self._last
         if row.position <= before.position:
             text = f"it does not stand behind position {before.position}"
             raise FileFault(self.number, text, row.position)
@@ -177,7 +183,7 @@ class FileReader:
             self.entries += 1
 
     def _next_position(self) -> int | None:
-        return None if self._section or self.header.scope == "tree" else self.link.position + 1
+        return None if self._section or self._is_tree else self._last.position + 1
 
     def _begin(self, section: int) -> None:
         header = self.header

@@ -127,11 +127,12 @@ class FileCheck:
         text = next(lines, None)
         checked: UUID | None = None
         for mention in self._memory.mentions():
-            while text is not None and text.content_id < mention.ref.id:
+            wanted = mention.ref.id.int
+            while text is not None and text.content_id.int < wanted:
                 self._check_unmentioned(text, checked)
                 text = next(lines, None)
-            if text is not None and text.content_id == mention.ref.id:
-                self._check_text(text, mention, again=text.content_id == checked)
+            if text is not None and text.content_id.int == wanted:
+                self._check_text(text, mention, again=text.content_id is checked)
                 checked = text.content_id
             else:
                 what = f"the {mention.place} of {mention.stream[:600]}"
@@ -142,29 +143,30 @@ class FileCheck:
 
     def _check_unmentioned(self, text: ContentLine, checked: UUID | None) -> None:
         """No event refers to it. Nothing says what it must be, but its own hash."""
-        if text.content_id != checked:
-            self._require_own_hash(text)
+        if text.content_id is not checked and (wrong := self._own_fault(text, text.body.encode())):
+            raise self._fault(f"the text {wrong}", None)
 
     def _check_text(self, text: ContentLine, mention: ContentMention, *, again: bool) -> None:
-        what = f"the {mention.place} of {mention.stream[:600]} at position {mention.position}"
+        ref, body = mention.ref, text.body.encode()
+        wrong = None
         if mention.owner not in (None, text.session_id):
-            raise self._fault(f"{what} is of another session", mention.position)
-        ref = mention.ref
-        if text.hmac != ref.hmac or len(text.body.encode()) != ref.bytes:
-            raise self._fault(f"{what} is another text", mention.position)
-        if not again:
-            self._require_own_hash(text, what, mention.position)
-            self.findings.counts.contents += 1
+            wrong = "is of another session"
+        elif text.hmac != ref.hmac or len(body) != ref.bytes:
+            wrong = "is another text"
+        elif not again:
+            wrong = self._own_fault(text, body)
+            self.findings.counts.contents += wrong is None
+        if wrong is not None:
+            what = f"the {mention.place} of {mention.stream[:600]} at position {mention.position}"
+            raise self._fault(f"{what} {wrong}", mention.position)
 
-    def _require_own_hash(
-        self, text: ContentLine, what: str = "the text", position: int | None = None
-    ) -> None:
+    def _own_fault(self, text: ContentLine, body: bytes) -> str | None:
         key = self._memory.key_of(text.session_id)
         if key is None:
-            raise self._fault(f"{what} has no key in the file", position)
-        if hmac.digest(key, text.body.encode(), "sha256").hex() != text.hmac:
-            fault = f"{what} was changed: it is not the text that was recorded, or its key is not"
-            raise self._fault(fault, position)
+            return "has no key in the file"
+        if hmac.digest(key, body, "sha256").hex() != text.hmac:
+            return "was changed: it is not the text that was recorded, or its key is not"
+        return None
 
     def _require_erased(self, owner: UUID | None, what: str, position: int) -> None:
         if self._memory.key_of(owner) is not None:
