@@ -149,7 +149,7 @@ class ClaimedRoom:
                 # The lease was lost meanwhile: others decide what becomes of it.
                 continue
             if run.stage == "started":
-                self.executing.take(run, launch=self.starts[run.run_id].launch)
+                self.executing.take(run, start=self.starts[run.run_id])
             elif run.stage == "queued":
                 self.executing.take(run, child=self.children.get(run.run_id))
 

@@ -13,7 +13,7 @@ from application.delivery.spent_tokens import priced_usage
 from application.delivery.transcript_files import TranscriptFileWriter
 from application.log.envelope import SYSTEM, Actor
 from application.log.event_log import TranscriptRows
-from application.log.texts import ContentsErased
+from application.log.texts import ContentsErased, TextStore
 from application.log.unit_of_work import UnitOfWork, with_fresh_reads
 from application.ports.runtimes import RuntimeEnd, TranscriptEntry, message_entry
 from application.ports.transcripts import SealedTranscript, Transcripts, UnwrittenEntries
@@ -112,12 +112,16 @@ class RunFinalizer:
         unwritten: UnwrittenOutput | None = None,
         *,
         actor: Actor = SYSTEM,
+        text_store: TextStore | None = None,
     ) -> Run:
         """Seal and record. `actor` is who reported it, `unwritten` are the entries of a run of
-        which only the first is written. May be repeated: the second append is refused. Raises
+        which only the first is written. `text_store` is that of the run's session, if its key was
+        on record a moment ago. May be repeated: the second append is refused. Raises
         `LogUnavailable` when entries come faster than they are sealed."""
         return await with_fresh_reads(
-            lambda _: self._seal_and_end(run, end, unwritten, actor=actor),
+            lambda conflict: self._seal_and_end(
+                run, end, unwritten, actor=actor, known=None if conflict else text_store
+            ),
             GROWS,
             conflicts=(TranscriptGrew,),
         )
@@ -141,9 +145,10 @@ class RunFinalizer:
         unwritten: UnwrittenOutput | None,
         alive_until: datetime | None = None,
         actor: Actor = SYSTEM,
+        known: TextStore | None = None,
     ) -> Run:
         try:
-            text_store = await self._work.text_store(run)
+            text_store = known or await self._work.text_store(run)
         except ContentsErased as erased:
             _log.warning("run %s ends without its texts: %s", run.run_id, erased)
             return await self._end_erased(run, end, actor)

@@ -7,6 +7,7 @@ the child executes. Whoever dies in between leaves a record that says exactly ho
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -73,6 +74,10 @@ def evaluate_end(
 
 ENDING_SECONDS_MAX = 15.0
 YIELD_SECONDS_MAX = 5.0
+KEY_SECONDS_MAX = 0.5
+"""After so long the key of a session is read again before its texts are kept under it."""
+
+
 """So long a run that has yielded may take to end by itself, so that nothing it said is lost."""
 
 _log = logging.getLogger("spawnlog.executing")
@@ -93,7 +98,8 @@ class _Execution:
 
     run: Run
     child: QueuedChild | None = None
-    launch: Launch | None = None
+    start: "PreparedStart | None" = None
+    taken_at: float = field(default_factory=time.monotonic)
     session: RuntimeSession | None = None
     message: str = ""
     stop: asyncio.Future[None] = field(default_factory=_new_signal)
@@ -108,13 +114,21 @@ class _Execution:
         """Return whether nothing may be recorded of it any more."""
         return self.let_go
 
+    def take_text_store(self) -> TextStore | None:
+        """Return the text store of the start, once. None unless its key was recorded a moment ago
+        and the agent answered at once: else the texts may have been erased since."""
+        start, self.start = self.start, None
+        is_new = time.monotonic() - self.taken_at < KEY_SECONDS_MAX
+        return start.text_store if start and is_new and self.unwritten is not None else None
+
 
 @dataclass(frozen=True, slots=True)
 class PreparedStart:
     """The start of a run, decided on the run as its claim will leave it, and the launch that is
-    made once it is on record."""
+    made once it is on record. `text_store` has the key of the run's session."""
 
     launch: Launch
+    text_store: TextStore
     run: Run
     decision: Decision[None]
     told: UnwrittenEntries
@@ -152,13 +166,13 @@ class RunExecutor:
         return frozenset(self._held)
 
     def take(
-        self, run: Run, *, child: QueuedChild | None = None, launch: Launch | None = None
+        self, run: Run, *, child: QueuedChild | None = None, start: PreparedStart | None = None
     ) -> None:
         """Execute a claimed run. Taking one that is already held changes nothing. `child` is what
-        is known of one that was queued just now, `launch` that of one whose start is recorded."""
+        is known of one that was queued just now, `start` the start of one that is recorded."""
         if run.run_id in self._held or self._is_closed:
             return
-        execution = _Execution(run, child=child, launch=launch)
+        execution = _Execution(run, child=child, start=start)
         self._held[run.run_id] = execution
         execution.task = asyncio.create_task(self._execute(execution), name=f"run {run.run_id}")
 
@@ -267,6 +281,7 @@ class RunExecutor:
         alone = World({run.run_id: run}, {}, run.created_at)
         return PreparedStart(
             prepared.launch,
+            text_store.empty_copy(),
             run,
             decide_commands(alone, (RunCommands(run, (prepared.start,), text_store),)),
             self._transcripts.unwritten((message_entry(prepared.launch.message),)),
@@ -287,9 +302,10 @@ class RunExecutor:
 
     async def _begin(self, execution: _Execution) -> RuntimeSession:
         run = execution.run
-        if execution.launch is not None:
-            execution.message = execution.launch.message
-            execution.session = await self._runtimes.open(execution.launch)
+        if execution.start is not None:
+            launch = execution.start.launch
+            execution.message = launch.message
+            execution.session = await self._runtimes.open(launch)
             if not execution.let_go:
                 execution.session.go()
             return execution.session
@@ -319,6 +335,7 @@ class RunExecutor:
             if not await self._write_ready(execution, ready):
                 raise LostClaim(0, execution.run.epoch)
             return await session.end()
+        execution.start = None
         plan = execution.run.plan
         limit = plan.run_timeout_seconds if plan else 0
         writing = asyncio.create_task(self._write_down(execution, session))
@@ -388,11 +405,12 @@ class RunExecutor:
         return writer
 
     async def _record_end(self, execution: _Execution, end: RuntimeEnd) -> None:
+        async def record() -> None:
+            text_store = execution.take_text_store()
+            await self._sealing.end(execution.run, end, execution.unwritten, text_store=text_store)
+
         try:
-            await retry_while_unavailable(
-                lambda: self._sealing.end(execution.run, end, execution.unwritten),
-                given_up=execution.is_abandoned,
-            )
+            await retry_while_unavailable(record, given_up=execution.is_abandoned)
         except (LostClaim, WrongStage):
             raise
         except Rejected as rejected:
