@@ -34,6 +34,7 @@ from infrastructure.outbound.log.schema.revision import (
     require_known_revision,
     require_utf8,
 )
+from infrastructure.server.migration import first_line, migrate_in_process
 
 
 @dataclass(slots=True)
@@ -60,7 +61,7 @@ def open_database(url: str | None, embedded_home: Path) -> Database:
     try:
         revision = _inspect(server.conninfo, "the embedded database cannot be used").revision
         if revision != newest_revision():
-            _migrate(server.conninfo, "the embedded database cannot be used")
+            migrate_in_process(server.conninfo, "the embedded database cannot be used")
     except BaseException:
         server.close()
         raise
@@ -75,22 +76,10 @@ def migrate_database(url: str | None, embedded_home: Path) -> str:
         return f"the embedded database is at revision {newest_revision()}"
     failure = "the database cannot be migrated"
     require_utf8(_inspect(url, failure).encoding)
-    before, after = _migrate(url, failure)
+    before, after = migrate_in_process(url, failure)
     if before == after:
         return f"the database was already at revision {after}"
     return f"the database went from {before or 'empty'} to revision {after}"
-
-
-def _migrate(url: str, failure: str) -> tuple[str | None, str]:
-    # Loaded here: most starts find nothing to migrate.
-    from sqlalchemy.exc import SQLAlchemyError
-
-    from infrastructure.outbound.log.schema.migrate import migrate
-
-    try:
-        return migrate(url)
-    except SQLAlchemyError as error:
-        raise UserError(f"{failure}: {_reason(error)}") from error
 
 
 def _inspect(url: str, failure: str, advice: str = "") -> FoundDatabase:
@@ -98,7 +87,7 @@ def _inspect(url: str, failure: str, advice: str = "") -> FoundDatabase:
     try:
         found = inspect_database(url)
     except (psycopg.Error, ValueError) as error:
-        reason = crowding_advice(error) or f"{_reason(error)}{advice}"
+        reason = crowding_advice(error) or f"{first_line(error)}{advice}"
         raise UserError(f"{failure}: {reason}") from error
     require_known_revision(found.revision)
     return found
@@ -111,7 +100,7 @@ def name_unavailable_database() -> Iterator[None]:
         yield
     except UNAVAILABLE as error:
         raise UserError(
-            f"the database cannot be used: {crowding_advice(error) or _reason(error)}"
+            f"the database cannot be used: {crowding_advice(error) or first_line(error)}"
         ) from error
 
 
@@ -124,13 +113,6 @@ def _require_ready(url: str) -> None:
             f"the database is at revision {found.revision or 'none'} and this release needs"
             f" {newest}; run `spawnlog migrate` with the same --database-url"
         )
-
-
-def _reason(error: BaseException) -> str:
-    """The first line of what went wrong: drivers put addresses, but no passwords, there."""
-    origin = getattr(error, "orig", None) or error
-    lines = str(origin).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
 
 
 def _do_nothing() -> None:

@@ -9,8 +9,10 @@ import orjson
 import pytest
 from starlette.requests import Request
 
+from infrastructure.contract.errors import UserError
 from infrastructure.inbound.http.openapi import document
 from infrastructure.inbound.http.responses.document import ServedDocument
+from infrastructure.server.migration import migrate_in_process
 
 PROJECT = Path(__file__).parents[3]
 FOR_MODELS = {"mcp", "mcp_types", "jsonschema"}
@@ -31,6 +33,30 @@ def test_start_loads_no_library_of_later_requests() -> None:
     )
     loaded = set(done.stdout.split())
     assert loaded & (FOR_MODELS | FOR_THE_DOCUMENT | FOR_OTHERS) == set()
+
+
+@pytest.mark.process
+def test_migration_leaves_no_library_in_memory(empty_database_url: str) -> None:
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from infrastructure.server.database import migrate_database\n"
+        "print(migrate_database(sys.argv[1], Path()))\n"
+        "sys.exit(sorted({'alembic', 'sqlalchemy', 'mako'} & sys.modules.keys()) or None)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, empty_database_url],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("the database went from empty to revision ")
+
+
+@pytest.mark.process
+def test_migration_that_ends_early_is_told() -> None:
+    with pytest.raises(UserError, match=r"^it failed: the migration ended early \(status 1\)"):
+        migrate_in_process("mysql://nowhere", "it failed")
 
 
 async def test_two_first_requests_share_one_document() -> None:
