@@ -1,20 +1,21 @@
 """The second round trip of a batch: every row it makes, and the commit, in one pipeline."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from functools import cache
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 from psycopg import AsyncRawCursor
 
-from application.log.envelope import Envelope, Provenance
+from application.log.envelope import Provenance
 from application.log.event_log import Content, StagedFile
 from application.projections.catalog import PROJECTIONS
 from application.projections.fold import FOREVER, RowSpan
 from application.projections.projection import Projection
 from infrastructure.outbound.log.append.batch import Batch
 from infrastructure.outbound.log.append.load import IdempotencyWrites
-from infrastructure.outbound.log.codec.binary import BinaryColumn, encode_column
+from infrastructure.outbound.log.codec.binary import BinaryColumn, encode_column, encode_value
 from infrastructure.outbound.log.codec.columns import (
     SPAN_COLUMNS,
     columns_of,
@@ -67,6 +68,7 @@ async def store_staged(connection: LogConnection, staged: Sequence[StagedFile]) 
 
 
 _STATE = -3
+_SQL_TYPES = {"utf-8": "text"}
 _EVENT_COLUMNS = {
     "position": "bigint",
     "stream": "text",
@@ -116,10 +118,6 @@ def _insert(table: str, columns: Mapping[str, str]) -> str:
     return f"INSERT INTO {table} ({names}) SELECT * FROM unnest({arrays}) AS t ({names})"
 
 
-def _insert_rows(projection: Projection[Any, Any]) -> str:
-    return _insert(projection.name, {**columns_of(projection)} | SPAN_COLUMNS)
-
-
 def close_rows(projection: Projection[Any, Any]) -> str:
     """The statement that ends rows: it takes their keys, and the positions where they end."""
     table, key = projection.name, projection.key
@@ -141,18 +139,19 @@ def _number_placeholders(query: str) -> str:
     return first + "".join(f"${number}{text}" for number, text in enumerate(behind, 1))
 
 
-INSERT_EVENTS = _insert("events", _EVENT_COLUMNS)
-INSERT_CONTENTS = _insert("contents", CONTENT_COLUMNS)
 INSERT_RESERVATIONS = _insert("idempotency", _RESERVATION_COLUMNS)
 INSERT_KEYS = (
     "INSERT INTO content_keys (session_id, key) SELECT * FROM unnest(%b::uuid[], %b::bytea[])"
     " ON CONFLICT (session_id) DO NOTHING"
 )
-INSERT_ENTRIES = (
-    "INSERT INTO transcript_entries (run_id, sequence, recorded_at, kind, body)"
-    " SELECT * FROM unnest(%b::uuid[], %b::int[], %b::timestamptz[], %b::text[], %b::text[])"
-)
-ENTRY_TYPES = ("uuid", "int", "timestamptz", "text", "text")
+_ENTRY_COLUMNS = {
+    "run_id": "uuid",
+    "sequence": "int",
+    "recorded_at": "timestamptz",
+    "kind": "text",
+    "body": "text",
+}
+ENTRY_TYPES = tuple(_ENTRY_COLUMNS.values())
 
 # Whoever made them due writes them at once; others may, once that should be over.
 INSERT_DUE_FILES = (
@@ -165,27 +164,74 @@ INSERT_DUE_FILES = (
 MOVE_HEAD = "UPDATE log_head SET position = %b, recorded_at = %b, chain_hash = %b"
 NOTE_COMMIT = "INSERT INTO commits (last_position, recorded_at) VALUES (%b, %b)"
 
-# A row may only be opened when the one before it is closed, and the parts of one statement have no
-# order but the one in which they ask each other.
-_ROWS = ", ".join(
-    [f"{one.name}_closed AS ({close_rows(one)} RETURNING 1)" for one in PROJECTIONS]
-    + [
-        f"{one.name}_opened AS ({_insert_rows(one)}"
-        f" WHERE (SELECT count(*) FROM {one.name}_closed) >= 0)"
-        for one in PROJECTIONS
-    ]
-)
-
-# One statement, because each costs its driver as much as its rows cost the database.
-STORE = _number_placeholders(
-    f"WITH reservations AS ({INSERT_RESERVATIONS}), keys AS ({INSERT_KEYS}),"
-    f" texts AS ({INSERT_CONTENTS}), entries AS ({INSERT_ENTRIES}),"
-    f" files AS ({INSERT_DUE_FILES}), head AS ({MOVE_HEAD}), commit AS ({NOTE_COMMIT}),"
-    f" {_ROWS} {INSERT_EVENTS}"
-)
-
-
 _ENCODINGS = {one.name: {**encodings_of(one)} | SPAN_COLUMNS for one in PROJECTIONS}
+_INSERTED: Mapping[str, Mapping[str, str]] = {
+    "idempotency": _RESERVATION_COLUMNS,
+    "contents": CONTENT_COLUMNS,
+    "transcript_entries": _ENTRY_COLUMNS,
+    **_ENCODINGS,
+    "events": _EVENT_COLUMNS,
+}
+"""The tables into which a batch inserts rows and nothing else, and how the columns are encoded."""
+_OTHERS: Mapping[str, str] = {
+    "keys": INSERT_KEYS,
+    "files": INSERT_DUE_FILES,
+    "head": MOVE_HEAD,
+    "commit": NOTE_COMMIT,
+    **{f"{one.name} closed": f"{close_rows(one)} RETURNING 1" for one in PROJECTIONS},
+}
+"""What else a batch stores, by name."""
+SHAPES_MAX = 48
+"""A connection keeps the plan of each shape, and a shape beyond these is stored as the fullest."""
+
+
+class Part(NamedTuple):
+    """A part of the statement: a name of `_OTHERS`, or a table with the columns that are not empty.
+
+    The values of a single row stand in the statement by themselves, the columns of several rows as
+    arrays, of which the database makes a table each.
+    """
+
+    name: str
+    columns: tuple[str, ...] = ()
+    is_single: bool = False
+
+
+Shape = tuple[Part, ...]
+FULLEST: Shape = (
+    *(Part(name) for name in _OTHERS),
+    *(Part(table, tuple(columns)) for table, columns in _INSERTED.items()),
+)
+_shapes: set[Shape] = {FULLEST}
+
+
+@cache
+def store_query(shape: Shape) -> str:
+    """Return the statement that stores a batch of this shape; the last part is of the events.
+
+    One statement, because each costs its driver as much as its rows cost the database; and without
+    that which is empty, because the database prepares every array before it looks inside.
+    """
+    names = {part.name for part in shape}
+    *parts, events = ((part, _part_query(part, names)) for part in shape)
+    made = ", ".join(f'"{part.name} part" AS ({query})' for part, query in parts)
+    return _number_placeholders(f"WITH {made} {events[1]}")
+
+
+def _part_query(part: Part, names: Set[str]) -> str:
+    if part.name in _OTHERS:
+        return _OTHERS[part.name]
+    kinds = {name: _SQL_TYPES.get(kind, kind) for name, kind in _INSERTED[part.name].items()}
+    query = _insert(part.name, {name: kinds[name] for name in part.columns})
+    if part.is_single:
+        values = ", ".join(f"%b::{kinds[name]}" for name in part.columns)
+        query = f"INSERT INTO {part.name} ({', '.join(part.columns)}) SELECT {values}"
+    # A row may only be opened when the one before it is closed, and the parts of one statement have
+    # no order but the one in which they ask each other.
+    closed = f"{part.name} closed"
+    if closed not in names:
+        return query
+    return f'{query} WHERE (SELECT count(*) FROM "{closed} part") >= 0'
 
 
 async def store(connection: LogConnection, batch: Batch, channel: str) -> None:
@@ -194,7 +240,7 @@ async def store(connection: LogConnection, batch: Batch, channel: str) -> None:
         if batch.staged:
             await store_staged(connection, batch.staged)
         if batch.events:
-            await AsyncRawCursor(connection).execute(STORE, _values(batch))
+            await AsyncRawCursor(connection).execute(*store_statement(batch), prepare=True)
         elif batch.idempotency.inserts:
             await connection.execute(INSERT_RESERVATIONS, _reservation_columns(batch))
         # Behind the reservations: what is answered may have been reserved in this very batch.
@@ -211,37 +257,102 @@ async def notify(connection: LogConnection, channel: str, position: int) -> None
     await connection.execute("SELECT pg_notify(%s, %s)", [channel, str(position)])
 
 
-def _values(batch: Batch) -> list[Any]:
-    """As `STORE` takes them."""
-    events = event_columns(
-        [row.envelope for row in batch.events], [row.state for row in batch.events]
-    )
-    rows = [(one, batch.rows[one.name]) for one in PROJECTIONS]
-    values = [
-        *_reservation_columns(batch),
-        encode_column("uuid", [one.session_id for one in batch.keys]),
-        encode_column("bytea", [one.key for one in batch.keys]),
-        *_columns(_content_arrays(batch.contents), CONTENT_COLUMNS),
-        *_entry_columns(batch),
-        encode_column("uuid", list(batch.due_files)),
-        encode_column("boolean", list(batch.due_files.values())),
-        *(batch.position, batch.recorded_at, batch.chain_hash),
-        *(batch.position, batch.recorded_at),
+def store_statement(batch: Batch) -> tuple[str, list[Any]]:
+    """Return the statement that stores a batch, and its values."""
+    others = _other_parts(batch)
+    rows = _inserted_rows(batch)
+    shape = _shape_of(others, rows)
+    if shape not in _shapes:
+        if len(_shapes) < SHAPES_MAX:
+            _shapes.add(shape)
+        else:
+            shape = FULLEST
+    values: list[Any] = []
+    for part in shape:
+        values += others[part.name] if part.name in others else _values(part, rows[part.name])
+    return store_query(shape), values
+
+
+def _shape_of(
+    others: Mapping[str, Sequence[Any]], rows: Mapping[str, Sequence[Sequence[Any]]]
+) -> Shape:
+    found = [
+        Part(name)
+        for name, (first, *_) in others.items()
+        if not (isinstance(first, BinaryColumn) and first.is_empty)
     ]
-    for one, changes in rows:
-        values.append(encode_column(columns_of(one)[one.key], list(changes.closed)))
-        values.append(encode_column("bigint", list(changes.closed.values())))
-    for one, changes in rows:
-        arrays = row_arrays(changes.opened, one)
+    for table, arrays in rows.items():
+        count = len(arrays[0])
+        if count:
+            columns = tuple(
+                name
+                for name, values in zip(_INSERTED[table], arrays, strict=True)
+                if values[0] is not None or values.count(None) < count
+            )
+            found.append(Part(table, columns, count == 1))
+    return tuple(found)
+
+
+def _values(part: Part, arrays: Sequence[Sequence[Any]]) -> list[BinaryColumn]:
+    encode = encode_value if part.is_single else encode_column
+    return [
+        encode(kind, values)
+        for (name, kind), values in zip(_INSERTED[part.name].items(), arrays, strict=True)
+        if name in part.columns
+    ]
+
+
+def _other_parts(batch: Batch) -> dict[str, Sequence[Any]]:
+    """Return the values of each part of `_OTHERS`, in that order."""
+    return {
+        "keys": (
+            encode_column("uuid", [one.session_id for one in batch.keys]),
+            encode_column("bytea", [one.key for one in batch.keys]),
+        ),
+        "files": (
+            encode_column("uuid", list(batch.due_files)),
+            encode_column("boolean", list(batch.due_files.values())),
+        ),
+        "head": (batch.position, batch.recorded_at, batch.chain_hash),
+        "commit": (batch.position, batch.recorded_at),
+        **{
+            f"{one.name} closed": (
+                encode_column(columns_of(one)[one.key], list(batch.rows[one.name].closed)),
+                encode_column("bigint", list(batch.rows[one.name].closed.values())),
+            )
+            for one in PROJECTIONS
+        },
+    }
+
+
+def _inserted_rows(batch: Batch) -> dict[str, Sequence[Sequence[Any]]]:
+    """Return the columns of each table of `_INSERTED`, in that order."""
+    rows: dict[str, Sequence[Sequence[Any]]] = {
+        "idempotency": _reservation_arrays(batch),
+        "contents": _content_arrays(batch.contents),
+        "transcript_entries": _entry_arrays(batch),
+    }
+    for one in PROJECTIONS:
+        arrays = row_arrays(batch.rows[one.name].opened, one)
         # The state is the last column of its own, in front of the two of the span.
         batch.state_bytes[one.name] = [len(printed or b"") for printed in arrays[_STATE]]
-        values += _columns(arrays, _ENCODINGS[one.name])
-    return [*values, *events]
+        rows[one.name] = arrays
+    columns = zip(*(_envelope_row(row.envelope) for row in batch.events), strict=True)
+    rows["events"] = [*columns, [row.state for row in batch.events]]
+    return rows
 
 
 def _reservation_columns(batch: Batch) -> list[BinaryColumn]:
+    arrays = _reservation_arrays(batch)
+    return [
+        encode_column(kind, values)
+        for values, kind in zip(arrays, _RESERVATION_COLUMNS.values(), strict=True)
+    ]
+
+
+def _reservation_arrays(batch: Batch) -> list[list[Any]]:
     inserts = batch.idempotency.inserts
-    arrays: list[list[Any]] = [
+    return [
         [one.token for one, _, _ in inserts],
         [one.method for one, _, _ in inserts],
         [one.path for one, _, _ in inserts],
@@ -252,10 +363,9 @@ def _reservation_columns(batch: Batch) -> list[BinaryColumn]:
         [orjson.dumps(answer.body).decode() if answer else None for _, _, answer in inserts],
         [batch.recorded_at for _ in inserts],
     ]
-    return _columns(arrays, _RESERVATION_COLUMNS)
 
 
-def _entry_columns(batch: Batch) -> list[BinaryColumn]:
+def _entry_arrays(batch: Batch) -> list[list[Any]]:
     rows = [
         (one.run_id, sequence, instant, kind, body)
         for one in batch.entries
@@ -263,16 +373,8 @@ def _entry_columns(batch: Batch) -> list[BinaryColumn]:
             zip(one.instants, one.kinds, one.bodies, strict=True), one.first
         )
     ]
-    columns = zip(*rows, strict=True) if rows else ((),) * len(ENTRY_TYPES)
-    return [
-        encode_column(kind, list(values)) for kind, values in zip(ENTRY_TYPES, columns, strict=True)
-    ]
-
-
-def _columns(arrays: Sequence[Sequence[Any]], kinds: Mapping[str, str]) -> list[BinaryColumn]:
-    return [
-        encode_column(kind, values) for values, kind in zip(arrays, kinds.values(), strict=True)
-    ]
+    columns = zip(*rows, strict=True) if rows else ((),) * len(_ENTRY_COLUMNS)
+    return [list(values) for values in columns]
 
 
 def row_arrays(spans: Sequence[RowSpan[Any]], projection: Projection[Any, Any]) -> list[list[Any]]:
@@ -292,12 +394,6 @@ def row_arrays(spans: Sequence[RowSpan[Any]], projection: Projection[Any, Any]) 
     arrays.append([span.from_position for span in spans])
     arrays.append([span.to_position for span in spans])
     return arrays
-
-
-def event_columns(envelopes: Sequence[Envelope], states: Sequence[bytes]) -> list[BinaryColumn]:
-    """Return events, of which there is at least one, as `INSERT_EVENTS` takes them."""
-    columns = zip(*map(_envelope_row, envelopes), strict=True)
-    return _columns((*columns, states), _EVENT_COLUMNS)
 
 
 def _path_of(column: str) -> str:

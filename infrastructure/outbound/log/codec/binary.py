@@ -22,6 +22,7 @@ _SHORT = struct.Struct(">ih").pack
 _INT = struct.Struct(">ii").pack
 _LONG = struct.Struct(">iq").pack
 _ARRAY = struct.Struct(">iiIii").pack
+_EMPTY_BYTES = 12
 Encode = Callable[[Iterable[Any]], list[bytes]]
 
 
@@ -89,6 +90,11 @@ class BinaryColumn(msgspec.Struct, frozen=True):
 
     data: bytes
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is an array without values."""
+        return len(self.data) == _EMPTY_BYTES
+
 
 class ColumnDumper(Dumper):
     """Tells psycopg that there is nothing left to do."""
@@ -106,12 +112,18 @@ def encode_column(kind: str, values: Sequence[Any]) -> BinaryColumn:
     number, encode = _TYPES[kind]
     count = len(values)
     if not count:
-        return BinaryColumn(_ARRAY(0, 0, number, 0, 0)[:12])
+        return BinaryColumn(_ARRAY(0, 0, number, 0, 0)[:_EMPTY_BYTES])
     # Half of the columns of a row are empty.
     if values[0] is None and values.count(None) == count:
         return BinaryColumn(_ARRAY(1, True, number, count, 1) + _NULL * count)
     written = encode(values)
     return BinaryColumn(_ARRAY(1, _NULL in written, number, count, 1) + b"".join(written))
+
+
+def encode_value(kind: str, values: Sequence[Any]) -> BinaryColumn:
+    """Return the only one of these values, which is not None, by itself."""
+    (written,) = _TYPES[kind][1](values)
+    return BinaryColumn(written[4:])
 
 
 def encoded(kind: str, values: Sequence[Any]) -> list[bytes]:
