@@ -39,14 +39,15 @@ class Lane:
         """Who of the three is claimed in the transaction that queues them."""
         return self.claimed_in(LaneFacts(running, tuple(waiting)))
 
-    def claimed_in(self, facts: LaneFacts) -> list[str | None]:
-        """Who of the three is claimed as they are queued, if this is so of their lane."""
+    def claimed_in(self, facts: LaneFacts, take: int = WIDTH) -> list[str | None]:
+        """Who of the three is claimed as they are queued, `take` at most, if this is so of their
+        lane."""
         claim = Claim("server-1", WIDTH, uuid4(), Provenance())
         room = ClaimedRoom(
             executing=cast("Any", None),
             holder=Holder(lambda: "server-1"),
             claim=claim,
-            query=LaneQuery("subagent", 1, WIDTH),
+            query=LaneQuery("subagent", 1, take),
             children={},
             starts={},
         )
@@ -67,6 +68,10 @@ def test_as_many_are_claimed_as_there_is_room_for() -> None:
         ["first"],
         [],
     ]
+
+
+def test_one_decision_claims_no_more_runs_than_its_query_takes() -> None:
+    assert Lane().claimed_in(LaneFacts(0, ()), take=2) == ["first", "second"]
 
 
 def test_of_those_that_are_queued_nobody_is_claimed_before_who_waits_longer() -> None:
