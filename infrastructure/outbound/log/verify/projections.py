@@ -64,19 +64,22 @@ def check_rows(
     keys = list({row[0] for row in expected.values()})
     values = [encode_column(kind, keys), first, last]
     wrong: list[tuple[int, str]] = []
-    for found in connection.execute(query, values, binary=True).fetchall():
-        stored, (position, ends) = found[:-2], found[-2:]
-        row, key = expected.get(position), found[0]
+    for *stored, text, position, ends in connection.execute(query, values, binary=True).fetchall():
+        row = expected.pop(position, None)
+        *cells, state = row or (None,)
+        if text is None and ends != FOREVER and not projection.keeps_past_states:
+            state = None
+        if cells == stored and _is_same_state(state, text):
+            continue
+        key = stored[0]
         if row is None or row[0] != key:
+            if row is not None:
+                expected[position] = row
             wrong.append((position, f"a row of {noun} {key} begins here that no event made"))
             continue
-        del expected[position]
-        if not projection.keeps_past_states and ends != FOREVER and stored[-1] is None:
-            row = (*row[:-1], None)
-        if not _is_same_row(row, stored, columns):
-            names = ", ".join(_differing_columns(columns, row, stored))
-            text = f"the row of {noun} {key} differs from what the events say: {names}"
-            wrong.append((position, text))
+        names = ", ".join(_differing_columns(columns, (*cells, state), (*stored, text)))
+        difference = f"the row of {noun} {key} differs from what the events say: {names}"
+        wrong.append((position, difference))
     wrong += [
         (position, f"the row of {noun} {row[0]} that begins here is missing")
         for position, row in expected.items()
@@ -85,12 +88,6 @@ def check_rows(
         return None
     position, text = min(wrong)
     return Difference(position, "projection", text)
-
-
-def _is_same_row(row: Sequence[Any], stored: Sequence[Any], columns: Mapping[str, str]) -> bool:
-    if "state" not in columns:
-        return row == stored
-    return row[:-1] == stored[:-1] and _is_same_state(row[-1], stored[-1])
 
 
 def _differing_columns(

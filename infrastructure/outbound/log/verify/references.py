@@ -27,11 +27,13 @@ class References:
         Raises:
             ValueError: The end of a run is in another stream, which only an unfolded event can be.
         """
-        for place, ref in find_references(event):
-            identity = (ref.id.int, ref.hmac, ref.bytes)
-            if identity not in self._known:
-                self._known.add(identity)
-                self.texts.append(ContentMention(position, stream, place, owner, ref))
+        # Most events refer to nothing.
+        if _steps(type(event)):
+            for place, ref in find_references(event):
+                identity = (ref.id.int, ref.hmac, ref.bytes)
+                if identity not in self._known:
+                    self._known.add(identity)
+                    self.texts.append(ContentMention(position, stream, place, owner, ref))
         if type(event) is RunEnded and event.transcript is not None:
             run_id = UUID(stream.removeprefix(RUN_PREFIX))
             self.transcripts.append(RecordedTranscript(position, run_id, owner, event.transcript))
