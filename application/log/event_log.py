@@ -6,6 +6,7 @@ idempotency record in one transaction. So a decision always sees the newest reco
 and a refusal or a conflict is the caller's own.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -322,9 +323,10 @@ class Tail(Protocol):
         after: int,
         timeout_seconds: float,
         types: Collection[str] = (),
+        stopped: "asyncio.Future[None] | None" = None,
     ) -> bool:
-        """Wait for an event behind `after`; False on timeout. Of one of the runs and of one of the
-        types, if any are given."""
+        """Wait for an event behind `after`, of one of the runs and of one of the types, if any are
+        given. Return False on timeout, or as soon as `stopped` is done."""
         ...
 
     def follow(self, *, after: int) -> AsyncIterator[Sequence[RecordedEvent]]:

@@ -1,9 +1,8 @@
 """The long poll: waiting until a run has reached a stage, or the log has grown."""
 
-import asyncio
 import time
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
 from application.log.event_log import LogUnavailable
@@ -104,14 +103,6 @@ async def wait_for_growth(
         return False
     if services.closing():
         return False
-    growing = asyncio.ensure_future(
-        services.tail.changed(run_ids, after=after, timeout_seconds=left, types=types)
+    return await services.tail.changed(
+        run_ids, after=after, timeout_seconds=left, types=types, stopped=services.stopped
     )
-    try:
-        # One and the same future for all who wait: that the service stops wakes them, and until
-        # then they cost nothing.
-        either: tuple[asyncio.Future[Any], ...] = (growing, services.stopped)
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        return growing.done() and growing.result()
-    finally:
-        growing.cancel()

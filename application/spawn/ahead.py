@@ -133,6 +133,9 @@ class AheadPreparer:
         self, runs: Sequence[Run], in_hand: Sequence[RecordedInputs]
     ) -> tuple[Ready, ...]:
         """Make all of them ready, or return none."""
+        if len(runs) == 1:
+            one = await self._children.prepare_at_once(runs[0], in_hand[0])
+            return () if one is None else (one,)
         ready = await asyncio.gather(
             *(
                 self._children.prepare_at_once(run, inputs)

@@ -70,6 +70,7 @@ class GrowingLog:
         after: int,
         timeout_seconds: float,
         types: Collection[str] = (),
+        stopped: asyncio.Future[None] | None = None,
     ) -> bool:
         """Wait for growth."""
         try:

@@ -86,17 +86,29 @@ class RecentEvents:
 
     @contextmanager
     def waiting(
-        self, run_ids: Collection[UUID] = (), types: Collection[str] = ()
+        self,
+        run_ids: Collection[UUID] = (),
+        types: Collection[str] = (),
+        stopped: asyncio.Future[None] | None = None,
     ) -> Iterator[asyncio.Future[None]]:
-        """Yield a future that the next event resolves (of those runs, of those types, if any)."""
+        """Yield a future that the next event resolves (of those runs, of those types, if any), or
+        `stopped` when that is done."""
         waiter = asyncio.get_running_loop().create_future()
         wanted = frozenset(types)
         awaited: frozenset[UUID | None] = frozenset(run_ids or (None,))
         for run_id in awaited:
             self._waiters.setdefault(run_id, {})[waiter] = wanted
+
+        def wake(_: object) -> None:
+            _wake(waiter)
+
+        if stopped is not None:
+            stopped.add_done_callback(wake)
         try:
             yield waiter
         finally:
+            if stopped is not None:
+                stopped.remove_done_callback(wake)
             for run_id in awaited:
                 waiters = self._waiters[run_id]
                 del waiters[waiter]

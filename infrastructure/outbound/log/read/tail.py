@@ -202,13 +202,14 @@ class LogTail:
         after: int,
         timeout_seconds: float,
         types: Collection[str] = (),
+        stopped: asyncio.Future[None] | None = None,
     ) -> bool:
-        """Wait for an event behind `after`; False on timeout. Of one of the runs and of one of the
-        types, if any are given."""
+        """Wait for an event behind `after`, of one of the runs and of one of the types, if any are
+        given. Return False on timeout, or as soon as `stopped` is done."""
         self._must_go_on()
         if not run_ids and not types:
-            return await self._grown_beyond(after, timeout_seconds)
-        with self._recent.waiting(run_ids, types) as woken:
+            return await self._grown_beyond(after, timeout_seconds, stopped)
+        with self._recent.waiting(run_ids, types, stopped) as woken:
             try:
                 async with asyncio.timeout(timeout_seconds):
                     if self._recent.has(run_ids, after, types):
@@ -219,7 +220,7 @@ class LogTail:
                     self._must_go_on()
             except TimeoutError:
                 return False
-        return True
+        return stopped is None or not stopped.done()
 
     def _must_go_on(self) -> None:
         if self.failure is not None:
@@ -237,13 +238,20 @@ class LogTail:
                 return True
         return False
 
-    async def _grown_beyond(self, after: int, timeout_seconds: float) -> bool:
+    async def _grown_beyond(
+        self,
+        after: int,
+        timeout_seconds: float,
+        stopped: asyncio.Future[None] | None = None,
+    ) -> bool:
         try:
             async with asyncio.timeout(timeout_seconds):
                 while self._position <= after:
-                    with self._recent.waiting() as woken:
+                    with self._recent.waiting(stopped=stopped) as woken:
                         await woken
                     self._must_go_on()
+                    if stopped is not None and stopped.done():
+                        return False
         except TimeoutError:
             return False
         return True

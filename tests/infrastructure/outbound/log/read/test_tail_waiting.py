@@ -174,3 +174,23 @@ async def test_a_log_that_went_back_is_not_followed_and_nobody_waits_for_it(
         await running.tail.changed((), after=0, timeout_seconds=NOT_TODAY_SECONDS)
     with pytest.raises(LogUnavailable):
         await anext(running.tail.follow(after=0))
+
+
+async def test_stop_wakes_waiters_of_runs_and_of_anything(
+    running: RunningLog, family: LoggedFamily
+) -> None:
+    await family.spawn("mine")
+    await until(lambda: _is_at(running, 3), "the tail has come to the end")
+    stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    wait = partial(
+        running.tail.changed, after=3, timeout_seconds=NOT_TODAY_SECONDS, stopped=stopped
+    )
+    waiting = [asyncio.create_task(wait(ours)) for ours in ((family.id("mine"),), ())]
+    await until(lambda: _all_wait(running, 2), "both wait")
+    stopped.set_result(None)
+    assert await asyncio.gather(*waiting) == [False, False]
+    assert running.tail._recent.waited_for == frozenset()
+
+
+async def _all_wait(running: RunningLog, waiters: int) -> bool:
+    return len(running.tail._recent.waited_for) == waiters
