@@ -200,7 +200,8 @@ async def _while_present(request: Request, answer: Coroutine[Any, Any, Any]) -> 
             raise ClientDisconnect
         return answering.result()
     finally:
-        await cancel_all((answering, leaving))
+        leaving.cancel()
+        await cancel_all((answering,))
 
 
 async def _disconnected(request: Request) -> None:
