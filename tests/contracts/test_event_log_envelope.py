@@ -7,15 +7,17 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from application.log.envelope import SYSTEM, WRITER_VERSION, Actor, Provenance
+from application.log.event_log import Decision, Following
 from domain.run.events import SpawnRequested
 from domain.values.record import run_stream, session_stream
 from tests.support.builders import run_histories as past
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.storytelling import ROOT, requested, run_id
-from tests.support.builders.submissions import key, observing, recording, seen
+from tests.support.builders.submissions import key, observing, recording, seen, submission
 from tests.support.memory.served_log import ServedLog
 from tests.support.servers.running_log import RunningLog
 
+CALLER, OPERATOR = Actor(kind="token", token="caller"), Actor(kind="token", token="operator")
 TRACEPARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 COLUMNS = (
     "position, stream, version, type, type_version, recorded_at, occurred_at, event_id, command_id,"
@@ -168,6 +170,22 @@ async def test_a_run_of_another_tree_in_the_same_append_names_that_tree(
     # What is about a run goes under the revision that its spawn was pinned to.
     revisions = [one.config_revision for one in (first, ended, born)]
     assert revisions == [7, run.config_revision, 7]
+
+
+async def test_part_of_a_decision_names_its_own_command_and_actor(running: ServedLog) -> None:
+    part = Following(uuid7(), Provenance(actor=OPERATOR), Decision(None, [seen(key(2))]))
+    first = submission(
+        lambda _: Decision(None, [seen(key(1))], following=(part,)),
+        session_stream(key(1)),
+        provenance=Provenance(actor=CALLER),
+    )
+    await running.log.submit(first)
+    envelopes = [one.envelope for one in await running.events()]
+    assert [(one.command_id, one.provenance.actor) for one in envelopes] == [
+        (first.command_id, CALLER),
+        (part.command_id, OPERATOR),
+    ]
+    assert [one.append_last for one in envelopes] == [1, 2]
 
 
 async def test_a_spawn_carries_its_actor_and_trace(
