@@ -294,10 +294,11 @@ def test_events_that_do_not_follow_from_each_other_leave_nothing(
     assert is_untouched(written.url)
 
 
+@pytest.mark.parametrize("stream", ["session:%", "run:%", "log:config"])
 def test_a_version_that_is_missing_in_a_stream_leaves_nothing(
-    story: ToldLog, written: WrittenLog, tmp_path: Path
+    story: ToldLog, written: WrittenLog, tmp_path: Path, stream: str
 ) -> None:
-    position = story.one("SELECT max(position) FROM events WHERE stream LIKE 'session:%%'")
+    position = story.one("SELECT max(position) FROM events WHERE stream LIKE %s", stream)
     story.do("UPDATE events SET version = version + 1 WHERE position = %s", position)
     story.rechain()
     file = tmp_path / "forged.ndjson"

@@ -123,6 +123,12 @@ def _version_left_out(told: ToldLog) -> tuple[int, str]:
     return here, "version"
 
 
+def _version_of_the_configuration(told: ToldLog) -> tuple[int, str]:
+    here = int(told.one("SELECT max(position) FROM events WHERE stream = 'log:config'"))
+    told.do("UPDATE events SET version = version + 1 WHERE position = %s", here)
+    return here, "version"
+
+
 def _version_before_its_time(told: ToldLog) -> tuple[int, str]:
     query = "SELECT min(position) FROM events WHERE stream = 'session:agent:main:main'"
     here = int(told.one(query))
@@ -167,6 +173,7 @@ OTHER = b'{"reason":"due","transcriptPath":null}'
         _interrupted_append,
         _ended_append,
         _version_left_out,
+        _version_of_the_configuration,
         _version_before_its_time,
     ],
 )
