@@ -114,14 +114,14 @@ def test_a_spawn_whose_requester_is_another_than_was_assumed_goes_on_from_its_re
     async def story(asking: SimulatedAsking, server: SimulatedServer) -> Call:
         await spawned(asking, "quick")
         registry = server.work.registry
-        read = registry.session
+        last_seen = registry.last_seen_session
 
-        async def outdated(key: str, *, at: int | None = None) -> Session | None:
-            session = await read(key, at=at)
+        def outdated(key: str) -> Session | None:
+            session = last_seen(key)
             before = {"workspace_dir": "/simulated", "version": 1}
             return session.changed(before) if session else None
 
-        monkeypatch.setattr(registry, "session", outdated)
+        monkeypatch.setattr(registry, "last_seen_session", outdated)
         return await spawned(asking, "quick")
 
     transactions, call = lived(story)
