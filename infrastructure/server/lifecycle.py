@@ -18,7 +18,6 @@ from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.settings import Settings
 from domain.values.session_key import MAIN
-from infrastructure.contract.errors import UserError
 from infrastructure.inbound.http.application import create_application
 from infrastructure.inbound.http.middleware.open_files import OpenFiles
 from infrastructure.inbound.http.middleware.timed_connection import TimedConnection
@@ -269,18 +268,3 @@ def settings_needing_restart(before: Settings, after: Settings) -> tuple[str, ..
     given = after.model_fields_set & START_SETTINGS
     changed = [name for name in sorted(given) if getattr(before, name) != getattr(after, name)]
     return tuple(Settings.model_fields[name].alias or name for name in changed)
-
-
-def bind_socket(settings: Settings) -> socket.socket:
-    """The socket to serve on, bound before anything else is started. Raises UserError."""
-    try:
-        return socket.create_server(
-            (settings.host, settings.port),
-            family=socket.AF_INET6 if ":" in settings.host else socket.AF_INET,
-            backlog=1024,
-        )
-    except OSError as error:
-        raise UserError(
-            f"cannot listen on {settings.host}:{settings.port}: {error.strerror};"
-            " choose another --port (0 picks a free one) or --host"
-        ) from error

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -63,7 +64,7 @@ from infrastructure.server.database import (
     name_unavailable_database,
     open_database,
 )
-from infrastructure.server.lifecycle import bind_socket
+from infrastructure.server.listening import bind_socket
 from infrastructure.server.logging import write_to_stderr
 from spawnlog.core.data_directory import default_data_directory
 
@@ -160,6 +161,9 @@ def serve(options: ServeOptions) -> int:
     from infrastructure.server.lifecycle import run_server, warn_about
     from infrastructure.server.telemetry import usable_telemetry
 
+    # The objects of modules stay, so the collector need not look through them again.
+    gc.freeze()
+    gc.enable()
     write_to_stderr()
     loaded, settings, directory = _prepare_start(options)
     config, active = _config_path(options), None

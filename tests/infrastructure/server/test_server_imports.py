@@ -20,18 +20,27 @@ FOR_THE_DOCUMENT = {"fastapi", "email_validator"}
 FOR_OTHERS = {"alembic", "opentelemetry", "prometheus_client", "rich", "sqlalchemy"}
 
 
+def loaded_by(modules: str) -> set[str]:
+    """Return the modules of a process that imports these."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys, {modules}; print(*sys.modules)"],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(done.stdout.split())
+
+
+@pytest.mark.process
+def test_local_command_loads_no_server() -> None:
+    loaded = loaded_by("infrastructure.server.operations")
+    assert loaded & {"starlette", "uvicorn", "infrastructure.server.compose"} == set()
+
+
 @pytest.mark.process
 def test_start_loads_no_library_of_later_requests() -> None:
-    program = (
-        "import sys\n"
-        "import infrastructure.server.operations\n"
-        "import infrastructure.server.compose, infrastructure.server.lifecycle\n"
-        "print(*sys.modules)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=PROJECT, capture_output=True, text=True, check=True
-    )
-    loaded = set(done.stdout.split())
+    loaded = loaded_by("infrastructure.server.compose, infrastructure.server.lifecycle")
     assert loaded & (FOR_MODELS | FOR_THE_DOCUMENT | FOR_OTHERS) == set()
 
 

@@ -38,12 +38,11 @@ def serve(
     SIGHUP reads the configuration again.
     `spawnlog ready on http://HOST:PORT` is printed when requests are accepted.
     """
-    # The objects of modules stay: looking through them again and again is a tenth of the start.
+    # To look through the objects of modules again and again is a tenth of the start. The server
+    # enables the collector when its modules are imported.
     gc.disable()
     from infrastructure.server.operations import serve as serve_until_stopped
 
-    gc.freeze()
-    gc.enable()
     options = home.serve_options()
     asked = replace(options, host=host, port=port, no_auth=no_auth or None, no_page=no_page or None)
     raise typer.Exit(serve_until_stopped(asked))
