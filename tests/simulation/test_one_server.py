@@ -100,6 +100,19 @@ def test_a_run_for_which_there_is_no_place_is_queued_at_once_and_claimed_in_its_
     assert followed.index("RunEnded") < followed.index("RunClaimed")
 
 
+def test_run_of_a_message_is_claimed_as_it_is_queued() -> None:
+    async def story(asking: SimulatedAsking, server: SimulatedServer) -> None:
+        run_id = (await spawned(asking, "quick")).answer["runId"]
+        assert await rest(server.world)
+        body = {"message": "again"}
+        path = f"/v1/runs/{run_id}/messages"
+        await asking.ask("message", "POST", path, 0, body=body, about=run_id, label="again")
+
+    transactions, _ = lived(story)
+    (queued,) = [types(one) for one in transactions if "MessageReceived" in types(one)]
+    assert queued[-2:] == ["RunQueued", "RunClaimed"]
+
+
 def test_a_spawn_for_which_somebody_is_asked_goes_on_from_its_record() -> None:
     wishes = {"thread": True, "mode": "session"}
     (first, second, *_), call = lived(lambda asking, _: spawned(asking, "quick", **wishes))
