@@ -121,6 +121,20 @@ def test_a_spawn_for_which_somebody_is_asked_goes_on_from_its_record() -> None:
     assert call.status == 201
 
 
+def test_spawn_whose_folder_is_missing_is_admitted_before_it_is_made(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story(asking: SimulatedAsking, _server: SimulatedServer) -> None:
+        for _ in range(4):
+            await spawned(asking, "slow")
+
+    transactions, _ = lived(story)
+    begun = [types(one) for one in transactions if "StepBegun" in types(one)]
+    assert begun
+    assert not any("SpawnRequested" in names for names in begun)
+    assert [one.getMessage() for one in caplog.records if one.levelname == "ERROR"] == []
+
+
 def test_a_spawn_whose_requester_is_another_than_was_assumed_goes_on_from_its_record(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
