@@ -179,9 +179,6 @@ class ChildPreparer:
         preparation = child.preparation
         if preparation.run.child_session_key is not None:
             return preparation.run.child_session_key
-        for command in preparation.before:
-            if isinstance(command, StartPreparation):
-                return command.child_session_key
         run = preparation.run
         assert run.agent_id is not None
         key = child_key(run.agent_id, str(self._work.identities.run_id()))
