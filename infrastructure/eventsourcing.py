@@ -36,13 +36,13 @@ from eventsourcing.utils import Environment
 from domain.event_types import EVENT_TYPES
 from domain.values.record import Event, FactType
 from infrastructure.outbound.log.codec.mapper import EventMapper
-from infrastructure.outbound.log.postgres_log import channel_of
 from infrastructure.outbound.log.schema.connections import (
     LIMITS,
     PLANNING,
     SyncLogConnection,
     open_sync_connection,
 )
+from infrastructure.outbound.log.schema.followers import channel_of, listen_statement
 from infrastructure.outbound.log.schema.format import require_known_format
 from infrastructure.server.database import open_database
 
@@ -162,7 +162,7 @@ class LogReader:
             assert row is not None
             require_known_format(row[0])
             if self._listens:
-                connection.execute(f'LISTEN "{channel_of(row[1])}"')
+                connection.execute(listen_statement(channel_of(row[1])), prepare=False)
         except BaseException:
             connection.close()
             raise

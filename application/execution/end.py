@@ -41,6 +41,8 @@ class WrittenTranscript:
         """The number of the last row."""
         return self.sealed.last
 
+    is_written_on = False
+
     def seal(self, _: datetime) -> TranscriptSeal:
         """Of what was read."""
         sealed = self.sealed
@@ -73,6 +75,11 @@ class UnwrittenTranscript:
     lines: bytes | None = None
 
     last_entry = 1
+
+    @property
+    def is_written_on(self) -> bool:
+        """Whether there is any entry but the first."""
+        return bool(self.entries.kinds)
 
     def seal(self, recorded_at: datetime) -> TranscriptSeal:
         """Seal what is written and what will be."""

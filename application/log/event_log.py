@@ -55,6 +55,21 @@ class StagedFile:
     body: bytes = field(repr=False)
 
 
+class FinishedTranscript(NamedTuple):
+    """The transcript that an append finishes.
+
+    Attributes:
+        run_id: Its run.
+        last_entry: The number of the last entry that the decision knows of.
+        is_written_on: Whether the append writes the entry behind that one. Then its key refuses
+            the append if there is such an entry, and nobody need look.
+    """
+
+    run_id: UUID
+    last_entry: int
+    is_written_on: bool
+
+
 class TranscriptRows(NamedTuple):
     """Entries of a run's transcript to write in an append, from number `first` on; each with its
     instant, its kind and the text of its row."""
@@ -184,10 +199,10 @@ class Submission(NamedTuple, Generic[T]):
     """A command for the writer. `decide` must be pure and may raise `Rejected`.
 
     `about` are the runs that it is about, when they are several: an event of a session that names
-    one of them is recorded as being about that one. `transcript` is the run whose transcript it
-    finishes. `follow_ups` are decided behind it in the same transaction, each on the state that the
-    one before left, and each an append of its own on record; one that raises ends the row of them,
-    and nobody is told.
+    one of them is recorded as being about that one. `minted` are streams whose ids were made for
+    it: none of them can be on record. `transcript` is what it finishes. `follow_ups` are decided
+    behind it in the same transaction, each on the state that the one before left, and each an
+    append of its own on record; one that raises ends the row of them, and nobody is told.
     """
 
     command_id: UUID
@@ -198,7 +213,8 @@ class Submission(NamedTuple, Generic[T]):
     tree: TreeQuery | None = None
     reservation: Reservation | None = None
     about: frozenset[UUID] = frozenset()
-    transcript: UUID | None = None
+    transcript: FinishedTranscript | None = None
+    minted: Sequence[str] = ()
     follow_ups: "Sequence[Submission[Any]]" = ()
 
 

@@ -12,6 +12,7 @@ from application.log.event_log import (
     ContentKey,
     Decision,
     EventLog,
+    FinishedTranscript,
     LaneQuery,
     LogUnavailable,
     Reservation,
@@ -80,6 +81,11 @@ class EndedTranscript(Protocol):
         """The number of the last row that it knows of; 0 when there is none."""
         ...
 
+    @property
+    def is_written_on(self) -> bool:
+        """Whether rows are written with the end."""
+        ...
+
     def seal(self, recorded_at: datetime) -> TranscriptSeal:
         """Seal all entries, those too that are written with the end, recorded at that moment."""
         ...
@@ -106,7 +112,8 @@ class CommandLog:
         tree: TreeQuery | None = None,
         reservation: Reservation | None = None,
         about: frozenset[UUID] = frozenset(),
-        transcript: UUID | None = None,
+        transcript: FinishedTranscript | None = None,
+        minted: Sequence[str] = (),
         follow_ups: Sequence[Submission[Any]] = (),
     ) -> Appended[T]:
         """Decide under the log's lock and record what was decided. `decide` is pure.
@@ -124,6 +131,7 @@ class CommandLog:
                 reservation=reservation,
                 about=about,
                 transcript=transcript,
+                minted=minted,
                 follow_ups=follow_ups,
             )
         )
@@ -220,12 +228,16 @@ class CommandLog:
                 raise TranscriptGrew(text)
             return decision._replace(entries=transcript.rows(run, world.now))
 
+        finished = None
+        if transcript is not None:
+            known = (transcript.last_entry, transcript.is_written_on)
+            finished = FinishedTranscript(run.run_id, *known)
         return await self.submit(
             tuple(dict.fromkeys(streams_of(run))),
             decide,
             provenance_of(run, actor),
             about=frozenset((run.run_id,)),
-            transcript=run.run_id if transcript is not None else None,
+            transcript=finished,
             follow_ups=follow_ups,
         )
 

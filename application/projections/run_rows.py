@@ -49,10 +49,17 @@ COLUMNS_BY_CREATION = frozenset({"requester", "root", "label", "rule", "respawne
 """Columns of which an index gives the rows of one value by creation."""
 
 
+def lane_place(run: Run) -> tuple[str, int] | None:
+    """Return the lane and the depth at which the run waits or holds a slot; None if neither."""
+    if run.stage not in ("queued", "started") or run.lane is None or run.lane_depth is None:
+        return None
+    return run.lane, run.lane_depth
+
+
 def run_row(run: Run) -> RunRow:
     """The row of a state."""
     inbox, requester, stage = run.inbox, run.requester, run.stage
-    waits = stage in ("queued", "started")
+    lane, lane_depth = lane_place(run) or (None, None)
     # In the order of the fields: names for so many take longer than the row.
     return RunRow(
         run.run_id,
@@ -67,9 +74,9 @@ def run_row(run: Run) -> RunRow:
         run.child_session_key,
         run.agent_id,
         run.label,
-        run.lane if waits else None,
-        run.lane_depth if waits else None,
-        run.queued_position if waits else None,
+        lane,
+        lane_depth,
+        run.queued_position if lane is not None else None,
         run.holder,
         run.epoch,
         *due(run),

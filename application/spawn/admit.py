@@ -174,8 +174,8 @@ class Admission:
         names = await resolve_references(self._work, asks_for, command.requester_key, root, parent)
         commands = tuple(apply_references(one, names) for one in commands)
         command = commands[0]
-        streams = [run_stream(one.run_id) for one in commands]
-        streams.append(session_stream(command.requester_key))
+        minted = [run_stream(one.run_id) for one in commands]
+        streams = [*minted, session_stream(command.requester_key)]
         streams += [run_stream(one.run_id) for one in names.dependencies]
         if parent is not None:
             streams.append(run_stream(parent.run_id))
@@ -200,6 +200,7 @@ class Admission:
             tree=TreeQuery(root) if names.dependencies else None,
             reservation=admission.reservation,
             about=frozenset(one.run_id for one in commands),
+            minted=minted,
         )
         runs = tuple(appended.runs[one.run_id] for one in commands)
         refusal = _refusal_answer(command, appended.result)

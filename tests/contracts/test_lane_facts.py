@@ -20,6 +20,7 @@ from domain.run.commands import ClaimRun
 from domain.run.decide import decide
 from domain.values.record import run_stream
 from domain.values.refusals import Rejected
+from infrastructure.outbound.log.append import ledger, load
 from tests.support.builders import run_commands as ask
 from tests.support.builders.logged_family import LoggedFamily, lane
 from tests.support.builders.submissions import at_once, submission
@@ -109,8 +110,10 @@ async def test_a_decision_counts_what_earlier_ones_of_its_batch_claimed(
 
 
 async def test_lane_of_which_all_that_was_read_is_claimed_may_have_more(
-    running: ServedLog,
+    running: ServedLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(load, "LANE_RUNS_MAX", 3)
+    monkeypatch.setattr(ledger, "LANE_RUNS_MAX", 3)
     await queued(running.log, 8)
     query = lane(take=3)
     asked = submission(lambda world: Decision(_told(world)), lane=query)

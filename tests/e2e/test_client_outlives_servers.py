@@ -22,33 +22,36 @@ def free_port() -> int:
 async def test_a_wait_and_a_stream_outlive_a_restart(database_url: str, tmp_path: Path) -> None:
     config = configuration(scripted("slow", steps=[{"afterMs": 300_000}]) | {"default": True})
     config["spawnlog"] |= {"drainSeconds": 0}
+    config["agents"]["defaults"] = {"subagents": {"maxConcurrent": 1}}
     arguments = ("--port", str(free_port()))
     with RunningServer(
         tmp_path / "data", config, arguments=arguments, database_url=database_url
     ) as server:
         url, token = server.url, server.token
         async with AsyncClient(url, token=token) as client:
-            run = await client.session("agent:slow:main").spawn("long", label="long")
-            await run.wait("started", seconds=30)
+            session = client.session("agent:slow:main")
+            await (await session.spawn("long", label="long")).wait("started", seconds=30)
+            # It waits for its turn, and no server that stops gives it one.
+            run = await session.spawn("behind", label="behind")
             positions: list[int] = []
 
             async def follow() -> None:
                 async with client.follow_events(after=0, run_id=run.run_id) as events:
                     async for event in events:
                         positions.append(event.position)
-                        if event.type == "RunAnnounced":
+                        if event.type == "RunStarted":
                             return
 
             following = asyncio.create_task(follow())
-            ended = asyncio.create_task(run.wait("announced", seconds=60))
+            started = asyncio.create_task(run.wait("started", seconds=60))
             while not positions:
                 await asyncio.sleep(0.01)
             await asyncio.to_thread(server.stop)
-            assert not ended.done()
+            assert not started.done()
             assert not following.done()
             await asyncio.to_thread(server.start)
             assert server.url == url
-            await asyncio.gather(ended, following)
+            await asyncio.gather(started, following)
             recorded = [one.position async for one in client.events(run_id=run.run_id)]
         assert positions == recorded[: len(positions)]
-        assert ended.result().stage in ("announced", "archived")
+        assert started.result().stage == "started"

@@ -6,7 +6,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from infrastructure.outbound.log.append.load import LOCK
+from infrastructure.outbound.log.schema.append_lock import LOCK
 from tests.support.servers.databases import Databases
 from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS
 from tests.support.servers.preloaded import run_command

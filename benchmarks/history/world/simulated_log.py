@@ -158,7 +158,7 @@ class SimulatedLog:
     def _lane_facts(self, query: LaneQuery) -> LaneFacts:
         lane = self.lanes.setdefault(query.depth, Lane())
         following = tuple(islice(lane.waiting.values(), query.take))
-        return LaneFacts(len(lane.running), following)
+        return LaneFacts(len(lane.running), following, len(lane.waiting) > query.take)
 
     def _take(self, batch: Batch) -> None:
         self.position = batch.position

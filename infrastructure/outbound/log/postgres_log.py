@@ -1,8 +1,6 @@
 """The log of one database schema: writer, readers and tail together."""
 
 import asyncio
-import hashlib
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -13,7 +11,7 @@ from uuid import UUID
 from psycopg_pool import AsyncConnectionPool
 
 from application.log.envelope import RecordedEvent
-from application.log.event_log import Appended, Decision, LogUnavailable, Submission, World
+from application.log.event_log import Appended, LogUnavailable, Submission
 from application.telemetry.totals import LogTotals
 from domain.run.state import Run
 from infrastructure.outbound.log.append.fault_point import LogFaultPoint
@@ -34,6 +32,7 @@ from infrastructure.outbound.log.read.events import (
 from infrastructure.outbound.log.read.state_cache import StateCaches
 from infrastructure.outbound.log.read.tail import LogTail
 from infrastructure.outbound.log.schema.connections import Connect, LogConnection, borrow_connection
+from infrastructure.outbound.log.schema.followers import channel_of
 from infrastructure.outbound.log.schema.format import format_of, require_known_format
 from infrastructure.outbound.log.schema.projection_versions import check_known_rows
 
@@ -75,9 +74,10 @@ class PostgresLog:
             on_append=self._take,
             fault_point=fault_point or LogFaultPoint(),
             remembered=self.remembered,
+            clock=self.tail.clock,
         )
+        self.tail.on_give_up = self._writer.ask_for_lock
         self.tail.own_writer = lambda: self._writer.backend_pid
-        self._locked_at = -math.inf
         self._next_probe = 0.0
         self._probe: asyncio.Task[LogUnavailable | None] | None = None
 
@@ -106,20 +106,14 @@ class PostgresLog:
         await self.tail.close()
 
     def _take(self, events: Sequence[RecordedEvent], runs: Mapping[UUID, Run]) -> None:
-        self.tail.take(events, runs, locked_at=self._locked_at)
+        self.tail.take(events, runs, locked_at=self._writer.decided_at)
         self.totals.take(events, runs)
         self.on_commit(events)
 
     async def submit(self, submission: Submission[T]) -> Appended[T]:
         """Decide and record."""
         began = time.monotonic()
-        decide = submission.decide
-
-        def decide_locked(world: World) -> Decision[T]:
-            self._locked_at = time.monotonic()
-            return decide(world)
-
-        appended = await self._writer.submit(submission._replace(decide=decide_locked))
+        appended = await self._writer.submit(submission)
         self.totals.append_seconds.add(time.monotonic() - began)
         return appended
 
@@ -245,9 +239,3 @@ class PostgresLog:
             return await newest_of_stream(
                 connection, self._mapper, stream, version_max=version_max, limit=limit
             )
-
-
-def channel_of(schema: str) -> str:
-    """The name of the notifications of a log in `schema`, short and plain whatever that one is."""
-    digest = hashlib.sha256(schema.encode()).hexdigest()
-    return f"spawnlog_{digest[:16]}"

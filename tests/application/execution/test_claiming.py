@@ -13,7 +13,7 @@ from domain.run.events import RunClaimed
 from domain.run.state import Run
 from domain.spawn.batch import speculative
 from domain.values.record import run_id_of
-from infrastructure.outbound.log.append.batch import overlay_lane
+from infrastructure.outbound.log.append.batch import ChangedRuns, lane_after
 from tests.support.builders.family_log import FamilyLog
 
 WIDTH = 3
@@ -81,11 +81,10 @@ def test_of_those_that_are_queued_nobody_is_claimed_before_who_waits_longer() ->
     earlier = other.run("earlier")
     assert lane.claimed_as_queued(0, [earlier]) == []
     # All that were read of those who wait were claimed since, in the same transaction.
-    read = LaneFacts(0, (earlier,))
+    read = LaneFacts(0, (earlier,), may_have_more=True)
     claimed = speculative(earlier, RunClaimed(holder="server-1", attempt=1))
-    facts = overlay_lane(
-        LaneQuery("subagent", 1, 1), read, {earlier.run_id: earlier}, {earlier.run_id: claimed}
-    )
+    changes = ChangedRuns({earlier.run_id: earlier}, {earlier.run_id: claimed})
+    facts = lane_after(("subagent", 1), read, changes)
     assert (facts.running, facts.next) == (1, ())
     assert lane.claimed_in(facts) == []
 

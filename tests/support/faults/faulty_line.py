@@ -1,7 +1,7 @@
 """Connections to PostgreSQL that are late and break, as a network makes them: a relay on the way.
 
-The relay knows of PostgreSQL only how its messages are framed and that a commit is confirmed by
-`COMMIT`, so it works whatever the program at the end says, and in how many round trips.
+The relay knows of PostgreSQL only how its messages are framed, and that a commit is confirmed by
+`COMMIT`, or by `INSERT` for a statement that commits by itself.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from infrastructure.outbound.log.schema.connections import LogConnection, open_c
 
 PIECE_BYTES = 65_536
 HEAD_BYTES = 5
-COMMITTED = b"COMMIT\0"
+COMMITTED = (b"COMMIT\0", b"INSERT ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Relay:
             while True:
                 head = await reader.readexactly(HEAD_BYTES)
                 body = await reader.readexactly(int.from_bytes(head[1:], "big") - 4)
-                if head[:1] == b"C" and body == COMMITTED:
+                if head[:1] == b"C" and body.startswith(COMMITTED):
                     if self._falls("lost commit", self._weather.lost_commit):
                         return
                     if self._falls("late commit", self._weather.late_commit):

@@ -17,8 +17,8 @@ from uuid import UUID
 
 from application.log.envelope import Envelope
 from infrastructure.outbound.log.codec.mapper import EventMapper, payload_object
-from infrastructure.outbound.log.postgres_log import channel_of
 from infrastructure.outbound.log.read.events import COLUMNS, recorded_event
+from infrastructure.outbound.log.schema.followers import channel_of
 from tests.support.faults.log_follower import DEAF_CHANNEL, FollowerOrder
 from tests.support.faults.log_writer import WriterOrder
 from tests.support.faults.stormy_database import StormyDatabase, stormy_database

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
-from infrastructure.outbound.log.append.load import LOCK_CLASS
+from infrastructure.outbound.log.schema.append_lock import LOCK_CLASS
 from infrastructure.outbound.log.schema.migrate import migrate
 from tests.support.servers.databases import temporary_home
 from tests.support.servers.embedded_servers import (

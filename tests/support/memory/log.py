@@ -22,6 +22,7 @@ from infrastructure.outbound.log.append.writer import (
     OnAppend,
     QueuedSubmission,
 )
+from infrastructure.outbound.log.read.database_clock import DatabaseClock
 from infrastructure.outbound.log.read.state_cache import StateCaches
 from infrastructure.outbound.log.read.tail import PAGE_EVENTS, POLL_SECONDS, LogTail, LogWentBack
 from infrastructure.outbound.log.schema.connections import LogConnection
@@ -45,6 +46,7 @@ class MemoryWriter(LogWriter):
         new_id: Callable[[], UUID],
         on_append: OnAppend,
         remembered: StateCaches,
+        clock: DatabaseClock,
     ) -> None:
         super().__init__(
             _no_connection,
@@ -53,6 +55,7 @@ class MemoryWriter(LogWriter):
             on_append=on_append,
             fault_point=LogFaultPoint(),
             remembered=remembered,
+            clock=clock,
         )
         self._shared = store
         self._line = line
@@ -61,53 +64,59 @@ class MemoryWriter(LogWriter):
         """Begin to write."""
         self._task = asyncio.create_task(self._write_on(), name="log writer")
 
-    async def _write_or_reconnect(self, taken: list[QueuedSubmission]) -> None:
+    async def _write_or_reconnect(self, taken: list[QueuedSubmission], *, guess: bool) -> None:
         batch: Batch | None = None
         outcomes: list[SubmissionOutcome] = []
         for _ in range(round(RECONNECT_SECONDS_MAX / RECONNECT_PAUSE_SECONDS)):
             try:
-                early = self._load(taken) if self._reads_early else None
+                early = self._read_early(taken, guess=guess)
                 async with self._shared.transaction(self._line) as transaction:
+                    self._ledger.take(self._shared.head())
                     if batch is not None and self._shared.has_recorded(batch):
                         self._shared.notify()
-                        return self._tell(taken, outcomes, batch)
-                    loaded = self._loaded(taken, early, transaction)
+                        return self._tell_callers(taken, outcomes, batch)
+                    loaded = self._load(taken, transaction, guess=guess)
+                    if early is not None:
+                        loaded = replace(
+                            early,
+                            position=loaded.position,
+                            chain_hash=loaded.chain_hash,
+                            recorded_at=loaded.recorded_at,
+                        )
                     batch = Batch(loaded, self._mapper, self._new_id)
                     outcomes = self._decided(taken, batch)
                     if not batch.is_empty:
                         await self._line.send()
                         self._shared.commit(transaction, batch)
                 await self._line.confirm()
-                return self._tell(taken, outcomes, batch)
+                if batch.events:
+                    self._ledger.keep(batch)
+                return self._tell_callers(taken, outcomes, batch)
             except LineLost:
-                self._remembered.forget()
+                self._ledger.forget()
                 await asyncio.sleep(RECONNECT_PAUSE_SECONDS)
         for waiting in taken:
             waiting.fail(LogUnavailable("the database is away; ask again in a moment"))
 
-    @property
-    def _reads_early(self) -> bool:
-        return Fault.READ_BEFORE_LOCK in self._shared.faults
+    def _read_early(self, taken: list[QueuedSubmission], *, guess: bool) -> LoadedFacts | None:
+        if Fault.READ_BEFORE_LOCK not in self._shared.faults:
+            return None
+        self._ledger.take(self._shared.head())
+        return self._load(taken, guess=guess)
 
     def _load(
-        self, taken: list[QueuedSubmission], transaction: Transaction | None = None
-    ) -> LoadedFacts:
-        submissions = [one.submission for one in taken]
-        return self._shared.load(submissions, self._remembered, transaction)
-
-    def _loaded(
         self,
         taken: list[QueuedSubmission],
-        early: LoadedFacts | None,
-        transaction: Transaction,
+        transaction: Transaction | None = None,
+        *,
+        guess: bool,
     ) -> LoadedFacts:
-        """What is true under the lock; with `early` only where the log ends."""
-        now = self._load(taken, transaction)
-        if early is None:
-            return now
-        return replace(
-            early, position=now.position, chain_hash=now.chain_hash, recorded_at=now.recorded_at
-        )
+        """What is true under the lock; without a transaction, what may be so no longer."""
+        question = self._ledger.ask([one.submission for one in taken], guess=guess)
+        if transaction is not None and not self._shared.faults:
+            self._shared.require_true(question)
+        found = self._shared.answer(question.wanted, self._remembered, transaction)
+        return self._ledger.facts(question, found, self._shared.now())
 
     def _decided(self, taken: list[QueuedSubmission], batch: Batch) -> list[SubmissionOutcome]:
         outcomes: list[SubmissionOutcome] = []
@@ -205,7 +214,12 @@ class MemoryLog:
         self.remembered = StateCaches()
         self.tail = MemoryTail(store, line)
         self._writer = MemoryWriter(
-            store, line, new_id=new_id, on_append=self._take, remembered=self.remembered
+            store,
+            line,
+            new_id=new_id,
+            on_append=self._take,
+            remembered=self.remembered,
+            clock=self.tail.clock,
         )
         self._on_append = on_append
 

@@ -21,13 +21,10 @@ from application.log.envelope import RecordedEvent
 from application.log.event_log import (
     Content,
     LaneFacts,
-    LaneQuery,
     LogUnavailable,
     Reserved,
     StagedFile,
-    Submission,
     TreeQuery,
-    with_follow_ups,
 )
 from application.ports.transcripts import RecordedEntry
 from application.projections.fold import FOREVER, Fold, RowChanges, RowSpan
@@ -37,8 +34,15 @@ from domain.run.state import Run
 from domain.session.state import Session
 from domain.values.record import CONFIG_STREAM, run_id_of, run_stream, session_key_of
 from infrastructure.outbound.log.append import load
-from infrastructure.outbound.log.append.batch import Batch
-from infrastructure.outbound.log.append.load import LoadedFacts, ReservationKey, reservation_key
+from infrastructure.outbound.log.append.batch import Batch, first_in_line
+from infrastructure.outbound.log.append.ledger import Head, Question
+from infrastructure.outbound.log.append.load import (
+    Found,
+    LanePlace,
+    ReservationKey,
+    Wanted,
+    reservation_key,
+)
 from infrastructure.outbound.log.read.state_cache import StateCache, StateCaches, StateMark
 
 T = TypeVar("T")
@@ -340,46 +344,53 @@ class Store:
                 granted.set_result(None)
                 return
 
-    def load(
-        self,
-        submissions: Sequence[Submission[Any]],
-        remembered: StateCaches,
-        transaction: Transaction | None = None,
-    ) -> LoadedFacts:
-        """What submissions are decided from. To a transcript that one of them finishes nothing is
-        added before the end of the transaction."""
-        submissions = with_follow_ups(submissions)
-        finished = {one.transcript for one in submissions if one.transcript}
-        if transaction is not None:
-            self._finishing.update(dict.fromkeys(finished, transaction))
-        named = {stream: None for one in submissions for stream in one.streams}
-        run_ids = [run_id for stream in named if (run_id := run_id_of(stream)) is not None]
-        keys = [key for stream in named if (key := session_key_of(stream)) is not None]
-        lanes = {one.lane: self._lane(one.lane) for one in submissions if one.lane}
-        trees = {one.tree: self._waiting_runs(one.tree) for one in submissions if one.tree}
-        runs = {run.run_id: run for facts in lanes.values() for run in facts.next}
-        for waiting in trees.values():
-            runs.update((run.run_id, run) for run in waiting)
-        for run in self._states(self.runs, run_ids, remembered.runs):
-            runs[run.run_id] = run
-        asked = {reservation_key(one.reservation) for one in submissions if one.reservation}
+    def head(self) -> Head:
+        """Where the log ends."""
         last = self.events[-1].envelope if self.events else None
-        now = self.now()
-        return LoadedFacts(
+        return Head(
             position=self.position,
-            recorded_at=last.recorded_at if last and not self._is_time_unchecked else now,
+            recorded_at=last.recorded_at if last and not self._is_time_unchecked else self.now(),
             chain_hash=last.chain_hash if last else bytes(32),
-            now=now,
-            runs=tuple(runs.values()),
-            sessions=tuple(self._states(self.sessions, keys, remembered.sessions)),
             config_version=self._config_version,
-            reserved={key: self.reserved[key].reserved for key in asked if key in self.reserved},
-            lanes=lanes,
-            crowded=frozenset(
-                one for one, waiting in trees.items() if len(waiting) > load.ROWS_MAX
-            ),
-            last_entries=self._last_entries(finished),
         )
+
+    def require_true(self, question: Question) -> None:
+        """Require that what a holder of the lock need not ask for is what is on record."""
+        for run_id, run in question.runs.items():
+            assert run == self.runs.current[run_id].row.state, run_id
+        for key, session in question.sessions.items():
+            assert session == self.sessions.current[key].row.state, key
+        for place, facts in question.lanes.items():
+            running, waiting, _ = self._lane(place)
+            assert facts.running == running, place
+            assert facts.next == waiting[: len(facts.next)], place
+            assert facts.may_have_more or len(facts.next) == len(waiting), place
+
+    def answer(
+        self, wanted: Wanted, remembered: StateCaches, transaction: Transaction | None = None
+    ) -> Found:
+        """What the ledger does not know. To a transcript that is wanted nothing is added before the
+        end of the transaction."""
+        if transaction is not None:
+            self._finishing.update(dict.fromkeys(wanted.transcripts, transaction))
+        found = Found(
+            runs=self._states(self.runs, wanted.runs, remembered.runs),
+            sessions=self._states(self.sessions, wanted.sessions, remembered.sessions),
+            reserved={
+                key: self.reserved[key].reserved
+                for key in wanted.reservations
+                if key in self.reserved
+            },
+            lanes={place: self._lane(place) for place in wanted.lanes},
+            last_entries=self._last_entries(wanted.transcripts),
+        )
+        for query in wanted.trees:
+            waiting = self._waiting_runs(query)
+            if len(waiting) > load.ROWS_MAX:
+                found.crowded.add(query)
+            else:
+                found.waiting += waiting
+        return found
 
     def _last_entries(self, run_ids: Iterable[UUID]) -> dict[UUID, int]:
         if Fault.SEAL_UNCHECKED in self.faults:
@@ -392,10 +403,10 @@ class Store:
 
     def _states(
         self, rows: "Rows[Any, Any]", keys: Sequence[Any], memory: "StateCache[Any, Any]"
-    ) -> list[Any]:
+    ) -> dict[Any, Any]:
         """The states on record; one that is remembered at the version on record is that one."""
         known = memory.known(keys)
-        found: list[Any] = []
+        found: dict[Any, Any] = {}
         for key in keys:
             span = rows.current.get(key)
             if span is None:
@@ -403,23 +414,23 @@ class Store:
             mark = StateMark(span.row.version, span.from_position)
             is_known = key in known and known[key][0] == mark
             if is_known or (key in known and Fault.REMEMBERED_UNCHECKED in self.faults):
-                found.append(known[key][1])
+                found[key] = known[key][1]
             else:
                 memory.store(key, span.row.state, span.from_position)
-                found.append(span.row.state)
+                found[key] = span.row.state
         return found
 
     def _waiting_runs(self, query: TreeQuery) -> list[Run]:
         rows = (one for one in self.runs.rows() if one.root == query.root)
         return [one.state for one in rows if one.due_kind in ("prepare", "wait")]
 
-    def _lane(self, query: LaneQuery) -> LaneFacts:
-        place = (query.lane, query.depth)
+    def _lane(self, place: LanePlace) -> LaneFacts:
         members = [one for one in self.runs.rows() if (one.lane, one.lane_depth) == place]
         waiting = [one for one in members if one.holder is None and one.stage == "queued"]
         waiting.sort(key=lambda one: one.queued_position or 0)
         running = sum(one.holder is not None for one in members)
-        return LaneFacts(running, tuple(one.state for one in waiting[: query.take]))
+        states = tuple(one.state for one in waiting)
+        return first_in_line(LaneFacts(running, states), load.LANE_RUNS_MAX)
 
     def commit(self, transaction: Transaction, batch: Batch) -> None:
         """All of a batch, or nothing. Raises `LineLost` when the transaction was broken off."""

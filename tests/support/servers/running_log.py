@@ -16,10 +16,10 @@ from application.log.texts import Contents
 from application.ports.files import StagedFiles
 from application.ports.registry import Registry
 from application.ports.transcripts import Transcripts
-from infrastructure.outbound.log.append.load import LOCK_CLASS
 from infrastructure.outbound.log.postgres_log import PostgresLog
 from infrastructure.outbound.log.read.tail import LogTail
 from infrastructure.outbound.log.schema import connections
+from infrastructure.outbound.log.schema.append_lock import LOCK_CLASS
 from infrastructure.outbound.log.schema.connections import Connect, LogConnection, open_connection
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.coordination import PostgresCoordination

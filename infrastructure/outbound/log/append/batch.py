@@ -27,8 +27,7 @@ from application.log.event_log import (
     World,
 )
 from application.projections.fold import Fold, RowChanges
-from application.projections.run_rows import RUNS, run_row
-from application.projections.session_rows import SESSIONS
+from application.projections.run_rows import lane_place
 from domain.event_types import TYPE_OF, AnyEvent
 from domain.run.events import DescendantsSettled, RunArchived, RunClaimed, RunEnded
 from domain.run.state import Run
@@ -37,47 +36,56 @@ from domain.values.record import CONFIG_STREAM, run_id_of, session_key_of
 from domain.values.refusals import CorruptHistory, Rejected
 from infrastructure.outbound.log.append.load import (
     IdempotencyWrites,
+    LanePlace,
     LoadedFacts,
     may_wait,
     reservation_key,
 )
 from infrastructure.outbound.log.codec.chain import encode_event, link_hash
 from infrastructure.outbound.log.codec.mapper import EventMapper
-from infrastructure.outbound.log.read.state_cache import STATE_BYTES, StateCaches
 
 _log = logging.getLogger("spawnlog.log")
 
 
-def overlay_lane(
-    query: LaneQuery, read: LaneFacts, before: Mapping[UUID, Run], changed: Mapping[UUID, Run]
-) -> LaneFacts:
-    """Return what was read of the lane, with the runs that have changed since; `before` is how they
-    were then, without those that are new."""
-    running = read.running
+class ChangedRuns(NamedTuple):
+    """Runs as they were before a batch, but for those that are new, and those that it has changed
+    as they are now."""
+
+    before: Mapping[UUID, Run]
+    changed: Mapping[UUID, Run]
+
+
+def lane_after(place: LanePlace, facts: LaneFacts, changes: ChangedRuns) -> LaneFacts:
+    """Return what is known of a lane with the runs that have changed since."""
+    changed = changes.changed
+    running = facts.running
     for run_id, run in changed.items():
-        known = before.get(run_id)
-        running -= known is not None and _takes_a_slot(known, query)
-        running += _takes_a_slot(run, query)
-    following = [changed.get(run.run_id, run) for run in read.next]
-    may_have_more = len(following) >= query.take
-    if not may_have_more:
-        # All were read; who was queued since then is behind them.
-        read_before = {run.run_id for run in following}
-        place = (query.lane, query.depth)
+        known = changes.before.get(run_id)
+        running -= known is not None and _takes_a_slot(known, place)
+        running += _takes_a_slot(run, place)
+    following = [changed.get(run.run_id, run) for run in facts.next]
+    if not facts.may_have_more:
+        # All are known; who was queued since then is behind them.
+        known_before = {run.run_id for run in following}
         since = [
             run
             for run_id, run in changed.items()
-            if run_id not in read_before and (run.lane, run.lane_depth) == place
+            if run_id not in known_before and lane_place(run) == place
         ]
         following += sorted(since, key=lambda run: run.queued_position or 0)
     waiting = [run for run in following if run.stage == "queued" and run.holder is None]
-    may_have_more = may_have_more or len(waiting) > query.take
-    return LaneFacts(running, tuple(waiting[: query.take]), may_have_more)
+    return LaneFacts(running, tuple(waiting), facts.may_have_more)
 
 
-def _takes_a_slot(run: Run, query: LaneQuery) -> bool:
-    row = run_row(run)
-    return (row.lane, row.lane_depth) == (query.lane, query.depth) and row.holder is not None
+def first_in_line(facts: LaneFacts, take: int) -> LaneFacts:
+    """Return the lane with at most `take` of those who wait."""
+    if len(facts.next) <= take:
+        return facts
+    return LaneFacts(facts.running, facts.next[:take], may_have_more=True)
+
+
+def _takes_a_slot(run: Run, place: LanePlace) -> bool:
+    return run.holder is not None and lane_place(run) == place
 
 
 class StoredRow(NamedTuple):
@@ -123,7 +131,7 @@ class Batch:
         self._reserved = dict(loaded.reserved)
         self._runs_before = {run.run_id: run for run in loaded.runs}
         self._runs_changed: set[UUID] = set()
-        self._config_version = loaded.config_version
+        self.config_version = loaded.config_version
 
     @property
     def is_empty(self) -> bool:
@@ -142,18 +150,15 @@ class Batch:
         return {run_id: self.fold.runs[run_id] for run_id in self._runs_changed}
 
     @property
+    def run_changes(self) -> ChangedRuns:
+        """Return what was done to runs."""
+        return ChangedRuns(self._runs_before, self.changed_runs)
+
+    @property
     def rows(self) -> Mapping[str, RowChanges[Any, Any]]:
         """Return the rows to write, by projection: all that was decided is one transaction."""
         self.fold.end_transaction()
         return self.fold.rows
-
-    def remember(self, remembered: StateCaches) -> None:
-        """Remember the states of a batch that is committed: they are those of the record now."""
-        for projection, cache in ((RUNS, remembered.runs), (SESSIONS, remembered.sessions)):
-            opened = self.rows[projection.name].opened
-            sizes = self.state_bytes.get(projection.name) or [STATE_BYTES] * len(opened)
-            for span, size_bytes in zip(opened, sizes, strict=True):
-                cache.store(span.row[0], span.row.state, span.from_position, size_bytes)
 
     def decide(self, submission: Submission[Any]) -> SubmissionOutcome:
         """Decide one submission and what follows it, and take the changes in.
@@ -236,7 +241,7 @@ class Batch:
             sessions=self.fold.sessions,
             now=self.recorded_at,
             lane=self._lane(submission.lane) if submission.lane else None,
-            config_version=self._config_version,
+            config_version=self.config_version,
             tree=self._tree(submission.tree) if submission.tree else (),
             last_entries=self._loaded.last_entries,
         )
@@ -249,12 +254,9 @@ class Batch:
         return tuple(run for run in self.fold.runs.values() if may_wait(run, query.root))
 
     def _lane(self, query: LaneQuery) -> LaneFacts:
-        return overlay_lane(
-            query,
-            self._loaded.lanes[query],
-            self._runs_before,
-            self.changed_runs,
-        )
+        before = self._loaded.lanes[query]
+        now = lane_after((query.lane, query.depth), before, self.run_changes)
+        return first_in_line(now, query.take)
 
     def _record(
         self,
@@ -334,8 +336,8 @@ class Batch:
 
     def _next_version(self, stream: str) -> int:
         if stream == CONFIG_STREAM:
-            self._config_version += 1
-            return self._config_version
+            self.config_version += 1
+            return self.config_version
         return self.fold.version_of(stream) + 1
 
     def _reserve(self, reservation: Reservation, decision: Decision[Any]) -> None:

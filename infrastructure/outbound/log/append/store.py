@@ -1,4 +1,4 @@
-"""The second round trip of a batch: every row it makes, and the commit, in one pipeline."""
+"""Stores a batch: every row it makes, in one statement that commits by itself."""
 
 from collections.abc import Mapping, Sequence, Set
 from functools import cache
@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import orjson
 from psycopg import AsyncRawCursor
+from psycopg.pq import TransactionStatus
 
 from application.log.envelope import Provenance
 from application.log.event_log import Content, StagedFile
@@ -234,21 +235,27 @@ def _part_query(part: Part, names: Set[str]) -> str:
     return f'{query} WHERE (SELECT count(*) FROM "{closed} part") >= 0'
 
 
-async def store(connection: LogConnection, batch: Batch, channel: str) -> None:
+def is_in_transaction(connection: LogConnection) -> bool:
+    """Return whether a transaction was begun."""
+    return connection.info.transaction_status != TransactionStatus.IDLE
+
+
+async def store(connection: LogConnection, batch: Batch) -> None:
     """Write the batch and commit. Nothing here is expected to fail: all was decided before."""
-    async with connection.pipeline():
-        if batch.staged:
-            await store_staged(connection, batch.staged)
-        if batch.events:
-            await AsyncRawCursor(connection).execute(*store_statement(batch), prepare=True)
-        elif batch.idempotency.inserts:
-            await connection.execute(INSERT_RESERVATIONS, _reservation_columns(batch))
-        # Behind the reservations: what is answered may have been reserved in this very batch.
-        if batch.idempotency.answers:
-            await store_answers(connection, batch.idempotency)
+    is_more = bool(batch.staged or batch.idempotency.answers)
+    if is_more and not is_in_transaction(connection):
+        await connection.execute("BEGIN")
+    if batch.staged:
+        await store_staged(connection, batch.staged)
+    if batch.events:
+        await AsyncRawCursor(connection).execute(*store_statement(batch), prepare=True)
+    elif batch.idempotency.inserts:
+        await connection.execute(INSERT_RESERVATIONS, _reservation_columns(batch))
+    # Behind the reservations: what is answered may have been reserved in this very batch.
+    if batch.idempotency.answers:
+        await store_answers(connection, batch.idempotency)
+    if is_in_transaction(connection):
         await connection.execute("COMMIT")
-        if batch.events:
-            await notify(connection, channel, batch.position)
 
 
 async def notify(connection: LogConnection, channel: str, position: int) -> None:

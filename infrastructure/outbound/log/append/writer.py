@@ -1,13 +1,15 @@
 """The writer: one a process. It takes what has gathered, decides it under the lock, commits once.
 
-There is no linger: while one batch commits, the next one gathers. A connection lost at the commit
-leaves its fate open, so the writer looks whether the batch's last event is there before it tells
-anybody anything or decides again.
+It holds the lock from batch to batch, and its ledger knows what it has read and stored since: most
+batches are one statement. There is no linger: while one batch commits, the next one gathers. A
+connection lost at the commit leaves its fate open, so the writer looks whether the batch's last
+event is there before it tells anybody anything or decides again.
 """
 
 import asyncio
 import contextlib
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -22,9 +24,12 @@ from application.log.event_log import Appended, Decision, LogUnavailable, Submis
 from domain.run.state import Run
 from infrastructure.outbound.log.append.batch import Batch, SubmissionOutcome
 from infrastructure.outbound.log.append.fault_point import LogFaultPoint, names_of
-from infrastructure.outbound.log.append.load import BEGIN, load, reservation_key
-from infrastructure.outbound.log.append.store import notify, store
+from infrastructure.outbound.log.append.ledger import Ledger
+from infrastructure.outbound.log.append.load import read, reservation_key
+from infrastructure.outbound.log.append.store import is_in_transaction, notify, store
+from infrastructure.outbound.log.append.tenure import IDLE_SECONDS_MAX, Tenure
 from infrastructure.outbound.log.codec.mapper import EventMapper
+from infrastructure.outbound.log.read.database_clock import DatabaseClock
 from infrastructure.outbound.log.read.state_cache import StateCaches
 from infrastructure.outbound.log.schema.connections import (
     WRITER_PLANNING,
@@ -59,18 +64,11 @@ class QueuedSubmission:
 
 
 async def is_recorded(connection: LogConnection, batch: Batch) -> bool:
-    """Whether a batch whose confirmation was lost is in the log after all: by what no other can
-    have written.
+    """Return whether a batch whose confirmation was lost is in the log after all, by what no other
+    can have written.
 
-    Asked under the lock: the transaction of a lost connection may still be committing.
+    Ask under the lock: the statement of a lost connection may still be under way.
     """
-    await connection.execute(BEGIN, prepare=False)
-    found = await _is_stored(connection, batch)
-    await connection.execute("ROLLBACK")
-    return found
-
-
-async def _is_stored(connection: LogConnection, batch: Batch) -> bool:
     if batch.events:
         query = "SELECT 1 FROM events WHERE position = %s AND chain_hash = %s"
         values = [batch.position, batch.chain_hash]
@@ -149,6 +147,7 @@ class LogWriter:
         on_append: OnAppend,
         fault_point: LogFaultPoint,
         remembered: StateCaches,
+        clock: DatabaseClock,
     ) -> None:
         self._connect = connect
         self._channel = channel
@@ -157,6 +156,9 @@ class LogWriter:
         self._mapper = EventMapper()
         self._fault_point = fault_point
         self._remembered = remembered
+        self._ledger = Ledger(remembered)
+        self._clock = clock
+        self.tenure = Tenure(channel)
         self._queue: deque[QueuedSubmission] = deque()
         self._gathered = asyncio.Event()
         self._committed = asyncio.Event()
@@ -164,6 +166,8 @@ class LogWriter:
         self._task: asyncio.Task[None] | None = None
         self._closing = False
         self._outage: _Outage | None = None
+        # When the last batch was decided, under the lock, on the monotonic clock.
+        self.decided_at = -math.inf
         self.on_unknown: Callable[[str], None] = lambda _: None
 
     async def start(self) -> None:
@@ -224,11 +228,11 @@ class LogWriter:
 
     async def _write_on(self) -> None:
         while True:
-            await self._gathered.wait()
             if not self._queue:
+                self._gathered.clear()
                 if self._closing:
                     return
-                self._gathered.clear()
+                await self._rest()
                 continue
             # Not a linger: who is ready to submit does so first, and then shares the commit.
             await asyncio.sleep(0)
@@ -242,23 +246,50 @@ class LogWriter:
                 await self._disconnect()
                 for waiting in taken:
                     waiting.fail(error)
+            if self.tenure.is_over:
+                await self._give_up()
 
-    async def _write(self, taken: list[QueuedSubmission]) -> None:
+    async def _rest(self) -> None:
+        """Wait for work; give the lock up when another asks for it, or soon."""
+        if not self.tenure.is_held:
+            await self._gathered.wait()
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(IDLE_SECONDS_MAX):
+                await self._gathered.wait()
+        if not self._queue:
+            await self._give_up()
+
+    async def _give_up(self) -> None:
+        if self._connection is None:
+            return
         try:
-            await self._write_or_reconnect(taken)
+            await self.tenure.give_up(self._connection)
+        except psycopg.Error:
+            await self._disconnect()
+
+    def ask_for_lock(self) -> None:
+        """Note that another process waits for the append lock."""
+        self.tenure.ask()
+        self._gathered.set()
+
+    async def _write(self, taken: list[QueuedSubmission], *, is_retry: bool = False) -> None:
+        try:
+            await self._write_or_reconnect(taken, guess=not is_retry)
         except UnknownFormat as unknown:
             self.on_unknown(str(unknown))
             raise
         except Exception as error:
-            if len(taken) == 1:
+            if is_retry:
                 _log.error("a submission cannot be recorded: %s", _short_reason(error))
                 taken[0].fail(error)
                 return
-            # One submission spoils the batch: each one alone, so that it hurts only its caller.
+            # One submission spoils the batch, or a guess was wrong: each one alone, and from what
+            # was read, so that it hurts only its caller.
             for waiting in taken:
-                await self._write([waiting])
+                await self._write([waiting], is_retry=True)
 
-    async def _write_or_reconnect(self, taken: list[QueuedSubmission]) -> None:
+    async def _write_or_reconnect(self, taken: list[QueuedSubmission], *, guess: bool) -> None:
         batch: Batch | None = None
         outcomes: list[SubmissionOutcome] = []
         refused: Exception | None = None
@@ -272,20 +303,23 @@ class LogWriter:
             try:
                 connection = await self._connected()
                 if batch is not None:
+                    await self._hold(connection)
                     if await is_recorded(connection, batch):
-                        # Whoever was to be notified may not have been.
-                        with contextlib.suppress(psycopg.errors.ReadOnlySqlTransaction):
-                            await notify(connection, self._channel, batch.position)
-                        return self._tell(taken, outcomes, batch)
+                        # The ledger took the head as it is now: others may have written behind it.
+                        self._tell_callers(taken, outcomes, batch)
+                        return await self._tell_followers(connection, batch)
                     batch = lost_at = None
                     if refused is None and time.monotonic() >= give_up_at:
                         return self._tell_unavailable([*taken, *self._take_all()], _UNREACHABLE)
                 if refused is not None:
                     break
-                batch, outcomes = await self._decide(connection, taken)
+                batch, outcomes = await self._decide(connection, taken, guess=guess)
                 self._put_back(taken, len(outcomes))
                 await self._store(connection, batch)
-                return self._tell(taken, outcomes, batch)
+                if batch.events:
+                    self._ledger.keep(batch)
+                self._tell_callers(taken, outcomes, batch)
+                return await self._tell_followers(connection, batch)
             except Exception as error:
                 is_away = self._is_away(error)
                 # Also when it is not: after a failed pipeline psycopg may believe in prepared
@@ -335,14 +369,22 @@ class LogWriter:
 
     async def _store(self, connection: LogConnection, batch: Batch) -> None:
         if batch.is_empty:
-            # Not a rollback, for which psycopg forgets the statements it has prepared.
-            await connection.execute("COMMIT")
+            # What was decided is true if the lock was held all the time: if the session is there.
+            await connection.execute("COMMIT" if is_in_transaction(connection) else "SELECT 1")
             return
         self._fault_point.pass_by("before", names_of(one.event for one in batch.events))
-        await store(connection, batch, self._channel)
+        await store(connection, batch)
         self._fault_point.pass_by("after", names_of(one.event for one in batch.events))
 
-    def _tell(
+    async def _tell_followers(self, connection: LogConnection, batch: Batch) -> None:
+        if batch.events and self.tenure.has_followers:
+            try:
+                await notify(connection, self._channel, batch.position)
+            except psycopg.Error:
+                # They look by themselves.
+                await self._disconnect()
+
+    def _tell_callers(
         self, taken: list[QueuedSubmission], outcomes: list[SubmissionOutcome], batch: Batch
     ) -> None:
         # Wakes the probes that wait, and no later one.
@@ -351,7 +393,6 @@ class LogWriter:
         if not batch.is_empty:
             self._note_success()
         if batch.events:
-            batch.remember(self._remembered)
             self._on_append(batch.recorded, batch.changed_runs)
         for waiting, outcome in zip(taken, outcomes, strict=True):
             waiting.answer(outcome)
@@ -364,10 +405,22 @@ class LogWriter:
             return False
         return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
 
+    async def _hold(self, connection: LogConnection) -> None:
+        taken = await self.tenure.take(connection)
+        if taken is not None:
+            head, now = taken
+            self._clock.note(now)
+            self._ledger.take(head)
+
     async def _decide(
-        self, connection: LogConnection, taken: list[QueuedSubmission]
+        self, connection: LogConnection, taken: list[QueuedSubmission], *, guess: bool
     ) -> tuple[Batch, list[SubmissionOutcome]]:
-        loaded = await load(connection, [waiting.submission for waiting in taken], self._remembered)
+        await self._hold(connection)
+        self.decided_at = time.monotonic()
+        submissions = [waiting.submission for waiting in taken]
+        question = self._ledger.ask(submissions, guess=guess)
+        found = await read(connection, question.wanted, self._remembered)
+        loaded = self._ledger.facts(question, found, self._clock.reckoned())
         batch = Batch(loaded, self._mapper, self._new_id)
         outcomes: list[SubmissionOutcome] = []
         for waiting in taken:
@@ -385,7 +438,7 @@ class LogWriter:
         if self._connection is not None and self._connection.is_doubtful:
             await self._disconnect()
         if self._connection is None or self._connection.closed:
-            self._remembered.forget()
+            self._forget()
             self._connection = await self._opened()
         return self._connection
 
@@ -403,7 +456,11 @@ class LogWriter:
             with contextlib.suppress(psycopg.Error):
                 await self._connection.close()
             self._connection = None
-            self._remembered.forget()
+            self._forget()
+
+    def _forget(self) -> None:
+        self._ledger.forget()
+        self.tenure.forget()
 
 
 def _short_reason(error: Exception) -> str:

@@ -24,8 +24,11 @@ class DatabaseClock:
         """Take the instant of the newest event that this process knows."""
         self._recorded = instant
 
+    def reckoned(self) -> datetime:
+        """Return the time of the database, or a little less: an answer takes its time."""
+        return self._told + timedelta(seconds=time.monotonic() - self._told_at)
+
     def now(self) -> datetime:
-        """Return the time of the database, or a little less: an answer takes its time. Never less
-        than the instant of an event that this process knows: it has passed."""
-        told = self._told + timedelta(seconds=time.monotonic() - self._told_at)
-        return max(told, self._recorded)
+        """Return the time of the database. Never less than the instant of an event that this
+        process knows: it has passed."""
+        return max(self.reckoned(), self._recorded)

@@ -1,13 +1,16 @@
 """States that were decoded before, so that the same text is not decoded again and again.
 
-It never answers by itself: whoever uses one asks the database which version is on record, since
-which position, in which table; the state of a stream at a version is the same for ever. The table
-counts because a rebuild exchanges it to mend its rows. The memory is emptied when somebody connects
-anew, so that a database that was restored meanwhile cannot be taken for the one that was known.
+Whoever uses one asks the database which version is on record, since which position, in which
+table; the state of a stream at a version is the same for ever. The table counts because a rebuild
+exchanges it to mend its rows. The memory is emptied when somebody connects anew, so that a database
+that was restored meanwhile cannot be taken for the one that was known.
+
+Only the holder of the append lock need not ask: what it has read or stored since it holds the lock
+is what is on record, and so is that a stream is not there.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
@@ -24,6 +27,10 @@ STATES_BYTES_MAX = 3 * 1024 * 1024 // 2
 
 STATE_BYTES = 2_000
 """Of a state whose size nobody has told."""
+
+
+ABSENT_MAX = 10_000
+"""So many streams are known not to be there."""
 
 
 class StateMark(NamedTuple):
@@ -65,7 +72,35 @@ class StateCache(Generic[K, S]):
         self._states: OrderedDict[K, tuple[StateMark, S]] = OrderedDict()
         self._sizes: dict[K, int] = {}
         self._size_bytes = 0
+        self._certain: set[K] = set()
+        self._absent: set[K] = set()
         self.table = 0
+
+    def uncertain(self, keys: Iterable[K]) -> list[K]:
+        """Return those of which the holder of the append lock has to ask."""
+        return [key for key in keys if key not in self._certain and key not in self._absent]
+
+    def certain(self, keys: Sequence[K]) -> dict[K, S]:
+        """Return the states on record that the holder of the append lock need not ask for."""
+        return {key: state for key, (_, state) in self.known(keys).items() if key in self._certain}
+
+    def confirm(self, keys: Iterable[K], present: Collection[K]) -> None:
+        """Take what the holder of the append lock has read or stored: of these keys, which are on
+        record. One whose state is not remembered stays uncertain."""
+        for key in keys:
+            if key not in present:
+                self._absent.add(key)
+            else:
+                self._absent.discard(key)
+                if key in self._states:
+                    self._certain.add(key)
+        if len(self._absent) > ABSENT_MAX:
+            self._absent.clear()
+
+    def doubt(self) -> None:
+        """Note that another may have written: nothing is certain."""
+        self._certain.clear()
+        self._absent.clear()
 
     def known(self, keys: Sequence[K]) -> dict[K, tuple[StateMark, S]]:
         """Those that are remembered, whatever version they are of."""
@@ -107,6 +142,7 @@ class StateCache(Generic[K, S]):
         self._states.move_to_end(key)
         while self._size_bytes > STATES_BYTES_MAX:
             oldest, _ = self._states.popitem(last=False)
+            self._certain.discard(oldest)
             self._size_bytes -= self._sizes.pop(oldest)
 
     def of(self, table: int) -> None:
@@ -120,6 +156,7 @@ class StateCache(Generic[K, S]):
         self._states.clear()
         self._sizes.clear()
         self._size_bytes = 0
+        self.doubt()
 
 
 @dataclass(frozen=True, slots=True)

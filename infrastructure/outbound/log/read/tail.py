@@ -33,6 +33,7 @@ from infrastructure.outbound.log.schema.connections import (
     Connect,
     LogConnection,
 )
+from infrastructure.outbound.log.schema.followers import GIVE_UP, listen_statement
 
 
 class LogWentBack(Exception):
@@ -111,6 +112,7 @@ class LogTail:
         self.failure: BaseException | None = None
         self.on_failure: Callable[[str], None] = lambda _: None
         self.own_writer: Callable[[], int | None] = lambda: None
+        self.on_give_up: Callable[[], None] = lambda: None
 
     @property
     def position(self) -> int:
@@ -367,12 +369,16 @@ class LogTail:
             connection: LogConnection | None = None
             try:
                 connection = await self._connect()
-                await connection.execute(f'LISTEN "{self._channel}"')
+                await connection.execute(listen_statement(self._channel), prepare=False)
                 self._hint.set()
                 while True:
                     async for notification in connection.notifies(timeout=LISTEN_SECONDS):
                         # What the writer of this process has committed it hands over itself.
-                        if notification.pid != self.own_writer():
+                        if notification.pid == self.own_writer():
+                            continue
+                        if notification.payload == GIVE_UP:
+                            self.on_give_up()
+                        else:
                             self._hint.set()
                     # A database that is gone tells nothing either.
                     await connection.execute("SELECT 1")

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from psycopg import errors
 
 from infrastructure.contract.errors import UserError
-from infrastructure.outbound.log.append.load import LOCK
 from infrastructure.outbound.log.rebuild import tables
 from infrastructure.outbound.log.rebuild.build import head_of
 from infrastructure.outbound.log.rebuild.compare import count_differing_since
 from infrastructure.outbound.log.rebuild.fold_part import Page, PartFold
+from infrastructure.outbound.log.schema.append_lock import LOCK
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.log.schema.format import format_of, require_known_format
 

@@ -8,6 +8,7 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, Engine, create_engine, text
 from sqlalchemy.pool import NullPool
 
+from infrastructure.outbound.log.schema.append_lock import LOCK_KEY
 from infrastructure.outbound.log.schema.connections import (
     NO_LIMITS,
     WHOLE_TABLE_ANSWER_SECONDS_MAX,
@@ -72,9 +73,11 @@ def migrate(conninfo: str) -> tuple[str | None, str]:
             before = revision_of(connection)
             connection.commit()
             require_known_revision(before)
+            connection.execute(text(f"SELECT pg_advisory_lock({LOCK_KEY})"))
+            connection.commit()
             upgrade_within(connection)
             connection.commit()
-            connection.execute(text(f"SELECT pg_advisory_unlock({MIGRATION_LOCK})"))
+            connection.execute(text("SELECT pg_advisory_unlock_all()"))
             connection.commit()
             return before, newest_revision()
     finally:

@@ -10,6 +10,8 @@ The operator keeps the rest: `search_path`, which names the schema of the log, `
 `default_transaction_read_only`, with which an operator locks a database, memory, costs and logging.
 """
 
+from infrastructure.contract.errors import UserError
+
 FIXED: dict[str, str] = {
     "client_encoding": "UTF8",
     "DateStyle": "ISO, MDY",
@@ -34,8 +36,11 @@ FIXED: dict[str, str] = {
     "jit": "off",
 }
 
-_SINCE = {"idle_session_timeout": 140_000, "transaction_timeout": 170_000}
-"""The server version that a setting came with, for settings younger than PostgreSQL 13."""
+VERSION_MIN = 140_000
+"""The oldest server version: the first one that ends an idle session which holds a lock."""
+
+_SINCE = {"transaction_timeout": 170_000}
+"""The server version that a setting came with, for settings younger than `VERSION_MIN`."""
 
 
 def session_statement(server_version: int, more: str) -> str:
@@ -44,7 +49,15 @@ def session_statement(server_version: int, more: str) -> str:
     Args:
         server_version: The server's version as libpq numbers it, such as 180004.
         more: Further SQL, such as limits and planning; it overrides the fixed settings.
+
+    Raises:
+        UserError: The server is older than `VERSION_MIN`.
     """
+    if server_version < VERSION_MIN:
+        raise UserError(
+            f"the database is PostgreSQL {server_version // 10_000}; spawnlog needs PostgreSQL"
+            f" {VERSION_MIN // 10_000} or newer: upgrade it, or use the embedded one"
+        )
     fixed = (
         f"SET {name} = '{value}'"
         for name, value in FIXED.items()

@@ -29,13 +29,13 @@ from infrastructure.contract.operations import (
     TransferStep,
     ignore_transfer_progress,
 )
-from infrastructure.outbound.log.append.load import LOCK
 from infrastructure.outbound.log.codec.binary import COPY_HEADER, COPY_TRAILER
 from infrastructure.outbound.log.rebuild.rebuild import (
     bring_rows_up_to_date,
     count_open,
     open_rebuild_connection,
 )
+from infrastructure.outbound.log.schema.append_lock import LOCK
 from infrastructure.outbound.log.schema.connections import (
     WHOLE_TABLE_ANSWER_SECONDS_MAX,
     open_sync_connection,

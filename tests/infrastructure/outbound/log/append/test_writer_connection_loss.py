@@ -10,8 +10,8 @@ import pytest
 
 from application.log.event_log import Decision, LogUnavailable, Reservation, StoredAnswer, World
 from domain.values.refusals import Rejected
-from infrastructure.outbound.log.append import writer
-from infrastructure.outbound.log.append.load import LOCK
+from infrastructure.outbound.log.append import tenure, writer
+from infrastructure.outbound.log.schema.append_lock import LOCK
 from infrastructure.outbound.log.schema.connections import LogConnection, open_connection
 from tests.support.builders.submissions import (
     at_once,
@@ -227,9 +227,11 @@ async def test_those_who_wait_are_told_when_the_database_stays_away(
 
 
 @pytest.mark.kill
-async def test_a_decision_that_held_the_lock_too_long_is_made_again(database_url: str) -> None:
-    lines = Lines(database_url, "idle_in_transaction_session_timeout = '50ms'")
-    async with running_on(database_url, connect=lines.connect) as running:
+async def test_a_decision_that_held_the_lock_too_long_is_made_again(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tenure, "FROZEN_MILLISECONDS_MAX", 50)
+    async with running_on(database_url) as running:
         appended = await running.log.submit(stalling(0.3, key("slow")))
         assert appended.result == 2
         assert len(await running.events()) == 1

@@ -9,8 +9,8 @@ from itertools import count
 import pytest
 
 from application.log.envelope import RecordedEvent
-from infrastructure.outbound.log.postgres_log import channel_of
 from infrastructure.outbound.log.read import recent_events, tail
+from infrastructure.outbound.log.schema.followers import channel_of
 from tests.support.builders.submissions import key, observe, observing
 from tests.support.faults.followers import following
 from tests.support.faults.held_commits import Lines, until

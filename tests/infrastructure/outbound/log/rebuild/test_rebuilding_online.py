@@ -138,13 +138,16 @@ async def test_who_reads_for_long_stops_neither_writers_nor_the_rebuild(
 
 @pytest.mark.server
 async def test_while_a_vacuum_is_waited_for_nobody_else_has_to_wait(running: RunningLog) -> None:
+    async def nobody_holds_the_lock() -> bool:
+        return await running.writers() == []
+
     await observe(running.log, range(5))
     async with held_table(running.url, "runs", "SHARE UPDATE EXCLUSIVE"):
         rebuilding = asyncio.create_task(rebuild(running.url))
         await _waits_for_the_tables(running, "ShareUpdateExclusiveLock")
         await observe(running.log, ["meanwhile"])
         await _waits_for_the_tables(running, "ShareUpdateExclusiveLock")
-        assert await running.writers() == []
+        await until(nobody_holds_the_lock, "the writer has given the lock up")
     assert (await rebuilding).events == 6
 
 

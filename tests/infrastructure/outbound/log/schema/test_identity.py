@@ -6,6 +6,7 @@ import pytest
 
 from domain.event_types import LOG_FORMAT
 from infrastructure.contract.errors import UserError
+from infrastructure.outbound.log.schema.append_lock import LOCK
 from infrastructure.outbound.log.schema.connections import LogConnection, open_connection
 from infrastructure.outbound.log.schema.identity import identify
 from infrastructure.outbound.log.schema.migrate import migrate
@@ -54,13 +55,20 @@ async def test_a_log_that_becomes_newer_while_a_server_runs_takes_nothing_more_f
     running: RunningLog,
 ) -> None:
     await observe(running.log, ["before"])
-    await running.ask("UPDATE log_head SET format = %s", LOG_FORMAT + 1)
+    await _set_format(running, LOG_FORMAT + 1)
     answers = await at_once(running.log, *(observing(key(number)) for number in range(3)))
     assert all(isinstance(one, UserError) for one in answers)
     assert "install a newer spawnlog" in str(answers[0])
-    await running.ask("UPDATE log_head SET format = %s", LOG_FORMAT)
+    await _set_format(running, LOG_FORMAT)
     await observe(running.log, ["after"])
     assert len(await running.events()) == 2
+
+
+async def _set_format(running: RunningLog, number: int) -> None:
+    """As a migration does: under the append lock."""
+    async with running.pool.connection() as connection, connection.transaction():
+        await connection.execute(LOCK)
+        await connection.execute("UPDATE log_head SET format = %s", [number])
 
 
 async def test_a_log_without_its_head_is_told_as_such(connection: LogConnection) -> None:

@@ -16,6 +16,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import tuple_row
 
 import infrastructure
+from infrastructure.contract.errors import UserError
 from infrastructure.eventsourcing import LogReader
 from infrastructure.outbound.log.rebuild.rebuild import rebuild
 from infrastructure.outbound.log.schema import connections, session
@@ -285,3 +286,8 @@ def test_nothing_else_opens_connections() -> None:
         if OPENERS.search(path.read_text("utf-8"))
     }
     assert found == MAY_OPEN
+
+
+def test_server_that_is_too_old_is_refused() -> None:
+    with pytest.raises(UserError, match="is PostgreSQL 13; spawnlog needs PostgreSQL 14 or newer"):
+        session.session_statement(130_022, "")

@@ -1,0 +1,164 @@
+"""What the holder of the append lock knows of the log, from one batch to the next: pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from application.log.event_log import LaneFacts, LaneQuery, Submission, with_follow_ups
+from application.projections.run_rows import RUNS
+from application.projections.session_rows import SESSIONS
+from domain.run.state import Run
+from domain.session.state import Session
+from domain.values.record import run_id_of, session_key_of
+from infrastructure.outbound.log.append.batch import Batch, first_in_line, lane_after
+from infrastructure.outbound.log.append.load import (
+    LANE_RUNS_MAX,
+    Found,
+    LanePlace,
+    LoadedFacts,
+    Wanted,
+    reservation_key,
+)
+from infrastructure.outbound.log.read.state_cache import STATE_BYTES, StateCaches
+
+LANES_MAX = 64
+
+
+class Head(NamedTuple):
+    """Where the log ends, and in which tables its rows stand, by their numbers."""
+
+    position: int
+    recorded_at: datetime
+    chain_hash: bytes
+    config_version: int
+    runs_table: int = 0
+    sessions_table: int = 0
+
+
+@dataclass(slots=True)
+class Question:
+    """What submissions are decided from: what is known of it, and what has to be read."""
+
+    runs: dict[UUID, Run]
+    sessions: dict[str, Session]
+    lanes: dict[LanePlace, LaneFacts]
+    lane_queries: set[LaneQuery]
+    last_entries: dict[UUID, int]
+    wanted: Wanted = field(default_factory=Wanted)
+
+
+class Ledger:
+    """True while the log ends where it ended, in the same tables."""
+
+    def __init__(self, remembered: StateCaches) -> None:
+        self._remembered = remembered
+        self._head: Head | None = None
+        self._lanes: dict[LanePlace, LaneFacts] = {}
+
+    def take(self, head: Head) -> None:
+        """Take where the log ends, as it was read under the lock. If it is not where it ended,
+        another has written, and all has to be asked for again."""
+        if head == self._head:
+            return
+        self._head = head
+        self._lanes.clear()
+        self._remembered.runs.of(head.runs_table)
+        self._remembered.sessions.of(head.sessions_table)
+        self._remembered.runs.doubt()
+        self._remembered.sessions.doubt()
+
+    def forget(self) -> None:
+        """Know nothing: the connection is another one, and so may be the database."""
+        self._head = None
+        self._lanes.clear()
+        self._remembered.forget()
+
+    def ask(self, submissions: Sequence[Submission[Any]], *, guess: bool) -> Question:
+        """Say what has to be read to decide these. With `guess` nothing is read that a key of the
+        database will refuse if it is not so: a stream whose id was just minted, and the entries of
+        a transcript that is written on with its end."""
+        submissions = with_follow_ups(submissions)
+        minted = {stream for one in submissions for stream in one.minted} if guess else set()
+        streams = {stream: None for one in submissions for stream in one.streams}
+        named = [stream for stream in streams if stream not in minted]
+        run_ids = [run_id for one in named if (run_id := run_id_of(one)) is not None]
+        keys = [key for one in named if (key := session_key_of(one)) is not None]
+        runs, sessions = self._remembered.runs, self._remembered.sessions
+        queries = {one.lane for one in submissions if one.lane}
+        known_lanes = {
+            (query.lane, query.depth): facts
+            for query in queries
+            if (facts := self._lane(query)) is not None
+        }
+        question = Question(runs.certain(run_ids), sessions.certain(keys), known_lanes, queries, {})
+        wanted = question.wanted
+        wanted.runs, wanted.sessions = runs.uncertain(run_ids), sessions.uncertain(keys)
+        reservations = (one.reservation for one in submissions if one.reservation)
+        wanted.reservations = list(dict.fromkeys(map(reservation_key, reservations)))
+        places = {(query.lane, query.depth) for query in queries if self._lane(query) is None}
+        wanted.lanes = list(places)
+        wanted.trees = list(dict.fromkeys(one.tree for one in submissions if one.tree))
+        for finished in (one.transcript for one in submissions if one.transcript):
+            if guess and finished.is_written_on:
+                question.last_entries[finished.run_id] = finished.last_entry
+            elif finished.run_id not in wanted.transcripts:
+                wanted.transcripts.append(finished.run_id)
+        return question
+
+    def _lane(self, query: LaneQuery) -> LaneFacts | None:
+        facts = self._lanes.get((query.lane, query.depth))
+        if facts is None or (facts.may_have_more and len(facts.next) < query.take):
+            return None
+        return facts
+
+    def facts(self, question: Question, found: Found, now: datetime) -> LoadedFacts:
+        """Return what a batch is decided from, with what was read: that is known from now on."""
+        head = self._head
+        assert head is not None
+        wanted = question.wanted
+        self._remembered.runs.confirm(wanted.runs, found.runs)
+        self._remembered.sessions.confirm(wanted.sessions, found.sessions)
+        if len(self._lanes) + len(found.lanes) > LANES_MAX:
+            self._lanes.clear()
+        self._lanes |= found.lanes
+        by_place = question.lanes | found.lanes
+        lanes = {query: by_place[query.lane, query.depth] for query in question.lane_queries}
+        first = (run for query, facts in lanes.items() for run in facts.next[: query.take])
+        runs = {run.run_id: run for run in (*first, *found.waiting)} | question.runs | found.runs
+        return LoadedFacts(
+            position=head.position,
+            recorded_at=head.recorded_at,
+            chain_hash=head.chain_hash,
+            now=now,
+            runs=tuple(runs.values()),
+            sessions=(*question.sessions.values(), *found.sessions.values()),
+            config_version=head.config_version,
+            reserved=found.reserved,
+            lanes=lanes,
+            crowded=found.crowded,
+            last_entries=question.last_entries | found.last_entries,
+        )
+
+    def keep(self, batch: Batch) -> None:
+        """Know a batch that is committed."""
+        assert self._head is not None
+        self._head = self._head._replace(
+            position=batch.position,
+            recorded_at=batch.recorded_at,
+            chain_hash=batch.chain_hash,
+            config_version=batch.config_version,
+        )
+        changes = batch.run_changes
+        self._lanes = {
+            place: first_in_line(lane_after(place, facts, changes), LANE_RUNS_MAX)
+            for place, facts in self._lanes.items()
+        }
+        remembered = self._remembered
+        for projection, cache in ((RUNS, remembered.runs), (SESSIONS, remembered.sessions)):
+            rows = batch.rows[projection.name]
+            sizes = batch.state_bytes.get(projection.name) or [STATE_BYTES] * len(rows.opened)
+            for span, size_bytes in zip(rows.opened, sizes, strict=True):
+                cache.store(span.row[0], span.row.state, span.from_position, size_bytes)
+            cache.confirm(rows.keys, rows.keys)

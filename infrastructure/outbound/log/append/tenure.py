@@ -1,0 +1,120 @@
+"""The tenure of the log: a session holds the append lock from batch to batch, until another asks.
+
+The lock is the session's, and the session is the one that stores: whoever can store holds the lock.
+Who waits for it says so on the log's channel, and the holder ends its batch and gives it up. A
+holder that is never told, because its listener is away, gives it up once in `TENURE_SECONDS_MAX`,
+and one that has nothing to do soon gives it up by itself. The database ends the session of one that
+is frozen.
+"""
+
+import asyncio
+import time
+from datetime import datetime
+from typing import Any
+
+from infrastructure.outbound.log.append.ledger import Head
+from infrastructure.outbound.log.schema.append_lock import LOCK_KEY
+from infrastructure.outbound.log.schema.connections import LogConnection
+from infrastructure.outbound.log.schema.followers import FOLLOWERS, GIVE_UP
+from infrastructure.outbound.log.schema.format import require_known_format
+from infrastructure.outbound.log.schema.projection_versions import (
+    NOTED_VERSIONS,
+    require_known_rows,
+)
+
+TENURE_SECONDS_MAX = 1.0
+IDLE_SECONDS_MAX = 0.5
+FROZEN_MILLISECONDS_MAX = 5_000
+"""After so long without a word the database ends the session of a holder. It is the limit on an
+idle transaction too, and longer than `IDLE_SECONDS_MAX`, so that it ends nobody who is alive."""
+
+OTHER_FOLLOWERS_MIN = 2
+"""So many listen when another process does: this one is among them."""
+
+
+_TRY = f"SELECT pg_try_advisory_lock({LOCK_KEY})"
+_WAIT = f"SELECT pg_advisory_lock({LOCK_KEY})"
+_UNLOCK = f"SELECT pg_advisory_unlock({LOCK_KEY})"
+_NO_LIMIT = "SET idle_session_timeout = 0"
+
+# Statements of their own: each sees what is there when it starts, and that is behind the lock.
+_HEAD = (
+    "SELECT position, recorded_at, chain_hash,"
+    " (SELECT coalesce(max(version), 0) FROM events WHERE stream = 'log:config'),"
+    " 'runs'::regclass::oid::bigint, 'sessions'::regclass::oid::bigint,"
+    f" format, {NOTED_VERSIONS}, clock_timestamp(), {FOLLOWERS} FROM log_head"
+)
+_HEAD_COLUMNS = len(Head._fields)
+
+
+class Tenure:
+    """The append lock of one session."""
+
+    def __init__(self, channel: str) -> None:
+        self._channel = channel
+        self._since: float | None = None
+        self._is_asked = False
+        self.has_followers = True
+        self.asked = asyncio.Event()
+
+    @property
+    def is_held(self) -> bool:
+        """Return whether the session has the lock."""
+        return self._since is not None
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether the lock is held, and somebody else waits for it."""
+        return self.is_held and self._is_asked
+
+    def ask(self) -> None:
+        """Note that somebody else waits for the lock."""
+        self._is_asked = True
+        self.asked.set()
+
+    async def take(self, connection: LogConnection) -> tuple[Head, datetime] | None:
+        """Hold the lock.
+
+        Returns:
+            The head and the time of the database, if the lock was taken anew; None if it was held
+            all the time, and nobody else can have written.
+
+        Raises:
+            UnknownFormat: Another release has changed the log's format or rows.
+        """
+        if self._since is not None and time.monotonic() - self._since < TENURE_SECONDS_MAX:
+            return None
+        first = f"{_UNLOCK}; {_TRY}" if self._since is not None else _TRY
+        self.forget()
+        limit = f"SET idle_session_timeout = {FROZEN_MILLISECONDS_MAX}"
+        is_held, head = await _ask(connection, f"{first}; {limit}; {_HEAD}")
+        if not is_held:
+            await connection.execute("SELECT pg_notify(%s, %s)", [self._channel, GIVE_UP])
+            _, head = await _ask(connection, f"{_WAIT}; {_HEAD}")
+        self._since = time.monotonic()
+        require_known_format(head[_HEAD_COLUMNS])
+        require_known_rows(head[_HEAD_COLUMNS + 1])
+        self.has_followers = head[_HEAD_COLUMNS + 3] >= OTHER_FOLLOWERS_MIN
+        return Head(*head[:_HEAD_COLUMNS]), head[_HEAD_COLUMNS + 2]
+
+    async def give_up(self, connection: LogConnection) -> None:
+        """Let another have the lock."""
+        self.forget()
+        await connection.execute(f"{_UNLOCK}; {_NO_LIMIT}", prepare=False)
+
+    def forget(self) -> None:
+        """Note that the session is gone, or has the lock no longer."""
+        self._since = None
+        self._is_asked = False
+        self.asked.clear()
+
+
+async def _ask(connection: LogConnection, statements: str) -> tuple[bool, tuple[Any, ...]]:
+    """Return what was said of the lock, and the row of the head, which come last."""
+    cursor = await connection.execute(statements, prepare=False)
+    rows: list[tuple[Any, ...]] = []
+    while True:
+        if cursor.description is not None:
+            rows += await cursor.fetchall()
+        if not cursor.nextset():
+            return rows[-2][0] is not False, rows[-1]

@@ -1,0 +1,161 @@
+"""A writer holds the append lock from batch to batch, and what it knows is what is on record."""
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from application.log.event_log import Appended, Decision
+from domain.values.record import session_stream
+from infrastructure.outbound.log.append import tenure, writer
+from infrastructure.outbound.log.schema.connections import LogConnection
+from tests.support.builders.submissions import (
+    SeenBefore,
+    at_once,
+    key,
+    observe,
+    observing,
+    submission,
+)
+from tests.support.faults.held_commits import until
+from tests.support.servers.running_log import RunningLog
+
+FOR_EVER_SECONDS = 3_600.0
+
+
+@pytest.fixture(autouse=True)
+def _for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tenure, "TENURE_SECONDS_MAX", FOR_EVER_SECONDS)
+    monkeypatch.setattr(writer, "IDLE_SECONDS_MAX", FOR_EVER_SECONDS)
+
+
+@pytest.fixture
+def round_trips(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
+    """How often each backend was waited for, by its process."""
+    counts: Counter[int] = Counter()
+    wait = LogConnection.wait
+
+    async def counted(self: LogConnection, *values: Any, **more: Any) -> Any:
+        counts[self.info.backend_pid] += 1
+        return await wait(self, *values, **more)
+
+    monkeypatch.setattr(LogConnection, "wait", counted)
+    return counts
+
+
+async def known(running: RunningLog, number: int | str) -> int:
+    """How many sessions of this key are on record, as a decision sees it."""
+    asked = submission(lambda world: Decision(len(world.sessions)), session_stream(key(number)))
+    told: Appended[int] = await running.log.submit(asked)
+    return told.result
+
+
+async def test_batch_of_a_holder_is_one_statement_when_nothing_need_be_read(
+    running: RunningLog, round_trips: Counter[int]
+) -> None:
+    assert [await known(running, number) for number in range(10)] == [0] * 10
+    (holder,) = await running.writers()
+    before = round_trips[holder]
+    await observe(running.log, range(10))
+    assert round_trips[holder] == before + 10
+    assert [await known(running, number) for number in range(10)] == [1] * 10
+    # Each was asked once whether the lock was held all the time.
+    assert round_trips[holder] == before + 20
+
+
+async def test_holder_that_gave_the_lock_up_knows_what_it_knew_if_nobody_has_written(
+    running: RunningLog, round_trips: Counter[int]
+) -> None:
+    await observe(running.log, ["known"])
+    (holder,) = await running.writers()
+    running.tail.on_give_up()
+
+    async def is_free() -> bool:
+        return await running.writers() == []
+
+    await until(is_free, "the lock is free")
+    before = round_trips[holder]
+    with pytest.raises(SeenBefore):
+        await observe(running.log, ["known"])
+    assert round_trips[holder] == before + 2
+
+
+async def test_lock_goes_to_another_process_that_asks_for_it(running: RunningLog) -> None:
+    async with running.other() as other:
+        for number in range(6):
+            await observe((running, other)[number % 2].log, [number])
+        for one in (running, other):
+            assert [await known(one, number) for number in range(7)] == [1] * 6 + [0]
+
+
+async def test_holder_that_is_told_nothing_gives_the_lock_up_in_time(
+    running: RunningLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tenure, "TENURE_SECONDS_MAX", 0.05)
+    running.tail.on_give_up = lambda: None
+    async with running.other() as other:
+        asked = asyncio.create_task(observe(other.log, ["another"]))
+        number = 0
+        while not asked.done():
+            number += 1
+            await observe(running.log, [number])
+        await asked
+
+
+async def test_database_ends_the_session_of_a_holder_that_says_nothing(
+    running: RunningLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tenure, "FROZEN_MILLISECONDS_MAX", 50)
+    running.tail.on_give_up = lambda: None
+    await observe(running.log, ["before"])
+    async with running.other() as other:
+        await observe(other.log, ["another"])
+    assert await known(running, "another") == 1
+
+
+async def test_what_another_wrote_is_read(running: RunningLog) -> None:
+    assert await known(running, "new") == 0
+    async with running.other() as other:
+        await observe(other.log, ["new"])
+    assert await known(running, "new") == 1
+
+
+async def test_answer_that_records_nothing_is_not_told_by_a_holder_whose_session_is_gone(
+    running: RunningLog,
+) -> None:
+    assert await known(running, "new") == 0
+    async with running.other() as other:
+        (holder,) = await running.writers()
+        assert await running.end(holder)
+        await observe(other.log, ["new"])
+        assert await known(running, "new") == 1
+
+
+async def test_guess_that_is_wrong_is_decided_again_from_what_is_on_record(
+    running: RunningLog,
+) -> None:
+    async with running.other() as other:
+        await observe(other.log, ["there"])
+    minted = (session_stream(key("there")),)
+    wrong = observing(key("there"), minted=minted)
+    first, second = await at_once(running.log, wrong, observing(key("beside")))
+    assert isinstance(first, SeenBefore)
+    assert second.position == 2
+
+
+async def test_others_are_notified_only_if_there_are_any(
+    running: RunningLog, round_trips: Counter[int]
+) -> None:
+    async with running.other() as other:
+        await observe(other.log, ["first"])
+        (holder,) = await other.writers()
+        before = round_trips[holder]
+        appended = (await observe(other.log, ["second"]))[0]
+        assert await running.tail.changed((), after=appended.position - 1, timeout_seconds=5)
+
+        async def is_said() -> bool:
+            # What is stored, after what was read, and a word to the other process.
+            return round_trips[holder] == before + 3
+
+        await until(is_said, "the other process is told")
