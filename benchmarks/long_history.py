@@ -92,8 +92,8 @@ async def _followed(conninfo: str, events: int) -> Figure:
     async with opened_log(conninfo) as log:
         began = time.perf_counter()
         async with asyncio.timeout(FOLLOW_SECONDS_MAX):
-            async for recorded in log.tail.follow(after=0):
-                if recorded.envelope.position >= events:
+            async for page in log.tail.follow(after=0):
+                if page[-1].envelope.position >= events:
                     break
         return _rate("tailed", events, time.perf_counter() - began)
 

@@ -94,7 +94,7 @@ class Reactions:
                 _log.exception("event %d was not heeded", recorded.envelope.position)
         if any(map(self._may_have_effects, self._touched)):
             self._work.effects.notify()
-        for due in set(self._expected.values()):
+        for due in dict.fromkeys(self._expected.values()):
             due.notify()
         self._touched.clear()
         self._expected.clear()

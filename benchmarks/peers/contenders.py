@@ -228,7 +228,7 @@ def _restate(place: Place, handler: int) -> Iterator[tuple[str, int]]:
         "RESTATE_LOG_FILTER": "warn",
     }
     log = place.folder / "restate-server.log"
-    with _process([str(restate_server(place.environments))], settings, log) as store:
+    with _process([str(restate_server(place.environments))], settings, log) as server:
         body = json.dumps({"uri": f"http://127.0.0.1:{handler}"}).encode()
         request = urllib.request.Request(
             f"http://{admin}/deployments", body, {"Content-Type": "application/json"}
@@ -242,7 +242,7 @@ def _restate(place: Place, handler: int) -> Iterator[tuple[str, int]]:
                 if time.monotonic() > deadline:
                     raise RuntimeError(f"restate did not start: {_last_words(log)}") from error
                 time.sleep(0.2)
-        yield f"http://{ingress}", store.pid
+        yield f"http://{ingress}", server.pid
 
 
 @contextmanager

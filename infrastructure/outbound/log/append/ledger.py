@@ -1,6 +1,6 @@
 """What the holder of the append lock knows of the log, from one batch to the next: pure."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -44,7 +44,7 @@ class Question:
     runs: dict[UUID, Run]
     sessions: dict[str, Session]
     lanes: dict[LanePlace, LaneFacts]
-    lane_queries: set[LaneQuery]
+    lane_queries: Collection[LaneQuery]
     last_entries: dict[UUID, int]
     wanted: Wanted = field(default_factory=Wanted)
 
@@ -86,7 +86,7 @@ class Ledger:
         run_ids = [run_id for one in named if (run_id := run_id_of(one)) is not None]
         keys = [key for one in named if (key := session_key_of(one)) is not None]
         runs, sessions = self._remembered.runs, self._remembered.sessions
-        queries = {one.lane for one in submissions if one.lane}
+        queries = dict.fromkeys(one.lane for one in submissions if one.lane)
         known_lanes = {
             (query.lane, query.depth): facts
             for query in queries
@@ -97,8 +97,8 @@ class Ledger:
         wanted.runs, wanted.sessions = runs.uncertain(run_ids), sessions.uncertain(keys)
         reservations = (one.reservation for one in submissions if one.reservation)
         wanted.reservations = list(dict.fromkeys(map(reservation_key, reservations)))
-        places = {(query.lane, query.depth) for query in queries if self._lane(query) is None}
-        wanted.lanes = list(places)
+        unknown = (query for query in queries if self._lane(query) is None)
+        wanted.lanes = list(dict.fromkeys((query.lane, query.depth) for query in unknown))
         wanted.trees = list(dict.fromkeys(one.tree for one in submissions if one.tree))
         for finished in (one.transcript for one in submissions if one.transcript):
             if guess and finished.is_written_on:
