@@ -148,6 +148,11 @@ async def test_others_are_notified_only_if_there_are_any(
     running: RunningLog, round_trips: Counter[int]
 ) -> None:
     async with running.other() as other:
+
+        async def both_listen() -> bool:
+            return len(await running.backends("LISTEN%")) == 2
+
+        await until(both_listen, "both processes listen")
         await observe(other.log, ["first"])
         (holder,) = await other.writers()
         before = round_trips[holder]

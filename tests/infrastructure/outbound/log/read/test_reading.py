@@ -59,9 +59,11 @@ async def test_filters_use_the_indexes_made_for_them(
     running: RunningLog, connection: LogConnection
 ) -> None:
     await connection.execute("SET enable_seqscan = off; SET enable_sort = off")
+    # Of a tree that has most of the events the order of positions is as good a way.
+    await connection.execute("ANALYZE events")
     indexes = {
         "run_id = '00000000-0000-4000-8000-000000000001'": "events_of_a_run",
-        "correlation = 'agent:main:main'": "events_of_a_tree",
+        "correlation = 'agent:main:seldom'": "events_of_a_tree",
         "position > 7": "events_pkey",
         "'admin' IN (actor_kind, actor_token, actor_session)": "events_pkey",
     }
