@@ -7,7 +7,6 @@ and one that has nothing to do soon gives it up by itself. The database ends the
 is frozen.
 """
 
-import asyncio
 import time
 from datetime import datetime
 from typing import Any
@@ -55,7 +54,6 @@ class Tenure:
         self._since: float | None = None
         self._is_asked = False
         self.has_followers = True
-        self.asked = asyncio.Event()
 
     @property
     def is_held(self) -> bool:
@@ -70,10 +68,9 @@ class Tenure:
     def ask(self) -> None:
         """Note that somebody else waits for the lock."""
         self._is_asked = True
-        self.asked.set()
 
     async def take(self, connection: LogConnection) -> tuple[Head, datetime] | None:
-        """Hold the lock.
+        """Take the lock, or go on holding it.
 
         Returns:
             The head and the time of the database, if the lock was taken anew; None if it was held
@@ -106,7 +103,6 @@ class Tenure:
         """Note that the session is gone, or has the lock no longer."""
         self._since = None
         self._is_asked = False
-        self.asked.clear()
 
 
 async def _ask(connection: LogConnection, statements: str) -> tuple[bool, tuple[Any, ...]]:

@@ -322,8 +322,8 @@ class LogWriter:
                 return await self._tell_followers(connection, batch)
             except Exception as error:
                 is_away = self._is_away(error)
-                # Also when it is not: after a failed pipeline psycopg may believe in prepared
-                # statements that the server never had.
+                # Also when it is not: the lock goes with the session, and so does what the
+                # ledger took for granted.
                 await self._disconnect()
                 refusal = refusal_to_write(error)
                 if refusal is not None:
