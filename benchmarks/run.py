@@ -188,7 +188,8 @@ def _measured(folder: Path, options: argparse.Namespace) -> tuple[list[Cell], li
             tuple(options.processes),
             slowed=not options.no_slowed,
         )
-        cells, figures = measured_matrix(servers, size)
+        cells, matrix = measured_matrix(servers, size)
+        figures += matrix
         shutil.rmtree(servers)
     if options.history:
         long = folder / "history"

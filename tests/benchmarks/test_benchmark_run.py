@@ -55,6 +55,7 @@ def test_the_benchmark_measures_real_servers_and_leaves_nothing(tmp_path: Path) 
             assert 0 < timing["p50_ms"] <= timing["p99_ms"]
     told = {one["name"]: one["value"] for one in figures["figures"]}
     notes = {one["name"]: one["note"] for one in figures["figures"]}
+    assert any(name.startswith("a spawn") for name in told)
     for name in ("idle, empty record: server", "lives, 32 callers, empty record: PostgreSQL"):
         assert told[name] >= 0
     for name in ("lives, 1 callers, long record", "lives, 32 callers, empty record"):
