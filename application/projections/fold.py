@@ -16,23 +16,30 @@ from domain.values.record import Stamp
 FOREVER = 2**62
 """The end position of a row that is still true."""
 
+STATE_VERSIONS_MAX = 32
+"""A past state is folded from at most about so many events."""
+
 AnyRow = TypeVar("AnyRow")
 RowKey = TypeVar("RowKey")
 
 
 class RowSpan(NamedTuple, Generic[AnyRow]):
-    """A row and the positions between which it was true: `from_position <= p < to_position`."""
+    """A row and the positions between which it was true: `from_position <= p < to_position`; and
+    whether it is stored with its state."""
 
     row: AnyRow
     from_position: int
     to_position: int
+    has_state: bool = True
 
 
 @dataclass(slots=True)
 class RowChanges(Generic[RowKey, AnyRow]):
-    """New rows of one projection, and for stored open rows the position at which they ended."""
+    """New rows of one projection, and for stored open rows the position at which they ended; `kept`
+    are those of them that keep their state."""
 
     closed: dict[RowKey, int] = field(default_factory=dict)
+    kept: set[RowKey] = field(default_factory=set)
     opened: list[RowSpan[AnyRow]] = field(default_factory=list)
     _last: dict[RowKey, int] = field(default_factory=dict)
 
@@ -41,18 +48,25 @@ class RowChanges(Generic[RowKey, AnyRow]):
         """Of whom there are new rows."""
         return self._last.keys()
 
-    def put(self, key: RowKey, row: AnyRow, position: int, *, first: bool) -> None:
-        """The row as it is from `position` on; the one before it, unless this is the `first` one of
-        its key, ends there."""
+    def put(self, key: RowKey, row: AnyRow, position: int, *, before: int, version: int) -> None:
+        """The row as it is from `position` on, of this version; the one before it, of the version
+        `before` (0 if there is none), ends there.
+
+        A row that ends keeps its state if the next one begins another `STATE_VERSIONS_MAX`
+        versions: any other past state is folded from that and the events behind it.
+        """
+        keeps = before // STATE_VERSIONS_MAX < version // STATE_VERSIONS_MAX
         opened = self.opened
         place = len(opened)
         last = self._last.setdefault(key, place)
         if last != place:
-            before = opened[last]
-            opened[last] = RowSpan(before.row, before.from_position, position)
+            ended = opened[last]
+            opened[last] = RowSpan(ended.row, ended.from_position, position, keeps)
             self._last[key] = place
-        elif not first:
+        elif before:
             self.closed[key] = position
+            if keeps:
+                self.kept.add(key)
         opened.append(RowSpan(row, position, FOREVER))
 
 
@@ -107,9 +121,9 @@ class Fold:
         self.runs: Mapping[UUID, Run] = self.states.runs
         self.sessions: Mapping[str, Session] = self.states.sessions
         self._functions = [(one, row_of(one)) for one in PROJECTIONS]
-        # Of each stream with events in the transaction: the position of the last one, whether one
-        # of them is the first of all, and the state that they led to.
-        self._changed: dict[str, tuple[int, bool, State]] = {}
+        # Of each stream with events in the transaction: the position of the last one, the version
+        # before the first one, and the state that they led to.
+        self._changed: dict[str, tuple[int, int, State]] = {}
         self._begin_rows()
 
     def _begin_rows(self) -> None:
@@ -121,13 +135,14 @@ class Fold:
 
     def end_transaction(self) -> None:
         """What was applied since the last time was one transaction, and is whole."""
-        for position, first, state in self._changed.values():
+        for position, before, state in self._changed.values():
+            key: Any
             if isinstance(state, Run):
-                for row_of, rows in self._of_runs:
-                    rows.put(state.run_id, row_of(state), position, first=first)
+                key, functions = state.run_id, self._of_runs
             else:
-                for row_of, rows in self._of_sessions:
-                    rows.put(state.session_key, row_of(state), position, first=first)
+                key, functions = state.session_key, self._of_sessions
+            for row_of, rows in functions:
+                rows.put(key, row_of(state), position, before=before, version=state.version)
         self._changed.clear()
 
     def take_rows(self) -> dict[str, RowChanges[Any, Any]]:
@@ -146,6 +161,6 @@ class Fold:
         """Take one event in. `CorruptHistory` when it does not fit the state."""
         before, after = self.states.take(stream, event, stamp)
         if after is not None:
+            since = before.version if before is not None else 0
             known = self._changed.get(stream)
-            first = before is None or (known is not None and known[1])
-            self._changed[stream] = stamp.position, first, after
+            self._changed[stream] = stamp.position, known[1] if known else since, after

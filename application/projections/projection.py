@@ -22,8 +22,8 @@ class Projection(Generic[AggregateState, Row]):
     `name` is the table and `noun` what messages call that of which a row is. `version` is raised
     when the rows change for the same events: then they are made anew. `row` is a `NamedTuple`, and
     the one list of the columns: its first field is the run's id (the session's key); its last one
-    may be `state`, which is stored as JSON: with every row, or, unless `keeps_past_states`, with
-    that alone which is still true. A past state is then folded from the events of its stream.
+    may be `state`, which is stored as JSON with the row that is still true and with a past one now
+    and then. Any other past state is folded from the events of its stream.
     """
 
     name: str
@@ -32,7 +32,6 @@ class Projection(Generic[AggregateState, Row]):
     state: type[AggregateState]
     row: type[Row]
     row_of: Callable[[AggregateState], Row]
-    keeps_past_states: bool = True
 
     @property
     def key(self) -> str:

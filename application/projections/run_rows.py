@@ -116,6 +116,4 @@ def _continuation_due(run: Run) -> tuple[DueKind | None, datetime | None]:
     return ("continue", run.wake_at) if run.wake_at is not None else (None, None)
 
 
-# The states are most of the registry's bytes, and a run has few events to fold: a session may have
-# a hundred thousand.
-RUNS = Projection("runs", "run", 1, Run, RunRow, run_row, keeps_past_states=False)
+RUNS = Projection("runs", "run", 1, Run, RunRow, run_row)

@@ -9,7 +9,7 @@ import pytest
 
 from application.ports.registry import Registry
 from domain.values.record import run_id_of, session_key_of
-from infrastructure.outbound.log.read.moments import SESSIONS_AS_OF
+from infrastructure.outbound.log.read.fold_input import query_of_sessions
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.read_model.registry import (
     CHANGED_STREAMS,
@@ -100,7 +100,8 @@ async def _fill(connection: LogConnection) -> None:
         " to_position, session_id, root, state)"
         " SELECT position / %(each)s, position %% %(each)s + 1, position, now(), position,"
         " CASE WHEN position %% %(each)s = %(each)s - 1 THEN 4611686018427387904"
-        " ELSE position + 1 END, md5(position::text)::uuid, 'root', '{}'"
+        " ELSE position + 1 END, md5(position::text)::uuid, 'root',"
+        " CASE WHEN position %% %(each)s IN (0, %(each)s - 1) THEN '{}' END"
         " FROM generate_series(1, %(events)s) AS position",
         {"each": EVENTS_OF_A_STREAM, "events": EVENTS},
     )
@@ -137,7 +138,7 @@ async def test_the_cost_is_that_of_the_events_between_the_two(
             assert "Seq Scan" not in plan, plan
             touched.append(_pages_touched(plan))
         keys: Sequence[str] = [str(after // EVENTS_OF_A_STREAM + one) for one in range(20)]
-        plan = await _plan(connection, SESSIONS_AS_OF, [keys, [after] * len(keys)])
+        plan = await _plan(connection, *query_of_sessions([(key, after) for key in keys]))
         assert "Seq Scan" not in plan, plan
         assert _pages_touched(plan) < 20 * 10, plan
     assert max(touched) < SPAN * 2, touched

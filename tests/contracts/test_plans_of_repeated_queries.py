@@ -27,6 +27,7 @@ from domain.run.lifecycle import PREPARING
 from infrastructure.outbound.embedded_postgres.data_directory import Home
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
 from infrastructure.outbound.log.read.events import EVENTS_BEHIND, QUEUED_MESSAGE, events_between
+from infrastructure.outbound.log.read.fold_input import query_of_sessions
 from infrastructure.outbound.log.read.moments import moment_at_end
 from infrastructure.outbound.log.read.tail import HEAD_AND_HASH
 from infrastructure.outbound.log.schema.connections import PLANNING
@@ -56,7 +57,6 @@ from infrastructure.outbound.read_model.open_work import DUE, LANES, OTHERS
 from infrastructure.outbound.read_model.registry import WAITING_LANES
 from infrastructure.outbound.read_model.run_bars import (
     RUNS_OF_A_SESSION,
-    SESSIONS,
     STAGES,
     page_of_bars,
     spawned_bars,
@@ -147,7 +147,7 @@ ASKED_IN_TIME: Mapping[str, RepeatedQuery] = {
     "stages": RepeatedQuery(
         STAGES, [_RUNS_NAMED, [f"run:{one}" for one in range(5)], [9] * 5, ["RunQueued"]]
     ),
-    "sessions": RepeatedQuery(SESSIONS, [["agent:main:main"], EVENTS // 2, EVENTS // 2]),
+    "sessions": RepeatedQuery(*query_of_sessions([("agent:main:main", EVENTS // 2)])),
     "rows of counts": RepeatedQuery(COUNTED, [[EVENTS // 3, EVENTS // 2, EVENTS]]),
     "events between rows of counts": RepeatedQuery(RANGES, [[EVENTS - 63], [EVENTS]]),
     "instants of positions": RepeatedQuery(INSTANTS, [[1, EVENTS // 2, EVENTS]]),

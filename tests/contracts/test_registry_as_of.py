@@ -18,6 +18,7 @@ from application.ports.registry import (
     RunQuery,
     StatusRows,
 )
+from application.projections import fold as fold_module
 from application.projections.fold import FOREVER, Fold
 from domain.run.lifecycle import OVER, SETTLED
 from domain.run.state import Run
@@ -187,8 +188,9 @@ async def test_it_is_so_too_when_many_things_happen_in_one_append(
 @pytest.mark.server
 @pytest.mark.parametrize("seed", nightly_but(range(3), [0]))
 async def test_a_history_reads_the_same_however_it_was_cut_into_transactions(
-    running: ServedLog, registry: Registry, seed: int
+    running: ServedLog, registry: Registry, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(fold_module, "STATE_VERSIONS_MAX", 3)
     die = random.Random(seed)
     changes = [(one.stream, one.event) for one in HISTORY]
     transactions = 0

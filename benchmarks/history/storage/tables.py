@@ -62,7 +62,8 @@ class OpenSpans(Generic[Key, Row]):
         ended: list[RowSpan[Row]] = []
         for key, position in changes.closed.items():
             before = self._open.pop(key)
-            ended.append(RowSpan(before.row, before.from_position, position))
+            has_state = key in changes.kept
+            ended.append(RowSpan(before.row, before.from_position, position, has_state))
         self._open.update(zip(changes.keys, changes.opened, strict=True))
         return ended
 

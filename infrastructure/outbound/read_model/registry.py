@@ -30,7 +30,8 @@ from domain.run.lifecycle import OVER, SETTLED
 from domain.run.state import Run
 from domain.session.state import Session
 from infrastructure.outbound.log.read.coalesced_reads import CoalescedReads
-from infrastructure.outbound.log.read.moments import Moment, run_at_version, sessions_as_of
+from infrastructure.outbound.log.read.fold_input import sessions_folded
+from infrastructure.outbound.log.read.moments import Moment, run_at_version
 from infrastructure.outbound.log.read.past_runs import PastRun
 from infrastructure.outbound.log.read.state_cache import StateCaches
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
@@ -253,18 +254,19 @@ class PostgresRegistry:
         column, value = _session_column(key_or_id)
         if at is None and column == "session_key":
             return await self._open_sessions.get(key_or_id)
-        condition, values = f"to_position = {FOREVER}", list[Any]([value])
-        if at is not None:
-            moment = await self._moment(at)
-            for session in moment.sessions.values():
-                if value in (session.session_key, session.session_id):
-                    return session
-            condition = "from_position <= %s AND to_position > %s"
-            values = [value, moment.end, moment.end]
-        rows = await self._fetch(
-            f"SELECT state FROM sessions WHERE {column} = %s AND {condition}", values
-        )
-        return Session.from_json(rows[0][0]) if rows else None
+        key = key_or_id
+        if column == "session_id":
+            rows = await self._fetch(
+                f"SELECT session_key, state FROM sessions WHERE session_id = %s"
+                f" AND to_position = {FOREVER}",
+                [value],
+            )
+            if at is None or not rows:
+                return Session.from_json(rows[0][1]) if rows else None
+            key = rows[0][0]
+        assert at is not None
+        (found,) = await self.states((), [key], at=[at])
+        return found.sessions.get(key)
 
     def last_seen_session(self, session_key: str) -> Session | None:
         """Return the session as it is in memory, of whatever version."""
@@ -374,8 +376,10 @@ class PostgresRegistry:
     async def _sessions_as_of(
         self, keys: Sequence[str], positions: Sequence[int]
     ) -> list[tuple[int, Session]]:
+        wanted = [(key, at) for at in positions for key in keys]
         async with borrow_connection(self._pool) as connection:
-            return await sessions_as_of(connection, keys, positions)
+            folded = await sessions_folded(connection, wanted)
+        return [(wanted[place][1], session) for place, session in folded]
 
     async def position_at(self, instant: datetime) -> int:
         """The last position recorded at or before an instant."""

@@ -13,6 +13,7 @@ from application.projections.fold import FOREVER
 from domain.run.lifecycle import STAGE_REACHED_BY
 from domain.values.record import run_stream
 from infrastructure.outbound.log.read.coalesced_reads import CoalescedReads
+from infrastructure.outbound.log.read.fold_input import sessions_folded
 from infrastructure.outbound.log.read.moments import Moment
 from infrastructure.outbound.log.read.state_cache import StateCaches
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
@@ -42,15 +43,6 @@ STAGES = (
     " CROSS JOIN LATERAL (SELECT version, type, position, recorded_at FROM events"
     " WHERE events.stream = t.stream AND version <= t.until AND type = ANY(%s::text[])"
     " ORDER BY version) AS one ORDER BY t.place, one.version"
-)
-SESSIONS = (
-    "SELECT one.session_key, one.session_id, one.state ->> 'agentId', (one.state ->> 'depth')::int,"
-    " one.state ->> 'role', one.state ->> 'stage', one.created_at,"
-    " coalesce(json_array_length(one.state -> 'counted'), 0)"
-    " FROM unnest(%s::text[]) AS t (key) CROSS JOIN LATERAL"
-    " (SELECT session_key, session_id, created_at, state::json AS state FROM sessions"
-    " WHERE sessions.session_key = t.key AND from_position <= %s AND to_position > %s"
-    " ORDER BY from_position DESC LIMIT 1) AS one"
 )
 RUNS_OF_A_SESSION = (
     f"SELECT run_id FROM runs WHERE child_session_key = %s AND to_position = {FOREVER}"
@@ -130,12 +122,10 @@ class PostgresRunBars:
         """By their keys."""
         async with borrow_connection(self._pool) as connection:
             moment = await self._moments.find(connection, at)
-            cursor = await connection.execute(
-                SESSIONS, [list(session_keys), moment.end, moment.end]
-            )
-            found = {row[0]: SessionBar(*row) for row in await cursor.fetchall()}
-        changed = {key: moment.sessions[key] for key in session_keys if key in moment.sessions}
-        return found | {key: SessionBar(*_FIELDS(session)) for key, session in changed.items()}
+            unchanged = [(key, moment.end) for key in session_keys if key not in moment.sessions]
+            found = [one for _, one in await sessions_folded(connection, unchanged)]
+        found += [moment.sessions[key] for key in session_keys if key in moment.sessions]
+        return {one.session_key: SessionBar(*_FIELDS(one)) for one in found}
 
     async def stages(self, versions: Mapping[UUID, int]) -> Mapping[UUID, Sequence[ReachedStage]]:
         """From the events of each run, of which nothing has to be decoded; of those that this

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from application.projections.fold import FOREVER, Fold, RowChanges, RowSpan
+from application.projections import fold as fold_module
+from application.projections.fold import (
+    FOREVER,
+    STATE_VERSIONS_MAX,
+    Fold,
+    RowChanges,
+    RowSpan,
+)
 from application.projections.run_rows import RunRow
 from application.projections.session_rows import SessionRow
 from domain.event_types import ConfigurationActivated
@@ -50,10 +57,10 @@ class Table(Generic[Key, Row]):
     def store(self, changes: RowChanges[Key, Row], key: Callable[[Row], Key]) -> None:
         """Take the changes of a batch."""
         for closed, at in changes.closed.items():
-            self._close(closed, at)
+            self._close(closed, at, closed in changes.kept)
         self.rows += [(key(span.row), span) for span in changes.opened]
 
-    def _close(self, key: Key, at: int) -> None:
+    def _close(self, key: Key, at: int, keeps: bool) -> None:
         is_open = [
             number
             for number, (owner, span) in enumerate(self.rows)
@@ -61,7 +68,7 @@ class Table(Generic[Key, Row]):
         ]
         assert len(is_open) == 1, f"{len(is_open)} rows of {key} are open"
         span = self.rows[is_open[0]][1]
-        self.rows[is_open[0]] = (key, RowSpan(span.row, span.from_position, at))
+        self.rows[is_open[0]] = (key, RowSpan(span.row, span.from_position, at, keeps))
 
 
 class Tables:
@@ -146,11 +153,17 @@ def test_at_every_position_each_run_and_session_has_exactly_the_row_of_its_state
 ENDS = st.sets(st.integers(min_value=1, max_value=len(HISTORY) - 1))
 
 
-@given(ends=ENDS, cuts=ENDS)
+@given(ends=ENDS, cuts=ENDS, versions_max=st.sampled_from([2, 3, STATE_VERSIONS_MAX]))
 @examples(60)
 def test_transactions_that_are_folded_in_pieces_leave_the_rows_of_a_fold_in_one_go(
-    ends: set[int], cuts: set[int]
+    ends: set[int], cuts: set[int], versions_max: int
 ) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fold_module, "STATE_VERSIONS_MAX", versions_max)
+        _compare_with_pieces(ends, cuts)
+
+
+def _compare_with_pieces(ends: set[int], cuts: set[int]) -> None:
     whole, pieces = Tables(), Tables()
     whole.store(folded(HISTORY, ends=ends))
     before: Fold | None = None
@@ -160,6 +173,18 @@ def test_transactions_that_are_folded_in_pieces_leave_the_rows_of_a_fold_in_one_
         pieces.store(before)
     assert pieces.runs.rows == whole.runs.rows
     assert pieces.sessions.rows == whole.sessions.rows
+
+
+def test_past_row_keeps_its_state_if_another_block_of_versions_begins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fold_module, "STATE_VERSIONS_MAX", 4)
+    spans = folded(HISTORY, ends=range(len(HISTORY))).rows["runs"].opened
+    of_first = [(one.row.version, one.has_state) for one in spans if one.row.run_id == RUN]
+    assert of_first[:9] == [(version, version % 4 == 3) for version in range(1, 10)]
+    assert of_first[-1][1]
+    jumped = folded(HISTORY, ends={4, 12}).rows["runs"].opened
+    assert [one.has_state for one in jumped if one.row.run_id == RUN] == [True, True, True]
 
 
 def test_a_version_is_counted_per_stream() -> None:

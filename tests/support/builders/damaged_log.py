@@ -14,6 +14,8 @@ from infrastructure.outbound.log.read.events import COLUMNS
 from infrastructure.outbound.log.read.fold_input import (
     EVENTS_OF_RUNS,
     fold_rows_of_runs,
+    fold_rows_of_sessions,
+    query_of_sessions,
     values_of_runs,
 )
 from infrastructure.outbound.log.verify.verify import Verification, VerifyOrder, run_verification
@@ -81,17 +83,29 @@ class ToldLog:
         self.do("UPDATE log_head SET position = position + %s", by)
 
     def restore_states(self) -> None:
-        """Give the rows of runs that are true again the states that they had."""
-        missing = f"SELECT run_id FROM runs WHERE to_position = {FOREVER} AND state IS NULL"
-        wanted = [(run_id, self.last) for (run_id,) in self.ask(missing)]
+        """Give the rows that are true again the states that they had."""
+        open_row = f"to_position = {FOREVER}"
+        runs, sessions = (
+            [
+                (row[0], self.last)
+                for row in self.ask(f"SELECT {key} FROM {where} AND state IS NULL")
+            ]
+            for key, where in (
+                ("run_id", f"runs WHERE {open_row}"),
+                ("session_key", f"sessions WHERE {open_row}"),
+            )
+        )
         with psycopg.connect(self.url, autocommit=True) as connection:
-            rows = connection.execute(EVENTS_OF_RUNS, values_of_runs(wanted), binary=True)
-            for _, run in fold_rows_of_runs(rows.fetchall(), EventMapper()):
-                self.do(
-                    f"UPDATE runs SET state = %s WHERE run_id = %s AND to_position = {FOREVER}",
-                    run.to_json().decode(),
-                    run.run_id,
-                )
+            rows = connection.execute(EVENTS_OF_RUNS, values_of_runs(runs), binary=True)
+            of_runs = fold_rows_of_runs(rows.fetchall(), EventMapper())
+            rows = connection.execute(*query_of_sessions(sessions), binary=True)
+            of_sessions = fold_rows_of_sessions(rows.fetchall(), EventMapper())
+        for _, run in of_runs:
+            change = f"UPDATE runs SET state = %s WHERE run_id = %s AND {open_row}"
+            self.do(change, run.to_json().decode(), run.run_id)
+        for _, session in of_sessions:
+            change = f"UPDATE sessions SET state = %s WHERE session_key = %s AND {open_row}"
+            self.do(change, session.to_json().decode(), session.session_key)
 
     def rechain(self) -> None:
         """Make all hashes anew, as somebody would who may write everything."""

@@ -12,17 +12,12 @@ from psycopg.pq import TransactionStatus
 from application.log.envelope import Provenance
 from application.log.event_log import Content, StagedFile
 from application.projections.catalog import PROJECTIONS
-from application.projections.fold import FOREVER, RowSpan
+from application.projections.fold import FOREVER, RowChanges, RowSpan
 from application.projections.projection import Projection
 from infrastructure.outbound.log.append.batch import Batch
 from infrastructure.outbound.log.append.load import IdempotencyWrites
 from infrastructure.outbound.log.codec.binary import BinaryColumn, encode_column, encode_value
-from infrastructure.outbound.log.codec.columns import (
-    SPAN_COLUMNS,
-    columns_of,
-    encodings_of,
-    ended_columns,
-)
+from infrastructure.outbound.log.codec.columns import SPAN_COLUMNS, columns_of, encodings_of
 from infrastructure.outbound.log.schema.connections import LogConnection
 
 # Each run by itself, which leaves no plan but its index: one made while there were few keys would
@@ -120,13 +115,16 @@ def _insert(table: str, columns: Mapping[str, str]) -> str:
 
 
 def close_rows(projection: Projection[Any, Any]) -> str:
-    """The statement that ends rows: it takes their keys, and the positions where they end."""
+    """The statement that ends rows: it takes their keys, the positions where they end, and whether
+    they keep their states."""
     table, key = projection.name, projection.key
     kind = columns_of(projection)[key]
     return (
-        f"UPDATE {table} SET to_position = found.closed{ended_columns(projection)}"
-        " FROM (SELECT t.closed, one.ctid"
-        f" FROM unnest(%b::{kind}[], %b::bigint[]) AS t (key, closed) CROSS JOIN LATERAL"
+        f"UPDATE {table} SET to_position = found.closed,"
+        f" state = CASE WHEN found.keeps THEN {table}.state END"
+        " FROM (SELECT t.closed, t.keeps, one.ctid FROM"
+        f" unnest(%b::{kind}[], %b::bigint[], %b::boolean[]) AS t (key, closed, keeps)"
+        " CROSS JOIN LATERAL"
         f" (SELECT ctid FROM {table} WHERE {table}.{key} = t.key AND to_position = {FOREVER}"
         " ORDER BY from_position DESC LIMIT 1) AS one) AS found"
         f" WHERE {table}.ctid = found.ctid"
@@ -322,14 +320,19 @@ def _other_parts(batch: Batch) -> dict[str, Sequence[Any]]:
         ),
         "head": (batch.position, batch.recorded_at, batch.chain_hash),
         "commit": (batch.position, batch.recorded_at),
-        **{
-            f"{one.name} closed": (
-                encode_column(columns_of(one)[one.key], list(batch.rows[one.name].closed)),
-                encode_column("bigint", list(batch.rows[one.name].closed.values())),
-            )
-            for one in PROJECTIONS
-        },
+        **{f"{one.name} closed": closed_columns(batch.rows[one.name], one) for one in PROJECTIONS},
     }
+
+
+def closed_columns(
+    changes: RowChanges[Any, Any], projection: Projection[Any, Any]
+) -> tuple[BinaryColumn, ...]:
+    """Return the values of `close_rows`."""
+    return (
+        encode_column(columns_of(projection)[projection.key], list(changes.closed)),
+        encode_column("bigint", list(changes.closed.values())),
+        encode_column("boolean", [key in changes.kept for key in changes.closed]),
+    )
 
 
 def _inserted_rows(batch: Batch) -> dict[str, Sequence[Sequence[Any]]]:
@@ -386,7 +389,7 @@ def _entry_arrays(batch: Batch) -> list[list[Any]]:
 
 def row_arrays(spans: Sequence[RowSpan[Any]], projection: Projection[Any, Any]) -> list[list[Any]]:
     """The spans of a projection as one array a column, `from` and `to` last; the state as bytes,
-    or None where a row has ended and keeps none."""
+    or None where it is stored without."""
     columns = columns_of(projection)
     if not spans:
         return [[] for _ in (*columns, *SPAN_COLUMNS)]
@@ -395,7 +398,7 @@ def row_arrays(spans: Sequence[RowSpan[Any]], projection: Projection[Any, Any]) 
     ]
     if "state" in columns:
         arrays[-1] = [
-            state.to_json() if projection.keeps_past_states or span.to_position == FOREVER else None
+            state.to_json() if span.has_state else None
             for span, state in zip(spans, arrays[-1], strict=True)
         ]
     arrays.append([span.from_position for span in spans])

@@ -38,11 +38,6 @@ def encodings_of(projection: Projection[Any, Any]) -> Mapping[str, str]:
     )
 
 
-def ended_columns(projection: Projection[Any, Any]) -> str:
-    """What the end of a row sets beside its `to_position`, as SQL."""
-    return "" if projection.keeps_past_states else ", state = NULL"
-
-
 def _column_type(hint: Any) -> str:
     if hint in _TYPES:
         return _TYPES[hint]

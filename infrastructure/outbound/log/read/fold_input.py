@@ -5,14 +5,17 @@ import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 from uuid import UUID
+
+from msgspec import DecodeError
 
 from application.projections.fold import FOREVER, Fold, StateSource, load_missing
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.states import MissingStates, State, StreamEvent, states
-from domain.values.record import Stamp, run_stream
+from domain.states import MissingStates, State, States, StreamEvent, states
+from domain.values.record import SESSION_PREFIX, Stamp, run_stream
+from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.schema.connections import LogConnection
 
@@ -138,6 +141,59 @@ def fold_rows_of_runs(
         yield place - 1, last.run
 
 
+def query_of_sessions(
+    wanted: Sequence[tuple[str, int]], table: str = "sessions"
+) -> tuple[str, list[Any]]:
+    """Return the query of what `fold_rows_of_sessions` folds, and its values: sessions by key as of
+    a position each, the last one of a transaction."""
+    return _SESSIONS.format(table=table), [[key for key, _ in wanted], [at for _, at in wanted]]
+
+
+def fold_rows_of_sessions(
+    rows: Iterable[Sequence[Any]], mapper: EventMapper
+) -> Iterator[tuple[int, Session]]:
+    """Yield from 0 the place in what was asked, and the session: the newest state that a row of it
+    still holds, and the events behind that folded on. Those that exist there.
+
+    Raises:
+        CorruptHistory: An event or a state cannot be folded by this program.
+    """
+    for place, those in groupby(rows, key=itemgetter(0)):
+        session: Session | None = None
+        memory = States()
+        for _, text, *row in those:
+            if text is not None:
+                session = _stored_session(text)
+                memory.put([session])
+            if row[0] is not None:
+                _, after = memory.take(*folded_event(row, mapper))
+                session = cast("Session", after)
+        if session is not None:
+            yield place - 1, session
+
+
+def _stored_session(text: str) -> Session:
+    try:
+        return Session.from_json(text)
+    except DecodeError as error:
+        raise CorruptHistory("a row of sessions holds no state") from error
+
+
+async def sessions_folded(
+    connection: LogConnection, wanted: Sequence[tuple[str, int]], table: str = "sessions"
+) -> list[tuple[int, Session]]:
+    """Return sessions as of a position each, the last one of a transaction: the place of each in
+    what is wanted, and the session. Those that exist there.
+
+    Raises:
+        CorruptHistory: An event or a state cannot be folded by this program.
+    """
+    if not wanted:
+        return []
+    cursor = await connection.execute(*query_of_sessions(wanted, table), binary=True, prepare=True)
+    return list(fold_rows_of_sessions(await cursor.fetchall(), EventMapper()))
+
+
 async def end_of_transaction(connection: LogConnection, position: int) -> int | None:
     """Where the transaction of a position ends; None for one that is not on record."""
     cursor = await connection.execute(_END, [position], prepare=True)
@@ -160,6 +216,18 @@ EVENTS_OF_RUNS = (
     " AS t (stream, until, place) CROSS JOIN LATERAL"
     f" (SELECT {EVENT_COLUMNS} FROM events WHERE events.stream = t.stream AND position <= t.until"
     " ORDER BY version) AS one ORDER BY t.place, one.version"
+)
+_SESSIONS = (
+    "SELECT t.place, CASE WHEN coalesce(one.version = base.version + 1, true) THEN base.state END,"
+    " one.* FROM unnest(%s::text[], %s::bigint[]) WITH ORDINALITY AS t (key, until, place)"
+    " CROSS JOIN LATERAL (SELECT version FROM {table} WHERE {table}.session_key = t.key"
+    " AND from_position <= t.until ORDER BY from_position DESC LIMIT 1) AS newest"
+    " LEFT JOIN LATERAL (SELECT version, state FROM {table} WHERE {table}.session_key = t.key"
+    " AND from_position <= t.until AND state IS NOT NULL ORDER BY from_position DESC LIMIT 1)"
+    " AS base ON true LEFT JOIN LATERAL"
+    f" (SELECT {EVENT_COLUMNS} FROM events WHERE events.stream = '{SESSION_PREFIX}' || t.key"
+    " AND version > coalesce(base.version, 0) AND version <= newest.version ORDER BY version)"
+    " AS one ON true ORDER BY t.place, one.version"
 )
 _EVENTS = (
     f"SELECT {EVENT_COLUMNS} FROM events"
@@ -197,14 +265,9 @@ class TableStates:
 
     async def _load_sessions(self, keys: Sequence[str], at: int) -> Iterable[Session]:
         found, later = await self._find(self._sessions, "session_key", "text", keys, at)
-        if later:
-            rows = await self._connection.execute(
-                f"SELECT state::text FROM {self._sessions} WHERE session_key = ANY(%s)"
-                " AND from_position <= %s AND to_position > %s",
-                [later, at, at],
-            )
-            found += [row[0] for row in await rows.fetchall()]
-        return map(Session.from_json, found)
+        wanted = [(key, at) for key in later]
+        folded = await sessions_folded(self._connection, wanted, self._sessions)
+        return (*map(Session.from_json, found), *(session for _, session in folded))
 
     async def _find(
         self, table: str, key: str, kind: str, keys: Sequence[_Key], at: int

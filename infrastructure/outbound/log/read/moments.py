@@ -4,7 +4,7 @@ transaction before, and the events of this one up to there folded onto them."""
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -25,6 +25,7 @@ from infrastructure.outbound.log.read.fold_input import (
     folded_event,
     read_stream,
     runs_folded,
+    sessions_folded,
 )
 from infrastructure.outbound.log.schema.connections import LogConnection
 
@@ -47,12 +48,6 @@ INSIDE = (
     " ORDER BY position LIMIT %(limit)s) AS one ON true ORDER BY one.position"
 )
 """The last position of the transaction before, and of each event what a fold needs."""
-SESSIONS_AS_OF = (
-    "SELECT t.at, one.state FROM unnest(%s::text[], %s::bigint[]) AS t (session_key, at)"
-    " CROSS JOIN LATERAL (SELECT state FROM sessions WHERE sessions.session_key = t.session_key"
-    " AND from_position <= t.at AND to_position > t.at ORDER BY from_position DESC LIMIT 1) AS one"
-)
-"""Sessions as of a position each, along the index of keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +76,7 @@ def moment_at_end(position: int) -> Moment:
 
 
 class _PastStates:
-    """The states as of a position: of runs from their events, for most of their rows have ended."""
+    """The states as of a position: from events, for most rows have ended."""
 
     def __init__(self, connection: LogConnection) -> None:
         self._connection = connection
@@ -89,22 +84,8 @@ class _PastStates:
     async def load(self, missing: MissingStates, at: int) -> Iterable[State]:
         """The states of these runs and sessions."""
         runs = await runs_folded(self._connection, [(run_id, at) for run_id in missing.runs])
-        sessions = await sessions_as_of(self._connection, missing.sessions, [at])
+        sessions = await sessions_folded(self._connection, [(key, at) for key in missing.sessions])
         return (*runs.values(), *(one for _, one in sessions))
-
-
-async def sessions_as_of(
-    connection: LogConnection, keys: Sequence[str], positions: Sequence[int]
-) -> list[tuple[int, Session]]:
-    """All of these sessions as of each of these positions, the last ones of transactions: the
-    position, and the session as it was. Those that existed."""
-    wanted = [(key, at) for at in positions for key in keys]
-    if not wanted:
-        return []
-    cursor = await connection.execute(
-        SESSIONS_AS_OF, [[key for key, _ in wanted], [at for _, at in wanted]]
-    )
-    return [(at, Session.from_json(state)) for at, state in await cursor.fetchall()]
 
 
 async def moment_at(connection: LogConnection, position: int) -> Moment:

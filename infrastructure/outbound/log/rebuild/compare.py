@@ -7,12 +7,9 @@ behind it, which is still open as of the position. So no lock is needed.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from application.projections.catalog import PROJECTIONS
 from application.projections.fold import FOREVER
 from infrastructure.outbound.log.rebuild.tables import KEYS
 from infrastructure.outbound.log.schema.connections import LogConnection
-
-_WITHOUT_PAST_STATES = {one.name for one in PROJECTIONS if not one.keeps_past_states}
 
 # A row that claims to begin or end where the log has not come yet is none that a writer has made.
 _AS_OF = (
@@ -23,11 +20,12 @@ _AS_OF = (
     " OR from_position > (SELECT position FROM log_head)){further}"
 )
 
-# A row that ended behind the position holds no state any more in the one table, and may in the
-# other: those of which just one has ended are the same when that one has none.
+# A row that has ended may hold no state: it may have ended in one of the tables alone, and earlier
+# releases left states in more rows than this one. Those are known by the version that they say.
 _OTHER_STATE = (
-    "CASE WHEN live.has_ended = built.has_ended THEN live.state IS DISTINCT FROM built.state"
-    " ELSE CASE WHEN live.has_ended THEN live.state ELSE built.state END IS NOT NULL END"
+    "live.state IS DISTINCT FROM built.state"
+    " AND NOT (live.state IS NULL AND live.has_ended OR built.state IS NULL AND built.has_ended"
+    " AND strpos(live.state, '\"version\":' || live.version || ',') > 0)"
 )
 _TOUCHED = " AND {key} = ANY(%(keys)s) AND to_position > %(after)s"
 
@@ -93,16 +91,12 @@ async def _count_by_key(
     values: dict[str, Any],
     further: str = "",
 ) -> int:
-    whole = [*columns, "to_position"]
-    differs = ""
-    if table in _WITHOUT_PAST_STATES:
-        whole.remove("state")
-        differs = f" OR {_OTHER_STATE}"
+    whole = [name for name in (*columns, "to_position") if name != "state"]
     live, built = (", ".join(f"{side}.{name}" for name in whole) for side in ("live", "built"))
     cursor = await connection.execute(
         "SELECT coalesce(sum(CASE"
         " WHEN live.to_position IS NULL OR built.to_position IS NULL THEN 1"
-        f" WHEN ROW({live}) IS DISTINCT FROM ROW({built}){differs} THEN 2 ELSE 0 END), 0)"
+        f" WHEN ROW({live}) IS DISTINCT FROM ROW({built}) OR {_OTHER_STATE} THEN 2 ELSE 0 END), 0)"
         f" FROM ({_as_of(table, columns, further)}) AS live"
         f" FULL JOIN ({_as_of(f'{table}_next', columns, further)}) AS built"
         f" USING ({key}, from_position)",

@@ -16,7 +16,7 @@ from application.projections.projection import Projection
 from domain.states import STATES_MAX
 from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.codec.binary import COPY_HEADER, COPY_TRAILER
-from infrastructure.outbound.log.codec.columns import SPAN_COLUMNS, columns_of, ended_columns
+from infrastructure.outbound.log.codec.columns import SPAN_COLUMNS, columns_of
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.codec.rows import EncodedRow, RowEncoder
 from infrastructure.outbound.log.read.fold_input import (
@@ -37,8 +37,7 @@ def with_spans(spans: Sequence[RowSpan[EncodedRow]], projection: Projection[Any,
     """Encoded rows, each with its number of columns in front and its span behind."""
     count = _COUNT(len(columns_of(projection)) + len(SPAN_COLUMNS))
     pieces: list[bytes] = []
-    for row, begins, ends in spans:
-        has_state = projection.keeps_past_states or ends == FOREVER
+    for row, begins, ends, has_state in spans:
         encoded = row.whole() if has_state else row.without_state()
         pieces += (count, encoded, _SPAN(8, begins, 8, ends))
     return b"".join(pieces)
@@ -165,7 +164,7 @@ async def _store_rows(
     """Write the changes of a page into the tables that are being built, in the open transaction."""
     for one in PROJECTIONS:
         table = f"{one.name}_next"
-        await _close(connection, one, table, rows[one.name].closed)
+        await _close(connection, one, table, rows[one.name])
         if rows[one.name].opened:
             await copy_rows(connection, table, columns_of(one), encoded[one.name])
 
@@ -174,14 +173,15 @@ async def _close(
     connection: LogConnection,
     projection: Projection[Any, Any],
     table: str,
-    closed: Mapping[Any, int],
+    changes: EncodedRows,
 ) -> None:
+    closed = changes.closed
     if not closed:
         return
     key = projection.key
     await connection.execute(
-        f"UPDATE {table} SET to_position = t.closed{ended_columns(projection)}"
-        f" FROM unnest(%b::{columns_of(projection)[key]}[], %b::bigint[])"
-        f" AS t (key, closed) WHERE {table}.{key} = t.key AND to_position = {FOREVER}",
-        [list(closed), list(closed.values())],
+        f"UPDATE {table} SET to_position = t.closed, state = CASE WHEN t.keeps THEN state END"
+        f" FROM unnest(%b::{columns_of(projection)[key]}[], %b::bigint[], %b::boolean[])"
+        f" AS t (key, closed, keeps) WHERE {table}.{key} = t.key AND to_position = {FOREVER}",
+        [list(closed), list(closed.values()), [one in changes.kept for one in closed]],
     )

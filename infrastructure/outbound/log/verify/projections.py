@@ -8,37 +8,15 @@ from msgspec import DecodeError
 from application.ports.verifications import Difference
 from application.projections.fold import FOREVER
 from application.projections.projection import Projection
-from domain.session.state import Session
 from domain.values.record import Fact
-from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.codec.binary import encode_column
 from infrastructure.outbound.log.codec.columns import columns_of
 from infrastructure.outbound.log.verify.rows import ReadConnection
 
-_AS_OF = (
-    "SELECT t.state::text FROM unnest(%b::text[]) AS k (key) CROSS JOIN LATERAL"
-    " (SELECT state FROM sessions WHERE session_key = k.key AND from_position <= %s"
-    " ORDER BY from_position DESC LIMIT 1) AS t"
-)
 _ROWS = (
     "SELECT {columns}, from_position, to_position FROM {table}"
     " WHERE {key} = ANY(%b::{kind}[]) AND from_position BETWEEN %s AND %s"
 )
-
-
-def sessions_as_of(connection: ReadConnection, keys: Sequence[str], at: int) -> list[Session]:
-    """The states of some sessions as of a position, from rows that are verified themselves: the
-    newest that began there or before.
-
-    Where a row ends is not asked for. `CorruptHistory` when a row holds no state.
-    """
-    if not keys:
-        return []
-    rows = connection.execute(_AS_OF, [encode_column("text", keys), at]).fetchall()
-    try:
-        return [Session.from_json(row[0]) for row in rows]
-    except DecodeError as error:
-        raise CorruptHistory("a row of sessions holds no state") from error
 
 
 def check_rows(
@@ -67,7 +45,7 @@ def check_rows(
     for *stored, text, position, ends in connection.execute(query, values, binary=True).fetchall():
         row = expected.pop(position, None)
         *cells, state = row or (None,)
-        if text is None and ends != FOREVER and not projection.keeps_past_states:
+        if text is None and ends != FOREVER:
             state = None
         if cells == stored and _is_same_state(state, text):
             continue

@@ -18,9 +18,10 @@ from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.read.fold_input import (
     EVENTS_OF_RUNS,
     fold_rows_of_runs,
+    fold_rows_of_sessions,
+    query_of_sessions,
     values_of_runs,
 )
-from infrastructure.outbound.log.verify.projections import sessions_as_of
 from infrastructure.outbound.log.verify.references import References
 from infrastructure.outbound.log.verify.rows import ReadConnection, StoredEventRow
 
@@ -58,8 +59,8 @@ class StatesBefore(Protocol):
 
 
 class RecordedStates:
-    """Implements `StatesBefore` by the log itself: sessions are read from their rows, runs folded
-    from the events before."""
+    """Implements `StatesBefore` by the log itself: runs are folded from the events before, sessions
+    from the newest state that is stored and the events behind it."""
 
     def __init__(self, connection: ReadConnection) -> None:
         self._connection = connection
@@ -72,7 +73,11 @@ class RecordedStates:
             found = self._connection.execute(EVENTS_OF_RUNS, values, binary=True).fetchall()
             for _, run in fold_rows_of_runs(found, self._mapper):
                 yield run
-        yield from sessions_as_of(self._connection, missing.sessions, at)
+        if missing.sessions:
+            query = query_of_sessions([(key, at) for key in missing.sessions])
+            found = self._connection.execute(*query, binary=True).fetchall()
+            for _, session in fold_rows_of_sessions(found, self._mapper):
+                yield session
 
     def put(self, states: Sequence[State]) -> None:
         """They are found again."""

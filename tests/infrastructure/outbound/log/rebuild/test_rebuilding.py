@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from application.projections import fold
 from application.projections.fold import FOREVER
 from domain.event_types import EVENT_TYPES, LOG_FORMAT
 from domain.values.refusals import CorruptHistory
@@ -87,6 +88,20 @@ async def test_a_row_changed_by_hand_is_told_and_mended(
         assert told == differing or (differing is None and told > 2), f"{damage}: {told}"
         assert await _rows(running) == before, damage
     assert (await rebuild(running.url)).differing == 0
+
+
+@pytest.mark.server
+@pytest.mark.told("everything")
+async def test_past_states_of_an_earlier_release_are_no_difference(
+    running: RunningLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = await _rows(running)
+    with monkeypatch.context() as patch:
+        patch.setattr(fold, "STATE_VERSIONS_MAX", 1)
+        await rebuild(running.url)
+    assert await _rows(running) != rows
+    assert (await rebuild(running.url)).differing == 0
+    assert await _rows(running) == rows
 
 
 async def test_an_empty_log_has_no_rows(running: RunningLog) -> None:
