@@ -1,5 +1,7 @@
-"""The server and its client are two distributions of one version."""
+"""The server and its client are two distributions of one version, and name what they import."""
 
+import importlib.metadata
+import re
 import tomllib
 from pathlib import Path
 
@@ -20,3 +22,29 @@ def test_client_needs_pydantic_and_one_http_library() -> None:
     # Both distributions are installed into one environment.
     shared = set(CLIENT["project"]["dependencies"]) - set(SERVER["project"]["dependencies"])
     assert shared == set()
+
+
+COMES_WITH = {
+    "openai": "pydantic-ai-slim",
+    "mcp-types": "mcp",
+    "psycopg-pool": "psycopg",
+    "pydantic-core": "pydantic",
+}
+"""Distributions that are an extra of another one, or of its very version."""
+
+
+def test_every_imported_distribution_is_declared() -> None:
+    project = SERVER["project"]
+    options = project["optional-dependencies"]
+    requirements = [*project["dependencies"], *options["model"], *options["otel"]]
+    declared = {re.match(r"[\w-]+", one)[0] for one in requirements} | {"spawnlog"}  # type: ignore[index]
+    distributions = importlib.metadata.packages_distributions()
+    imported = {
+        name
+        for floor in ("domain", "application", "infrastructure")
+        for path in (ROOT / floor).rglob("*.py")
+        for name in re.findall(r"^\s*(?:from|import) (\w+)", path.read_text("utf-8"), re.MULTILINE)
+    }
+    for name in imported & set(distributions):
+        of = {one.lower().replace("_", "-") for one in distributions[name]}
+        assert declared & {COMES_WITH.get(one, one) for one in of}, name
