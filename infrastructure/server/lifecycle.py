@@ -18,7 +18,7 @@ from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.settings import Settings
 from domain.values.session_key import MAIN
-from infrastructure.inbound.http.application import create_application
+from infrastructure.inbound.http.application import HttpApplication
 from infrastructure.inbound.http.middleware.open_files import OpenFiles
 from infrastructure.inbound.http.middleware.timed_connection import TimedConnection
 from infrastructure.inbound.http.requests.services import Services
@@ -88,9 +88,7 @@ async def run_server(process: ServerProcess, listening: socket.socket) -> int:
         settings = process.settings
         page = () if settings.no_page else page_routes(wants_token=not settings.no_auth)
         files = OpenFiles.of_process()
-        application = create_application(
-            services, process.models, page, streams_max=files.streams_max
-        )
+        application = HttpApplication(services, process.models, page, streams_max=files.streams_max)
         server = _UvicornServer(_uvicorn(application, files))
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         await _wait_for_first(server.accepts, serving)

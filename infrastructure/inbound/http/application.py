@@ -1,13 +1,11 @@
 """The HTTP application: every endpoint, and what is the same for all of them."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute, Match, Route
+from starlette.requests import ClientDisconnect
+from starlette.routing import BaseRoute, Match, Route, Router
+from starlette.types import Receive, Scope, Send
 
 from application.commands.errors import ERROR_CODES
 from application.queries.errors import QueryError
@@ -19,117 +17,104 @@ from infrastructure.inbound.http.middleware.positions import PositionHeaders
 from infrastructure.inbound.http.middleware.request_guard import METHOD_NOT_ALLOWED, RequestGuard
 from infrastructure.inbound.http.operations import is_essential, operation_routes
 from infrastructure.inbound.http.protocol_routes import ProtocolEndpoint, protocol_routes
-from infrastructure.inbound.http.requests.caller import position_headers, services_of
+from infrastructure.inbound.http.requests.caller import position_headers
 from infrastructure.inbound.http.requests.endpoint import OperationRoute
 from infrastructure.inbound.http.requests.event_stream import OpenStreams
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.document import ServedDocument
-from infrastructure.inbound.http.responses.problems import (
-    HttpProblem,
-    problem_response,
-)
+from infrastructure.inbound.http.responses.problems import HttpProblem
 
 
-def create_application(
-    services: Services,
-    models: ProtocolEndpoint | None = None,
-    page: Sequence[BaseRoute] = (),
-    *,
-    streams_max: int,
-) -> Starlette:
-    """The application, ready to serve. `models` answers at `/mcp`, `page` are routes of files,
-    `streams_max` is how many event streams are served at once."""
-    application = Starlette(
-        routes=[
+class HttpApplication:
+    """ASGI application of all endpoints.
+
+    Args:
+        services: What the endpoints work with.
+        models: Answers at `/mcp`.
+        page: Routes of files.
+        streams_max: How many event streams are served at once.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        models: ProtocolEndpoint | None = None,
+        page: Sequence[BaseRoute] = (),
+        *,
+        streams_max: int,
+    ) -> None:
+        self.services = services
+        self.streams = OpenStreams(streams_max)
+        self.routes = (
             Route("/openapi.json", ServedDocument().answer),
             *(protocol_routes(services, models) if models is not None else ()),
             *operation_routes(),
             *page,
-        ],
-        exception_handlers=_handlers(),
-    )
-    application.router.redirect_slashes = False
-    application.state.services = services
-    application.state.streams = OpenStreams(streams_max)
-    log = services.work.log
-    application.add_middleware(
-        RequestGuard,
-        hosts=services.hosts,
-        marks=PositionHeaders(
-            str(log.log_id),
-            log.head,
-            lambda: services.tail.position,
-            known=log.known_instant,
-            recorded_at=log.recorded_at,
-            now=log.now,
-        ),
-        on_answer=services.measurements.requests.take,
-        is_essential=is_essential,
-    )
-    return application
+        )
+        log = services.work.log
+        self._guarded = RequestGuard(
+            Router(self.routes, redirect_slashes=False),
+            hosts=services.hosts,
+            marks=PositionHeaders(
+                str(log.log_id),
+                log.head,
+                lambda: services.tail.position,
+                known=log.known_instant,
+                recorded_at=log.recorded_at,
+                now=log.now,
+            ),
+            on_answer=services.measurements.requests.take,
+            is_essential=is_essential,
+            problem_of=problem_of,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        scope["app"] = self
+        await self._guarded(scope, receive, send)
 
 
 PROBLEM_CODES: Mapping[type[Exception], str] = {**ERROR_CODES, UserError: "unavailable"}
 """The problem of an error whose text is the answer; that of the nearest class counts."""
 
 
-def _handlers() -> dict[int | type[Exception], Any]:
-    return {
-        **{kind: _handler(code) for kind, code in PROBLEM_CODES.items()},
-        HttpProblem: _handle_problem,
-        QueryError: _handle_query_error,
-        HTTPException: _handle_http_exception,
-        ClientDisconnect: _handle_disconnect,
-    }
+def problem_of(scope: Scope, error: Exception) -> HttpProblem | None:
+    """Return the problem that an error is answered with; None for one that nobody foresaw."""
+    if isinstance(error, HttpProblem):
+        return error
+    if isinstance(error, QueryError):
+        at = error.position
+        headers = position_headers(scope["app"].services, at) if at is not None else None
+        return HttpProblem(
+            error.code, error.detail, errors=error.errors, headers=headers, **error.details
+        )
+    if isinstance(error, HTTPException):
+        return _routing_problem(scope, error)
+    if isinstance(error, ClientDisconnect):
+        # It left in the middle of its body, or of a wait, so nobody reads this.
+        return HttpProblem("malformed_json", "the body is incomplete")
+    code = next((PROBLEM_CODES[one] for one in type(error).__mro__ if one in PROBLEM_CODES), None)
+    if code is None:
+        return None
+    current = error.current if isinstance(error, ContextMoved) else None
+    rule = rules.SPAWN_TOOL.name if isinstance(error, ToolDenied) else None
+    return HttpProblem(code, str(error), current=current, rule=rule)
 
 
-def _handler(code: str) -> Callable[[Request, Exception], Awaitable[Response]]:
-    async def handle(request: Request, error: Exception) -> Response:
-        current = error.current if isinstance(error, ContextMoved) else None
-        rule = rules.SPAWN_TOOL.name if isinstance(error, ToolDenied) else None
-        problem = HttpProblem(code, str(error), current=current, rule=rule)
-        return problem_response(problem, request.scope)
-
-    return handle
-
-
-async def _handle_problem(request: Request, problem: Exception) -> Response:
-    assert isinstance(problem, HttpProblem)
-    return problem_response(problem, request.scope)
-
-
-async def _handle_query_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, QueryError)
-    at = error.position
-    headers = position_headers(services_of(request), at) if at is not None else None
-    problem = HttpProblem(
-        error.code, error.detail, errors=error.errors, headers=headers, **error.details
-    )
-    return problem_response(problem, request.scope)
-
-
-async def _handle_disconnect(request: Request, _: Exception) -> Response:
-    # It left in the middle of its body, or of a wait, so nobody reads this.
-    return problem_response(HttpProblem("malformed_json", "the body is incomplete"), request.scope)
-
-
-async def _handle_http_exception(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
+def _routing_problem(scope: Scope, error: HTTPException) -> HttpProblem:
     headers = dict(error.headers or {})
     if error.status_code == METHOD_NOT_ALLOWED:
-        headers["Allow"] = allowed = _allowed(request, headers["Allow"])
-        text = f"this path does not take {request.method}; it takes {allowed}"
-        problem = HttpProblem("method_not_allowed", text, headers=headers)
-    else:
-        text = "there is nothing here; see /openapi.json for what there is"
-        problem = HttpProblem("not_found", text, headers=headers)
-    return problem_response(problem, request.scope)
+        headers["Allow"] = allowed = _allowed(scope, headers["Allow"])
+        text = f"this path does not take {scope['method']}; it takes {allowed}"
+        return HttpProblem("method_not_allowed", text, headers=headers)
+    text = "there is nothing here; see /openapi.json for what there is"
+    return HttpProblem("not_found", text, headers=headers)
 
 
-def _allowed(request: Request, of_one_route: str) -> str:
+def _allowed(scope: Scope, of_one_route: str) -> str:
     """The methods of a path: it may have several routes, and the framework names those of one."""
     methods = set(of_one_route.split(", "))
-    for route in request.app.routes:
-        if isinstance(route, OperationRoute) and route.matches(request.scope)[0] != Match.NONE:
+    for route in scope["app"].routes:
+        if isinstance(route, OperationRoute) and route.matches(scope)[0] != Match.NONE:
             methods.add(route.operation.method)
     return ", ".join(sorted(methods))

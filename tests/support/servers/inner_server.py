@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +10,10 @@ from typing import Any
 
 import httpx2
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from starlette.applications import Starlette
 from starlette.routing import Route
 
-from infrastructure.inbound.http.application import create_application
+from infrastructure.inbound.http.application import HttpApplication
+from infrastructure.inbound.http.middleware.disconnects import EXTENSION
 from infrastructure.outbound.configuration.load import load
 from infrastructure.outbound.identity.data_directory import DataDirectory
 from infrastructure.server.compose import ServerProcess
@@ -23,11 +23,24 @@ URL = "http://127.0.0.1:1"
 """Nobody listens there: a child that calls back fails."""
 
 
+class _LeftConnection:
+    """Connection whose caller leaves as soon as the server waits."""
+
+    is_reserved = False
+
+    def watch(self) -> Callable[[], bool]:
+        return lambda: True
+
+    def __setattr__(self, _: str, on_lost: Callable[[], None] | None) -> None:
+        if on_lost is not None:
+            asyncio.get_running_loop().call_soon(on_lost)
+
+
 @dataclass(frozen=True)
 class InnerServer:
     """A server with its application; it lives on an event loop in a thread of its own."""
 
-    application: Starlette
+    application: HttpApplication
     directory: Path
     _portal: BlockingPortal
     _client: httpx2.AsyncClient
@@ -74,11 +87,10 @@ class InnerServer:
     def leave(self, target: str) -> None:
         """Ask with the administrator's token, leave at once, and return when the server is done."""
         path, _, query = target.partition("?")
-        scope = self._scope(path, query)
-        messages = iter(({"type": "http.request"}, {"type": "http.disconnect"}))
+        scope = self._scope(path, query) | {"extensions": {EXTENSION: _LeftConnection()}}
 
         async def receive() -> Any:
-            return next(messages)
+            return {"type": "http.request"}
 
         async def send(message: Any) -> None:
             pass
@@ -134,7 +146,7 @@ def inner_server(
     )
     with start_blocking_portal() as portal:
         services = portal.call(process.open, URL)
-        application = create_application(services, process.models, streams_max=8)
+        application = HttpApplication(services, process.models, streams_max=8)
         client = httpx2.AsyncClient(
             transport=httpx2.ASGITransport(application, raise_app_exceptions=False),
             base_url=URL,

@@ -2,56 +2,108 @@
 
 To close a connection is to wait until its reader has taken what was written, and a reader that
 does not read never does. And to hear by ASGI that a caller left takes a task for each request. So
-applications find in `scope["extensions"]` how to drop a connection as it is, and how to look.
+applications find the connection of a request in `scope["extensions"]`.
 """
 
-from collections.abc import Callable, MutableMapping
-from typing import Any
+import asyncio
+from collections.abc import Callable, Coroutine, MutableMapping
+from typing import Any, TypeVar
 
+from starlette.requests import ClientDisconnect
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 EXTENSION = "spawnlog.connection"
+T = TypeVar("T")
 
 
 class DroppableConnection(HttpToolsProtocol):
-    """For `uvicorn.Config(http=...)`."""
+    """For `uvicorn.Config(http=...)`.
+
+    Attributes:
+        is_reserved: True if it uses one of the files that are kept free.
+        on_lost: Called when the connection is lost, if it is not None.
+    """
+
+    is_reserved = False
+    on_lost: Callable[[], None] | None = None
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """The parser leaves the blanks behind a value, which are no part of it (RFC 9110, 5.5)."""
         super().on_header(name, value.strip(b" \t"))
 
     def on_headers_complete(self) -> None:
-        """Tell the application how, before it is called."""
-        self.scope["extensions"] = {
-            EXTENSION: {"drop": self.transport.abort, "watch": self._watched}
-        }
+        """Show the connection to the application, before it is called."""
+        self.scope["extensions"] = {EXTENSION: self}  # type: ignore[dict-item]
         super().on_headers_complete()
 
-    def _watched(self) -> Callable[[], bool]:
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell whoever waits for that."""
+        super().connection_lost(exc)
+        if self.on_lost is not None:
+            self.on_lost()
+
+    def drop(self) -> None:
+        """Close the connection as it is."""
+        self.transport.abort()
+
+    def watch(self) -> Callable[[], bool]:
+        """Return what tells whether the caller is there. Call this when the body was read."""
         # Reading pauses behind a large body, and who does not read hears of no end.
         self.flow.resume_reading()
         return lambda: not self.transport.is_closing()
 
 
+def _connection_of(scope: MutableMapping[str, Any]) -> DroppableConnection | None:
+    connection: DroppableConnection | None = scope.get("extensions", {}).get(EXTENSION)
+    return connection
+
+
 def connection_dropper(scope: MutableMapping[str, Any]) -> Callable[[], None] | None:
     """What drops the connection of a request; None when its server offers nothing like it."""
-    drop: Callable[[], None] | None = scope.get("extensions", {}).get(EXTENSION, {}).get("drop")
-    return drop
+    connection = _connection_of(scope)
+    return connection.drop if connection is not None else None
 
 
 def uses_reserved_file(scope: MutableMapping[str, Any]) -> bool:
     """Return True if the connection of a request uses one of the files that are kept free."""
-    extension = scope.get("extensions", {}).get(EXTENSION, {})
-    return bool(extension.get("is_reserved", False))
+    connection = _connection_of(scope)
+    return connection is not None and connection.is_reserved
 
 
 def presence_check(scope: MutableMapping[str, Any]) -> Callable[[], bool]:
     """What tells whether the caller of a request still listens; asked for when its body was read.
     Where the server offers nothing like it, the caller is believed to be there."""
-    watch = scope.get("extensions", {}).get(EXTENSION, {}).get("watch")
-    is_there: Callable[[], bool] = watch() if watch is not None else _assume_present
-    return is_there
+    connection = _connection_of(scope)
+    return connection.watch() if connection is not None else lambda: True
 
 
-def _assume_present() -> bool:
-    return True
+async def while_present(scope: MutableMapping[str, Any], answer: Coroutine[Any, Any, T]) -> T:
+    """Return what is awaited. If the caller of a request leaves first, cancel it: a wait takes up
+    to a minute. Call this when the body was read.
+
+    Raises:
+        ClientDisconnect: The caller has left.
+    """
+    connection, task = _connection_of(scope), asyncio.current_task()
+    if connection is None or task is None:
+        return await answer
+    has_left = False
+
+    def leave() -> None:
+        nonlocal has_left
+        has_left = True
+        task.cancel()
+
+    if not connection.watch()():
+        answer.close()
+        raise ClientDisconnect
+    connection.on_lost = leave
+    try:
+        return await answer
+    except asyncio.CancelledError:
+        # Any other cancellation is of a server that stops.
+        if has_left and task.uncancel() == 0:
+            raise ClientDisconnect from None
+        raise
+    finally:
+        connection.on_lost = None

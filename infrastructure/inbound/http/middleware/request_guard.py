@@ -4,6 +4,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -16,6 +17,10 @@ from infrastructure.inbound.http.responses.problems import HttpProblem, problem_
 
 TARGET_BYTES_MAX = 16 * 1024
 HEADERS_BYTES_MAX = 64 * 1024
+AUTHORITIES_MAX = 64
+"""So many names of hosts are known from one request to the next."""
+
+
 FILES_PREFIX = "/ui/"
 """Below it are files, which are as of no position of a log."""
 SECURITY_HEADERS = (
@@ -27,10 +32,14 @@ SECURITY_HEADERS = (
 OnAnswer = Callable[[str, str | None, int, float], None]
 """Hears of each answer that begins: method, template of its route, status, and after how long."""
 
+ProblemOf = Callable[[Scope, Exception], HttpProblem | None]
+"""Gives the problem that an error is answered with; None for an error that nobody foresaw."""
+
 _CONTROL = re.compile(rb"%[01]")
 _log = logging.getLogger("spawnlog.http")
 
 
+@lru_cache(maxsize=AUTHORITIES_MAX)
 def host_of(authority: str) -> str:
     """The host of `host:port`, in lower case and without brackets; empty when it is none."""
     try:
@@ -40,6 +49,10 @@ def host_of(authority: str) -> str:
 
 
 METHOD_NOT_ALLOWED = 405
+
+
+def _own_problem(_: Scope, error: Exception) -> HttpProblem | None:
+    return error if isinstance(error, HttpProblem) else None
 
 
 class RequestGuard:
@@ -57,6 +70,7 @@ class RequestGuard:
         budget: BodyBudget | None = None,
         on_answer: OnAnswer = lambda *_: None,
         is_essential: Callable[[Scope], bool] = lambda _: False,
+        problem_of: ProblemOf = _own_problem,
     ) -> None:
         self._app = app
         self._hosts = frozenset(host.lower() for host in hosts)
@@ -64,6 +78,7 @@ class RequestGuard:
         self._budget = budget or BodyBudget()
         self._on_answer = on_answer
         self._is_essential = is_essential
+        self._problem_of = problem_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer it."""
@@ -93,13 +108,14 @@ class RequestGuard:
         try:
             self._check_request(scope, intake)
             await self._app(scope, intake.receive, marked)
-        except HttpProblem as problem:
-            await problem_response(problem, scope)(scope, receive, marked)
         except Exception as error:
-            # Said once, and answered, so that the connection lives on for what comes next.
-            _log.error("%s %s failed", scope["method"], _path_for_log(scope), exc_info=error)
+            problem = self._problem_of(scope, error)
+            if problem is None or started:
+                # Said once, and answered, so that the connection lives on for what comes next.
+                _log.error("%s %s failed", scope["method"], _path_for_log(scope), exc_info=error)
             if not started:
-                await problem_response(_internal_problem(), scope)(scope, receive, marked)
+                response = problem_response(problem or _internal_problem(), scope)
+                await response(scope, receive, marked)
         finally:
             intake.release()
 
@@ -116,22 +132,32 @@ class RequestGuard:
                 "nearly all files that the server may open are in use; ask again in a moment",
                 headers={"Connection": "close"},
             )
-        headers = [(name.lower(), value.decode("latin-1")) for name, value in scope["headers"]]
-        hosts = [value for name, value in headers if name == b"host"]
-        if len(hosts) != 1 or host_of(hosts[0]) not in self._hosts:
+        hosts: list[bytes] = []
+        origins: list[bytes] = []
+        lengths: list[bytes] = []
+        size_bytes = 0
+        for name, value in scope["headers"]:
+            size_bytes += len(name) + len(value)
+            if name == b"host":
+                hosts.append(value)
+            elif name == b"origin":
+                origins.append(value)
+            elif name == b"content-length":
+                lengths.append(value)
+        if len(hosts) != 1 or host_of(hosts[0].decode("latin-1")) not in self._hosts:
             raise HttpProblem(
                 "foreign_host",
                 "this server is not addressed by that name; use its own address or list the name"
                 " in spawnlog.allowedHosts",
             )
-        for name, value in headers:
-            if name == b"origin" and host_of(authority_of(value)) not in self._hosts:
+        for origin in origins:
+            if host_of(authority_of(origin.decode("latin-1"))) not in self._hosts:
                 raise HttpProblem(
                     "foreign_origin", "requests from pages of other sites are refused"
                 )
-            if name == b"content-length":
-                intake.declare(value)
-        _require_usable_path(scope)
+        for length in lengths:
+            intake.declare(length.decode("latin-1"))
+        _require_usable_path(scope, size_bytes)
 
 
 def _route_of(scope: Scope) -> str | None:
@@ -150,11 +176,11 @@ def authority_of(origin: str) -> str:
         return ""
 
 
-def _require_usable_path(scope: Scope) -> None:
+def _require_usable_path(scope: Scope, headers_bytes: int) -> None:
     query = scope["query_string"]
     if len(scope["raw_path"]) + len(query) > TARGET_BYTES_MAX:
         raise HttpProblem("target_too_long", f"a URL may have {TARGET_BYTES_MAX} bytes at most")
-    if sum(len(name) + len(value) for name, value in scope["headers"]) > HEADERS_BYTES_MAX:
+    if headers_bytes > HEADERS_BYTES_MAX:
         raise HttpProblem(
             "headers_too_large", f"all headers may have {HEADERS_BYTES_MAX} bytes at most"
         )

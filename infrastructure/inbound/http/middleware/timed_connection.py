@@ -11,7 +11,7 @@ from typing import Any, Literal
 import orjson
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from infrastructure.inbound.http.middleware.disconnects import EXTENSION, DroppableConnection
+from infrastructure.inbound.http.middleware.disconnects import DroppableConnection
 from infrastructure.inbound.http.middleware.open_files import OpenFiles
 from infrastructure.inbound.http.responses.problems import MEDIA_TYPE, HttpProblem
 
@@ -47,7 +47,6 @@ class TimedConnection(DroppableConnection):
         self._files = files
         self._limits = limits or ArrivalLimits()
         self._awaits: Literal["nothing", "headers", "body"] = "headers"
-        self._is_reserved = False
         self._began = self._heard = self.loop.time()
         self._check: asyncio.TimerHandle | None = None
 
@@ -55,8 +54,8 @@ class TimedConnection(DroppableConnection):
         """Accept the connection, unless no file is left for others."""
         super().connection_made(transport)  # type: ignore[arg-type]
         number = transport.get_extra_info("socket").fileno()
-        self._is_reserved = self._files.is_reserved(number)
-        if self._is_reserved and self._files.is_last(number):
+        self.is_reserved = self._files.is_reserved(number)
+        if self.is_reserved and self._files.is_last(number):
             self.transport.abort()
             return
         self._check_later()
@@ -86,8 +85,7 @@ class TimedConnection(DroppableConnection):
         """Expect the body."""
         self._awaits, self._began = "body", self._heard
         super().on_headers_complete()
-        if self._is_reserved:
-            self.scope["extensions"][EXTENSION]["is_reserved"] = True
+        if self.is_reserved:
             self.cycle.keep_alive = False
 
     def on_message_complete(self) -> None:
@@ -129,7 +127,7 @@ class TimedConnection(DroppableConnection):
         now, limits = self.loop.time(), self._limits
         if self._awaits == "headers":
             usual, refused = limits.headers_seconds, limits.refused_headers_seconds
-            return now - self._began > (refused if self._is_reserved else usual)
+            return now - self._began > (refused if self.is_reserved else usual)
         is_silent = now - self._heard > limits.body_silence_seconds
         return is_silent or now - self._began > limits.body_seconds
 

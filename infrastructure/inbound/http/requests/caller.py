@@ -23,7 +23,7 @@ ANONYMOUS_CALLER = Caller(actor=Actor(kind="anybody"), scopes=ALL_SCOPES, patter
 
 def services_of(request: Request) -> Services:
     """What the endpoints work with."""
-    services: Services = request.app.state.services
+    services: Services = request.app.services
     return services
 
 

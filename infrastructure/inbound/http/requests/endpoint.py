@@ -1,12 +1,11 @@
 """Routes of operations: each reads a request as its row says, calls the handler and answers."""
 
-import asyncio
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, get_origin
 
 from pydantic import TypeAdapter, ValidationError
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import Scope
@@ -14,7 +13,6 @@ from starlette.types import Scope
 from application.commands.context import CommandContext, CommandResponse
 from application.commands.once import answer_on_record
 from application.concurrency.answer_first import answering
-from application.concurrency.tasks import cancel_all
 from application.log.event_log import AlreadyReserved, StoredAnswer
 from application.queries.access import Caller, require_scope
 from application.queries.errors import faults_of, invalid_value, invalid_values
@@ -22,7 +20,7 @@ from application.queries.operation import Operation, Parameters, Read
 from application.queries.views.view import Answer, Lines, View
 from application.queries.wait import reach_position
 from infrastructure.contract.json_values import VALUES_MAX
-from infrastructure.inbound.http.middleware.disconnects import presence_check
+from infrastructure.inbound.http.middleware.disconnects import presence_check, while_present
 from infrastructure.inbound.http.requests.bodies import read_body
 from infrastructure.inbound.http.requests.caller import (
     caller_of,
@@ -108,7 +106,13 @@ class _Endpoint:
         if self._stream is not None and prefers_stream(request):
             return await self._stream(**given)
         waits = getattr(query, "wait", None) is not None
-        result = await (_while_present(request, self._call(given)) if waits else self._call(given))
+        if waits:
+            # A body, which nobody asked for, can be too large.
+            while (await request.receive()).get("more_body"):
+                pass
+            result = await while_present(request.scope, self._call(given))
+        else:
+            result = await self._call(given)
         if isinstance(result, Response):
             return result
         if isinstance(result, Lines):
@@ -183,30 +187,6 @@ class _Endpoint:
             headers["Location"] = operation.location.format_map(first)
         status = operation.statuses.get(answer.kind, operation.status)
         return json_response(services, body, position, status=status, headers=headers)
-
-
-async def _while_present(request: Request, answer: Coroutine[Any, Any, Any]) -> Any:
-    """Return what is awaited. If the caller leaves first, cancel it: a wait takes up to a minute.
-
-    Raises:
-        ClientDisconnect: The caller has left.
-    """
-    answering, leaving = asyncio.create_task(answer), asyncio.create_task(_disconnected(request))
-    try:
-        await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if not answering.done():
-            # A body, which nobody asked for, can be too large.
-            leaving.result()
-            raise ClientDisconnect
-        return answering.result()
-    finally:
-        leaving.cancel()
-        await cancel_all((answering,))
-
-
-async def _disconnected(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 def _require_known_names(fields: Mapping[str, bool], request: Request) -> None:

@@ -63,7 +63,7 @@ async def stream_events(
     return EventStream(
         event_frames(frames, services.tail, start, services.closing),
         headers=position_headers(services, head),
-        streams=request.app.state.streams,
+        streams=request.app.streams,
     )
 
 
@@ -89,7 +89,7 @@ async def stream_transcript(
     return EventStream(
         _entry_frames(pages),
         headers=position_headers(services, services.tail.position),
-        streams=request.app.state.streams,
+        streams=request.app.streams,
     )
 
 
