@@ -121,8 +121,11 @@ class Contents(Protocol):
         """The text of a reference; None when it was erased."""
         ...
 
-    async def texts(self, refs: Iterable[ContentRef]) -> Mapping[UUID, str]:
-        """Several texts by content id; erased ones are absent."""
+    async def texts(
+        self, refs: Iterable[ContentRef], *, recent: bool = False
+    ) -> Mapping[UUID, str]:
+        """Several texts by content id; erased ones are absent. With `recent` those that this
+        process has recorded within half a second are not looked up."""
         ...
 
     async def stored_bytes(self, session_id: UUID, kind: str) -> int:

@@ -484,7 +484,10 @@ async def get_run(
     (shown,) = await _shown(services, (run,), outputs)
     is_full = caller.may("content") and await services.access.covers_run(caller, run)
     form = RunView if is_full else RunMetadataView
-    view = await read_run(form, shown, work.contents, services.run_bars, respawns)
+    # Who waited for a stage is told its texts as they were recorded with it.
+    view = await read_run(
+        form, shown, work.contents, services.run_bars, respawns, recent=seconds > 0
+    )
     output = (outputs or {}).get(run.run_id)
     return Answer(with_output(view, output) if output is not None else view, moment.position)
 

@@ -290,7 +290,7 @@ class ServerProcess:
         if self._telemetry is not None:
             self._stack.push_async_callback(self._telemetry.spans.close)
         registry = PostgresRegistry(pool, self.log.remembered, self.log.tail.is_respawned)
-        contents = PostgresContents(pool)
+        contents = PostgresContents(pool, self.log.texts)
         identities = RandomIdentities()
         self._files = LoadedFiles()
         self.configurations = ActiveConfigurations(

@@ -400,14 +400,22 @@ async def read_run(
     contents: Contents,
     bars: RunBars,
     respawns: Sequence[UUID] = (),
+    *,
+    recent: bool = False,
 ) -> R:
     """Return a run as `RunView` with its texts, or as a selection of it with previews of them;
-    `respawns` are the runs that were made from it."""
+    `respawns` are the runs that were made from it. `recent` is that of `Contents.texts`."""
     is_full = form is RunView
-    stages, texts = await asyncio.gather(
-        bars.stages({run.run_id: run.version}),
-        contents.texts(view_texts(run)) if is_full else contents.previews(summary_texts(run)),
-    )
+    read_stages = bars.stages({run.run_id: run.version})
+    if is_full and recent:
+        # Both are in memory, mostly.
+        texts = await contents.texts(view_texts(run), recent=True)
+        stages = await read_stages
+    else:
+        stages, texts = await asyncio.gather(
+            read_stages,
+            contents.texts(view_texts(run)) if is_full else contents.previews(summary_texts(run)),
+        )
     return view_of_run(form, run, texts, stages[run.run_id], respawns)
 
 

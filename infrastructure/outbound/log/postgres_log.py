@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import TypeVar
@@ -13,7 +13,7 @@ from psycopg_pool import AsyncConnectionPool
 from application.log.envelope import RecordedEvent
 from application.log.event_log import Appended, LogUnavailable, Submission
 from application.telemetry.totals import LogTotals
-from domain.run.state import Run
+from infrastructure.outbound.log.append.batch import Batch
 from infrastructure.outbound.log.append.fault_point import LogFaultPoint
 from infrastructure.outbound.log.append.writer import LogWriter, require_writable
 from infrastructure.outbound.log.codec.mapper import EventMapper
@@ -29,6 +29,7 @@ from infrastructure.outbound.log.read.events import (
     read_stream_events,
     versions_at,
 )
+from infrastructure.outbound.log.read.recent_texts import RecentTexts
 from infrastructure.outbound.log.read.state_cache import StateCaches
 from infrastructure.outbound.log.read.tail import LogTail
 from infrastructure.outbound.log.schema.connections import Connect, LogConnection, borrow_connection
@@ -65,6 +66,7 @@ class PostgresLog:
         self._versions = CoalescedReads(pool, versions_at)
         self._of_streams = CoalescedReads(pool, partial(events_of_streams, self._mapper))
         self.tail = LogTail(connect, channel=channel)
+        self.texts = RecentTexts()
         self.totals = LogTotals()
         self.on_commit: Callable[[Sequence[RecordedEvent]], None] = lambda _: None
         self._writer = LogWriter(
@@ -105,7 +107,9 @@ class PostgresLog:
         await self._writer.close()
         await self.tail.close()
 
-    def _take(self, events: Sequence[RecordedEvent], runs: Mapping[UUID, Run]) -> None:
+    def _take(self, batch: Batch) -> None:
+        events, runs = batch.recorded, batch.changed_runs
+        self.texts.take(batch.contents)
         self.tail.take(events, runs, locked_at=self._writer.decided_at)
         self.totals.take(events, runs)
         self.on_commit(events)

@@ -8,6 +8,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from domain.values.record import ContentRef
 from infrastructure.outbound.log.read.coalesced_reads import CoalescedReads
+from infrastructure.outbound.log.read.recent_texts import RecentTexts
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 
 PREVIEW_CHARS = 200
@@ -24,10 +25,13 @@ _STORED_BYTES = (
 
 
 class PostgresContents:
-    """Implements `Contents`."""
+    """Implements `Contents`. `recent` are texts that need not be asked for."""
 
-    def __init__(self, pool: AsyncConnectionPool[LogConnection]) -> None:
+    def __init__(
+        self, pool: AsyncConnectionPool[LogConnection], recent: RecentTexts | None = None
+    ) -> None:
         self._pool = pool
+        self._recent = recent or RecentTexts()
         self._keys = CoalescedReads(pool, _keys)
         self._bodies = CoalescedReads(pool, partial(_column, "body"), keys_max=BODIES_MAX)
         self._previews = CoalescedReads(pool, partial(_column, PREVIEW))
@@ -40,9 +44,14 @@ class PostgresContents:
         """The text of a reference; None when it was erased."""
         return await self._bodies.get(ref.id)
 
-    async def texts(self, refs: Iterable[ContentRef]) -> Mapping[UUID, str]:
+    async def texts(
+        self, refs: Iterable[ContentRef], *, recent: bool = False
+    ) -> Mapping[UUID, str]:
         """Several texts by content id."""
-        return await self._bodies.get_all(ref.id for ref in refs)
+        content_ids = [ref.id for ref in refs]
+        known = self._recent.known(content_ids) if recent else {}
+        asked = await self._bodies.get_all(one for one in content_ids if one not in known)
+        return asked | known if known else asked
 
     async def stored_bytes(self, session_id: UUID, kind: str) -> int:
         """How many bytes the texts of this kind have that are kept of a session."""

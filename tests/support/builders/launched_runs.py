@@ -53,7 +53,9 @@ class Record:
     async def text(self, one: ContentRef) -> str | None:
         return (await self.texts((one,))).get(one.id)
 
-    async def texts(self, refs: Iterable[ContentRef]) -> Mapping[UUID, str]:
+    async def texts(
+        self, refs: Iterable[ContentRef], *, recent: bool = False
+    ) -> Mapping[UUID, str]:
         named = {ref(name).id: self.told.get(name, name) for name in self.names}
         gone = {ref(name).id for name in self.erased}
         return {one.id: named[one.id] for one in refs if one.id not in gone}

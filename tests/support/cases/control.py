@@ -63,7 +63,9 @@ class House:
     async def key(self, session_id: UUID) -> bytes:
         return session_id.bytes * 2
 
-    async def texts(self, refs: Iterable[ContentRef]) -> Mapping[UUID, str]:
+    async def texts(
+        self, refs: Iterable[ContentRef], *, recent: bool = False
+    ) -> Mapping[UUID, str]:
         return {one.id: self.texts_kept[one.id] for one in refs if one.id in self.texts_kept}
 
     previews = texts

@@ -1,7 +1,7 @@
 """The log in memory: the product's queue, batches and tail over a `Store`."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
@@ -10,7 +10,6 @@ from uuid import UUID
 from application.concurrency.tasks import cancel_all
 from application.log.envelope import RecordedEvent
 from application.log.event_log import Appended, LogUnavailable, Submission
-from domain.run.state import Run
 from infrastructure.outbound.log.append.batch import Batch, SubmissionOutcome
 from infrastructure.outbound.log.append.fault_point import LogFaultPoint
 from infrastructure.outbound.log.append.load import LoadedFacts
@@ -223,9 +222,9 @@ class MemoryLog:
         )
         self._on_append = on_append
 
-    def _take(self, events: Sequence[RecordedEvent], runs: Mapping[UUID, Run]) -> None:
-        self._on_append(events)
-        self.tail.take(events, runs)
+    def _take(self, batch: Batch) -> None:
+        self._on_append(batch.recorded)
+        self.tail.take(batch.recorded, batch.changed_runs)
 
     @property
     def log_id(self) -> UUID:

@@ -362,7 +362,9 @@ class MemoryContents:
         """The text of a reference; None when it was erased."""
         return (await self.texts([ref])).get(ref.id)
 
-    async def texts(self, refs: Iterable[ContentRef]) -> Mapping[UUID, str]:
+    async def texts(
+        self, refs: Iterable[ContentRef], *, recent: bool = False
+    ) -> Mapping[UUID, str]:
         """Several texts by content id."""
         ids = {ref.id for ref in refs}
         kept = self._store.contents

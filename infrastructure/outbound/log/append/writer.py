@@ -12,16 +12,15 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 import psycopg
 
-from application.log.envelope import Provenance, RecordedEvent
+from application.log.envelope import Provenance
 from application.log.event_log import Appended, Decision, LogUnavailable, Submission
-from domain.run.state import Run
 from infrastructure.outbound.log.append.batch import Batch, SubmissionOutcome
 from infrastructure.outbound.log.append.fault_point import LogFaultPoint, names_of
 from infrastructure.outbound.log.append.ledger import Ledger
@@ -131,7 +130,7 @@ RECONNECT_PAUSE_SECONDS = 0.25
 _log = logging.getLogger("spawnlog.log")
 
 
-OnAppend = Callable[[Sequence[RecordedEvent], Mapping[UUID, Run]], None]
+OnAppend = Callable[[Batch], None]
 
 
 class LogWriter:
@@ -393,7 +392,7 @@ class LogWriter:
         if not batch.is_empty:
             self._note_success()
         if batch.events:
-            self._on_append(batch.recorded, batch.changed_runs)
+            self._on_append(batch)
         for waiting, outcome in zip(taken, outcomes, strict=True):
             waiting.answer(outcome)
 
