@@ -63,10 +63,6 @@ class Envelope(NamedTuple):
     append_last: int
     chain_hash: bytes
 
-    def chained(self, chain_hash: bytes) -> "Envelope":
-        """The same, with its hash, which is the last field."""
-        return Envelope._make((*self[:-1], chain_hash))
-
     @property
     def stamp(self) -> Stamp:
         """What a fold needs of it."""

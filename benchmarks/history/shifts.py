@@ -82,7 +82,7 @@ def _encode(rows: GatheredRows, kinds: Mapping[str, Sequence[str]], result: Made
     """Encode what is gathered."""
     if rows.events:
         result.events += event_rows(rows.events)
-        result.rests += [row.encoded for row in rows.events]
+        result.rests += [b"".join(row.fields) for row in rows.events]
         result.recorded_at = rows.events[-1].envelope.recorded_at
     for table, columns in rows.taken().items():
         result.others.setdefault(table, []).append(copied(kinds[table], columns))

@@ -15,16 +15,9 @@ from infrastructure.outbound.log.append.batch import StoredRow
 from infrastructure.outbound.log.codec.binary import encoded
 from infrastructure.outbound.log.codec.chain import link_hash
 
-_YEAR_2000_MICROSECONDS = 946_684_800_000_000
-_NUMBER_BYTES = 12
-_LENGTH_BYTES = 4
-
 _COUNT = struct.pack(">h", len(TABLES["events"]))
 _INT = struct.Struct(">ii").pack
 _SHORT = struct.Struct(">ih").pack
-_LONG = struct.Struct(">iq").pack
-_INSTANTS = struct.Struct(">4xq4xq").unpack_from
-_TEXT_LENGTH = struct.Struct(">i").unpack_from
 
 
 def event_rows(rows: Iterable[StoredRow]) -> list[bytes]:
@@ -33,35 +26,12 @@ def event_rows(rows: Iterable[StoredRow]) -> list[bytes]:
 
 
 def _row(row: StoredRow) -> bytes:
-    envelope, hashed = row.envelope, row.encoded
-    stream_ends = _text_end(hashed, _NUMBER_BYTES)
-    type_begins = stream_ends + _NUMBER_BYTES
-    type_ends = _text_end(hashed, type_begins)
-    ids_begin = type_ends + 3 * _NUMBER_BYTES
-    state_begins = len(hashed) - _LENGTH_BYTES - len(row.state)
-    writer_bytes = _LENGTH_BYTES + len(envelope.writer_version.encode())
-    writer_begins = state_begins - _NUMBER_BYTES - writer_bytes
-    recorded_at, occurred_at = _INSTANTS(hashed, type_ends + _NUMBER_BYTES)
-    return b"".join(
-        (
-            _COUNT,
-            hashed[:stream_ends],
-            _INT(4, envelope.version),
-            hashed[type_begins:type_ends],
-            _SHORT(2, envelope.type_version),
-            _LONG(8, recorded_at - _YEAR_2000_MICROSECONDS),
-            _LONG(8, occurred_at - _YEAR_2000_MICROSECONDS),
-            hashed[ids_begin : writer_begins - _NUMBER_BYTES],
-            _INT(4, envelope.provenance.config_revision),
-            hashed[writer_begins:],
-        )
-    )
-
-
-def _text_end(hashed: bytes, at: int) -> int:
-    """Where a text ends whose length stands there. None of these is absent."""
-    (length,) = _TEXT_LENGTH(hashed, at)
-    return at + _LENGTH_BYTES + int(length)
+    envelope, fields = row.envelope, list(row.fields)
+    fields[2] = _INT(4, envelope.version)
+    fields[4] = _SHORT(2, envelope.type_version)
+    fields[5:7] = encoded("timestamptz", [envelope.recorded_at, envelope.occurred_at])
+    fields[16] = _INT(4, envelope.provenance.config_revision)
+    return b"".join((_COUNT, *fields))
 
 
 _LENGTH = struct.Struct(">i").pack

@@ -32,7 +32,7 @@ from domain.event_types import TYPE_OF, AnyEvent
 from domain.run.events import DescendantsSettled, RunArchived, RunClaimed, RunEnded
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.values.record import CONFIG_STREAM, run_id_of, session_key_of
+from domain.values.record import CONFIG_STREAM, Stamp, run_id_of, session_key_of
 from domain.values.refusals import CorruptHistory, Rejected
 from infrastructure.outbound.log.append.load import (
     IdempotencyWrites,
@@ -41,7 +41,7 @@ from infrastructure.outbound.log.append.load import (
     may_wait,
     reservation_key,
 )
-from infrastructure.outbound.log.codec.chain import encode_event, link_hash
+from infrastructure.outbound.log.codec.chain import encode_fields, link_hash
 from infrastructure.outbound.log.codec.mapper import EventMapper
 
 _log = logging.getLogger("spawnlog.log")
@@ -89,13 +89,13 @@ def _takes_a_slot(run: Run, place: LanePlace) -> bool:
 
 
 class StoredRow(NamedTuple):
-    """An event, its envelope and its stored bytes; `encoded` is what its hash covers beside the
-    hash before it."""
+    """An event, its envelope and its stored bytes; `fields` are what its hash covers beside the
+    hash before it, as `encode_fields` returns them."""
 
     envelope: Envelope
     event: AnyEvent
     state: bytes
-    encoded: bytes
+    fields: tuple[bytes, ...]
 
 
 @dataclass(slots=True)
@@ -269,33 +269,33 @@ class Batch:
         for (stream, event), state in zip(decision.changes, states, strict=True):
             version = self._next_version(stream)
             type_name, type_version = TYPE_OF[type(event)]
-            position = self.position + 1
-            envelope = Envelope(
-                position=position,
-                stream=stream,
-                version=version,
-                type=type_name,
-                type_version=type_version,
-                recorded_at=self.recorded_at,
-                occurred_at=self._loaded.now,
-                event_id=self._new_id(),
-                command_id=source.command_id,
-                provenance=self._provenance(source, stream, event, previous),
-                writer_version=WRITER_VERSION,
-                append_last=last,
-                chain_hash=b"",
+            position, event_id = self.position + 1, self._new_id()
+            # The fields of an envelope in their order, but for its hash.
+            envelope = (
+                position,
+                stream,
+                version,
+                type_name,
+                type_version,
+                self.recorded_at,
+                self._loaded.now,
+                event_id,
+                source.command_id,
+                self._provenance(source, stream, event, previous),
+                WRITER_VERSION,
+                last,
             )
-            hashed = encode_event(envelope, state)
-            digest = link_hash(self.chain_hash, hashed)
-            self.fold.apply(stream, event, envelope.stamp)
+            fields = encode_fields(*envelope, state)
+            digest = link_hash(self.chain_hash, b"".join(fields))
+            self.fold.apply(stream, event, Stamp(position, version, self.recorded_at, event_id))
             run_id = run_id_of(stream)
             if run_id is not None:
                 self._runs_changed.add(run_id)
                 if type(event) in (RunEnded, RunArchived):
                     self._note_file(run_id)
             self.position, self.chain_hash = position, digest
-            previous = envelope.event_id
-            self.events.append(StoredRow(envelope.chained(digest), event, state, hashed))
+            previous = event_id
+            self.events.append(StoredRow(Envelope(*envelope, digest), event, state, fields))
 
     def _note_file(self, run_id: UUID) -> None:
         run = self.fold.runs[run_id]

@@ -1,22 +1,27 @@
 """Stores a batch: every row it makes, in one statement that commits by itself."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import cache
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 import orjson
 from psycopg import AsyncRawCursor
 from psycopg.pq import TransactionStatus
 
-from application.log.envelope import Provenance
 from application.log.event_log import Content, StagedFile
 from application.projections.catalog import PROJECTIONS
 from application.projections.fold import FOREVER, RowChanges, RowSpan
 from application.projections.projection import Projection
 from infrastructure.outbound.log.append.batch import Batch
 from infrastructure.outbound.log.append.load import IdempotencyWrites
-from infrastructure.outbound.log.codec.binary import BinaryColumn, encode_column, encode_value
+from infrastructure.outbound.log.codec.binary import (
+    BinaryColumn,
+    column_of,
+    encode_column,
+    encode_value,
+    encoded,
+)
+from infrastructure.outbound.log.codec.chain import ABSENT
 from infrastructure.outbound.log.codec.columns import SPAN_COLUMNS, columns_of, encodings_of
 from infrastructure.outbound.log.schema.connections import LogConnection
 
@@ -68,9 +73,9 @@ _SQL_TYPES = {"utf-8": "text"}
 _EVENT_COLUMNS = {
     "position": "bigint",
     "stream": "text",
-    "version": "int",
+    "version": "bigint",
     "type": "text",
-    "type_version": "smallint",
+    "type_version": "bigint",
     "recorded_at": "timestamptz",
     "occurred_at": "timestamptz",
     "event_id": "uuid",
@@ -82,12 +87,14 @@ _EVENT_COLUMNS = {
     "correlation": "text",
     "run_id": "uuid",
     "traceparent": "text",
-    "config_revision": "int",
+    "config_revision": "bigint",
     "writer_version": "text",
     "append_last": "bigint",
-    "chain_hash": "bytea",
     "state": "bytea",
+    "chain_hash": "bytea",
 }
+"""In the chain's order and with its types, so that what was hashed is stored; and the hash."""
+_INSTANTS_AT = (5, 6)
 CONTENT_COLUMNS = {
     "content_id": "uuid",
     "session_id": "uuid",
@@ -289,22 +296,31 @@ def _shape_of(
     for table, arrays in rows.items():
         count = len(arrays[0])
         if count:
+            absent = ABSENT if table == "events" else None
             columns = tuple(
                 name
                 for name, values in zip(_INSERTED[table], arrays, strict=True)
-                if values[0] is not None or values.count(None) < count
+                if values[0] is not absent or values.count(absent) < count
             )
             found.append(Part(table, columns, count == 1))
     return tuple(found)
 
 
 def _values(part: Part, arrays: Sequence[Sequence[Any]]) -> list[BinaryColumn]:
-    encode = encode_value if part.is_single else encode_column
+    encode: Callable[[str, Sequence[Any]], BinaryColumn]
+    if part.name == "events":
+        encode = _encoded_value if part.is_single else column_of
+    else:
+        encode = encode_value if part.is_single else encode_column
     return [
         encode(kind, values)
         for (name, kind), values in zip(_INSERTED[part.name].items(), arrays, strict=True)
         if name in part.columns
     ]
+
+
+def _encoded_value(_: str, values: Sequence[bytes]) -> BinaryColumn:
+    return BinaryColumn(values[0][4:])
 
 
 def _other_parts(batch: Batch) -> dict[str, Sequence[Any]]:
@@ -347,9 +363,18 @@ def _inserted_rows(batch: Batch) -> dict[str, Sequence[Sequence[Any]]]:
         # The state is the last column of its own, in front of the two of the span.
         batch.state_bytes[one.name] = [len(printed or b"") for printed in arrays[_STATE]]
         rows[one.name] = arrays
-    columns = zip(*(_envelope_row(row.envelope) for row in batch.events), strict=True)
-    rows["events"] = [*columns, [row.state for row in batch.events]]
+    rows["events"] = _event_arrays(batch)
     return rows
+
+
+def _event_arrays(batch: Batch) -> list[Sequence[bytes]]:
+    """Return the columns of the events, each value encoded: what the chain covers."""
+    arrays: list[Sequence[bytes]] = [*zip(*(row.fields for row in batch.events), strict=True)]
+    # But for the instants, which PostgreSQL counts from another year.
+    first = batch.events[0].envelope
+    for place, instant in zip(_INSTANTS_AT, (first.recorded_at, first.occurred_at), strict=True):
+        arrays[place] = encoded("timestamptz", [instant]) * len(batch.events)
+    return [*arrays, encoded("bytea", [row.envelope.chain_hash for row in batch.events])]
 
 
 def _reservation_columns(batch: Batch) -> list[BinaryColumn]:
@@ -404,16 +429,6 @@ def row_arrays(spans: Sequence[RowSpan[Any]], projection: Projection[Any, Any]) 
     arrays.append([span.from_position for span in spans])
     arrays.append([span.to_position for span in spans])
     return arrays
-
-
-def _path_of(column: str) -> str:
-    if column.startswith("actor_"):
-        return f"provenance.actor.{column.removeprefix('actor_')}"
-    return f"provenance.{column}" if column in Provenance._fields else column
-
-
-_envelope_row = attrgetter(*(_path_of(name) for name in _EVENT_COLUMNS if name != "state"))
-"""The columns of an event but its state, which is the last."""
 
 
 def _content_arrays(contents: Sequence[Content]) -> list[list[Any]]:

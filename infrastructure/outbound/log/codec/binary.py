@@ -116,8 +116,14 @@ def encode_column(kind: str, values: Sequence[Any]) -> BinaryColumn:
     # Half of the columns of a row are empty.
     if values[0] is None and values.count(None) == count:
         return BinaryColumn(_ARRAY(1, True, number, count, 1) + _NULL * count)
-    written = encode(values)
-    return BinaryColumn(_ARRAY(1, _NULL in written, number, count, 1) + b"".join(written))
+    return column_of(kind, encode(values))
+
+
+def column_of(kind: str, written: Sequence[bytes]) -> BinaryColumn:
+    """Return values of a type that are `encoded` already as an array."""
+    count = len(written)
+    start = _ARRAY(1, _NULL in written, _TYPES[kind][0], count, 1)
+    return BinaryColumn(start + b"".join(written))
 
 
 def encode_value(kind: str, values: Sequence[Any]) -> BinaryColumn:

@@ -11,13 +11,14 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from uuid import UUID
 
-from application.log.envelope import Envelope
+from application.log.envelope import Envelope, Provenance
 
 CHAIN_FORMAT = 1
 CACHED_INSTANTS_MAX = 1_024
+CACHED_TEXTS_MAX = 4_096
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FORMAT = struct.pack(">H", CHAIN_FORMAT)
-_ABSENT = b"\xff\xff\xff\xff"
+ABSENT = b"\xff\xff\xff\xff"
 _LENGTH = struct.Struct(">I").pack
 _NUMBER = struct.Struct(">Iq").pack
 
@@ -34,15 +35,17 @@ def instant_at(microseconds_: int) -> datetime:
     return _EPOCH + timedelta(microseconds=microseconds_)
 
 
+@lru_cache(maxsize=CACHED_TEXTS_MAX)
 def _text(value: str | None) -> bytes:
+    # Streams, keys and names are those of the event before, mostly.
     if value is None:
-        return _ABSENT
+        return ABSENT
     data = value.encode()
     return _LENGTH(len(data)) + data
 
 
 def _uuid(value: UUID | None) -> bytes:
-    return _ABSENT if value is None else b"\0\0\0\x10" + value.bytes
+    return ABSENT if value is None else b"\0\0\0\x10" + value.bytes
 
 
 @lru_cache(maxsize=CACHED_INSTANTS_MAX)
@@ -58,31 +61,51 @@ def chain_hash(previous: bytes, envelope: Envelope, state: bytes) -> bytes:
 
 def encode_event(envelope: Envelope, state: bytes) -> bytes:
     """Everything that an event's hash covers beside the hash before it."""
-    source = envelope.provenance
-    return b"".join(
-        (
-            _NUMBER(8, envelope.position),
-            _text(envelope.stream),
-            _NUMBER(8, envelope.version),
-            _text(envelope.type),
-            _NUMBER(8, envelope.type_version),
-            _instant(envelope.recorded_at),
-            _instant(envelope.occurred_at),
-            _uuid(envelope.event_id),
-            _uuid(envelope.command_id),
-            _text(source.actor.kind),
-            _text(source.actor.token),
-            _text(source.actor.session),
-            _uuid(source.causation),
-            _text(source.correlation),
-            _uuid(source.run_id),
-            _text(source.traceparent),
-            _NUMBER(8, source.config_revision),
-            _text(envelope.writer_version),
-            _NUMBER(8, envelope.append_last),
-            _LENGTH(len(state)),
-            state,
-        )
+    return b"".join(encode_fields(*envelope[:-1], state))
+
+
+def encode_fields(
+    position: int,
+    stream: str,
+    version: int,
+    type_name: str,
+    type_version: int,
+    recorded_at: datetime,
+    occurred_at: datetime,
+    event_id: UUID,
+    command_id: UUID,
+    source: Provenance,
+    writer_version: str,
+    append_last: int,
+    state: bytes,
+) -> tuple[bytes, ...]:
+    """Return what an event's hash covers beside the hash before it, field by field: those of its
+    envelope but the hash, and its stored bytes.
+
+    Each is a length and its bytes, as PostgreSQL has the values of a binary array.
+    """
+    actor = source.actor
+    return (
+        _NUMBER(8, position),
+        _text(stream),
+        _NUMBER(8, version),
+        _text(type_name),
+        _NUMBER(8, type_version),
+        _instant(recorded_at),
+        _instant(occurred_at),
+        _uuid(event_id),
+        _uuid(command_id),
+        _text(actor.kind),
+        _text(actor.token),
+        _text(actor.session),
+        _uuid(source.causation),
+        _text(source.correlation),
+        _uuid(source.run_id),
+        _text(source.traceparent),
+        _NUMBER(8, source.config_revision),
+        _text(writer_version),
+        _NUMBER(8, append_last),
+        _LENGTH(len(state)) + state,
     )
 
 
