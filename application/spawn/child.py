@@ -128,13 +128,13 @@ class ChildPreparer:
                 await self._resolve_scripts(child)
             case "credentials":
                 found = await self._credentials.found(preparation.pinned, preparation.agent)
-                child.facts = replace(facts, credentials=found)
+                child.facts = facts.changed({"credentials": found})
             case "workspace":
                 run, agent = preparation.run, preparation.agent
                 chosen = choose_workspace(
                     run, agent, preparation.pinned, self._workspaces, preparation.workspace
                 )
-                child.facts = replace(facts, workspace=chosen)
+                child.facts = facts.changed({"workspace": chosen})
             case "places":
                 await self._look_for_places(child, records=records)
             case "step":
@@ -258,7 +258,7 @@ class ChildPreparer:
                     raise _HasToBeRecorded
                 child.places[step] = place
             found[step] = place is not None
-        child.facts = replace(child.facts, places=found)
+        child.facts = child.facts.changed({"places": found})
 
 
 class _Child:
@@ -279,7 +279,7 @@ class _Child:
         """Take in what the context scripts said."""
         self.preparation, self.receipts = preparation, receipts
         run = preparation.run
-        self.facts = replace(self.facts, run=run, agent_id=run.agent_id)
+        self.facts = self.facts.changed({"run": run, "agent_id": run.agent_id})
 
 
 def follows_from_request(run: Run) -> bool:

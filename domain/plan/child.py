@@ -1,6 +1,6 @@
 """The plan of a child: how it will run, or which rule speaks against it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from domain.configuration.configuration import Configuration, EffectiveAgent
 from domain.plan.agent import agent_tool_policy
@@ -11,7 +11,7 @@ from domain.run.facts import Plan
 from domain.run.plan_facts import PlanFacts
 from domain.run.state import Run
 from domain.session.role import Capabilities, capabilities_at
-from domain.values.record import as_float
+from domain.values.record import Fact, as_float
 from domain.values.refusals import Refusal
 
 
@@ -30,8 +30,7 @@ class RefusedChild:
     step: str = "preparation"
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedChild:
+class PlannedChild(Fact):
     """How the child will run, what its caller should know, and what that was decided from."""
 
     agent: EffectiveAgent
@@ -74,7 +73,9 @@ def frame_plan(table: EligibilityTable, request: PlanRequest) -> PlannedChild | 
         auth_profiles=request.credentials.given,
     )
     warnings = (*model.warnings, *run_timeout_warnings(requested, configured))
-    return PlannedChild(agent, plan, capabilities, warnings, facts)
+    return PlannedChild(
+        agent=agent, plan=plan, capabilities=capabilities, warnings=warnings, facts=facts
+    )
 
 
 def settle_workspace(
@@ -87,7 +88,7 @@ def settle_workspace(
         return RefusedChild(refusal, facts)
     chosen = request.workspace.facts
     folder = {"workspace_dir": chosen.chosen, "workspace_source": chosen.source}
-    return replace(frame, plan=frame.plan.changed(folder), facts=facts)
+    return frame.changed({"plan": frame.plan.changed(folder), "facts": facts})
 
 
 def plan_with_hours(plan: Plan, run: Run, configuration: Configuration) -> Plan:

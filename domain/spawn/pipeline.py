@@ -9,9 +9,11 @@ is on record; a what-if takes it from the record, or says that it is not there.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
+
+import msgspec
 
 from domain.configuration.configuration import Configuration, EffectiveAgent
 from domain.plan.child import (
@@ -26,6 +28,7 @@ from domain.plan.eligibility import CONTINUED_ELIGIBILITY, ELIGIBILITY, Eligibil
 from domain.plan.request import ChosenWorkspace, PlanRequest, shape_of
 from domain.run.facts import StepName
 from domain.run.state import Run
+from domain.values.record import Fact
 from domain.values.refusals import Refusal
 
 FRAMES_MAX = 256
@@ -49,8 +52,7 @@ class Need:
     step: StepName | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChildFacts:
+class ChildFacts(Fact):
     """What is known of a child so far; None stands for what nobody has looked at.
 
     Attributes:
@@ -78,7 +80,7 @@ class ChildFacts:
     frame: PlannedChild | None = None
     planned: PlannedChild | None = None
     places: Mapping[StepName, bool | Refusal] | None = None
-    taken: Mapping[StepName, Refusal | None] = field(default_factory=dict)
+    taken: Mapping[StepName, Refusal | None] = msgspec.field(default_factory=dict)
 
     @property
     def plan(self) -> PlannedChild:
@@ -94,7 +96,7 @@ class ChildFacts:
 
     def with_step(self, step: StepName, refusal: Refusal | None) -> "ChildFacts":
         """Return the facts with what came of a step."""
-        return replace(self, taken={**self.taken, step: refusal})
+        return self.changed({"taken": {**self.taken, step: refusal}})
 
 
 Decided = ChildFacts | RefusedChild | Need
@@ -124,7 +126,7 @@ def _framed(facts: ChildFacts, table: EligibilityTable, *, is_kept: bool) -> Dec
         return Need("credentials")
     request = _plan_request(facts, facts.credentials)
     frame = _kept_frame(request) if is_kept else frame_plan(table, request)
-    return frame if isinstance(frame, RefusedChild) else replace(facts, frame=frame)
+    return frame if isinstance(frame, RefusedChild) else facts.changed({"frame": frame})
 
 
 @lru_cache(maxsize=FRAMES_MAX)
@@ -155,7 +157,7 @@ def _settled(facts: ChildFacts, table: EligibilityTable) -> Decided:
         return planned
     plan = plan_with_hours(planned.plan, facts.run, facts.configuration)
     warnings = (*planned.warnings, *facts.workspace.warnings)
-    return replace(facts, planned=replace(planned, plan=plan, warnings=warnings))
+    return facts.changed({"planned": planned.changed({"plan": plan, "warnings": warnings})})
 
 
 def _plan_request(

@@ -5,7 +5,7 @@ configurations. What it needs and the record does not have is named.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from pydantic import JsonValue
@@ -526,11 +526,11 @@ class _DecisionAgain:
     def _answered(self, facts: ChildFacts, need: Need, steps: StepsAgain) -> ChildFacts:
         """Return the facts with what is on record of a need."""
         if need.what == "credentials":
-            return replace(facts, credentials=self._credentials(facts.agent))
+            return facts.changed({"credentials": self._credentials(facts.agent)})
         if need.what == "workspace":
-            return replace(facts, workspace=self._workspace(facts.agent))
+            return facts.changed({"workspace": self._workspace(facts.agent)})
         if need.what == "places":
-            return replace(facts, places=steps.places())
+            return facts.changed({"places": steps.places()})
         assert need.step is not None
         return facts.with_step(need.step, steps.take(need.step))
 

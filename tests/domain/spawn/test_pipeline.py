@@ -1,6 +1,5 @@
 """What has to be known before a child is decided, in which order, and what stops it."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,17 +25,17 @@ def answered(facts: ChildFacts, need: Need, run: Run, refused: str) -> ChildFact
     """The facts with what was needed; what is `refused` is a place or a step."""
     match need.what:
         case "agent":
-            return replace(facts, agent_id=run.agent_id)
+            return facts.changed({"agent_id": run.agent_id})
         case "credentials":
-            return replace(facts, credentials=NOTHING_FOUND)
+            return facts.changed({"credentials": NOTHING_FOUND})
         case "workspace":
-            return replace(facts, workspace=FOLDER)
+            return facts.changed({"workspace": FOLDER})
         case "places":
             places: dict[StepName, bool | Refusal] = dict.fromkeys(STEP_ORDER, False)
             places |= {"workspace": True, "attachments": True}
             if refused == "thread_binding":
                 places["thread_binding"] = NO_THREAD
-            return replace(facts, places=places)
+            return facts.changed({"places": places})
         case "step":
             assert need.step is not None
             return facts.with_step(need.step, NOT_WRITTEN if need.step == refused else None)
@@ -49,7 +48,7 @@ def gone_through(
     facts = ChildFacts(
         run=run, configuration=configuration({"id": "main"}), requester_sandboxed=False
     )
-    facts = replace(facts, **known)
+    facts = facts.changed(known)
     needed: list[str] = []
     facts, found = decide_child(stages, facts)
     while isinstance(found, Need):

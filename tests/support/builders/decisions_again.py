@@ -354,7 +354,7 @@ class Spawn:
         planned = plan_child(table, request)
         if isinstance(planned, RefusedChild):
             return planned
-        return replace(planned, plan=plan_with_hours(planned.plan, run, under))
+        return planned.changed({"plan": plan_with_hours(planned.plan, run, under)})
 
     def _workspace(self, run: Run, under: Configuration) -> ChosenWorkspace:
         assert run.agent_id is not None

@@ -1,7 +1,5 @@
 """Plans of runs that were admitted, by the stages that a server goes through."""
 
-from dataclasses import replace
-
 from application.ports.configurations import PinnedConfiguration
 from application.ports.files import Workspaces
 from application.spawn.workspace import choose_workspace
@@ -39,7 +37,7 @@ def plan_spawn(
     facts, found = decide_child(SPAWN_STAGES, facts)
     if found == Need("workspace"):
         chosen = choose_workspace(run, agent, pinned, workspaces, workspace)
-        facts, found = decide_child(SPAWN_STAGES, replace(facts, workspace=chosen))
+        facts, found = decide_child(SPAWN_STAGES, facts.changed({"workspace": chosen}))
     return found if isinstance(found, RefusedChild) else facts.plan
 
 
