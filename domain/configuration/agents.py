@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
@@ -28,6 +28,7 @@ from domain.configuration.sections import (
 from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
 
 ANY_AGENT = "*"
+ALLOWED_REMEMBERED_MAX = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +243,7 @@ def is_sandboxed(mode: SandboxMode, session_key: str, main_session_key: str) -> 
     return mode == "all" or (mode == "non-main" and session_key != main_session_key)
 
 
+@lru_cache(maxsize=ALLOWED_REMEMBERED_MAX)
 def allowed_agents(
     requester_agent_id: str, allow_agents: tuple[str, ...] | None
 ) -> tuple[str, ...] | None:

@@ -332,5 +332,8 @@ def admit(
 ) -> Permitted | Refusal:
     """Judge a request, or a message. `raw_agent_id` is the id as it was given, for the text
     alone."""
-    refusals = (one.refusal(facts, raw_agent_id) for one in table)
-    return next((one for one in refusals if one is not None), Permitted())
+    for one in table:
+        refusal = one.refusal(facts, raw_agent_id)
+        if refusal is not None:
+            return refusal
+    return Permitted()

@@ -135,11 +135,12 @@ class Cascade:
         never_ran = next((one for one in others if one.fate == "never-ran"), None)
         if never_ran is not None:
             return DecidedAgain(_never_requested(record, never_ran))
-        changed = replace(
-            question,
-            requester_now=self.session(run.requester.session_key),
-            session_now=self.session(run.child_session_key if run.continues else None),
-            names=self.names(record, namesakes),
+        changed = question.changed(
+            {
+                "requester_now": self.session(run.requester.session_key),
+                "session_now": self.session(run.child_session_key if run.continues else None),
+                "names": self.names(record, namesakes),
+            }
         )
         decided = self._decide_in_range(changed, texts)
         if not others or (record.refused is not None and decided.verdict.verdict == "same"):
@@ -156,11 +157,11 @@ class Cascade:
         least, most, missing = self.active_children(record.run.requester.session_key, recorded)
         is_alike = (asks, question.session_now, question.names) == _ALIKE
         is_unaffected = question.is_unaffected and is_alike and least == most == recorded
-        question = replace(question, is_unaffected=is_unaffected)
-        decided = decide_again(replace(question, active_children=least), texts)
+        changes = {"is_unaffected": is_unaffected, "active_children": least}
+        decided = decide_again(question.changed(changes), texts)
         if least == most:
             return decided
-        other = decide_again(replace(question, active_children=most), texts)
+        other = decide_again(question.changed({**changes, "active_children": most}), texts)
         if decided.verdict == other.verdict:
             return decided
         # A refusal says how many there are. Refused by one rule either way, it says no number.

@@ -5,15 +5,15 @@ configurations. What it needs and the record does not have is named.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from operator import attrgetter
 from uuid import UUID
 
+import msgspec
 from pydantic import JsonValue
 
 from domain.configuration.configuration import Configuration, EffectiveAgent
 from domain.configuration.models import is_model_name
-from domain.configuration.runtimes import values_of
-from domain.configuration.webhooks import AnnounceSection
 from domain.context.bootstrap_files import is_about_limits
 from domain.context.preamble import preamble_sizes
 from domain.context.thread_binding import Origin, is_routable, read_origin
@@ -24,34 +24,31 @@ from domain.plan.model import storable_model_name
 from domain.plan.request import ChosenWorkspace
 from domain.plan.tools import SPAWN_TOOL, permits_tool
 from domain.run.events import MessageReceived, SessionCreated, SpawnRequested
-from domain.run.facts import HOOK_ORDER, HOOKS_OF_ENDS, AdmissionFacts, Plan
+from domain.run.facts import HOOK_ORDER, HOOKS_OF_ENDS, Plan
 from domain.run.lifecycle import SETTLED
 from domain.run.plan_facts import WorkspaceFacts
 from domain.run.state import Run
 from domain.session.shared_context import SHARED_BYTES_MAX, SHARED_KEYS_MAX
 from domain.session.state import Session
-from domain.spawn.admission import ADMISSION, CONTINUATION, admit, policy_of
+from domain.spawn.admission import ADMISSION, CONTINUATION, admit
 from domain.spawn.dependencies import request_field
 from domain.spawn.dependency_rules import WAITS, DependencyFacts
 from domain.spawn.pipeline import ChildFacts, Need
 from domain.spawn.stages import MESSAGE_STAGES, SPAWN_STAGES, decide_child, names_of
 from domain.values import rules
-from domain.values.json_text import compact_json
-from domain.values.record import ContentRef
+from domain.values.record import ContentRef, Fact
 from domain.values.refusals import Refusal
 from domain.values.rules import first_refusal
 from domain.values.session_key import InvalidSessionKey, agent_id_of
+from domain.what_if.change import Change
 from domain.what_if.record import RecordedDecision
 from domain.what_if.scripts import (
     CREDENTIALS_MISSING,
     ReplayedScripts,
     ScriptContribution,
-    ScriptsUnder,
-    are_scripts_unchanged,
     outputs_needed,
     recorded_scripts,
     replay_scripts,
-    scripts_under,
 )
 from domain.what_if.steps import ENGINE, StepsAgain, is_conversation_needed
 from domain.what_if.verdict import (
@@ -63,40 +60,12 @@ from domain.what_if.verdict import (
     not_replayable,
 )
 
-AGENTS_REMEMBERED_MAX = 1_000
 ADMISSION_NAMES = frozenset(one.rule.name for one in ADMISSION)
 REQUEST_NAMES = ADMISSION_NAMES | names_of("dependencies")
 """The rules by which all that one request asks for is permitted or refused."""
 _TARGET = "hook subagentDeliveryTarget"
 _UNREAD = "?"
 """For a text that decides nothing but what is said to the caller."""
-
-
-@dataclass(frozen=True, slots=True)
-class WholeConfiguration:
-    """A configuration, and the whole of it as scripts are told it."""
-
-    configuration: Configuration
-    told: Mapping[str, object]
-    _scripts: dict[str, ScriptsUnder] = field(default_factory=dict, compare=False, repr=False)
-    _printed: list[str] = field(default_factory=list, compare=False, repr=False)
-
-    @property
-    def printed(self) -> str:
-        """Return what scripts are told, as it is printed: 1 is not true there, and an object has
-        its members in an order."""
-        if not self._printed:
-            self._printed.append(compact_json(dict(self.told)))
-        return self._printed[0]
-
-    def scripts(self, requested_agent_id: str) -> ScriptsUnder:
-        """Return those that run if this agent is asked for, made once for each of so many."""
-        known = self._scripts.get(requested_agent_id)
-        if known is None:
-            known = scripts_under(self.configuration, self.printed, requested_agent_id)
-            if len(self._scripts) < AGENTS_REMEMBERED_MAX:
-                self._scripts[requested_agent_id] = known
-        return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +99,11 @@ class NamesNow:
 AS_NAMED = NamesNow()
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A recorded decision, what it was decided under, and what it is decided under now.
+class Question(Fact):
+    """A recorded decision, and what it was decided under with what is in its place now.
 
-    `announced_under` is what was in force when its run was announced, None when it was not, and
-    `announced_now` what would be in its place, None for `now`.
+    `announced` is what was in force when its run was announced, and what would be in its place;
+    None when it was not announced.
     `requester` is its requester's session as it was on record just behind the request, where
     `is_session_needed` says so. `active_children` are the places of its requester that are taken
     now; None for those that were taken then. `requester_now` is what its requester would be, and
@@ -145,16 +113,14 @@ class Question:
     """
 
     record: RecordedDecision
-    then: WholeConfiguration
-    now: WholeConfiguration
-    announced_under: Configuration | None = None
-    announced_now: Configuration | None = None
+    change: Change
+    announced: Change | None = None
     requester: Session | None = None
     active_children: int | None = None
     requester_now: OtherSession = AS_RECORDED
     session_now: OtherSession = AS_RECORDED
     names: NamesNow = AS_NAMED
-    waits_for: Mapping[UUID, Run] = field(default_factory=dict)
+    waits_for: Mapping[UUID, Run] = msgspec.field(default_factory=dict)
     is_unaffected: bool = False
 
 
@@ -179,40 +145,14 @@ def _run_of(question: Question) -> Run:
     return run.changed({"requester": run.requester.changed({**inherited, **sandboxed})})
 
 
-def found_by(agent: EffectiveAgent) -> tuple[object, ...]:
-    """Return by what the credentials of an agent are found."""
-    runtime = agent.runtime
-    kind = runtime.type if runtime is not None else None
-    return agent.is_configured, kind, values_of(runtime), agent.folder, agent.main_folder
-
-
-def facts_under(configuration: Configuration, facts: AdmissionFacts) -> AdmissionFacts:
-    """Return what admission is decided from, with the limits of another configuration."""
-    policy = policy_of(configuration, facts.requester_agent_id)
-    return facts.changed(
-        {
-            "max_spawn_depth": policy.max_spawn_depth,
-            "max_children": policy.max_children,
-            "require_agent_id": policy.require_agent_id,
-            "allow_agents": policy.allow_agents,
-        }
-    )
-
-
 def texts_needed(question: Question) -> list[ContentRef]:
     """Return the texts beside the log that the decision is to be made from."""
-    record, run = question.record, question.record.run
-    then, now = question.then.configuration, question.now.configuration
+    record, run, change = question.record, question.record.run, question.change
     refs: list[ContentRef | None] = []
     is_spawn = run.continues is None
     if is_spawn and run.requested_agent_id is not None:
-        requested = run.requested_agent_id
-        refs += outputs_needed(
-            record,
-            question.then.scripts(requested),
-            question.now.scripts(requested),
-        )
-    if is_spawn and run.model_argument is not None and then.model_aliases() != now.model_aliases():
+        refs += outputs_needed(record, change.agent(run.requested_agent_id).scripts)
+    if is_spawn and run.model_argument is not None and change.is_alias_changed:
         refs.append(run.model_argument)
     if run.thread or run.options.mode == "session" or _is_sent_otherwise(question):
         refs += [run.requester.origin, run.delivery_origin]
@@ -222,11 +162,8 @@ def texts_needed(question: Question) -> list[ContentRef]:
             refs.append(record.announced.origin)
     agent_id = record.agent_id
     if run.preamble is not None and agent_id is not None:
-        limits = [
-            one.effective_agent(agent_id).subagents.context_preamble_max_chars
-            for one in (then, now)
-        ]
-        if limits[0] != limits[1]:
+        before, limit = change.agent(agent_id).preamble_limits
+        if before != limit:
             refs.append(run.preamble)
     return [one for one in refs if one is not None]
 
@@ -249,8 +186,8 @@ def is_session_needed(question: Question) -> bool:
         run.continues is None
         and bool(run.requester.sandboxed)
         and not run.options.requester_sandboxed
-        and _is_configured_sandboxed(run, question.then.configuration)
-        and not _is_configured_sandboxed(run, question.now.configuration)
+        and _is_configured_sandboxed(run, question.change.then.configuration)
+        and not _is_configured_sandboxed(run, question.change.now.configuration)
     )
 
 
@@ -260,13 +197,8 @@ def _is_configured_sandboxed(run: Run, configuration: Configuration) -> bool:
     return any(configuration.is_sandboxed(one, requester.session_key) for one in agents)
 
 
-def _sends_now(question: Question) -> AnnounceSection:
-    return (question.announced_now or question.now.configuration).spawnlog.announce
-
-
 def _is_sent_otherwise(question: Question) -> bool:
-    under = question.announced_under
-    return under is not None and under.spawnlog.announce != _sends_now(question)
+    return question.announced is not None and not question.announced.is_announced_alike
 
 
 def decide_again(question: Question, texts: Mapping[UUID, str]) -> DecidedAgain:
@@ -285,8 +217,9 @@ class _DecisionAgain:
         self._record = question.record
         self._run = _run_of(question)
         self._question = question
-        self._then = question.then.configuration
-        self._now = question.now.configuration
+        self._change = question.change
+        self._then = question.change.then.configuration
+        self._now = question.change.now.configuration
         self._texts = texts
         self._assumed: list[str] = []
         self._named_model: str | None = None
@@ -332,15 +265,9 @@ class _DecisionAgain:
     # Admission.
 
     def _must_mean_the_same_session(self) -> None:
-        session_then, session_now = self._then.session, self._now.session
-        if (
-            session_then.main_key == session_now.main_key
-            and session_then.scope == session_now.scope
-            and self._then.default_agent_id == self._now.default_agent_id
-        ):
-            return
         requester = self._run.requester
-        if self._run.continues is not None or requester.run_id is not None:
+        is_known = self._run.continues is not None or requester.run_id is not None
+        if is_known or self._change.is_session_named_alike:
             return
         try:
             means: str | None = self._now.canonical_key(requester.display_key)
@@ -355,14 +282,13 @@ class _DecisionAgain:
         request = self._record.request
         if isinstance(request, MessageReceived):
             return self._continuation(request)
-        changes: dict[str, object] = {}
+        changes = {**self._change.agent(request.facts.requester_agent_id).limits}
         if self._question.active_children is not None:
             changes["active_children"] = self._question.active_children
         plan = self._question.requester_now.plan
         if plan is not None and request.facts.spawn_tool is not None:
             changes["spawn_tool"] = "permitted" if permits_tool(plan, SPAWN_TOOL) else "denied"
-        facts = facts_under(self._now, request.facts).changed(changes)
-        verdict = admit(ADMISSION, facts, raw_agent_id=_UNREAD)
+        verdict = admit(ADMISSION, request.facts.changed(changes), raw_agent_id=_UNREAD)
         return verdict if isinstance(verdict, Refusal) else None
 
     def _was_not_admitted(self) -> bool:
@@ -469,23 +395,22 @@ class _DecisionAgain:
         record, requested = self._record, self._run.requested_agent_id
         if self._run.continues is not None or requested is None:
             return ReplayedScripts()
-        then = self._question.then.scripts(requested)
-        now = self._question.now.scripts(requested)
+        change = self._change.agent(requested).scripts
         if record.scripts is None:
             # It was refused before they had all run.
-            if are_scripts_unchanged(then, now):
+            if change.is_nothing:
                 return recorded_scripts(record)
             raise NotReplayable("the context scripts: they had not run when it was refused")
         for one in record.scripts.candidates:
             if one.verdict == CREDENTIALS_MISSING and one.agent_id is not None:
                 self._must_have_no_credentials(one.agent_id)
-        return replay_scripts(record, then, now, self._texts)
+        return replay_scripts(record, change, self._texts)
 
     def _must_have_no_credentials(self, agent_id: str) -> None:
         """Require that credentials are looked for as they were then, for an agent that a script
         named and that was passed over for want of them."""
-        is_there = self._now.effective_agent(agent_id).is_configured
-        if is_there and self._are_credentials_elsewhere(agent_id):
+        agent = self._change.agent(agent_id)
+        if agent.now.is_configured and agent.are_credentials_elsewhere:
             raise NotReplayable(
                 f'the credentials of agent "{agent_id}", which a context script named: by its'
                 " runtime and folder of now"
@@ -509,8 +434,7 @@ class _DecisionAgain:
         steps = StepsAgain(
             record=self._record,
             run=facts.run,
-            then=self._then,
-            now=self._now,
+            change=self._change,
             requester=question.requester,
             origin=lambda: self._origin(run.requester.origin),
         )
@@ -537,12 +461,13 @@ class _DecisionAgain:
     def _model_argument(self) -> dict[str, object]:
         """Return the changes of a run whose request names a model. A word that named none may be an
         alias now; an alias that is no name is on record as the model that it stood for."""
-        run, before, aliases = self._run, self._then.model_aliases(), self._now.model_aliases()
+        run = self._run
         if run.continues is not None:
             # A session goes on with what its spawn was recorded with, or would be.
             return self._named(self._question.session_now.named_model)
-        if aliases == before:
+        if not self._change.is_alias_changed:
             return {}
+        before, aliases = self._change.aliases
         if run.model_argument is None:
             given = [one for one, model in before.items() if model == run.options.model]
             if any(aliases.get(one) != before[one] and not is_model_name(one) for one in given):
@@ -588,7 +513,7 @@ class _DecisionAgain:
             if agent.is_configured:
                 self._assumed.append(f'the credentials of agent "{agent.id}" can be had')
             return NOTHING_FOUND
-        if self._are_credentials_elsewhere(agent.id):
+        if self._change.agent(agent.id).are_credentials_elsewhere:
             if self._refused_rule == rules.CREDENTIALS.name:
                 raise NotReplayable(
                     f'the credentials of agent "{agent.id}": by its runtime and folder of now'
@@ -598,18 +523,13 @@ class _DecisionAgain:
         missing = tuple(MissingCredential(name, name) for name in facts.missing)
         return FoundCredentials(facts.profile_ids, given, missing)
 
-    def _are_credentials_elsewhere(self, agent_id: str) -> bool:
-        """Return whether they are looked for in another folder, or for another runtime."""
-        before, now = (one.effective_agent(agent_id) for one in (self._then, self._now))
-        return found_by(before) != found_by(now)
-
     def _workspace(self, agent: EffectiveAgent) -> ChosenWorkspace:
         """Return the folder as it was chosen; which one another path leads to is not on record."""
         record = self._record
         facts = record.facts.workspace if record.facts is not None else None
         is_same = agent.id == record.agent_id
         if facts is None and is_same and self._refused_rule == rules.WORKSPACE.name:
-            if not self._are_workspaces_unchanged(agent):
+            if not self._are_workspaces_unchanged(agent.id):
                 raise NotReplayable("the workspace: which folder it was is not on record")
             return ChosenWorkspace(WorkspaceFacts(source="agent", recorded=None), _UNREAD)
         if (facts is None or not is_same) and self._run.continues is not None:
@@ -627,16 +547,14 @@ class _DecisionAgain:
             raise NotReplayable("the workspace: whether the folder could be used is not on record")
         return ChosenWorkspace(facts)
 
-    def _are_workspaces_unchanged(self, agent: EffectiveAgent) -> bool:
-        own = self._then.effective_agent(agent.id).workspace == agent.workspace
-        roots_then, roots = (one.spawnlog.workspace_roots for one in (self._then, self._now))
-        return own and roots_then == roots
+    def _are_workspaces_unchanged(self, agent_id: str) -> bool:
+        return self._change.agent(agent_id).is_workspace_same and self._change.are_roots_same
 
     def _is_workspace_unchanged(self, agent: EffectiveAgent, facts: WorkspaceFacts) -> bool:
         if facts.source == "agent":
-            return self._then.effective_agent(agent.id).workspace == agent.workspace
+            return self._change.agent(agent.id).is_workspace_same
         # What a request names lies below a root, and the agent's own folder is one.
-        return facts.recorded is not None or self._are_workspaces_unchanged(agent)
+        return facts.recorded is not None or self._are_workspaces_unchanged(agent.id)
 
     def _origin(self, ref: ContentRef | None) -> Origin:
         if ref is None:
@@ -694,8 +612,7 @@ class _DecisionAgain:
 
     def _is_prepared_otherwise(self) -> bool:
         """Return whether a hook would be asked that was not: it may refuse the spawn."""
-        then, now = (one.spawnlog.hooks.prepare_subagent_spawn for one in (self._then, self._now))
-        return self._run.continues is None and now is not None and now != then
+        return self._run.continues is None and not self._change.is_prepared_alike
 
     def _different(self, name: VerdictName, difference: DecisionDifference) -> Verdict:
         return Verdict(
@@ -705,19 +622,19 @@ class _DecisionAgain:
     def _plan_difference(self, recorded: Plan, planned: PlannedChild) -> DecisionDifference | None:
         created = self._record.created
         assert created is not None
-        pairs: list[tuple[str, object, object]] = [
-            ("/role", created.role, planned.capabilities.role),
-            ("/controlScope", created.control_scope, planned.capabilities.control_scope),
-        ]
-        for name, alias in _PLAN_FIELDS:
-            pairs.append((alias, getattr(recorded, name), getattr(planned.plan, name)))
+        role, scope = planned.capabilities.role, planned.capabilities.control_scope
         hooks = self._now.spawnlog.hooks.configured
         # A session that goes on is not spawned again.
         told = HOOK_ORDER if self._run.continues is None else HOOKS_OF_ENDS
-        pairs.append(("/hooks", created.hooks, tuple(one for one in told if one in hooks)))
         # Which folder that is, is for the file system to say.
-        pairs.append(("/workspaceDir", *self._workspaces(planned)))
-        return next((one for one in (_differs(*pair) for pair in pairs) if one is not None), None)
+        folder, folder_now = self._workspaces(planned)
+        return (
+            _differs("/role", created.role, role)
+            or _differs("/controlScope", created.control_scope, scope)
+            or _first_difference(_PLAN_FIELDS, _plan_values(recorded), _plan_values(planned.plan))
+            or _differs("/hooks", created.hooks, tuple(one for one in told if one in hooks))
+            or _differs("/workspaceDir", folder, folder_now)
+        )
 
     def _workspaces(self, planned: PlannedChild) -> tuple[str | None, str | None]:
         """Return the folder that was configured then, and is now, for the agent in whose folder it
@@ -729,10 +646,10 @@ class _DecisionAgain:
         if facts is None:
             return None, None
         if facts.source == "agent":
-            return self._then.effective_agent(agent.id).workspace, agent.workspace
+            return self._change.agent(agent.id).then.workspace, agent.workspace
         request = self._record.request
         is_named = isinstance(request, SpawnRequested) and request.workspace_argument is not None
-        if facts.recorded is None and not self._are_workspaces_unchanged(agent):
+        if facts.recorded is None and not self._are_workspaces_unchanged(agent.id):
             raise NotReplayable(
                 "the workspace: whether the folder that was requested lies below"
                 " workspaceRoots, or the agent's own, is not on record"
@@ -766,19 +683,17 @@ class _DecisionAgain:
             # The first message says how deep sessions may be; a later prompt only whether this one
             # may have children, which is its role.
             now_depth = planned.agent.defaults.max_spawn_depth
-            difference = _differs("/maxSpawnDepth", created.max_depth, now_depth) or _differs(
-                "/contextScripts",
-                _shown(_in_message(recorded_scripts(self._record).contributions)),
-                _shown(_in_message(scripts.contributions)),
-            )
+            difference = _differs("/maxSpawnDepth", created.max_depth, now_depth)
+            recorded = recorded_scripts(self._record).contributions
+            if difference is None and scripts.contributions != recorded:
+                message, now = (
+                    _shown(_in_message(one)) for one in (recorded, scripts.contributions)
+                )
+                difference = _differs("/contextScripts", message, now)
         return difference or self._preamble_difference(agent_id) or self._bootstrap(agent_id)
 
     def _preamble_difference(self, agent_id: str) -> DecisionDifference | None:
-        run = self._run
-        limits = [
-            one.effective_agent(agent_id).subagents.context_preamble_max_chars
-            for one in (self._then, self._now)
-        ]
+        run, limits = self._run, self._change.agent(agent_id).preamble_limits
         if limits[0] != limits[1] and run.continues is not None:
             self._must_be_shorter(min(limits))
         if run.preamble is None or limits[0] == limits[1]:
@@ -799,15 +714,15 @@ class _DecisionAgain:
             raise NotReplayable("the preamble of the session: it is on record as it was cut then")
 
     def _bootstrap(self, agent_id: str) -> DecisionDifference | None:
-        created = self._record.created
+        created, agent = self._record.created, self._change.agent(agent_id)
         assert created is not None
-        limits = [one.effective_agent(agent_id).bootstrap for one in (self._then, self._now)]
-        sources = [one.source for one in created.ingredients if one.position == "bootstrap"]
-        if limits[0] == limits[1] or self._run.options.light_context:
+        if agent.is_bootstrap_cut_alike or self._run.options.light_context:
             return None
+        limits = agent.now.bootstrap
+        sources = [one.source for one in created.ingredients if one.position == "bootstrap"]
         cut = any(map(is_about_limits, created.warnings))
         sizes = {one.source: one.content.bytes for one in created.ingredients}
-        shortest = min(limits[1].chars_max, limits[1].total_chars_max)
+        shortest = min(limits.chars_max, limits.total_chars_max)
         if not cut and sum(sizes[one] for one in sources) <= shortest:
             return None
         raise NotReplayable(
@@ -843,31 +758,31 @@ class _DecisionAgain:
         there = announced.origin or origin or run.requester.origin
         if run.requester.depth > 0:
             there = None
-        sends = _sends_now(self._question)
+        assert self._question.announced is not None
+        sends = self._question.announced.now.configuration.spawnlog.announce
         sent = receivers(sends, run.requester.agent_id, self._origin(there))
         return _differs("/webhooks", announced.webhooks, sent)
 
 
 _BEFORE_CREATION = ADMISSION_NAMES | names_of("plan", "steps")
 _OF_OTHERS = names_of("other")
-_PLAN_FIELDS = tuple(
-    (field, f"/{alias}")
-    for field, alias in (
-        ("model_applied", "modelApplied"),
-        ("thinking", "thinking"),
-        ("run_timeout_seconds", "runTimeoutSeconds"),
-        ("sandboxed", "sandboxed"),
-        ("tools_allow", "tools/allow"),
-        ("tools_deny", "tools/deny"),
-        ("runtime", "runtime"),
-        ("auth_profiles", "authProfiles"),
-        ("archive_after_minutes", "archiveAfterMinutes"),
-        ("idle_hours", "idleHours"),
-        ("max_age_hours", "maxAgeHours"),
-        ("cost_input_usd_per_million", "prices/input"),
-        ("cost_output_usd_per_million", "prices/output"),
-    )
-)
+_PLAN_FIELDS = {
+    "model_applied": "/modelApplied",
+    "thinking": "/thinking",
+    "run_timeout_seconds": "/runTimeoutSeconds",
+    "sandboxed": "/sandboxed",
+    "tools_allow": "/tools/allow",
+    "tools_deny": "/tools/deny",
+    "runtime": "/runtime",
+    "auth_profiles": "/authProfiles",
+    "archive_after_minutes": "/archiveAfterMinutes",
+    "idle_hours": "/idleHours",
+    "max_age_hours": "/maxAgeHours",
+    "cost_input_usd_per_million": "/prices/input",
+    "cost_output_usd_per_million": "/prices/output",
+}
+"""What of a plan is compared, and how it is called."""
+_plan_values = attrgetter(*_PLAN_FIELDS)
 
 
 def _in_message(contributions: Sequence[ScriptContribution]) -> list[ScriptContribution]:
@@ -892,6 +807,16 @@ def _differs(field: str, recorded: object, decided: object) -> DecisionDifferenc
     if recorded == decided:
         return None
     return DecisionDifference(field=field, recorded=_json(recorded), decided=_json(decided))
+
+
+def _first_difference(
+    fields: Mapping[str, str], recorded: Sequence[object], decided: Sequence[object]
+) -> DecisionDifference | None:
+    """Compare values, which are mostly equal, under these names."""
+    if recorded == decided:
+        return None
+    found = map(_differs, fields.values(), recorded, decided)
+    return next((one for one in found if one is not None), None)
 
 
 def _json(value: object) -> JsonValue:

@@ -1,7 +1,6 @@
 """A spawn, or a message, as it was recorded: what it was decided from, and what came of it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from domain.run.events import (
@@ -19,6 +18,7 @@ from domain.run.evolve import initial_run
 from domain.run.plan_facts import PlanFacts
 from domain.run.state import Run
 from domain.states import Occurrence
+from domain.values.record import Fact
 
 _MEMBERS: Mapping[type, str] = {
     ScriptsResolved: "scripts",
@@ -34,8 +34,7 @@ DECIDED_BY = tuple(one for one in _MEMBERS if one is not RunStarted)
 `RunStarted`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedDecision:
+class RecordedDecision(Fact):
     """`run` is the run as its request made it. Of a message `before` is the run that it continues,
     as it was then."""
 

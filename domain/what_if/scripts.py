@@ -4,6 +4,7 @@ from the outputs that are on record. No script is run.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from uuid import UUID
 
 from domain.configuration.configuration import Configuration
@@ -80,25 +81,38 @@ def scripts_under(configuration: Configuration, told: str, requested_agent_id: s
     )
 
 
-def are_scripts_unchanged(then: ScriptsUnder, now: ScriptsUnder) -> bool:
-    """Whether each would run as it did, and be read as it was."""
-    if then.listed != now.listed or (not then.listed and not now.listed):
-        return then.listed == now.listed
-    if [list(one.arg_map) for one in then.listed] != [list(one.arg_map) for one in now.listed]:
-        # The order of arguments is that of the file.
-        return False
-    return (then.total_seconds, then.output_bytes_max) == (
-        now.total_seconds,
-        now.output_bytes_max,
-    ) and not (now.is_told and then.told != now.told)
+@dataclass(frozen=True, eq=False)
+class ScriptsChange:
+    """The scripts of an agent, then and now."""
+
+    then: ScriptsUnder
+    now: ScriptsUnder
+
+    @cached_property
+    def is_nothing(self) -> bool:
+        """Whether each would run as it did, and be read as it was."""
+        then, now = self.then, self.now
+        if then.listed != now.listed or (not then.listed and not now.listed):
+            return then.listed == now.listed
+        if [list(one.arg_map) for one in then.listed] != [list(one.arg_map) for one in now.listed]:
+            # The order of arguments is that of the file.
+            return False
+        return (then.total_seconds, then.output_bytes_max) == (
+            now.total_seconds,
+            now.output_bytes_max,
+        ) and not (now.is_told and then.told != now.told)
+
+    @cached_property
+    def names_same_agents(self) -> bool:
+        """Whether a script may name those that it might."""
+        return set(self.then.agent_ids) == set(self.now.agent_ids)
 
 
-def outputs_needed(
-    record: RecordedDecision, then: ScriptsUnder, now: ScriptsUnder
-) -> list[ContentRef]:
+def outputs_needed(record: RecordedDecision, change: ScriptsChange) -> list[ContentRef]:
     """The outputs that have to be read again, and what they were read as."""
-    if record.scripts is None or are_scripts_unchanged(then, now):
+    if record.scripts is None or change.is_nothing:
         return []
+    then, now = change.then, change.now
     before = {one.id: one for one in then.listed}
     receipts = {one.id: one for one in record.scripts.receipts}
     refs = []
@@ -110,17 +124,17 @@ def outputs_needed(
 
 
 def replay_scripts(
-    record: RecordedDecision, then: ScriptsUnder, now: ScriptsUnder, texts: Mapping[UUID, str]
+    record: RecordedDecision, change: ScriptsChange, texts: Mapping[UUID, str]
 ) -> ReplayedScripts:
     """What the scripts come to under another configuration. Raises `NotReplayable` with each script
     that has no recorded output for what it would be called with now."""
     assert record.scripts is not None
     requested = record.run.requested_agent_id
     assert requested is not None
-    receipts = {one.id: one for one in record.scripts.receipts}
-    unchanged = are_scripts_unchanged(then, now)
-    if unchanged and set(then.agent_ids) == set(now.agent_ids):
+    then, now, unchanged = change.then, change.now, change.is_nothing
+    if unchanged and change.names_same_agents:
         return recorded_scripts(record)
+    receipts = {one.id: one for one in record.scripts.receipts}
     contributions: list[ScriptContribution] = []
     candidates: list[OverrideCandidate] = []
     missing: list[str] = []

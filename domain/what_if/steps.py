@@ -18,6 +18,7 @@ from domain.session.state import Session
 from domain.spawn.stages import names_of
 from domain.values import rules
 from domain.values.refusals import Refusal
+from domain.what_if.change import Change
 from domain.what_if.record import RecordedDecision
 from domain.what_if.verdict import NotReplayable
 
@@ -67,8 +68,7 @@ class StepsAgain:
 
     record: RecordedDecision
     run: Run
-    then: Configuration
-    now: Configuration
+    change: Change
     requester: Session | None
     origin: Callable[[], Origin]
     assumed: list[str] = field(default_factory=list)
@@ -89,17 +89,19 @@ class StepsAgain:
     def _place(self, step: StepName) -> bool | Refusal:
         match step:
             case "thread_binding":
-                refusal = self._found(self._thread_needs())
+                return self._found(self._thread_needs()) or self.run.thread
             case "context_fork":
-                refusal = self._found(self._fork_needs())
+                is_asked = self._is_fork_required or self._was_refused_by(step)
+                return self._found(self._fork_needs()) or is_asked
             case "attachments":
-                refusal = self._found(self._attachments_need())
+                is_asked = self.run.attachments is not None or self._was_refused_by(step)
+                return self._found(self._attachments_need()) or is_asked
             case "workspace":
                 # Which folder is missing is for the file system to say.
                 return False
             case "context_engine":
-                return True
-        return refusal or True
+                hooks = self.change.now.configuration.spawnlog.hooks
+                return hooks.prepare_subagent_spawn is not None
 
     def take(self, step: StepName) -> Refusal | None:
         """Return what came of a step.
@@ -171,13 +173,11 @@ class StepsAgain:
     def _thread_needs(self) -> StepFinding:
         if not self.run.thread or (self._was_taken and self._is_bound_alike):
             return PASSES
-        if self._binds(self.now):
+        if self._binds(self.change.now.configuration):
             return PASSES
         return StepFinding(refusal=unavailable_thread(self.run.options.mode))
 
     def _thread(self) -> StepFinding:
-        if not self.run.thread:
-            return PASSES
         is_alike = self._is_bound_alike
         if self._was_taken and not is_alike:
             text = "the thread: what binds it changed (hooks or threadBindings)"
@@ -186,8 +186,9 @@ class StepsAgain:
 
     @property
     def _is_bound_alike(self) -> bool:
-        hooks = [one.spawnlog.hooks.subagent_spawning for one in (self.then, self.now)]
-        return hooks[0] == hooks[1] and self._threads(self.then) == self._threads(self.now)
+        then, now = self.change.both
+        hooks = [one.spawnlog.hooks.subagent_spawning for one in (then, now)]
+        return hooks[0] == hooks[1] and self._threads(then) == self._threads(now)
 
     def _binds(self, configuration: Configuration) -> bool:
         """Return whether somebody is asked to bind threads where the requester is."""
@@ -234,7 +235,7 @@ class StepsAgain:
             is_of_others = self._was_of_another_agent and not self.run.takes_transcript_over
             if not is_of_others:
                 return self._again()
-        elif self._was_taken or not self._is_fork_required:
+        elif self._was_taken:
             return PASSES
         return StepFinding(assumed="the conversation that it begins with can be taken over")
 
@@ -244,7 +245,7 @@ class StepsAgain:
         attached = self.run.attachments
         if attached is None:
             return PASSES
-        then, now = (one.tools.sessions_spawn.attachments for one in (self.then, self.now))
+        then, now = (one.tools.sessions_spawn.attachments for one in self.change.both)
         if self._was_taken and then == now:
             return PASSES
         why = check_unread_attachments(attached.count, now)
@@ -260,7 +261,7 @@ class StepsAgain:
 
     def _fit(self, attached: AttachmentsRequest) -> bool:
         """Return whether files that were taken would be, whatever each of them is."""
-        then, now = (one.tools.sessions_spawn.attachments for one in (self.then, self.now))
+        then, now = (one.tools.sessions_spawn.attachments for one in self.change.both)
         largest = min(attached.total_bytes, then.max_file_bytes)
         return (
             then.retain_on_session_keep == now.retain_on_session_keep
@@ -274,15 +275,12 @@ class StepsAgain:
             if self._is_same_agent:
                 return self._again()
             return StepFinding(missing="attachments: it was taken for another agent")
-        if self.run.attachments is None or (self._was_taken and self._is_same_agent):
+        if self._was_taken and self._is_same_agent:
             return PASSES
         return StepFinding(assumed="what is attached can be written")
 
     # Who prepares elsewhere.
 
     def _engine(self) -> StepFinding:
-        then, now = (one.spawnlog.hooks.prepare_subagent_spawn for one in (self.then, self.now))
-        if now is None:
-            return PASSES
-        assumed = f"{ENGINE} refuses nothing"
-        return self._taken_alike("context_engine", is_alike=then == now, assumed=assumed)
+        assumed, is_alike = f"{ENGINE} refuses nothing", self.change.is_prepared_alike
+        return self._taken_alike("context_engine", is_alike=is_alike, assumed=assumed)

@@ -10,31 +10,25 @@ from domain.run.events import MessageReceived, SpawnRequested
 from domain.spawn.admission import ADMISSION, CONTINUATION, admit
 from domain.values.json_text import compact_json
 from domain.values.refusals import Permitted, Refusal
-from domain.what_if.decide_again import WholeConfiguration, facts_under
-from domain.what_if.scripts import are_scripts_unchanged
+from domain.what_if.change import Change
 
 _UNREAD = "?"
 _UNLISTED = "?"
 """An agent that is not listed has the scripts of the defaults."""
 
 
-def differ_in_limits_alone(
-    then: WholeConfiguration, now: WholeConfiguration, announcing: Sequence[Configuration]
-) -> bool:
+def differ_in_limits_alone(change: Change, announcing: Sequence[Configuration]) -> bool:
     """Return True if nothing differs but limits of admission.
 
     `announcing` are all configurations that runs may have been announced under.
     """
-    before, after = then.configuration, now.configuration
+    before, after = change.both
     return (
         _without_limits(before) == _without_limits(after)
         # Values that are equal may be printed differently: 1 for true, and keys in another order.
         and compact_json(before.extra) == compact_json(after.extra)
         and all(one.spawnlog.announce == after.spawnlog.announce for one in announcing)
-        and all(
-            are_scripts_unchanged(then.scripts(one), now.scripts(one))
-            for one in (*after.agent_ids(), _UNLISTED)
-        )
+        and all(change.agent(one).scripts.is_nothing for one in (*after.agent_ids(), _UNLISTED))
     )
 
 
@@ -55,16 +49,17 @@ def _without_limits(configuration: Configuration) -> Configuration:
     return configuration.model_copy(update={"agents": agents.model_copy(update=changes)})
 
 
-def is_admitted_alike(now: Configuration, request: SpawnRequested | MessageReceived) -> bool:
+def is_admitted_alike(change: Change, request: SpawnRequested | MessageReceived) -> bool:
     """Return True if a request is admitted as it was, or refused by the same rule.
 
     A task of a batch is the same only if all of its batch are.
     """
     if isinstance(request, MessageReceived):
-        children = now.subagent_defaults.max_children_per_agent
+        children = change.now.configuration.subagent_defaults.max_children_per_agent
         facts = request.facts.changed({"max_children": children})
         return _rule(admit(CONTINUATION, request.facts)) == _rule(admit(CONTINUATION, facts))
-    under = request.facts, facts_under(now, request.facts)
+    limits = change.agent(request.facts.requester_agent_id).limits
+    under = request.facts, request.facts.changed({**limits})
     before, after = (_rule(admit(ADMISSION, one, raw_agent_id=_UNREAD)) for one in under)
     return before == after
 

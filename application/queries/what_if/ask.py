@@ -28,7 +28,7 @@ from domain.values.body import Body
 from domain.values.json_text import compact_json
 from domain.values.moments import MOMENT_CHARACTERS_MAX, MOMENT_FORMS
 from domain.values.text import quote_name
-from domain.what_if.decide_again import WholeConfiguration
+from domain.what_if.change import WholeConfiguration
 from domain.what_if.verdict import SAME, VERDICTS, VerdictName
 
 AT_ONCE_MAX = 2

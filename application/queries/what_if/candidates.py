@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from application.ports.configurations import PinnedConfiguration
 from application.queries.changes.json_patch import PatchError, apply_patch
@@ -11,12 +11,12 @@ from application.queries.errors import QueryError
 from application.queries.services import QueryServices
 from domain.configuration.problems import ConfigurationError
 from domain.values.json_text import compact_json
-from domain.what_if.decide_again import WholeConfiguration
+from domain.what_if.change import Change, WholeConfiguration
 
 REVISIONS_REMEMBERED_MAX = 100
 SOURCE = "the configuration"
 
-_Known = dict[int, WholeConfiguration]
+_T = TypeVar("_T")
 
 
 @dataclass(slots=True)
@@ -26,8 +26,9 @@ class Candidates:
     services: QueryServices
     whole: WholeConfiguration | None
     patch: Sequence[Mapping[str, Any]]
-    _then: _Known = field(default_factory=dict)
-    _now: _Known = field(default_factory=dict)
+    _then: dict[int, WholeConfiguration] = field(default_factory=dict)
+    _now: dict[int, WholeConfiguration] = field(default_factory=dict)
+    _changes: dict[int, Change] = field(default_factory=dict)
 
     async def then(self, revision: int) -> WholeConfiguration:
         """Return a revision as it was recorded.
@@ -56,6 +57,17 @@ class Candidates:
             _remember(self._now, revision, self._patched(pinned))
         return self._now[revision]
 
+    async def change(self, revision: int) -> Change:
+        """Return a revision with what takes its place.
+
+        Raises:
+            What `then` and `now` raise.
+        """
+        if revision not in self._changes:
+            change = Change(await self.then(revision), await self.now(revision))
+            _remember(self._changes, revision, change)
+        return self._changes[revision]
+
     def _patched(self, pinned: PinnedConfiguration) -> WholeConfiguration:
         try:
             values = apply_patch(list(self.patch), pinned.redacted)
@@ -67,8 +79,8 @@ class Candidates:
         return read_configuration(self.services, compact_json(values), "/patch")
 
 
-def _remember(known: _Known, revision: int, whole: WholeConfiguration) -> None:
-    known[revision] = whole
+def _remember(known: dict[int, _T], revision: int, value: _T) -> None:
+    known[revision] = value
     if len(known) > REVISIONS_REMEMBERED_MAX:
         del known[next(iter(known))]
 

@@ -1,7 +1,8 @@
 """The recorded decisions of a page, each with what it is decided again from."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import takewhile
 from uuid import UUID
 
@@ -34,7 +35,7 @@ _DECIDED_BY = tuple(one.__name__ for one in DECIDED_BY)
 _Streams = Mapping[str, Sequence[RecordedEvent]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WhatIfCase:
     """A recorded decision. Without `question` it has its `verdict` already.
 
@@ -51,7 +52,7 @@ class WhatIfCase:
     opened: Run | None = None
     namesakes: Mapping[str, Sequence[UUID]] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def refs(self) -> list[ContentRef]:
         """The texts that it is decided from."""
         if self.question is None:
@@ -145,37 +146,32 @@ class CaseReader:
         except (RevisionErased, ConfigurationError, QueryError) as error:
             return WhatIfCase(position, record, verdict=not_replayable(_why(error, record)))
         if not record.is_decided:
-            question = replace(question, is_unaffected=await self._is_unaffected(events[0]))
+            is_unaffected = await self._is_unaffected(events[0])
+            question = question.changed({"is_unaffected": is_unaffected})
         if is_session_needed(question):
             key = record.run.requester.session_key
             session = await self._work.registry.session(key, at=position)
-            question = replace(question, requester=session)
-        if isinstance(request, SpawnRequested):
+            question = question.changed({"requester": session})
+        if isinstance(request, SpawnRequested) and (needed := waits_for_needed(request)):
             named = {
                 run_id: _run_at(others.get(run_stream(run_id), ()), position - 1)
-                for run_id in waits_for_needed(request)
+                for run_id in needed
             }
             waits_for = {run_id: run for run_id, run in named.items() if run is not None}
-            question = replace(question, waits_for=waits_for)
+            question = question.changed({"waits_for": waits_for})
         namesakes = await self._namesakes(record) if self.is_cascade else {}
         return WhatIfCase(position, record, question, SAME, started_run, opened, namesakes)
 
     async def _question(self, record: RecordedDecision) -> Question:
-        revision, candidates = record.config_revision, self._candidates
-        then, now = await candidates.then(revision), await candidates.now(revision)
-        question = Question(record, then, now)
-        if record.announced is None:
-            return question
-        # Who is told is read when it is announced, and not when it was requested.
-        try:
-            pinned = await self._work.configurations.in_force(record.announced_position)
-        except NothingInForce:
-            return replace(question, announced_under=then.configuration)
-        return replace(
-            question,
-            announced_under=(await candidates.then(pinned.revision)).configuration,
-            announced_now=(await candidates.now(pinned.revision)).configuration,
-        )
+        change, announced = await self._candidates.change(record.config_revision), None
+        if record.announced is not None:
+            # Who is told is read when it is announced, and not when it was requested.
+            try:
+                pinned = await self._work.configurations.in_force(record.announced_position)
+                announced = await self._candidates.change(pinned.revision)
+            except NothingInForce:
+                announced = change
+        return Question(record=record, change=change, announced=announced)
 
     async def _namesakes(self, record: RecordedDecision) -> Mapping[str, Sequence[UUID]]:
         request = record.request
@@ -214,11 +210,13 @@ class CaseReader:
         try:
             if revision not in known:
                 known[revision] = False
-                then = await self._candidates.then(revision)
-                now, announcing = await self._candidates.now(revision), await self._announcing()
-                known[revision] = differ_in_limits_alone(then, now, announcing)
+                change, announcing = (
+                    await self._candidates.change(revision),
+                    await self._announcing(),
+                )
+                known[revision] = differ_in_limits_alone(change, announcing)
             return known[revision] and is_admitted_alike(
-                (await self._candidates.now(revision)).configuration, event
+                await self._candidates.change(revision), event
             )
         except (RevisionErased, ConfigurationError, QueryError):
             return False

@@ -1,7 +1,6 @@
 """Given a request and what it was admitted by, whether it is admitted under other limits."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -199,7 +198,7 @@ def test_how_much_a_family_would_share_is_on_record(
     record = asked.record(limits("writer"))
     assert isinstance(record.request, SpawnRequested)
     request = record.request.changed({"facts": record.request.facts.changed(sizes)})
-    found = asked.again(limits("writer"), OPEN, record=replace(record, request=request)).verdict
+    found = asked.again(limits("writer"), OPEN, record=record.changed({"request": request})).verdict
     assert (found.verdict, "what is shared fits" in found.assumed) == (expected, False)
     assert found.rule == ("shared_context" if expected == "same" else "allow_agents")
 

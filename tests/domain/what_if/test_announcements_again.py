@@ -1,14 +1,21 @@
 """Given a run that was announced, where its announcement would go."""
 
 import base64
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from domain.configuration.configuration import Configuration
 from domain.what_if.verdict import SAME, Verdict
-from tests.support.builders.decisions_again import BINDING, Sent, Spawn, Values, below, but, setup
+from tests.support.builders.decisions_again import (
+    BINDING,
+    Sent,
+    Spawn,
+    Values,
+    below,
+    but,
+    change_of,
+    setup,
+)
 from tests.support.builders.run_histories import announced
 
 SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
@@ -104,21 +111,21 @@ def test_one_that_is_not_announced_yet_has_no_announcement_to_differ() -> None:
 
 def test_what_was_in_force_at_the_announcement_counts_and_not_at_the_spawn() -> None:
     """Spawned without webhooks; announced when there was one."""
-    same = Configuration.model_validate(sending(ALL))
-    assert ANNOUNCED.again(sending(), sending(ALL), announced_under=same).verdict == SAME
+    same = change_of(sending(ALL), sending(ALL))
+    assert ANNOUNCED.again(sending(), sending(ALL), announced=same).verdict == SAME
 
 
 def test_what_would_be_in_force_at_the_announcement_counts_too() -> None:
     """Spawned when there was a webhook, announced when there was none, and there is none now."""
-    none = Configuration.model_validate(sending())
-    found = ANNOUNCED.again(sending(), sending(ALL), announced_under=none, announced_now=none)
+    none = change_of(sending(), sending())
+    found = ANNOUNCED.again(sending(), sending(ALL), announced=none)
     assert found.verdict == SAME
 
 
 @pytest.mark.parametrize("disposition", ["skipped", "not_required"])
 def test_what_is_not_announced_is_sent_to_nobody(disposition: str) -> None:
     question = ANNOUNCED.question(sending(), sending(ALL))
-    record = replace(question.record, announced=announced(disposition=disposition))
+    record = question.record.changed({"announced": announced(disposition=disposition)})
     assert ANNOUNCED.again(sending(), sending(ALL), record=record).verdict == SAME
 
 

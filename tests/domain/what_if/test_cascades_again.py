@@ -1,7 +1,6 @@
 """Given decisions one after another, who would have been counted, and who would not have asked."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -533,26 +532,26 @@ def test_what_a_run_that_never_was_had_shared_is_named() -> None:
         SharedKey(key="goal", session_key=ROOT, value=ref('"g"'), run_id=run_id(1)),
         SharedKey(key="other", session_key=ROOT, value=ref('"o"'), run_id=run_id(8)),
     )
-    found = counts.unshared(replace(told, started=past.started(shared_context=keys)))
+    found = counts.unshared(told.changed({"started": past.started(shared_context=keys)}))
     (missing,) = found
     assert "'goal'" in missing
     assert str(run_id(1)) in missing
-    assert counts.unshared(replace(told, started=past.started(shared_context=keys[1:]))) == ()
+    assert counts.unshared(told.changed({"started": past.started(shared_context=keys[1:])})) == ()
     counts.note(child(8).record(BASE), UNDECIDED)
-    assert len(counts.unshared(replace(told, started=past.started(shared_context=keys)))) == 2
+    assert len(counts.unshared(told.changed({"started": past.started(shared_context=keys)}))) == 2
 
 
 def test_what_is_newly_allowed_shares_with_its_family_too() -> None:
     shares = SharedContextRequest(keys=(SharedChange(key="goal", value=ref('"g"')),))
     counts = following([child(1, changes={"shared": shares})], STRICT, BASE)
     told = child(2, agent_id=None).record(BASE)
-    (missing,) = counts.unshared(replace(told, started=past.started()))
+    (missing,) = counts.unshared(told.changed({"started": past.started()}))
     assert missing == (
         f"the shared context: run {run_id(1)}, which may be there now, shares with its family"
     )
     child_alone = shares.changed({"scope": "child"})
     none = following([child(1, changes={"shared": child_alone})], STRICT, BASE)
-    assert none.unshared(replace(told, started=past.started())) == ()
+    assert none.unshared(told.changed({"started": past.started()})) == ()
 
 
 def test_more_than_can_be_remembered_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

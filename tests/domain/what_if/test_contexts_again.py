@@ -1,7 +1,6 @@
 """Given what a child was told, what it would be told: scripts and who they name, the words of its
 parent, the files of its folder."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -96,7 +95,7 @@ def test_one_that_printed_nothing_says_nothing_by_another_key_either() -> None:
 
 def test_scripts_that_had_not_run_when_it_was_refused_are_those_of_then_or_unknown() -> None:
     refused = TOLD.changed(refused_by="workspace")
-    record = replace(refused.record(with_scripts(FACTS)), scripts=None)
+    record = refused.record(with_scripts(FACTS)).changed({"scripts": None})
     then, now = with_scripts(FACTS), with_scripts({**FACTS, "position": "prepend"})
     assert refused.again(then, then, record=record).verdict == SAME
     found = refused.again(then, now, record=record).verdict

@@ -67,7 +67,7 @@ def compared(
         message=ref(prompt.message),
         shared_context=shared,
     )
-    record = replace(record, started=started)
+    record = record.changed({"started": started})
     known |= {ref(one).id: one for one in (prompt.system_prompt, prompt.message)}
     needed = {one.id for one in prompt_texts_needed(record, run)}
     gone = {*erased, *forgotten}

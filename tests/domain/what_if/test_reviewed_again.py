@@ -4,8 +4,6 @@ import pytest
 
 from domain.configuration.configuration import Configuration
 from domain.plan.credentials import FoundCredentials, MissingCredential
-from domain.what_if.decide_again import WholeConfiguration
-from domain.what_if.scripts import are_scripts_unchanged
 from domain.what_if.unaffected import differ_in_limits_alone, is_admitted_alike
 from domain.what_if.verdict import SAME
 from tests.support.builders.decisions_again import (
@@ -13,6 +11,7 @@ from tests.support.builders.decisions_again import (
     Spawn,
     Values,
     but,
+    change_of,
     limits,
     setup,
 )
@@ -31,11 +30,9 @@ def hooks(**named: Values) -> Values:
 
 def is_unaffected(asked: Spawn, then: Values, now: Values) -> bool:
     """Whether nobody has to look at it."""
-    before, after = (
-        WholeConfiguration(Configuration.model_validate(one), one) for one in (then, now)
-    )
-    alone = differ_in_limits_alone(before, after, [before.configuration])
-    return alone and is_admitted_alike(after.configuration, asked.record(then).request)
+    change = change_of(then, now)
+    alone = differ_in_limits_alone(change, [change.then.configuration])
+    return alone and is_admitted_alike(change, asked.record(then).request)
 
 
 # Hooks that are asked, beside the one that binds threads.
@@ -119,11 +116,8 @@ TELLING: Values = {"id": "router", "uri": "/scripts/router", "argMap": {"all": "
 )
 def test_a_script_is_told_the_configuration_as_it_is_printed(before: object, after: object) -> None:
     scripts = {"agents": {"defaults": {"subagents": {"contextScripts": {"run": [TELLING]}}}}}
-    then, now = (
-        WholeConfiguration(Configuration.model_validate(one), one)
-        for one in (but(BASE, {**scripts, "other": {"x": x}}) for x in (before, after))
-    )
-    assert not are_scripts_unchanged(then.scripts("main"), now.scripts("main"))
+    then, now = (but(BASE, {**scripts, "other": {"x": x}}) for x in (before, after))
+    assert not change_of(then, now).agent("main").scripts.is_nothing
 
 
 # Whom a script named and who had no credentials then.

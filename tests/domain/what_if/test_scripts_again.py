@@ -6,14 +6,13 @@ from uuid import UUID
 
 import pytest
 
-from domain.configuration.configuration import Configuration
 from domain.run.events import AgentOverridden, ScriptsResolved
 from domain.run.facts import ScriptReceipt
 from domain.states import StreamEvent
-from domain.values.json_text import compact_json
 from domain.what_if.record import recorded_decision
-from domain.what_if.scripts import ReplayedScripts, outputs_needed, replay_scripts, scripts_under
+from domain.what_if.scripts import ReplayedScripts, outputs_needed, replay_scripts
 from domain.what_if.verdict import NotReplayable
+from tests.support.builders.decisions_again import change_of
 from tests.support.builders.script_receipts import candidate, receipt
 from tests.support.builders.storytelling import ref, requested, stamp
 
@@ -74,13 +73,10 @@ def again(
         events.append(AgentOverridden(candidates=candidates, **overridden))
     steps = [StreamEvent("", one, stamp(at)) for at, one in enumerate(events, 1)]
     record = recorded_decision(steps)
-    before, after = (
-        scripts_under(Configuration.model_validate(one), compact_json(one), "main")
-        for one in (then, now)
-    )
-    needed = outputs_needed(record, before, after)
+    change = change_of(then, now).agent("main").scripts
+    needed = outputs_needed(record, change)
     texts = {} if erased else {one.id: TEXTS[one.id] for one in needed if one.id in TEXTS}
-    return replay_scripts(record, before, after, texts)
+    return replay_scripts(record, change, texts)
 
 
 def said(found: ReplayedScripts) -> list[tuple[str, str, str | None]]:

@@ -1,6 +1,5 @@
 """Given two configurations, which decisions are known to be the same without a look at them."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,11 +8,18 @@ from hypothesis import strategies as st
 
 from domain.configuration.configuration import Configuration
 from domain.run.facts import BatchFacts
-from domain.what_if.decide_again import WholeConfiguration
 from domain.what_if.unaffected import differ_in_limits_alone, is_admitted_alike
 from domain.what_if.verdict import SAME
 from tests.support.builders.configured_spawns import Rules
-from tests.support.builders.decisions_again import Sent, Spawn, Values, below, but, limits
+from tests.support.builders.decisions_again import (
+    Sent,
+    Spawn,
+    Values,
+    below,
+    but,
+    change_of,
+    limits,
+)
 from tests.support.builders.script_receipts import candidate, receipt
 from tests.support.builders.storytelling import run_id
 from tests.support.models.random_decisions import MESSAGES, SPAWNS, two_rules
@@ -23,11 +29,9 @@ from tests.support.tiers import examples
 def is_unaffected(asked: Spawn, then: Values, now: Values, *announcing: Values) -> bool:
     """Return True if nobody has to look at it. Between the two there were these."""
     others = [Configuration.model_validate(one) for one in (then, *announcing)]
-    before, after = (
-        WholeConfiguration(Configuration.model_validate(one), one) for one in (then, now)
-    )
-    alone = differ_in_limits_alone(before, after, others)
-    return alone and is_admitted_alike(after.configuration, asked.record(then).request)
+    change = change_of(then, now)
+    alone = differ_in_limits_alone(change, others)
+    return alone and is_admitted_alike(change, asked.record(then).request)
 
 
 def must_be_the_same(asked: Spawn, then: Values, now: Values) -> None:
@@ -182,11 +186,11 @@ def test_what_is_prepared_still_is_refused_by_a_limit_of_now() -> None:
 def test_a_refusal_that_lies_behind_the_range_cannot_be_compared() -> None:
     """It stands in one append with its request, and a range may end between them."""
     crowded = Spawn(active_children=5)
-    record = replace(crowded.record(BASE), refused=None)
+    record = crowded.record(BASE).changed({"refused": None})
     found = crowded.again(BASE, setting(maxChildrenPerAgent=4), record=record).verdict
     assert found.verdict == "not-replayable"
     sent = Sent(agent_id="writer", active_children=5)
-    record = replace(sent.record(BASE), refused=None)
+    record = sent.record(BASE).changed({"refused": None})
     again = sent.again(BASE, setting(maxChildrenPerAgent=4), record=record).verdict
     assert again.verdict == "not-replayable"
 

@@ -25,10 +25,10 @@ from domain.spawn.request import ResolvedSpawn
 from domain.values.record import ContentRef, run_stream
 from domain.values.refusals import Refusal
 from domain.values.session_key import agent_id_of, child_key
+from domain.what_if.change import Change, WholeConfiguration
 from domain.what_if.decide_again import (
     DecidedAgain,
     Question,
-    WholeConfiguration,
     decide_again,
     is_session_needed,
 )
@@ -192,10 +192,11 @@ class DecidedSpawns:
             before = self.log.run_as_of(request.continues, steps[0].stamp.position - 1)
         pinned = self._pinned(run)
         whole = WholeConfiguration(pinned.configuration, pinned.redacted)
-        question = Question(recorded_decision(steps, before=before), whole, whole)
+        record = recorded_decision(steps, before=before)
+        question = Question(record=record, change=Change(whole, whole))
         if is_session_needed(question):
             session = self.log.session_as_of(run.requester.session_key, steps[0].stamp.position)
-            question = replace(question, requester=session)
+            question = question.changed({"requester": session})
         texts = {ref.id: text for ref, text in self._texts.items()}
         return decide_again(question, texts)
 

@@ -42,10 +42,10 @@ from domain.values.record import ContentRef, Stamp
 from domain.values.refusals import Refusal
 from domain.values.session_key import agent_id_of
 from domain.values.thinking_level import normalise_thinking
+from domain.what_if.change import Change, WholeConfiguration
 from domain.what_if.decide_again import (
     DecidedAgain,
     Question,
-    WholeConfiguration,
     decide_again,
     is_session_needed,
     texts_needed,
@@ -109,6 +109,13 @@ def _take_in(section: Values, change: Mapping[str, Any]) -> None:
             _take_in(section[name], value)
         else:
             section[name] = value
+
+
+def change_of(then: Values, now: Values) -> Change:
+    """Return one file in the place of another."""
+    return Change(
+        *(WholeConfiguration(Configuration.model_validate(one), one) for one in (then, now))
+    )
 
 
 @dataclass
@@ -447,16 +454,13 @@ class Spawn:
 
     def question(self, then: Values, now: Values, **changes: Any) -> Question:
         """What-if, with all that there is on record."""
-        under = Configuration.model_validate(then)
+        change = change_of(then, now)
         question = Question(
-            self.record(then),
-            WholeConfiguration(under, then),
-            WholeConfiguration(Configuration.model_validate(now), now),
-            announced_under=under if self.announced else None,
+            record=self.record(then), change=change, announced=change if self.announced else None
         )
         if is_session_needed(question):
-            question = replace(question, requester=self.session(then))
-        return replace(question, **changes)
+            question = question.changed({"requester": self.session(then)})
+        return question.changed(changes)
 
     def again(
         self,
