@@ -4,11 +4,13 @@ import random
 import re
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from application.ports.registry import Registry
 from domain.values.record import run_id_of, session_key_of
+from infrastructure.outbound.log.read.events import events_between
 from infrastructure.outbound.log.read.fold_input import query_of_sessions
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.read_model.registry import (
@@ -141,4 +143,11 @@ async def test_the_cost_is_that_of_the_events_between_the_two(
         plan = await _plan(connection, *query_of_sessions([(key, after) for key in keys]))
         assert "Seq Scan" not in plan, plan
         assert _pages_touched(plan) < 20 * 10, plan
+        for newest_first in (False, True):
+            query = events_between(
+                after=after, limit=9, run_id=UUID(int=7), newest_first=newest_first
+            )
+            plan = await _plan(connection, *query)
+            assert "Seq Scan" not in plan, plan
+            assert _pages_touched(plan) < 9, plan
     assert max(touched) < SPAN * 2, touched

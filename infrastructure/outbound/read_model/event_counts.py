@@ -24,6 +24,7 @@ from application.ports.event_counts import (
     EventTally,
 )
 from domain.values.refusals import CorruptHistory
+from infrastructure.outbound.log.read.events import events_query, of_trees
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 
 NOTED_EVENTS = 8_192
@@ -251,24 +252,22 @@ def _not_counted_yet(counted: int, wanted: int) -> LogUnavailable:
 
 
 def _some(query: EventQuery, edges: Sequence[int], limit: int) -> tuple[str, list[Any]]:
-    clauses, values = ["position > %s", "position <= %s"], list[Any]([edges[0], edges[-1]])
-    if query.run_id is not None:
-        clauses.append("run_id = %s")
-        values.append(query.run_id)
+    conditions: dict[str, list[Any]] = {
+        "position > %s": [edges[0]],
+        "position <= %s": [edges[-1]],
+    }
     if query.tree is not None:
-        clauses.append("correlation = %s")
-        values.append(query.tree)
+        clause, values = of_trees([query.tree])
+        conditions[clause] = values
     # Whose word it was stands in no index: these are told apart among those that were looked at.
     by = "true"
     if query.actor is not None:
         by = "%s IN (actor_kind, actor_token, actor_session)"
-    found = (
-        "SELECT position, type, state, actor_kind, actor_token, actor_session FROM events"
-        f" WHERE {' AND '.join(clauses)} ORDER BY position LIMIT %s"
-    )
+    columns = "position, type, state, actor_kind, actor_token, actor_session"
+    found, given = events_query(conditions, limit, columns=columns, run_id=query.run_id)
     return (
         f"SELECT width_bucket(position - 1, %s::bigint[]), type, {_KIND},"
         f" count(*) FILTER (WHERE {by}), count(*), max(position) FROM ({found}) AS one"
         " GROUP BY 1, 2, 3",
-        [list(edges), *([query.actor] if query.actor is not None else []), *values, limit],
+        [list(edges), *([query.actor] if query.actor is not None else []), *given],
     )

@@ -30,6 +30,7 @@ from domain.run.lifecycle import OVER, SETTLED
 from domain.run.state import Run
 from domain.session.state import Session
 from infrastructure.outbound.log.read.coalesced_reads import CoalescedReads
+from infrastructure.outbound.log.read.events import OF_TREE
 from infrastructure.outbound.log.read.fold_input import sessions_folded
 from infrastructure.outbound.log.read.moments import Moment, run_at_version
 from infrastructure.outbound.log.read.past_runs import PastRun
@@ -132,7 +133,9 @@ _CHANGED_STREAMS = (
     " <= %(after)s)"
 )
 CHANGED_STREAMS = _CHANGED_STREAMS.format(of_tree="")
-CHANGED_STREAMS_OF_A_TREE = _CHANGED_STREAMS.format(of_tree=" AND correlation = %(tree)s")
+CHANGED_STREAMS_OF_A_TREE = _CHANGED_STREAMS.format(
+    of_tree=f" AND {OF_TREE.format(tree='%(tree)s')}"
+)
 
 
 class PostgresRegistry:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Required, TypedDict, Unpack
 from uuid import UUID
 
 from application.log.envelope import Actor, Envelope, Provenance, RecordedEvent
+from domain.values.record import run_stream
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.schema.connections import LogConnection
 
@@ -43,15 +44,50 @@ def recorded_event(row: Sequence[Any], mapper: EventMapper) -> RecordedEvent:
     return RecordedEvent(envelope, mapper.event(row[1], row[2], row[3], row[4], bytes(row[20])))
 
 
-def _events_query(*clauses: str, order: str = "ASC") -> str:
+def events_query(
+    conditions: Mapping[str, Sequence[Any]],
+    limit: int,
+    *,
+    columns: str = COLUMNS,
+    run_id: UUID | None = None,
+    order: str = "ASC",
+) -> tuple[str, list[Any]]:
+    """Return the query of at most `limit` events in order of position, and its values.
+
+    Args:
+        conditions: Clauses, and the values of each.
+        limit: How many at most.
+        columns: What it gives of each, its position among them.
+        run_id: The run that they are about: those of its own stream by the index of streams, those
+            of sessions by an index that has no streams of runs.
+        order: Of positions: ASC or DESC.
+    """
+    where = " AND ".join(conditions)
+    values = [value for those in conditions.values() for value in those]
+    last = f"ORDER BY position {order} LIMIT %s"
+    if run_id is None:
+        return f"SELECT {columns} FROM events WHERE {where} {last}", [*values, limit]
+    found = f"SELECT {columns} FROM events WHERE {where} AND"
+    own = f"{found} stream = %s ORDER BY version {order} LIMIT %s"
+    others = f"{found} run_id = %s AND left(stream, 4) <> 'run:' {last}"
     return (
-        f"SELECT {COLUMNS} FROM events WHERE {' AND '.join(clauses)}"
-        f" ORDER BY position {order} LIMIT %s"
+        f"SELECT {columns} FROM (({own}) UNION ALL ({others})) AS events {last}",
+        [*values, run_stream(run_id), limit, *values, run_id, limit, limit],
     )
 
 
-EVENTS_BEHIND = _events_query("position > %s")
+EVENTS_BEHIND, _ = events_query({"position > %s": ()}, 0)
 """The values are the position and how many at most."""
+
+
+OF_TREE = "hashtextextended(correlation, 0) = hashtextextended({tree}, 0) AND correlation = {tree}"
+"""The condition on events of a tree: the index of trees has the hashes of their keys."""
+
+
+def of_trees(trees: Sequence[str]) -> tuple[str, list[Any]]:
+    """Return the condition on events of one of these trees, and its values."""
+    clauses = " OR ".join(OF_TREE.format(tree="%s") for _ in trees) or "false"
+    return f"({clauses})", [value for tree in trees for value in (tree, tree)]
 
 
 class EventRange(TypedDict, total=False):
@@ -71,19 +107,18 @@ class EventRange(TypedDict, total=False):
 
 def events_between(**range_: Unpack[EventRange]) -> tuple[str, list[Any]]:
     """The query of a range of events, and its values."""
-    conditions: dict[str, Any] = {"position > %s": range_["after"]}
+    conditions: dict[str, list[Any]] = {"position > %s": [range_["after"]]}
     if (until := range_.get("until")) is not None:
-        conditions["position <= %s"] = until
+        conditions["position <= %s"] = [until]
     if types := range_.get("types"):
-        conditions["type = ANY(%s::text[])"] = list(types)
-    if (run_id := range_.get("run_id")) is not None:
-        conditions["run_id = %s"] = run_id
+        conditions["type = ANY(%s::text[])"] = [list(types)]
     if (correlations := range_.get("correlations")) is not None:
-        conditions["correlation = ANY(%s::text[])"] = list(correlations)
+        clause, values = of_trees(correlations)
+        conditions[clause] = values
     if (actor := range_.get("actor")) is not None:
-        conditions["%s IN (actor_kind, actor_token, actor_session)"] = actor
+        conditions["%s IN (actor_kind, actor_token, actor_session)"] = [actor]
     order = "DESC" if range_.get("newest_first") else "ASC"
-    return _events_query(*conditions, order=order), [*conditions.values(), range_["limit"]]
+    return events_query(conditions, range_["limit"], run_id=range_.get("run_id"), order=order)
 
 
 async def read_events(
@@ -161,12 +196,12 @@ async def queued_message(
 async def first_events(
     mapper: EventMapper, connection: LogConnection, queries: Sequence[tuple[UUID, str]]
 ) -> Mapping[tuple[UUID, str], RecordedEvent]:
-    """The first event of a type of a run, for many runs and types."""
+    """The first event of a type in the stream of a run, for many runs and types."""
     cursor = await connection.execute(
-        f"SELECT {COLUMNS} FROM events"
-        " JOIN unnest(%s::uuid[], %s::text[]) AS t (wanted_run, wanted_type)"
-        " ON run_id = wanted_run AND type = wanted_type ORDER BY position DESC",
-        [[run_id for run_id, _ in queries], [name for _, name in queries]],
+        "SELECT one.* FROM unnest(%s::text[], %s::text[]) AS t (wanted_stream, wanted_type)"
+        f" CROSS JOIN LATERAL (SELECT {COLUMNS} FROM events WHERE stream = t.wanted_stream"
+        " AND type = t.wanted_type ORDER BY version LIMIT 1) AS one",
+        [[run_stream(run_id) for run_id, _ in queries], [name for _, name in queries]],
         binary=True,
     )
     found = [recorded_event(row, mapper) for row in await cursor.fetchall()]

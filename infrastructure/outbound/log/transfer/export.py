@@ -15,6 +15,7 @@ from domain.values.refusals import CorruptHistory
 from infrastructure.contract.errors import FileFault, NameUnknown, UserError
 from infrastructure.contract.operations import OnTransferProgress, ignore_transfer_progress
 from infrastructure.outbound.log.codec.mapper import EventMapper
+from infrastructure.outbound.log.read.events import OF_TREE
 from infrastructure.outbound.log.schema.format import require_known_format
 from infrastructure.outbound.log.transfer.file_reader import FileReader
 from infrastructure.outbound.log.transfer.line_file import (
@@ -70,8 +71,8 @@ _ENTRIES = (
     " ORDER BY run_id, sequence"
 )
 _TREE_POSITIONS = (
-    "SELECT position FROM events WHERE correlation = %s AND position > %s AND position <= %s"
-    f" ORDER BY position LIMIT {PAGE_EVENTS}"
+    f"SELECT position FROM events WHERE {OF_TREE.format(tree='%(tree)s')}"
+    f" AND position > %(after)s AND position <= %(last)s ORDER BY position LIMIT {PAGE_EVENTS}"
 )
 _HASHES = "SELECT position + 1, chain_hash FROM events WHERE position = ANY(%s)"
 
@@ -262,7 +263,7 @@ class _LogExport:
     def _write_tree(self, header: ExportHeader, link: Link, last: int) -> Link:
         after = link.position
         while True:
-            values = [header.tree, after, last]
+            values = {"tree": header.tree, "after": after, "last": last}
             rows = self._connection.execute(_TREE_POSITIONS, values).fetchall()
             positions = [row[0] for row in rows]
             if not positions:

@@ -80,7 +80,7 @@ _Item = TypeVar("_Item")
 # is nothing to write.
 _DUE_FILES = (
     "INSERT INTO transcript_files (run_id, is_archived, due_at)"
-    " SELECT e.run_id, EXISTS (SELECT FROM events a WHERE a.run_id = e.run_id"
+    " SELECT e.run_id, EXISTS (SELECT FROM events a WHERE a.stream = e.stream"
     " AND a.type = 'RunArchived'), statement_timestamp() FROM events e WHERE e.type = 'RunEnded'"
     " AND e.run_id IS NOT NULL"
     " AND convert_from(e.state, 'UTF8')::json -> 'transcript' ->> 'path' IS NOT NULL"

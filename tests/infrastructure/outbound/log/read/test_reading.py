@@ -2,12 +2,13 @@
 
 from datetime import UTC
 from itertools import product
+from typing import Any
 
 import pytest
 
 from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.codec.mapper import EventMapper
-from infrastructure.outbound.log.read.events import read_events
+from infrastructure.outbound.log.read.events import events_between, read_events
 from infrastructure.outbound.log.schema.connections import LogConnection
 from tests.support.servers.running_log import RunningLog
 
@@ -61,16 +62,14 @@ async def test_filters_use_the_indexes_made_for_them(
     await connection.execute("SET enable_seqscan = off; SET enable_sort = off")
     # Of a tree that has most of the events the order of positions is as good a way.
     await connection.execute("ANALYZE events")
-    indexes = {
-        "run_id = '00000000-0000-4000-8000-000000000001'": "events_of_a_run",
-        "correlation = 'agent:main:seldom'": "events_of_a_tree",
-        "position > 7": "events_pkey",
-        "'admin' IN (actor_kind, actor_token, actor_session)": "events_pkey",
-    }
-    for (condition, index), order in product(indexes.items(), ("ASC", "DESC")):
-        cursor = await connection.execute(
-            f"EXPLAIN SELECT 1 FROM events WHERE {condition} AND position > 3"
-            f" ORDER BY position {order} LIMIT 5"
-        )
+    ranges: list[tuple[dict[str, Any], str]] = [
+        ({"correlations": ["agent:main:seldom"]}, "events_of_a_tree"),
+        ({"after": 7}, "events_pkey"),
+        ({"actor": "admin"}, "events_pkey"),
+    ]
+    for (range_, index), newest_first in product(ranges, (False, True)):
+        given = {"after": 3, "limit": 5, "newest_first": newest_first} | range_
+        sql, values = events_between(**given)
+        cursor = await connection.execute(f"EXPLAIN {sql}", values)
         plan = " ".join(row[0] for row in await cursor.fetchall())
         assert index in plan, plan

@@ -137,6 +137,25 @@ def test_upgrade_of_revision_2_keeps_texts_in_place(empty_database_url: str) -> 
         assert connection.execute(STORED_TEXTS).fetchall() == before
 
 
+FILES = "SELECT pg_relation_filenode('events'), pg_relation_filenode('runs'), ctid FROM sessions"
+OLD_SESSION = (
+    "INSERT INTO sessions (session_key, version, created_position, created_at, from_position,"
+    " to_position, session_id, root, state) SELECT 'agent:main:main', 1, 1, now(), 1, 2,"
+    " gen_random_uuid(), 'agent:main:main', '{}'"
+)
+
+
+def test_upgrade_of_revision_3_keeps_rows_in_place(empty_database_url: str) -> None:
+    _migrate_to(empty_database_url, "3")
+    with psycopg.connect(empty_database_url, autocommit=True) as connection:
+        connection.execute(OLD_SESSION)
+        before = connection.execute(FILES).fetchall()
+    assert migrate(empty_database_url) == ("3", newest_revision())
+    with psycopg.connect(empty_database_url, autocommit=True) as connection:
+        assert connection.execute(FILES).fetchall() == before
+        assert connection.execute("SELECT state FROM sessions").fetchall() == [("{}",)]
+
+
 def test_a_log_has_one_head_and_no_more(database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         with pytest.raises(psycopg.IntegrityError):
