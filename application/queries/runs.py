@@ -479,7 +479,8 @@ async def get_run(
     respawns = await _visible_respawns(services, caller, run, shown_at)
     outputs = None
     if moment.now and version is None:
-        await services.transcripts.flushes.flush(run.run_id)
+        if run.stage == "started":
+            await services.transcripts.flushes.flush(run.run_id)
         outputs = await _outputs_so_far(services, (run,))
     (shown,) = await _shown(services, (run,), outputs)
     is_full = caller.may("content") and await services.access.covers_run(caller, run)

@@ -100,3 +100,20 @@ async def test_wait_for_stage_does_not_ask_how_far_log_goes(
     assert answer.view.stage == "ended"
     assert answer.position == running.tail.position
     assert asked == []
+
+
+async def test_output_is_flushed_for_runs_at_work_alone(
+    services: QueryServices, running: RunningLog
+) -> None:
+    family, flushed = LoggedFamily(running.log), list[str]()
+    await family.begin("reviewer")
+    run_id = family.id("reviewer")
+
+    async def flush() -> None:
+        flushed.append(family.run("reviewer").stage)
+
+    services.transcripts.flushes.add(run_id, flush)
+    await get_run(services, caller("read"), str(run_id), GetRun())
+    await family.end("reviewer")
+    await get_run(services, caller("read"), str(run_id), GetRun())
+    assert set(flushed) == {"started"}
