@@ -33,7 +33,7 @@ from domain.run.events import RunEvent
 from domain.run.facts import TranscriptSeal
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.spawn.batch import batch_members, decide_for_all
+from domain.spawn.batch import Speculation, batch_members, decide_for_all
 from domain.spawn.cascade import CascadeState, SessionWentOn, streams_of
 from domain.values.record import run_stream
 from domain.values.refusals import ReadAgain, Rejected, TranscriptGrew
@@ -348,10 +348,18 @@ def decide_commands(
     above: SessionTexts | None = None,
 ) -> Decision[None]:
     """What follows from commands to several runs of one requester, with the texts of them."""
-    changes = decide_for_all(
-        CascadeState(world.runs, world.sessions),
-        [(one.run.run_id, one.commands) for one in run_commands],
-    )
+    family = Speculation(CascadeState(world.runs, world.sessions), world.now)
+    return decide_ahead(family, run_commands, spawn_answer, above)
+
+
+def decide_ahead(
+    ahead: Speculation,
+    run_commands: Sequence[RunCommands],
+    spawn_answer: StoredAnswer | None = None,
+    above: SessionTexts | None = None,
+) -> Decision[None]:
+    """The same of runs that are on record only in part; what follows is added to the rest."""
+    changes = decide_for_all(ahead, [(one.run.run_id, one.commands) for one in run_commands])
     answer = spawn_answer if changes else None
     contents = [
         text

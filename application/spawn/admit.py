@@ -180,7 +180,8 @@ class Admission:
         if parent is not None:
             streams.append(run_stream(parent.run_id))
         basis = _Basis(command.requester_key, known, parent)
-        decision = partial(self._decision, commands, admission.keys, basis, pinned, files)
+        policy = policy_of(pinned.configuration, command.requester_agent_id)
+        decision = partial(self._decision, commands, admission.keys, basis, pinned, policy, files)
         ahead = None
         if not names.dependencies and files is None:
             in_hand = inputs_in_hand(resolved, admission.keys)
@@ -212,11 +213,11 @@ class Admission:
         keys: Sequence[bytes],
         basis: "_Basis",
         pinned: PinnedConfiguration,
+        policy: SpawnPolicy,
         files: EvaluatedAttachments | None,
         ahead: PreparedSpawn | None = None,
     ) -> Callable[[World], Decision[SpawnDecision]]:
         command, new_id = commands[0], self._work.identities.event_id
-        policy = policy_of(pinned.configuration, command.requester_agent_id)
 
         def decide(world: World) -> Decision[SpawnDecision]:
             pinned.must_be_current(world.config_version)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from application.coordination.lane import LanePlaces, LaneRoom, QueuedChild
-from application.log.event_log import Decision, Following, LaneQuery, World
+from application.log.event_log import Decision, Following, LaneQuery, StoredAnswer, World
 from application.log.unit_of_work import UnitOfWork, provenance_of
 from application.spawn.child import ChildPreparer
 from application.spawn.create import decide_children
@@ -23,7 +23,7 @@ from application.spawn.outcomes import Ready
 from application.spawn.request import RecordedInputs
 from domain.run.events import SessionCreated
 from domain.run.state import Run
-from domain.spawn.batch import begun_runs, is_as_assumed, speculative_state
+from domain.spawn.batch import Speculation, begun_runs, is_as_assumed
 from domain.spawn.cascade import CascadeState
 from domain.spawn.decide import SpawnDecision
 from domain.values.record import run_id_of
@@ -58,6 +58,14 @@ class PreparedSpawn:
     def lane(self) -> LaneQuery | None:
         """Return what has to be known of the lane."""
         return self.room.query if self.room is not None else None
+
+    @property
+    def answer(self) -> StoredAnswer:
+        """Return what the caller is told when the children are created."""
+        told = self.creation.decision.run_answer
+        assert told is not None
+        _, answer = told
+        return answer
 
     def following(self, world: World, admission: Decision[SpawnDecision]) -> tuple[Following, ...]:
         """Return what follows the admission that was decided in the end."""
@@ -104,16 +112,15 @@ class AheadPreparer:
             return None
         if admission.result.refusal is not None:
             return None
-        family = CascadeState(assumed.runs, assumed.sessions)
-        admitted = speculative_state(family, admission.changes, PROVISIONAL)
-        runs = [run for run in admitted.runs.values() if run.run_id not in assumed.runs]
+        ahead = Speculation(CascadeState(assumed.runs, assumed.sessions), PROVISIONAL)
+        ahead.add(admission.changes)
+        runs = [run for run in ahead.family.runs.values() if run.run_id not in assumed.runs]
         try:
             ready = await self._ready(runs, in_hand)
             if not ready:
                 return None
-            world = assumed._replace(runs=admitted.runs, sessions=admitted.sessions)
-            creation = decide_children(world, ready)
-            children = _queued(admitted, ready, admission, creation)
+            creation = decide_children(ahead, ready)
+            children = _queued(ahead.family, ready, admission, creation)
             create = ready[0].create
             room = await self._lanes.room(create.lane, create.depth, children)
         except Exception:
@@ -147,13 +154,12 @@ class AheadPreparer:
 
 
 def _queued(
-    admitted: CascadeState,
+    after: CascadeState,
     ready: Sequence[Ready],
     admission: Decision[SpawnDecision],
     creation: Decision[None],
 ) -> list[QueuedChild]:
-    """Return the children as they will be queued."""
-    after = speculative_state(admitted, creation.changes, PROVISIONAL)
+    """Return the children as they will be queued, in the family after both decisions."""
     created = {
         run_id_of(stream): event
         for stream, event in creation.changes

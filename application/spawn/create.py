@@ -9,11 +9,11 @@ from application.context.prompt_inputs import (
 )
 from application.context.shared_context import read_shared_spawn
 from application.log.answers import AcceptedRun, accepted_response
-from application.log.event_log import Appended, Decision, StoredAnswer, World
+from application.log.event_log import Appended, Decision, StoredAnswer
 from application.log.unit_of_work import (
     RunCommands,
     UnitOfWork,
-    decide_commands,
+    decide_ahead,
     with_fresh_reads,
 )
 from application.ports.files import BootstrapFiles
@@ -26,6 +26,7 @@ from domain.context.fork import accepted_note, fork_note, fork_warnings
 from domain.plan.child import PlannedChild
 from domain.run.commands import CreateSession, TakeStep
 from domain.run.facts import HOOK_ORDER, ForkFacts, ScriptReceipt
+from domain.spawn.batch import Speculation
 from domain.values.record import ContentRef
 from domain.values.refusals import Rejected
 from domain.values.shared_values import SharedChange
@@ -123,10 +124,10 @@ async def create_children(work: UnitOfWork, ready: Sequence[Ready]) -> Appended[
     )
 
 
-def decide_children(admitted: World, ready: Sequence[Ready]) -> Decision[None]:
+def decide_children(admitted: Speculation, ready: Sequence[Ready]) -> Decision[None]:
     """Decide what creates the children of a spawn as it will be admitted. They share nothing with
     their family and wait for nobody, so that it follows from their runs alone."""
-    return decide_commands(admitted, [_creation(one, ()) for one in ready], _answer(ready))
+    return decide_ahead(admitted, [_creation(one, ()) for one in ready], _answer(ready))
 
 
 def _answer(ready: Sequence[Ready]) -> StoredAnswer:

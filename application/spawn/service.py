@@ -118,9 +118,9 @@ class SpawnService:
             return SpawnResult(first, admitted.refusal, admitted.position)
         if first.stage not in PREPARING:
             # Its children were created in the transaction of the admission.
-            if admitted.ahead is not None:
-                admitted.ahead.execute(admitted.runs)
-            return await self._respond(DecidedSpawn(admitted.runs, admitted.position))
+            assert admitted.ahead is not None
+            admitted.ahead.execute(admitted.runs)
+            return SpawnResult(first, admitted.ahead.answer, admitted.position)
         in_hand = inputs_in_hand(resolved, keys)
         prepared = await self._preparing.prepare(admitted.runs, caller_is_there, in_hand)
         return await self._respond(prepared)

@@ -30,15 +30,37 @@ AnyState = TypeVar("AnyState", Run, Session)
 # Stamps are provisional here: positions and times are given when the whole is recorded.
 
 
-def speculative_state(
-    family: CascadeState, changes: Iterable[tuple[str, AnyEvent]], at: datetime
-) -> CascadeState:
-    """The family after changes to any runs and sessions. `at` stands for when they are seen
-    first."""
-    memory = States((*family.runs.values(), *family.sessions.values()))
-    for stream, event in changes:
-        memory.take(stream, event, _provisional(memory.of(stream), at))
-    return CascadeState(memory.runs, memory.sessions)
+class Speculation:
+    """A family with changes that are decided and not recorded yet.
+
+    Changes are taken in when the family is asked for, so the last ones cost nothing if it is not.
+    `at` stands for when runs and sessions are seen first.
+    """
+
+    def __init__(self, family: CascadeState, at: datetime) -> None:
+        self._family = family
+        self._at = at
+        self._memory: States | None = None
+        self._changes: StreamChanges = []
+
+    def add(self, changes: Iterable[tuple[str, AnyEvent]]) -> None:
+        """Add changes to any runs and sessions, behind those before."""
+        self._changes += changes
+
+    @property
+    def family(self) -> CascadeState:
+        """Return the family after all changes."""
+        if self._changes:
+            memory = self._memory
+            if memory is None:
+                memory = self._memory = States()
+                memory.runs.update(self._family.runs)
+                memory.sessions.update(self._family.sessions)
+                self._family = CascadeState(memory.runs, memory.sessions)
+            for stream, event in self._changes:
+                memory.take(stream, event, _provisional(memory.of(stream), self._at))
+            self._changes.clear()
+        return self._family
 
 
 def begun_runs(
@@ -46,8 +68,9 @@ def begun_runs(
 ) -> Mapping[UUID, Run]:
     """Return runs that begin with changes, as these leave them. `at` stands for when that is."""
     streams = {run_stream(one) for one in run_ids}
-    own = [(stream, event) for stream, event in changes if stream in streams]
-    return speculative_state(CascadeState({}, {}), own, at).runs
+    begun = Speculation(CascadeState({}, {}), at)
+    begun.add((stream, event) for stream, event in changes if stream in streams)
+    return begun.family.runs
 
 
 def speculative(state: AnyState, event: RunEvent | SessionEvent) -> AnyState:
@@ -86,27 +109,27 @@ class PartOfBatch(Rejected):
     """Some runs of a batch are to be created or refused, and others of it are not."""
 
 
-def decide_for_all(family: CascadeState, addressed: Iterable[AddressedCommands]) -> StreamChanges:
-    """The changes of commands to several runs, each decided after all that were before it.
+def decide_for_all(ahead: Speculation, addressed: Iterable[AddressedCommands]) -> StreamChanges:
+    """The changes of commands to several runs, each decided after all that were before it, and
+    added to those.
 
     Raises `PartOfBatch` when they would leave a batch of which a part is there.
     """
+    before = ahead.family
     changes: StreamChanges = []
-    following: StreamChanges = []
     for run_id, commands in addressed:
         for command in commands:
-            if following:
-                family = speculative_state(family, following, family.run(run_id).created_at)
-            following = decide(family, run_id, command)
+            following = decide(ahead.family, run_id, command)
+            ahead.add(following)
             changes += following
-    _must_be_whole(family, changes)
+    _must_be_whole(before, changes)
     return changes
 
 
 def _must_be_whole(family: CascadeState, changes: StreamChanges) -> None:
     """The last guard; use cases ask for all of a batch in the first place."""
     for kind in (SessionCreated, SpawnRefused):
-        decided = [run_id_of(stream) for stream, event in changes if isinstance(event, kind)]
+        decided = [run_id_of(stream) for stream, event in changes if type(event) is kind]
         for run_id in decided:
             batch = family.runs[run_id].batch if run_id is not None else None
             if batch is not None and not set(batch.run_ids) <= set(decided):

@@ -19,7 +19,7 @@ from application.spawn.service import SpawnResult, SpawnService
 from domain.run.events import SpawnRequested
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.spawn.batch import speculative_state
+from domain.spawn.batch import Speculation
 from domain.spawn.cascade import CascadeState
 from domain.spawn.decide import SpawnDecision, request_spawns
 from domain.spawn.request import RequestSpawn
@@ -244,11 +244,18 @@ def admission_of(command: RequestSpawn) -> Decision[SpawnDecision]:
     return Decision(decided, decided.changes)
 
 
+def after(admission: Decision[SpawnDecision]) -> CascadeState:
+    """What is on record after an admission that was the first of all."""
+    family = Speculation(CascadeState({}, {}), NOW)
+    family.add(admission.changes)
+    return family.family
+
+
 def prepared_for(
     command: RequestSpawn, admission: Decision[SpawnDecision], room: LaneRoom | None = None
 ) -> PreparedSpawn:
     """What was prepared for an admission, with a creation of nothing."""
-    admitted = speculative_state(CascadeState({}, {}), admission.changes, NOW).runs.values()
+    admitted = after(admission).runs.values()
     creation = Following(command.run_id, Provenance(), Decision(None))
     return PreparedSpawn(admission, tuple(admitted), creation, (), room)
 
@@ -286,7 +293,7 @@ def test_run_whose_requester_shares_by_now_is_not_started_as_it_was_prepared() -
     command, room = spawn_request(), AskedRoom()
     first = admission_of(command)
     ahead = prepared_for(command, first, room)
-    seen = speculative_state(CascadeState({}, {}), first.changes, NOW).sessions
+    seen = after(first).sessions
     sharing = {key: one.changed({"shared_position": 3}) for key, one in seen.items()}
     known: tuple[Mapping[str, Session], ...] = ({}, seen, sharing)
     for sessions in known:

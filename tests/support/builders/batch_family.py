@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from domain.run.commands import RunCommand
 from domain.run.facts import BatchFacts
-from domain.spawn.batch import decide_for_all
+from domain.spawn.batch import Speculation, decide_for_all
 from domain.spawn.cascade import CascadeState
 from domain.spawn.decide import SpawnDecision, request_spawns
 from tests.support.builders.family_log import FamilyLog, keep, spawn_request
@@ -50,4 +50,5 @@ def tell_all(log: FamilyLog, asked: Mapping[str, Sequence[RunCommand]]) -> list[
         {key: session for one in around for key, session in one.sessions.items()},
     )
     commands = [(log.run(name).run_id, told) for name, told in asked.items()]
-    return log.record(decide_for_all(family, commands))
+    ahead = Speculation(family, log.run(next(iter(asked))).created_at)
+    return log.record(decide_for_all(ahead, commands))

@@ -17,7 +17,7 @@ from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn import cascade
 from domain.spawn.admission import SpawnPolicy
-from domain.spawn.batch import decide_for_all
+from domain.spawn.batch import Speculation, decide_for_all
 from domain.spawn.cascade import CascadeState
 from domain.spawn.continuation import ContinuationDecision
 from domain.spawn.decide import SpawnDecision, request_spawns
@@ -197,8 +197,8 @@ class FamilyLog:
 
     def tell(self, name: str, *commands: RunCommand) -> list[str]:
         """Ask something of a run; several commands are decided in turn and recorded as one."""
-        decided = decide_for_all(self.around(name), [(self._id(name), commands)])
-        return self.record(decided)
+        family = Speculation(self.around(name), self.run(name).created_at)
+        return self.record(decide_for_all(family, [(self._id(name), commands)]))
 
     def create(self, name: str) -> list[str]:
         """Prepare a requested run up to its lane."""
