@@ -15,7 +15,7 @@ from application.log.envelope import SYSTEM, Actor
 from application.log.event_log import TranscriptRows
 from application.log.texts import ContentsErased, TextStore
 from application.log.unit_of_work import UnitOfWork, with_fresh_reads
-from application.ports.runtimes import RuntimeEnd, TranscriptEntry, message_entry
+from application.ports.runtimes import RuntimeEnd, TranscriptEntry
 from application.ports.transcripts import SealedTranscript, Transcripts, UnwrittenEntries
 from domain.prompt.untrusted import freeze_result
 from domain.run.commands import EndRun
@@ -57,10 +57,10 @@ class WrittenTranscript:
 
 @dataclass(frozen=True, slots=True)
 class UnwrittenOutput:
-    """Output of a run whose transcript has one row, that of its `message`: all other entries are
-    written with the end."""
+    """Output of a run whose transcript has one row, that of what it was `told`: all other entries
+    are written with the end."""
 
-    message: str
+    told: UnwrittenEntries
     entries: Sequence[TranscriptEntry]
 
 
@@ -230,8 +230,7 @@ class RunFinalizer:
             continues=run.continues is not None,
         )
         if unwritten is not None and run.started_at is not None:
-            told = self._transcripts.unwritten((message_entry(unwritten.message),))
-            line = told.lines(1, run.started_at)
+            line = unwritten.told.lines(1, run.started_at)
             entries = self._transcripts.unwritten(unwritten.entries)
             return UnwrittenTranscript(line, entries, path, key)
         return WrittenTranscript(await self._transcripts.seal(run.run_id, key=key), path)

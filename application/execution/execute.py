@@ -101,7 +101,7 @@ class _Execution:
     start: "PreparedStart | None" = None
     taken_at: float = field(default_factory=time.monotonic)
     session: RuntimeSession | None = None
-    message: str = ""
+    told: UnwrittenEntries | None = None
     stop: asyncio.Future[None] = field(default_factory=_new_signal)
     yielded: asyncio.Future[None] = field(default_factory=_new_signal)
     interrupted: str | None = None
@@ -303,9 +303,8 @@ class RunExecutor:
     async def _begin(self, execution: _Execution) -> RuntimeSession:
         run = execution.run
         if execution.start is not None:
-            launch = execution.start.launch
-            execution.message = launch.message
-            execution.session = await self._runtimes.open(launch)
+            execution.told = execution.start.told
+            execution.session = await self._runtimes.open(execution.start.launch)
             if not execution.let_go:
                 execution.session.go()
             return execution.session
@@ -314,8 +313,9 @@ class RunExecutor:
             given_up=execution.is_abandoned,
         )
         execution.child = None
-        execution.message = prepared.launch.message
-        told = self._transcripts.unwritten((message_entry(prepared.launch.message),))
+        told = execution.told = self._transcripts.unwritten(
+            (message_entry(prepared.launch.message),)
+        )
         session = await self._runtimes.open(prepared.launch)
         execution.session = session
         appended = await retry_while_unavailable(
@@ -387,7 +387,8 @@ class RunExecutor:
 
     def _note_unwritten(self, execution: _Execution, writer: EntryWriter) -> None:
         if writer.unwritten is not None:
-            execution.unwritten = UnwrittenOutput(execution.message, writer.unwritten)
+            assert execution.told is not None
+            execution.unwritten = UnwrittenOutput(execution.told, writer.unwritten)
 
     def _writer_of(self, execution: _Execution) -> EntryWriter:
         """Return a writer of what the child says behind what it was told, which its start has

@@ -31,9 +31,12 @@ class TextStore:
         key: bytes,
         new_id: Callable[[], UUID],
         known: Sequence[Content] = (),
+        keyed: hmac.HMAC | None = None,
     ) -> None:
         self._session_id = session_id
         self._key = key
+        # To copy it takes half of what the hash of a short text takes.
+        self._keyed = keyed or hmac.new(key, digestmod="sha256")
         self._new_id = new_id
         self._known = known
         self._contents: list[Content] = []
@@ -57,17 +60,19 @@ class TextStore:
                 self._contents.append(known)
                 return known.ref
         data = text.encode()
-        ref = ContentRef(id=self._new_id(), bytes=len(data), hmac=keyed_hash(self._key, data))
+        ref = ContentRef(id=self._new_id(), bytes=len(data), hmac=self.hash(data))
         self._contents.append(Content(ref, self._session_id, kind, text))
         return ref
 
     def hash(self, data: bytes) -> str:
         """The keyed hash of something that is not kept by itself."""
-        return keyed_hash(self._key, data)
+        keyed = self._keyed.copy()
+        keyed.update(data)
+        return keyed.hexdigest()
 
     def empty_copy(self) -> "TextStore":
         """The same session, without texts: for a decision that may be made more than once."""
-        return TextStore(self._session_id, self._key, self._new_id)
+        return TextStore(self._session_id, self._key, self._new_id, keyed=self._keyed)
 
 
 @dataclass(frozen=True, slots=True)

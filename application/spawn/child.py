@@ -8,7 +8,6 @@ way, from what is on record.
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
 from uuid import UUID
 
 from application.context.recorded_scripts import NothingRecorded, read_recorded_outputs
@@ -185,7 +184,7 @@ class ChildPreparer:
         start = StartPreparation(
             epoch=run.epoch, child_session_key=key, agent_id=run.agent_id, steps=tuple(child.places)
         )
-        child.preparation = replace(preparation, before=(*preparation.before, start))
+        child.preparation = preparation._replace(before=(*preparation.before, start))
         return key
 
     # What scripts say.
@@ -207,7 +206,7 @@ class ChildPreparer:
         )
         if not gathered.receipts:
             # Nothing happened outside that a crash could repeat: one append for all of it.
-            child.resolved(replace(preparation, before=(resolve,)), ())
+            child.resolved(preparation._replace(before=(resolve,)), ())
             return
         appended = await self._work.record(run, (resolve,), preparation.text_store)
         child.resolved(preparation.recorded(appended.runs[run.run_id]), gathered.receipts)

@@ -129,9 +129,11 @@ def spawn_commands(
 def _is_sandboxed(resolved: ResolvedSpawn, pinned: PinnedConfiguration) -> bool:
     """Whether the configuration puts the requester into a sandbox: as the agent that it says it is
     or as the one in its key, so that nobody leaves one by saying that it is another."""
-    agents = {resolved.requester_agent_id, agent_id_of(resolved.requester_key)}
-    key = resolved.requester_key
-    return any(pinned.configuration.is_sandboxed(agent, key) for agent in agents)
+    key, asserted = resolved.requester_key, resolved.requester_agent_id
+    own, configuration = agent_id_of(key), pinned.configuration
+    if configuration.is_sandboxed(own, key):
+        return True
+    return asserted != own and configuration.is_sandboxed(asserted, key)
 
 
 # Which runs are meant by the names in a request. What is bound here is judged under the log's lock

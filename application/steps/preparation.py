@@ -1,7 +1,8 @@
 """The preparation of a run that is under way, and the refusal that may come of it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from application.log.texts import TextStore
 from application.ports.configurations import PinnedConfiguration
@@ -38,8 +39,7 @@ class Refused:
     step: str = "preparation"
 
 
-@dataclass(frozen=True, slots=True)
-class Preparation:
+class Preparation(NamedTuple):
     """The run as it is on record, and all that the next decision about it needs.
 
     `agent` is the one that will run, as far as that is known. `workspace` is the folder that was
@@ -62,8 +62,8 @@ class Preparation:
         agent = self.agent
         if run.agent_id is not None and run.agent_id != self.run.agent_id:
             agent = self.pinned.configuration.effective_agent(run.agent_id)
-        return replace(
-            self, run=run, agent=agent, text_store=self.text_store.empty_copy(), before=()
+        return self._replace(
+            run=run, agent=agent, text_store=self.text_store.empty_copy(), before=()
         )
 
     def refuse(

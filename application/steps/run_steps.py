@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Coroutine, Sequence
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -90,8 +89,8 @@ class StepRunner:
                 made = await self._make(current, maker, is_resumed=is_resumed)
             except StepRefused as refused:
                 before = (_take_nothing(current, step),) if refused.is_nothing else ()
-                return replace(current, before=before), refused.refusal
-        return replace(current, before=(_take_made(current, step, made),)), None
+                return current._replace(before=before), refused.refusal
+        return current._replace(before=(_take_made(current, step, made),)), None
 
     async def drop_staged_files(self, run: Run) -> None:
         """Drop the files of a run: they are where they belong, or never will be."""

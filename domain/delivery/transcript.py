@@ -198,16 +198,17 @@ class RuntimeReading:
 
     def after(self, entry: ParsedEntry) -> "RuntimeReading":
         """The reading with one more entry."""
-        counted = replace(self, entries=self.entries + 1)
+        counted = self.entries + 1
         match entry:
             case ResultEntry() if entry.text.strip():
-                return replace(counted, last_result=entry.text)
+                return replace(self, entries=counted, last_result=entry.text)
             case MessageEntry(role="assistant") if entry.text.strip():
-                return replace(counted, last_assistant=entry.text)
+                return replace(self, entries=counted, last_assistant=entry.text)
             case UsageEntry():
-                return replace(counted, usages=_with_usage(self.usages, entry))
+                usages = _with_usage(self.usages, entry)
+                return replace(self, entries=counted, usages=usages)
             case _:
-                return counted
+                return replace(self, entries=counted)
 
 
 def _with_usage(usages: tuple[UsageEntry, ...], entry: UsageEntry) -> tuple[UsageEntry, ...]:

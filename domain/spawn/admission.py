@@ -252,8 +252,10 @@ def _require_agent_id(facts: AdmissionFacts, refused: bool) -> RuleFinding:
 
 
 def _forbidden_agent(facts: AdmissionFacts, _: str) -> str | None:
+    if not facts.agent_id_argument_given:
+        return None
     allowed = allowed_agents(facts.requester_agent_id, facts.allow_agents)
-    if not facts.agent_id_argument_given or allowed is None or facts.target_agent_id in allowed:
+    if allowed is None or facts.target_agent_id in allowed:
         return None
     listed = _list_names(allowed, AGENTS_SHOWN_MAX)
     return f"agentId is not allowed for sessions_spawn (allowed: {listed})"

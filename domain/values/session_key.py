@@ -7,6 +7,7 @@ Shapes: `agent:<agentId>:<mainKey>` (main), `agent:<agentId>:subagent:<uuid>` (c
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import Literal, NewType
 
 from domain.values.agent_id import DEFAULT_AGENT_ID, is_valid_agent_id, normalise_agent_id
@@ -14,6 +15,8 @@ from domain.values.agent_id import DEFAULT_AGENT_ID, is_valid_agent_id, normalis
 SessionKey = NewType("SessionKey", str)
 SessionScope = Literal["per-sender", "global"]
 SESSION_KEY_BYTES_MAX = 512
+KEYS_MAX = 1_024
+"""So many keys are remembered with their parts: each is asked for several times in a spawn."""
 MAIN = "main"
 GLOBAL = "global"
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -52,14 +55,14 @@ def canonical_session_key(
         )
     if parts[0] == "agent" and (len(parts) > 1 or _begins_with_agent(key)):
         return _validate_parts(parts)
-    main_parts = _parts(main_key) or [MAIN]
-    if parts in ([MAIN], main_parts):
+    main_parts = _parts(main_key) or (MAIN,)
+    if parts in ((MAIN,), main_parts):
         if scope == "global":
             return SessionKey(GLOBAL)
         parts = main_parts
-    elif parts == [GLOBAL] and scope == "global":
+    elif parts == (GLOBAL,) and scope == "global":
         return SessionKey(GLOBAL)
-    return _validate_parts(["agent", normalise_agent_id(default_agent_id), *parts])
+    return _validate_parts(("agent", normalise_agent_id(default_agent_id), *parts))
 
 
 def render_session_key(
@@ -68,9 +71,9 @@ def render_session_key(
     """The key as its owner knows it: `main` for an alias of the main session, else as given."""
     given = key.strip()
     parts = _parts(given)
-    aliases = [[MAIN], _parts(main_key) or [MAIN]]
+    aliases = [(MAIN,), _parts(main_key) or (MAIN,)]
     if scope == "global":
-        aliases.append([GLOBAL])
+        aliases.append((GLOBAL,))
     return MAIN if parts in aliases else given
 
 
@@ -86,6 +89,7 @@ def shape_of(key: str | None) -> KeyShape:
     return "malformed_agent" if _begins_with_agent(key) else "legacy_or_alias"
 
 
+@lru_cache(maxsize=KEYS_MAX)
 def agent_id_of(key: str) -> str:
     """The agent a key belongs to, normalised; `main` when the key names none."""
     found = parse_agent_key(key)
@@ -113,11 +117,12 @@ def child_key(agent_id: str, uuid_text: str) -> SessionKey:
     return SessionKey(f"agent:{normalise_agent_id(agent_id)}:subagent:{uuid}")
 
 
-def _parts(key: str) -> list[str]:
+@lru_cache(maxsize=KEYS_MAX)
+def _parts(key: str) -> tuple[str, ...]:
     if key.isascii():
-        return list(filter(None, map(str.strip, key.lower().split(":"))))
+        return tuple(filter(None, map(str.strip, key.lower().split(":"))))
     trimmed = (fold_part(part) for part in key.split(":"))
-    return [part for part in trimmed if part]
+    return tuple(part for part in trimmed if part)
 
 
 def fold_part(part: str) -> str:
@@ -162,7 +167,7 @@ def _is_invisible(sign: str) -> bool:
     )
 
 
-def _validate_parts(parts: list[str]) -> SessionKey:
+def _validate_parts(parts: tuple[str, ...]) -> SessionKey:
     if len(parts) < 3:
         raise InvalidSessionKey(
             "A session key that begins with agent: must have the form agent:<agentId>:<session>."

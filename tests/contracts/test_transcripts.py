@@ -463,7 +463,8 @@ async def test_all_entries_but_the_first_may_be_written_with_the_end(
         for number, name in enumerate(sorted(ODD))
     ]
     files = WrittenFiles(running.registry(), transcripts)
-    output = UnwrittenOutput("look around", entries)
+    told = transcripts.unwritten((message_entry("look around"),))
+    output = UnwrittenOutput(told, entries)
     ended = await finalizer(running, transcripts, files).end(run, INTERRUPTED, output)
     assert ended.ended_at is not None
     rows = await transcripts.read(run.run_id, after=0, limit=99)

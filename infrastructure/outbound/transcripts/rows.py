@@ -202,8 +202,8 @@ class EncodedEntries:
     def of(cls, entries: Sequence[TranscriptEntry]) -> Self:
         """As their rows will have them."""
         return cls(
-            tuple(one.kind for one in entries),
-            tuple(stored_body(one) for one in entries),
+            tuple([one.kind for one in entries]),
+            tuple([stored_body(one) for one in entries]),
             ages_of(entries),
         )
 
@@ -220,14 +220,19 @@ class EncodedEntries:
         )
 
 
+NO_AGE = timedelta(0)
+
+
 def ages_of(entries: Sequence[TranscriptEntry]) -> tuple[timedelta, ...]:
     """Return how long ago each entry arrived."""
     now = asyncio.get_running_loop().time()
     return tuple(
-        timedelta(seconds=max(0.0, now - one.arrived_at))
-        if one.arrived_at is not None
-        else timedelta(0)
-        for one in entries
+        [
+            timedelta(seconds=max(0.0, now - one.arrived_at))
+            if one.arrived_at is not None
+            else NO_AGE
+            for one in entries
+        ]
     )
 
 

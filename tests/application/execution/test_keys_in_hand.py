@@ -14,7 +14,7 @@ from tests.support.builders.run_histories import a_started_run
 from tests.support.builders.storytelling import run_of
 
 STORE = TextStore(uuid4(), b"key", uuid4)
-ANSWERED = UnwrittenOutput("message", ())
+ANSWERED = UnwrittenOutput(cast("Any", None), ())
 
 
 def execution(unwritten: UnwrittenOutput | None = ANSWERED) -> _Execution:

@@ -130,7 +130,7 @@ class Batch:
         self.idempotency = IdempotencyWrites()
         self._reserved = dict(loaded.reserved)
         self._runs_before = {run.run_id: run for run in loaded.runs}
-        self._runs_changed: set[UUID] = set()
+        self._runs_changed: dict[UUID, Run] = {}
         self.config_version = loaded.config_version
 
     @property
@@ -147,7 +147,7 @@ class Batch:
     @property
     def changed_runs(self) -> Mapping[UUID, Run]:
         """Return the runs of these events, as they are after them."""
-        return {run_id: self.fold.runs[run_id] for run_id in self._runs_changed}
+        return self._runs_changed
 
     @property
     def run_changes(self) -> ChangedRuns:
@@ -290,7 +290,7 @@ class Batch:
             self.fold.apply(stream, event, Stamp(position, version, self.recorded_at, event_id))
             run_id = run_id_of(stream)
             if run_id is not None:
-                self._runs_changed.add(run_id)
+                self._runs_changed[run_id] = self.fold.runs[run_id]
                 if type(event) in (RunEnded, RunArchived):
                     self._note_file(run_id)
             self.position, self.chain_hash = position, digest
