@@ -12,7 +12,7 @@ from infrastructure.contract.operations import VerifiedCounts
 from infrastructure.outbound.log.verify.chain import Link, WalkResult, explain_break, link_at, walk
 from infrastructure.outbound.log.verify.contents import check_contents
 from infrastructure.outbound.log.verify.difference import first_difference
-from infrastructure.outbound.log.verify.projections import check_rows
+from infrastructure.outbound.log.verify.projections import RowCheck
 from infrastructure.outbound.log.verify.refold import RecordedStates, Refold, RefoldResult
 from infrastructure.outbound.log.verify.rows import ReadConnection, read_rows
 from infrastructure.outbound.log.verify.streams import (
@@ -51,6 +51,7 @@ class RangeChecker:
         self._connection = connection
         self._log_id = log_id
         self._head_hash = head_hash
+        self._row_checks = [(one, RowCheck(connection, one)) for one in PROJECTIONS]
 
     def check(self, span: Range) -> RangeFindings:
         """Look over one range, up to the first difference in it."""
@@ -113,14 +114,10 @@ class RangeChecker:
                 check_contents(connection, page.references.texts, counts),
                 check_transcripts(connection, page.references.transcripts, counts),
                 *(
-                    check_rows(
-                        connection,
-                        one,
-                        page.runs if one.state is Run else page.sessions,
-                        whole + 1,
-                        page.whole,
+                    check.first_difference(
+                        page.runs if one.state is Run else page.sessions, whole + 1, page.whole
                     )
-                    for one in PROJECTIONS
+                    for one, check in self._row_checks
                 ),
             )
         )

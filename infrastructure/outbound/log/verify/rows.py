@@ -149,14 +149,19 @@ def read_rows_at(connection: ReadConnection, positions: Sequence[int]) -> list[S
 
 
 def _copied_rows(connection: ReadConnection, where: str) -> list[StoredEventRow]:
+    return [_parse_row(row) for row in copy_out(connection, _COPIED.format(where=where))]
+
+
+def copy_out(connection: ReadConnection, statement: str) -> list[bytes]:
+    """Return the rows of a binary COPY, each with the number of its columns in front."""
     # A `Copy` of the driver would wait for each row by itself, which takes as long as its hash.
     with connection.lock:
-        copied = connection.wait(_copy(connection.pgconn, _COPIED.format(where=where)))
+        copied = connection.wait(_copy(connection.pgconn, statement))
     if copied[0].startswith(_SIGNATURE):
         extension = int.from_bytes(copied[0][15:19], "big")
         copied[0] = copied[0][19 + extension :]
     # The end of the data is marked by a row of -1 columns.
-    return [_parse_row(row) for row in copied if len(row) > 2]
+    return [row for row in copied if len(row) > 2]
 
 
 def _copy(connection: PGconn, statement: str) -> PQGen[list[bytes]]:
