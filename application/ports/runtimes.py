@@ -2,12 +2,15 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 from uuid import UUID
 
-from domain.configuration.runtimes import Runtime
 from domain.delivery.output_notes import OutputNote
 from domain.delivery.transcript import UsageEntry
+
+if TYPE_CHECKING:
+    # A process that folds the log reads no configuration.
+    from domain.configuration.runtimes import Runtime
 
 EntryKind = Literal["session", "message", "tool", "usage", "progress", "result", "text"]
 
@@ -47,7 +50,7 @@ class Launch:
     agent_id: str
     requester_session_key: str
     depth: int
-    runtime: Runtime
+    runtime: "Runtime"
     system_prompt: str
     message: str
     model: str | None
@@ -193,7 +196,7 @@ class RuntimeSession(Protocol):
 class AgentRuntimes(Protocol):
     """Opens runtime sessions of every type that is served."""
 
-    def is_in_process(self, runtime: Runtime) -> bool:
+    def is_in_process(self, runtime: "Runtime") -> bool:
         """Whether what it executes lives in this very process, so that nothing has to stand ready
         before its start is recorded."""
         ...

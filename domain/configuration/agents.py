@@ -26,6 +26,7 @@ from domain.configuration.sections import (
     section_error,
 )
 from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
+from domain.values.runtime_types import SandboxMode
 
 ANY_AGENT = "*"
 ALLOWED_REMEMBERED_MAX = 256
@@ -82,7 +83,6 @@ class AgentSubagents(OwnSection):
     delegation_mode: DelegationMode | None = None
 
 
-SandboxMode = Literal["off", "non-main", "all"]
 BootstrapChars = Annotated[Whole, Field(ge=1, le=1_000_000)]
 BootstrapTotalChars = Annotated[Whole, Field(ge=1, le=10_000_000)]
 

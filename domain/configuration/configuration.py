@@ -13,7 +13,6 @@ from domain.configuration.agents import (
     Agents,
     AgentSubagents,
     BootstrapLimits,
-    SandboxMode,
     SubagentDefaults,
     is_sandboxed,
 )
@@ -30,6 +29,7 @@ from domain.configuration.session import SessionSection, ThreadPolicy, thread_po
 from domain.configuration.settings import Settings
 from domain.configuration.tools import ConfiguredToolPolicy, Tools
 from domain.values.agent_id import DEFAULT_AGENT_ID, is_valid_agent_id, normalise_agent_id
+from domain.values.runtime_types import SandboxMode
 from domain.values.session_key import MAIN, SessionKey, canonical_session_key
 from domain.values.sources import ConfiguredAt
 

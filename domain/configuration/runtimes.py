@@ -19,6 +19,7 @@ from domain.configuration.sections import (
     Whole,
     section_error,
 )
+from domain.values.runtime_types import EXTERNAL
 
 PROMPT_PLACEHOLDER = "{prompt}"
 RESERVED_VARIABLES = frozenset(
@@ -161,7 +162,6 @@ Runtime = Annotated[
     | OpenClawRuntime,
     Discriminator("type"),
 ]
-EXTERNAL = "external"
 SERVED_RUNTIMES = ("command", "scripted", "model", EXTERNAL)
 """The types that runs are executed with; a spawn that would run with another is refused."""
 RUNTIME_TYPES = ("command", "scripted", EXTERNAL, "worker", "model", "embedded", "acp")

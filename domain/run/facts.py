@@ -6,9 +6,9 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.configuration.runtimes import EXTERNAL
 from domain.values.record import ContentRef, Fact
 from domain.values.rules import RefusalStatus
+from domain.values.runtime_types import EXTERNAL
 from domain.values.sources import ConfiguredAt, DepthSource
 
 HookName = Literal["subagentSpawned", "subagentEnded", "onSubagentEnded"]

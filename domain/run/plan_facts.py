@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from domain.configuration.agents import SandboxMode
 from domain.values.record import Fact
+from domain.values.runtime_types import SandboxMode
 
 
 class SandboxFacts(Fact):
