@@ -16,6 +16,8 @@ from application.log.envelope import Envelope, Provenance
 CHAIN_FORMAT = 1
 CACHED_INSTANTS_MAX = 1_024
 CACHED_TEXTS_MAX = 4_096
+YEAR_2000_MICROSECONDS = 946_684_800_000_000
+"""From where PostgreSQL counts its instants."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FORMAT = struct.pack(">H", CHAIN_FORMAT)
 ABSENT = b"\xff\xff\xff\xff"

@@ -2,7 +2,6 @@
 what went wrong is the last one."""
 
 import asyncio
-import gc
 import os
 import sys
 import threading
@@ -11,7 +10,12 @@ from typing import Any
 
 from domain.values.refusals import CorruptHistory
 from infrastructure.contract.errors import UserError
-from infrastructure.outbound.log.process import WorkerProcess, exit_with_holder, send_answer
+from infrastructure.outbound.log.process import (
+    WorkerProcess,
+    exit_with_holder,
+    rare_collections,
+    send_answer,
+)
 from infrastructure.outbound.log.read.fold_input import StreamPart
 from infrastructure.outbound.log.rebuild.fold_part import PartFold
 from infrastructure.outbound.log.schema.connections import (
@@ -65,10 +69,9 @@ def work(order: dict[str, Any]) -> None:
     threading.Thread(target=exit_with_holder, daemon=True).start()
     # Those who are served meanwhile go first.
     os.nice(NICENESS)
-    # States have no circles, so they go by themselves; to look for circles costs a third of it.
-    gc.set_threshold(500_000, 20, 100)
     try:
-        asyncio.run(_work(order))
+        with rare_collections():
+            asyncio.run(_work(order))
     except Exception as error:
         corrupt = isinstance(error, CorruptHistory)
         text = str(error) if isinstance(error, CorruptHistory | UserError) else repr(error)

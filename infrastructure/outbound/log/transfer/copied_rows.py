@@ -7,6 +7,7 @@ from typing import Any
 
 from infrastructure.outbound.log.append.store import CONTENT_COLUMNS, ENTRY_TYPES
 from infrastructure.outbound.log.codec.binary import encoded
+from infrastructure.outbound.log.codec.chain import YEAR_2000_MICROSECONDS
 from infrastructure.outbound.log.transfer.lines import (
     AnyLine,
     ContentLine,
@@ -14,7 +15,7 @@ from infrastructure.outbound.log.transfer.lines import (
     EventLine,
     KeyLine,
 )
-from infrastructure.outbound.log.verify.rows import YEAR_2000_MICROSECONDS, StoredEventRow
+from infrastructure.outbound.log.verify.rows import StoredEventRow
 
 EVENT_COLUMNS = (
     *("position", "stream", "version", "type", "type_version", "recorded_at", "occurred_at"),

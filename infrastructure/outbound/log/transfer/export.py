@@ -15,6 +15,7 @@ from domain.values.refusals import CorruptHistory
 from infrastructure.contract.errors import FileFault, NameUnknown, UserError
 from infrastructure.contract.operations import OnTransferProgress, ignore_transfer_progress
 from infrastructure.outbound.log.codec.mapper import EventMapper
+from infrastructure.outbound.log.process import rare_collections
 from infrastructure.outbound.log.read.events import OF_TREE
 from infrastructure.outbound.log.schema.format import require_known_format
 from infrastructure.outbound.log.transfer.file_reader import FileReader
@@ -22,7 +23,6 @@ from infrastructure.outbound.log.transfer.line_file import (
     LINE_BYTES_MAX,
     OutputFile,
     OutputStream,
-    rare_collections,
 )
 from infrastructure.outbound.log.transfer.lines import (
     ContentLine,

@@ -3,7 +3,6 @@ line by line with a limit."""
 
 import contextlib
 import fcntl
-import gc
 import hashlib
 import os
 import stat
@@ -175,18 +174,3 @@ def last_line(file: BinaryIO) -> bytes:
         return file.read(TAIL_BYTES).rstrip(b"\n").rpartition(b"\n")[2] + b"\n"
     finally:
         file.seek(place)
-
-
-COLLECT_OBJECTS = 500_000
-
-
-@contextlib.contextmanager
-def rare_collections() -> Iterator[None]:
-    """Lines, events and states have no circles, so they go by themselves: to look for circles as
-    often as usual takes half of the time."""
-    before = gc.get_threshold()
-    gc.set_threshold(COLLECT_OBJECTS, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)

@@ -4,7 +4,7 @@ event, and the texts and transcripts that it holds."""
 import hashlib
 import hmac
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import chain, groupby
@@ -24,9 +24,10 @@ from infrastructure.contract.operations import (
 )
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.codec.transcript_line import transcript_line
+from infrastructure.outbound.log.process import rare_collections
 from infrastructure.outbound.log.transfer.file_memory import FileMemory
 from infrastructure.outbound.log.transfer.file_reader import FileReader
-from infrastructure.outbound.log.transfer.line_file import last_line, open_input, rare_collections
+from infrastructure.outbound.log.transfer.line_file import last_line, open_input
 from infrastructure.outbound.log.transfer.lines import (
     AnyLine,
     ContentLine,
@@ -39,7 +40,7 @@ from infrastructure.outbound.log.transfer.lines import (
 )
 from infrastructure.outbound.log.verify.contents import ContentMention
 from infrastructure.outbound.log.verify.references import References
-from infrastructure.outbound.log.verify.refold import Refold, unfolded
+from infrastructure.outbound.log.verify.refold import Refold, RefoldResult, unfolded
 from infrastructure.outbound.log.verify.rows import StoredEventRow
 from infrastructure.outbound.log.verify.transcripts import RecordedTranscript
 
@@ -82,12 +83,14 @@ def stated_seal(reader: FileReader, line: bytes) -> ExportSeal | None:
 
 @dataclass(slots=True)
 class FileCheck:
-    """One file under way; `total` is how many events its last line states."""
+    """One file under way; `total` is how many events its last line states, and `on_fold` is told
+    what the fold of each page led to."""
 
     reader: FileReader
     findings: FileFindings
     total: int
     on_progress: OnTransferProgress
+    on_fold: Callable[[RefoldResult], None] = lambda _: None
     _memory: FileMemory = field(default_factory=FileMemory)
     _mapper: EventMapper = field(default_factory=EventMapper)
     _refold: Refold = field(init=False)
@@ -265,6 +268,7 @@ class FileCheck:
             fault = page.difference
             line = self._page_line + fault.position - first
             raise FileFault(line, fault.text, fault.position)
+        self.on_fold(page)
         self._memory.add_mentions(page.references.texts)
         self._memory.add_transcripts(page.references.transcripts)
 

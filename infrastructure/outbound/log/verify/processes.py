@@ -1,12 +1,12 @@
 """Processes that look over ranges: each order is a range, each answer what was found in it."""
 
 import contextlib
-import gc
 import json
-import selectors
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, Self
 from uuid import UUID
 
@@ -15,12 +15,10 @@ import psycopg
 from application.ports.verifications import Difference
 from infrastructure.contract.errors import UserError
 from infrastructure.contract.operations import VerifiedCounts
-from infrastructure.outbound.log.process import WorkerProcess, send_answer
+from infrastructure.outbound.log.process import WorkerProcess, rare_collections, send_answer
 from infrastructure.outbound.log.verify.ranges import Range, RangeChecker, RangeFindings
 from infrastructure.outbound.log.verify.rows import database_error_reason, open_read_connection
 from infrastructure.outbound.log.verify.whole_tables import StoredHead
-
-COLLECT_RANGES = 20
 
 
 class VerificationStopped(UserError):
@@ -28,47 +26,55 @@ class VerificationStopped(UserError):
 
 
 class RangeWorkers:
-    """Some processes that look over ranges of one log. To be closed."""
+    """Some processes that look over ranges of one log beside this one. To be closed.
 
-    def __init__(self, conninfo: str, head: StoredHead, count: int) -> None:
+    Each takes the next one of `ranges` when it is done with one; so does whoever else goes through
+    these, which must be an iterator of a list: it gives each range once.
+    """
+
+    def __init__(
+        self, conninfo: str, head: StoredHead, count: int, ranges: Iterator[Range]
+    ) -> None:
         order = {
             "conninfo": conninfo,
             "log_id": str(head.log_id),
             "head_hash": head.head_hash.hex(),
         }
-        self._idle: list[WorkerProcess] = []
+        self._ranges = ranges
+        self._answers: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
+        self._working = count
         with contextlib.ExitStack() as resources:
-            self._selector = resources.enter_context(selectors.DefaultSelector())
             for _ in range(count):
                 process = resources.enter_context(WorkerProcess(work, order))
-                self._selector.register(process, selectors.EVENT_READ)
-                self._idle.append(process)
+                thread = Thread(target=self._follow, args=[process], daemon=True)
+                thread.start()
+                resources.callback(thread.join)
+                resources.callback(process.kill)
             self._resources = resources.pop_all()
 
-    @property
-    def has_idle(self) -> bool:
-        """Whether one of them has nothing to do."""
-        return bool(self._idle)
-
-    def begin(self, span: Range) -> None:
-        """Give a range to one that has nothing to do."""
-        self._idle.pop().send(span)
-
-    def answers(self) -> Iterator[RangeFindings]:
-        """The findings that are there, at least one. `VerificationStopped` when none will come."""
-        for key, _ in self._selector.select():
-            process = key.fileobj
-            assert isinstance(process, WorkerProcess)
+    def _follow(self, process: WorkerProcess) -> None:
+        for span in self._ranges:
+            process.send(span)
             answer = process.receive()
             if answer is None:
-                raise VerificationStopped(
-                    f"a process of the verification ended (status {process.wait()});"
-                    " go on with --resume"
-                )
+                ended = f"a process of the verification ended (status {process.wait()})"
+                answer = {"error": ended}
+            self._answers.put(answer)
             if "error" in answer:
+                break
+        self._answers.put(None)
+
+    def answers(self, *, wait: bool) -> Iterator[RangeFindings]:
+        """The findings that are there, or with `wait` all that will come. `VerificationStopped`
+        when a process could not go on."""
+        while self._working and (wait or not self._answers.empty()):
+            answer = self._answers.get()
+            if answer is None:
+                self._working -= 1
+            elif "error" in answer:
                 raise VerificationStopped(f"{answer['error']}; go on with --resume")
-            self._idle.append(process)
-            yield _parse_findings(answer)
+            else:
+                yield _parse_findings(answer)
 
     def __enter__(self) -> Self:
         return self
@@ -100,14 +106,9 @@ def work(order: dict[str, Any]) -> None:
 
 
 def _work(order: dict[str, Any]) -> None:
-    # States have no circles, so they go by themselves; to look for circles costs a third of it.
-    gc.freeze()
-    gc.disable()
-    with open_read_connection(order["conninfo"]) as connection:
+    with rare_collections(), open_read_connection(order["conninfo"]) as connection:
         log_id, head_hash = UUID(order["log_id"]), bytes.fromhex(order["head_hash"])
         checker = RangeChecker(connection, log_id, head_hash)
-        for number, line in enumerate(sys.stdin, start=1):
+        for line in sys.stdin:
             found = checker.check(Range(*json.loads(line)))
             send_answer(asdict(found) | {"chain_hash": found.chain_hash.hex()})
-            if number % COLLECT_RANGES == 0:
-                gc.collect()

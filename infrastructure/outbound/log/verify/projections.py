@@ -14,7 +14,7 @@ from application.projections.projection import Projection
 from domain.values.record import Fact
 from infrastructure.outbound.log.codec.columns import columns_of
 from infrastructure.outbound.log.codec.rows import RowEncoder
-from infrastructure.outbound.log.verify.rows import ReadConnection, copy_out
+from infrastructure.outbound.log.verify.rows import ReadConnection
 
 _COUNT_BYTES = 2
 _SPAN = struct.Struct(">4xq4xq")
@@ -40,7 +40,7 @@ class RowCheck:
         expected = {position: self._encoder.encode(state) for position, state in states.items()}
         self._encoder.forget()
         found = f"COPY ({self._rows(states, first, last)}) TO STDOUT (FORMAT BINARY)"
-        for stored in copy_out(self._connection, found):
+        for stored in self._connection.copy_out(found):
             position, ends = _SPAN.unpack_from(stored, len(stored) - _SPAN.size)
             row = expected.get(position)
             if row is None:

@@ -12,13 +12,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import psycopg
-from psycopg import generators
-from psycopg.abc import PQGen
-from psycopg.pq import ExecStatus
-from psycopg.pq.abc import PGconn
 from psycopg.rows import TupleRow
 
-from infrastructure.outbound.log.codec.chain import link_hash
+from infrastructure.outbound.log.codec.chain import YEAR_2000_MICROSECONDS, link_hash
 from infrastructure.outbound.log.schema.connections import (
     WHOLE_TABLE_ANSWER_SECONDS_MAX,
     SyncLogConnection,
@@ -87,8 +83,6 @@ _COPIED = (
     " TO STDOUT (FORMAT BINARY)"
 )
 _COLUMNS = 23
-_SIGNATURE = b"PGCOPY\n\xff\r\n\0"
-YEAR_2000_MICROSECONDS = 946_684_800_000_000
 _MODULUS = 2**64
 
 # Each begins where a text has ended: the length of what is next, and what has a fixed length.
@@ -149,31 +143,7 @@ def read_rows_at(connection: ReadConnection, positions: Sequence[int]) -> list[S
 
 
 def _copied_rows(connection: ReadConnection, where: str) -> list[StoredEventRow]:
-    return [_parse_row(row) for row in copy_out(connection, _COPIED.format(where=where))]
-
-
-def copy_out(connection: ReadConnection, statement: str) -> list[bytes]:
-    """Return the rows of a binary COPY, each with the number of its columns in front."""
-    # A `Copy` of the driver would wait for each row by itself, which takes as long as its hash.
-    with connection.lock:
-        copied = connection.wait(_copy(connection.pgconn, statement))
-    if copied[0].startswith(_SIGNATURE):
-        extension = int.from_bytes(copied[0][15:19], "big")
-        copied[0] = copied[0][19 + extension :]
-    # The end of the data is marked by a row of -1 columns.
-    return [row for row in copied if len(row) > 2]
-
-
-def _copy(connection: PGconn, statement: str) -> PQGen[list[bytes]]:
-    """What a statement copies out, outside a pipeline."""
-    connection.send_query(statement.encode())
-    (result,) = yield from generators.execute(connection)
-    if result.status != ExecStatus.COPY_OUT:
-        raise psycopg.errors.error_from_result(result)
-    copied: list[bytes] = []
-    while isinstance(data := (yield from generators.copy_from(connection)), memoryview):
-        copied.append(data.tobytes())
-    return copied
+    return [_parse_row(row) for row in connection.copy_out(_COPIED.format(where=where))]
 
 
 def _parse_row(row: bytes) -> StoredEventRow:

@@ -22,6 +22,7 @@ from infrastructure.contract.operations import (
     VerifiedCounts,
     ignore_verify_progress,
 )
+from infrastructure.outbound.log.process import rare_collections
 from infrastructure.outbound.log.verify.difference import first_difference
 from infrastructure.outbound.log.verify.processes import RangeWorkers, VerificationStopped
 from infrastructure.outbound.log.verify.ranges import Range, RangeChecker, RangeFindings
@@ -123,6 +124,7 @@ RANGE_EVENTS_MAX = 40_000
 
 
 PROCESSES = 2
+"""This one is the first of them."""
 NOTE_SECONDS = 2.0
 
 
@@ -152,7 +154,7 @@ class Verification:
 def run_verification(conninfo: str, order: VerifyOrder) -> Verification:
     """Look over the log. `VerificationStopped` when the database went away meanwhile."""
     try:
-        with open_read_connection(conninfo) as connection:
+        with rare_collections(), open_read_connection(conninfo) as connection:
             return _VerificationRun(conninfo, connection, order).verify()
     except psycopg.OperationalError as error:
         raise VerificationStopped(f"{database_error_reason(error)}; go on with --resume") from error
@@ -219,12 +221,23 @@ class _VerificationRun:
     def _in_order(self, head: StoredHead, first: int, last: int) -> Iterator[RangeFindings]:
         """The findings of all ranges, in order."""
         ranges = _ranges(first, last)
-        if len(ranges) < 2:
-            checker = RangeChecker(self._connection, head.log_id, head.head_hash)
-            yield from map(checker.check, ranges)
-            return
-        with RangeWorkers(self._conninfo, head, PROCESSES) as processes:
-            yield from _distribute_ranges(processes, iter(ranges))
+        waiting: dict[int, RangeFindings] = {}
+        workers = max(0, min(len(ranges), PROCESSES) - 1)
+        for findings in self._as_found(head, iter(ranges), workers):
+            waiting[findings.range.first] = findings
+            while (following := waiting.pop(first, None)) is not None:
+                yield following
+                first = following.range.last + 1
+
+    def _as_found(
+        self, head: StoredHead, ranges: Iterator[Range], workers: int
+    ) -> Iterator[RangeFindings]:
+        checker = RangeChecker(self._connection, head.log_id, head.head_hash)
+        with RangeWorkers(self._conninfo, head, workers, ranges) as processes:
+            for findings in map(checker.check, ranges):
+                yield findings
+                yield from processes.answers(wait=False)
+            yield from processes.answers(wait=True)
 
     def _rows(self, opening: LogOverview, checked: Progress) -> Difference | None:
         """When everything was walked: whether there are as many rows as the events made."""
@@ -244,19 +257,3 @@ def _ranges(first: int, last: int) -> list[Range]:
     shared = -(-(last - first + 1) // (PROCESSES * 8))
     size = min(RANGE_EVENTS_MAX, max(RANGE_EVENTS_MAX // 8, shared))
     return [Range(begin, min(begin + size - 1, last)) for begin in range(first, last + 1, size)]
-
-
-def _distribute_ranges(processes: RangeWorkers, ranges: Iterator[Range]) -> Iterator[RangeFindings]:
-    """Share the ranges out, and put the findings back into order."""
-    waiting: dict[int, RangeFindings] = {}
-    following: list[int] = []
-    while True:
-        while processes.has_idle and (span := next(ranges, None)) is not None:
-            processes.begin(span)
-            following.append(span.first)
-        if not following:
-            return
-        for findings in processes.answers():
-            waiting[findings.range.first] = findings
-        while following and following[0] in waiting:
-            yield waiting.pop(following.pop(0))

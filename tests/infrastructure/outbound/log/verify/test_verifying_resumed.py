@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -110,7 +112,7 @@ async def test_one_that_was_killed_leaves_nothing_and_is_resumed(
         while (reached := json.loads(killed.stdout.readline())) < 40:
             pass
         workers = children(killed.pid)
-        assert len(workers) == verify.PROCESSES
+        assert len(workers) == verify.PROCESSES - 1
         os.kill(killed.pid, signal.SIGKILL)
     wait_for("the workers' end", lambda: not any(map(is_alive, workers)))
     found = await _verify(running, tmp_path, resume=True)
@@ -121,21 +123,24 @@ async def test_one_that_was_killed_leaves_nothing_and_is_resumed(
 @pytest.mark.told("all")
 async def test_a_worker_that_ends_too_early_is_told(running: RunningLog, tmp_path: Path) -> None:
     head = (await _verify(running, tmp_path)).head
-    with RangeWorkers(running.url, head, 1) as workers:
-        workers.begin(Range(1, 10))
-        assert [found.chain_hash != b"" for found in workers.answers()] == [True]
+    gone = threading.Event()
+
+    def ranges() -> Iterator[Range]:
+        yield Range(1, 10)
+        assert gone.wait(30)
+        yield Range(11, 20)
+
+    with RangeWorkers(running.url, head, 1, ranges()) as workers:
+        answers = workers.answers(wait=True)
+        assert next(answers).chain_hash
         pid = next(
             pid for pid in children(os.getpid()) if pid in carrying(processes.work.__module__)
         )
         os.kill(pid, signal.SIGKILL)
         wait_for("its end", lambda: not is_alive(pid))
+        gone.set()
         with pytest.raises(VerificationStopped, match="go on with --resume"):
-            _asked(workers)
-    with RangeWorkers("host=/nowhere port=1", head, 1) as workers:
+            next(answers)
+    with RangeWorkers("host=/nowhere port=1", head, 1, iter([Range(1, 10)])) as workers:
         with pytest.raises(VerificationStopped, match=r"cannot be read: .*; go on with --resume"):
-            _asked(workers)
-
-
-def _asked(workers: RangeWorkers) -> None:
-    workers.begin(Range(1, 10))
-    assert list(workers.answers())
+            next(workers.answers(wait=True))
