@@ -91,7 +91,7 @@ class VerifyReport:
     is_recorded: bool = True
 
 
-TransferStep = Literal["events", "texts", "transcripts", "indexes", "rows"]
+TransferStep = Literal["events", "texts", "transcripts", "indexes"]
 OnTransferProgress = Callable[[TransferStep, int, int, int], None]
 """Told what is being done, how much of it was done before, is done now and there is of it in all,
 which is 0 where nobody knows."""

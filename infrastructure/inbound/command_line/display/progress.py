@@ -48,7 +48,6 @@ _TRANSFER_STEPS: dict[TransferStep, str] = {
     "texts": "writing texts",
     "transcripts": "writing transcripts",
     "indexes": "making indexes",
-    "rows": "folding events",
 }
 
 

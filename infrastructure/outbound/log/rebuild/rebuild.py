@@ -128,20 +128,17 @@ WAIT_SECONDS = 0.5
 _log = logging.getLogger("spawnlog.log")
 
 
-async def bring_rows_up_to_date(conninfo: str, on_progress: OnProgress | None = None) -> None:
+async def bring_rows_up_to_date(conninfo: str) -> None:
     """Rebuild when a projection's rows are of another version than this program makes; servers of
     that version go on reading and writing meanwhile. Of several that start at once, one rebuilds
-    and the others wait for it. Without `on_progress` the log tells how far it is. `UserError`
-    when it cannot be done."""
+    and the others wait for it. `UserError` when it cannot be done."""
     stale = await _stale_projections(conninfo)
     if stale:
         _log.info("the rows of %s are of an older version: they are made anew", ", ".join(stale))
     reported_at = time.monotonic() - PROGRESS_SECONDS
     while await _stale_projections(conninfo):
         try:
-            rebuilt = await rebuild(
-                conninfo, compare=False, on_progress=on_progress or _ProgressLog()
-            )
+            rebuilt = await rebuild(conninfo, compare=False, on_progress=_ProgressLog())
         except RebuildUnderWay:
             if time.monotonic() - reported_at >= PROGRESS_SECONDS:
                 _log.info("another process rebuilds the rows: waiting for it")

@@ -14,6 +14,10 @@ NOTED_VERSIONS = "(SELECT string_agg(name || ' ' || version, ', ' ORDER BY name)
 change before the commit, because a rebuild takes that lock to exchange the tables."""
 
 
+NOTE_VERSION = (
+    "INSERT INTO projections (name, version) VALUES (%s, %s)"
+    " ON CONFLICT (name) DO UPDATE SET version = excluded.version"
+)
 _OWN_VERSIONS = ", ".join(f"{name} {version}" for name, version in sorted(VERSIONS.items()))
 
 
@@ -44,11 +48,7 @@ async def check_known_rows(connection: LogConnection) -> None:
 async def note_versions(connection: LogConnection) -> None:
     """Write down that the rows are of the versions that this program makes."""
     for name, version in VERSIONS.items():
-        await connection.execute(
-            "INSERT INTO projections (name, version) VALUES (%s, %s)"
-            " ON CONFLICT (name) DO UPDATE SET version = excluded.version",
-            [name, version],
-        )
+        await connection.execute(NOTE_VERSION, [name, version])
 
 
 async def stale_projections(connection: LogConnection) -> tuple[str, ...]:

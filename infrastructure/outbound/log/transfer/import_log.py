@@ -1,11 +1,9 @@
 """Stores an exported file into an empty log: the log is there as a whole, or nothing of it is.
 
-One transaction stores the whole file, once a verification of it has found nothing. The rows of runs
-and sessions are noted as made by no release. So a rebuild makes them after the import or, if that
-was killed, at the next start of a server: no server ever runs without them.
+One transaction stores the whole file while a verification goes through it, with the rows of runs
+and sessions that the fold of this verification leads to, and commits if that has found nothing.
 """
 
-import asyncio
 import struct
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
@@ -17,31 +15,25 @@ from typing import BinaryIO, TypeVar, cast
 
 import psycopg
 
+from application.projections.fold import FOREVER
 from application.projections.run_rows import RUNS
 from application.projections.session_rows import SESSIONS
 from domain.event_types import LOG_FORMAT
 from infrastructure.contract.errors import FileFault, UserError
 from infrastructure.contract.operations import (
     FileFindings,
-    OnProgress,
     OnTransferProgress,
-    RebuildProgress,
-    TransferStep,
     ignore_transfer_progress,
 )
 from infrastructure.outbound.log.codec.binary import COPY_HEADER, COPY_TRAILER
-from infrastructure.outbound.log.rebuild.rebuild import (
-    bring_rows_up_to_date,
-    count_open,
-    open_rebuild_connection,
-)
+from infrastructure.outbound.log.process import rare_collections
 from infrastructure.outbound.log.schema.append_lock import LOCK
 from infrastructure.outbound.log.schema.connections import (
     WHOLE_TABLE_ANSWER_SECONDS_MAX,
     open_sync_connection,
 )
 from infrastructure.outbound.log.schema.format import require_known_format
-from infrastructure.outbound.log.schema.projection_versions import VERSIONS
+from infrastructure.outbound.log.schema.projection_versions import NOTE_VERSION, VERSIONS
 from infrastructure.outbound.log.transfer.copied_rows import (
     COPIES,
     EVENT_COLUMNS,
@@ -49,7 +41,9 @@ from infrastructure.outbound.log.transfer.copied_rows import (
     event_cells,
 )
 from infrastructure.outbound.log.transfer.file_reader import FileReader
-from infrastructure.outbound.log.transfer.line_file import last_line, open_input, rare_collections
+from infrastructure.outbound.log.transfer.folded_rows import FoldedRows
+from infrastructure.outbound.log.transfer.indexes import DroppedIndexes
+from infrastructure.outbound.log.transfer.line_file import last_line, open_input
 from infrastructure.outbound.log.transfer.lines import (
     AnyLine,
     EventLine,
@@ -65,13 +59,16 @@ from infrastructure.outbound.log.verify.rows import (
     one_row,
 )
 
-COPY_LINES = 50_000
-"""So many lines are stored by one statement."""
+COPY_LINES = 20_000
+"""So many lines are stored by one statement, and the rows of their events by the next ones."""
 WRITE_BYTES = 256 * 1024
 """About so many bytes are sent at a time."""
 
-TABLES = ("events", "commits", "content_keys", "contents", "transcript_entries")
-EMPTY = (*TABLES, "runs", "sessions", "idempotency", "staged_files", "transcript_files")
+FILLED = (
+    *("events", "commits", "runs", "sessions"),
+    *("content_keys", "contents", "transcript_entries"),
+)
+EMPTY = (*FILLED, "idempotency", "staged_files", "transcript_files")
 """What holds no row in a log into which a file may be imported."""
 
 LOCK_WAIT_MS = 5_000
@@ -129,6 +126,7 @@ def import_log(conninfo: str, order: ImportOrder) -> Imported:
                     stored = seal.events
                 else:
                     seal = _store(connection, order, file)
+                runs, sessions = [_count_open(connection, one.name) for one in (RUNS, SESSIONS)]
         except (FileFault, UnknownFileFormat) as fault:
             raise UserError(f"{order.path.name}: {fault}; nothing was imported") from fault
         except psycopg.errors.IntegrityError as error:
@@ -145,13 +143,17 @@ def import_log(conninfo: str, order: ImportOrder) -> Imported:
             ) from error
         except psycopg.Error as error:
             raise UserError(f"{database_error_reason(error)}; nothing was imported") from error
-    runs, sessions = _make_rows(conninfo, order.on_progress)
     return Imported(seal, stored, runs, sessions, time.monotonic() - began)
 
 
 def _store(connection: ReadConnection, order: ImportOrder, file: BinaryIO) -> ExportSeal:
     file.seek(0)
     return _LogImport(connection, order, file).store()
+
+
+def _count_open(connection: ReadConnection, table: str) -> int:
+    (count,) = one_row(connection, f"SELECT count(*) FROM {table} WHERE to_position = {FOREVER}")
+    return int(count)
 
 
 def _open_connection(conninfo: str) -> ReadConnection:
@@ -176,7 +178,7 @@ def _resumed(connection: ReadConnection, order: ImportOrder, file: BinaryIO) -> 
         return None
     reader = FileReader(file)
     _require_whole_log(reader.header, order)
-    seal = _verified(reader, reader.lines(), order.on_progress)
+    seal = _verified(FileCheck(reader, FileFindings(), 0, order.on_progress), reader.lines())
     found = (head[0], head[1], bytes(head[2]))
     if found != (reader.header.log_id, seal.last_position, seal.chain_hash):
         raise _another_log(order, "its last event is another one")
@@ -198,13 +200,11 @@ def _another_log(order: ImportOrder, what: str) -> LogNotEmpty:
     )
 
 
-def _verified(
-    reader: FileReader, lines: Iterator[AnyLine], on_progress: OnTransferProgress
-) -> ExportSeal:
+def _verified(check: FileCheck, lines: Iterator[AnyLine]) -> ExportSeal:
     """The seal of a file in whose lines a verification finds nothing."""
-    FileCheck(reader, FileFindings(), 0, on_progress).check(lines)
-    assert reader.seal is not None
-    return reader.seal
+    check.check(lines)
+    assert check.reader.seal is not None
+    return check.reader.seal
 
 
 def _require_whole_log(header: ExportHeader, order: ImportOrder) -> None:
@@ -247,17 +247,24 @@ class _LogImport:
         self._reader = FileReader(file)
         said = stated_seal(self._reader, last_line(file))
         self._lines = sum((said.events, said.keys, said.contents, said.entries)) if said else 0
+        self._rows = FoldedRows(connection)
 
     def store(self) -> ExportSeal:
         """Store all lines, and commit if a verification finds nothing in them."""
         _require_whole_log(self._reader.header, self._order)
         self._require_empty()
+        indexes = DroppedIndexes(self._connection, FILLED)
+        check = FileCheck(
+            self._reader, FileFindings(), 0, ignore_transfer_progress, on_fold=self._rows.add
+        )
         with closing(self._stored()) as lines:
-            seal = _verified(self._reader, lines, ignore_transfer_progress)
+            seal = _verified(check, lines)
+        self._rows.store()
+        indexes.make(lambda done, total: self._order.on_progress("indexes", 0, done, total))
         self._finish(seal)
         self._connection.commit()
         self._connection.autocommit = True
-        self._connection.execute(f"ANALYZE {', '.join(TABLES)}")
+        self._connection.execute(f"ANALYZE {', '.join(FILLED)}")
         return seal
 
     def _stored(self) -> Generator[AnyLine]:
@@ -267,6 +274,7 @@ class _LogImport:
         for (kind, _), lines in groups:
             if kind is EventLine:
                 yield from self._stored_events(cast("Iterator[EventLine]", lines))
+                self._rows.store()
             else:
                 yield from self._copied(*COPIES[kind], lines)
 
@@ -331,37 +339,5 @@ class _LogImport:
             " WHERE position = log_head.position), recorded_at)"
         )
         connection.execute(_DUE_FILES)
-        _note_unmade_rows(connection)
-
-
-def _note_unmade_rows(connection: ReadConnection) -> None:
-    """Note that the rows are of no release's making: whoever starts on them makes them anew."""
-    for name in VERSIONS:
-        connection.execute(
-            "INSERT INTO projections (name, version) VALUES (%s, 0)"
-            " ON CONFLICT (name) DO UPDATE SET version = 0",
-            [name],
-        )
-
-
-def _make_rows(conninfo: str, on_progress: OnTransferProgress) -> tuple[int, int]:
-    def tell(progress: RebuildProgress) -> None:
-        step: TransferStep = "rows" if progress.step == "events" else "indexes"
-        on_progress(step, progress.began, progress.done, progress.total)
-
-    try:
-        return asyncio.run(_have_rows(conninfo, tell))
-    except psycopg.Error as error:
-        raise UserError(
-            f"the events are stored, their rows are not: {database_error_reason(error)}; go on"
-            " with --resume, or start a server, which makes them"
-        ) from error
-
-
-async def _have_rows(conninfo: str, on_progress: OnProgress) -> tuple[int, int]:
-    """Make the rows, unless a server that has started meanwhile does; gives how many runs and
-    sessions there are."""
-    await bring_rows_up_to_date(conninfo, on_progress)
-    async with open_rebuild_connection(conninfo) as connection:
-        runs, sessions = [await count_open(connection, one.name) for one in (RUNS, SESSIONS)]
-    return runs, sessions
+        for name, version in VERSIONS.items():
+            connection.execute(NOTE_VERSION, [name, version])

@@ -36,6 +36,7 @@ def unfolded(mapper: EventMapper, row: StoredEventRow) -> AnyEvent:
 class RefoldResult(NamedTuple):
     """What the events of a page refer to, up to the first that does not fit, and the states that
     they led to, by their positions: those behind the last event that a stream has in a transaction.
+    `versions` are those of their streams before the transaction, by the same positions.
     `whole` is the last position of the last transaction whose end was seen, up to which these are
     all."""
 
@@ -43,6 +44,7 @@ class RefoldResult(NamedTuple):
     whole: int
     runs: Mapping[int, Run]
     sessions: Mapping[int, Session]
+    versions: Mapping[int, int]
     difference: Difference | None
 
 
@@ -100,8 +102,9 @@ class Refold:
         self._whole = whole
         self._log_id = log_id
         self._config_version = config_version
-        # The state behind the last event of each stream in the transaction that goes on.
-        self._open: dict[str, tuple[int, State]] = {}
+        # Of each stream in the transaction that goes on: the position of its last event, the state
+        # behind that, and the version before its first one.
+        self._open: dict[str, tuple[int, State, int]] = {}
         self._microseconds = _NO_INSTANT
 
     def fold(self, rows: Sequence[StoredEventRow], ends: Container[int]) -> RefoldResult:
@@ -112,6 +115,7 @@ class Refold:
         references = References()
         runs: dict[int, Run] = {}
         sessions: dict[int, Session] = {}
+        versions: dict[int, int] = {}
         difference: Difference | None = None
         position = rows[0].position if rows else 1
         decode, take, opened = self._mapper.event, self._memory.take, self._open
@@ -122,7 +126,7 @@ class Refold:
             for row in rows:
                 position, stream, version, name, number, recorded_at, event_id = row[:7]
                 if recorded_at != self._microseconds:
-                    self._end_transaction(position - 1, runs, sessions)
+                    self._end_transaction(position - 1, runs, sessions, versions)
                     self._microseconds = recorded_at
                 is_read = False
                 event = decode(stream, version, name, number, row.state)
@@ -130,13 +134,14 @@ class Refold:
                 stamp = Stamp(position, version, instant_at(recorded_at), convert(event_id, UUID))
                 _, state = take(stream, event, stamp)
                 if state is not None:
-                    opened[stream] = position, state
+                    known = opened.get(stream)
+                    opened[stream] = position, state, known[2] if known else version - 1
                     references.add(stream, event, position, state.session_id)
                 else:
                     self._take_configuration(stream, version)
                     references.add(stream, event, position, self._log_id)
                 if position in ends:
-                    self._end_transaction(position, runs, sessions)
+                    self._end_transaction(position, runs, sessions, versions)
             self._shrink()
         except VersionGap as gap:
             difference = Difference(position, "version", str(gap))
@@ -148,13 +153,18 @@ class Refold:
             else:
                 text = f"its bytes are no event of the type {name}"
                 difference = Difference(position, "unreadable", text)
-        return RefoldResult(references, self._whole, runs, sessions, difference)
+        return RefoldResult(references, self._whole, runs, sessions, versions, difference)
 
     def _end_transaction(
-        self, position: int, runs: dict[int, Run], sessions: dict[int, Session]
+        self,
+        position: int,
+        runs: dict[int, Run],
+        sessions: dict[int, Session],
+        versions: dict[int, int],
     ) -> None:
         """What was folded up to there is whole."""
-        for at, state in self._open.values():
+        for at, state, before in self._open.values():
+            versions[at] = before
             if isinstance(state, Run):
                 runs[at] = state
             else:
@@ -171,4 +181,4 @@ class Refold:
     def _shrink(self) -> None:
         self._before.put(self._memory.shrink())
         # Of a transaction that goes on, the log has no rows to find them again.
-        self._memory.put(state for _, state in self._open.values())
+        self._memory.put(state for _, state, _ in self._open.values())

@@ -14,13 +14,13 @@ import pytest
 
 from benchmarks.generate import generate
 from infrastructure.contract.errors import UserError
-from infrastructure.outbound.log.rebuild.rebuild import bring_rows_up_to_date
+from infrastructure.outbound.log.schema.connections import open_connection
+from infrastructure.outbound.log.schema.projection_versions import stale_projections
 from infrastructure.outbound.log.transfer.line_file import OutputFile
 from tests.support.builders.exported_logs import (
     WHOLE,
     exported,
     imported,
-    is_untouched,
     sealed_anew,
     tables_of,
 )
@@ -51,7 +51,7 @@ import os, signal, sys
 from pathlib import Path
 from infrastructure.outbound.log.transfer import import_log
 from infrastructure.outbound.log.transfer.import_log import ImportOrder
-import_log.PAGE_BYTES = 100_000
+import_log.COPY_LINES = 1_000
 def die(step, began, done, total):
     if step == sys.argv[3] and done >= int(sys.argv[4]):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -174,32 +174,29 @@ def test_two_exports_do_not_write_one_file(tmp_path: Path) -> None:
             OutputFile(path, resume=True, force=False)
 
 
+@pytest.mark.parametrize(
+    ("step", "done"), nightly_but([("events", 5_500), ("indexes", 3)], [("indexes", 3)])
+)
 def test_an_import_that_was_killed_before_its_end_leaves_nothing(
-    whole_file: Path, history_tables: dict[str, list[Any]], database_url: str
+    whole_file: Path,
+    history_tables: dict[str, list[Any]],
+    database_url: str,
+    step: str,
+    done: int,
 ) -> None:
-    _killed(IMPORT, database_url, whole_file, "events", 5_500)
-    assert is_untouched(database_url)
+    empty = tables_of(database_url)
+    _killed(IMPORT, database_url, whole_file, step, done)
+    assert tables_of(database_url) == empty
     imported(database_url, whole_file, resume=True)
     assert tables_of(database_url) == history_tables
 
 
 @pytest.mark.nightly
-def test_an_import_that_was_killed_before_its_rows_were_made_goes_on(
-    whole_file: Path, history_tables: dict[str, list[Any]], database_url: str
-) -> None:
-    _killed(IMPORT, database_url, whole_file, "rows", 1)
-    went_on = imported(database_url, whole_file, resume=True)
-    assert went_on.began == EVENTS
-    assert tables_of(database_url) == history_tables
-
-
-async def test_a_server_makes_the_rows_that_a_killed_import_has_not_made(
-    whole_file: Path, history_tables: dict[str, list[Any]], database_url: str
-) -> None:
-    _killed(IMPORT, database_url, whole_file, "rows", 1)
-    assert tables_of(database_url)["runs"] == []
-    await bring_rows_up_to_date(database_url)
-    assert tables_of(database_url) == history_tables
+async def test_rows_of_an_import_are_of_this_release(whole_file: Path, database_url: str) -> None:
+    imported(database_url, whole_file)
+    assert imported(database_url, whole_file, resume=True).began == EVENTS
+    async with await open_connection(database_url, application="test") as connection:
+        assert await stale_projections(connection) == ()
 
 
 @pytest.mark.nightly

@@ -1,0 +1,40 @@
+"""Indexes that are made once tables are filled: to keep them up row by row takes longer."""
+
+from collections.abc import Callable, Collection
+
+from application.projections.catalog import PROJECTIONS
+from infrastructure.outbound.log.verify.rows import ReadConnection
+
+KEPT = tuple(f"{one.name}_open" for one in PROJECTIONS)
+"""By these rows that are still true are found, to end them."""
+
+_INDEXES = (
+    "SELECT format('%%I', i.relname), x.indrelid::regclass::text, pg_get_indexdef(i.oid),"
+    " pg_get_constraintdef(c.oid)"
+    " FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid"
+    " LEFT JOIN pg_constraint c ON c.conindid = i.oid AND c.contype IN ('p', 'u', 'x')"
+    " WHERE x.indrelid = ANY(%s::regclass[]) AND i.relname <> ALL(%s) ORDER BY x.indrelid, i.oid"
+)
+
+
+class DroppedIndexes:
+    """The indexes of some tables, dropped in the transaction that is open until `make`."""
+
+    def __init__(self, connection: ReadConnection, tables: Collection[str]) -> None:
+        self._connection = connection
+        self._definitions: list[str] = []
+        for name, table, index, constraint in connection.execute(
+            _INDEXES, [list(tables), list(KEPT)]
+        ).fetchall():
+            if constraint is not None:
+                connection.execute(f"ALTER TABLE {table} DROP CONSTRAINT {name}")
+                self._definitions.append(f"ALTER TABLE {table} ADD CONSTRAINT {name} {constraint}")
+            else:
+                connection.execute(f"DROP INDEX {name}")
+                self._definitions.append(index)
+
+    def make(self, on_progress: Callable[[int, int], None]) -> None:
+        """Make them anew, by their definitions."""
+        for made, definition in enumerate(self._definitions):
+            on_progress(made, len(self._definitions))
+            self._connection.execute(definition)
