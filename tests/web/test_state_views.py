@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.support.page.browser import faults_for_a_screen_reader, watched_context
 from tests.support.servers.announcing_server import webhook
-from tests.support.servers.hook_server import HookServer, Reply
+from tests.support.servers.hook_server import Call, HookServer, Reply
 from tests.support.servers.misconfigured_storm import MENDED, WRONG_REVISION, StormRecord
 from tests.support.servers.reloaded_server import ReloadedServer
 from tests.support.servers.running_server import scripted, wait_for
@@ -60,6 +60,7 @@ def busy_configuration(outside: HookServer, token: Path) -> dict[str, Any]:
         "webhooks": [webhook(outside, "gateway"), webhook(outside, "ops")],
         "attemptsMax": 1,
     }
+    config["spawnlog"]["hooks"] = {**outside.hooks("subagentSpawned"), "attemptsMax": 1}
     reader = {"id": "reader", "scopes": ["read"], "sessions": [FAMILY]}
     config["spawnlog"]["tokens"] = [{**reader, "token": {"file": str(token)}}]
     return config
@@ -75,6 +76,7 @@ def state(
     token.chmod(0o600)
     with HookServer() as outside:
         outside.replies("gateway", Reply(500))
+        outside.replies("subagentSpawned", Reply(500))
         server.reload(busy_configuration(outside, token))
         child = spawned(server, agentId="writer", label="child", sharedContext={"goal": GOAL})
         server.run(child, "announced")
@@ -175,6 +177,28 @@ def test_what_is_parked_is_sent_again_with_a_reason(window: Page, state: State) 
     window.goto(f"/ui/announcements?open={position}&state=parked&at=pos:{parked_then}")
     expect(way).to_contain_text("parked (attempts)")
     expect(window.get_by_role("button", name="Send again (not in the past)")).to_be_disabled()
+
+
+def test_a_parked_hook_is_called_again_with_a_reason(window: Page, state: State) -> None:
+    def given_up() -> list[int]:
+        asked = {"types": "EffectParked", "runId": state.child}
+        events = state.server.http.get("/v1/events", params=asked).json()["items"]
+        return [one["position"] for one in events if one["payload"]["kind"] == "hook"]
+
+    (position,) = wait_for("the hook to be given up", given_up)
+    window.goto(f"/ui/log?types=EffectParked&runId={state.child}")
+    row_of(window, f"{position:,}").click()
+    state.outside.replies("subagentSpawned", Reply(204))
+    window.get_by_label("Why it is called again").fill("it is back")
+    window.get_by_role("button", name="Call again").click()
+    expect(window.get_by_role("status").filter(has_text="called again")).to_contain_text(
+        "subagentSpawned"
+    )
+
+    def calls() -> list[Call]:
+        return [one for one in state.outside.calls("subagentSpawned") if one.run_id == state.child]
+
+    wait_for("the second call", lambda: len(calls()) == 2)
 
 
 @pytest.mark.nightly

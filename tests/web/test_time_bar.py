@@ -48,6 +48,16 @@ def test_the_last_refusal_is_the_first_that_one_comes_to(window: Page, last_refu
     expect(window).to_have_url(at(last_refused))
 
 
+def test_an_answer_of_the_bar_moves_nothing_beneath_it(window: Page) -> None:
+    window.goto("/ui/runs?at=pos:2")
+    heading = window.get_by_role("heading", name="Runs")
+    expect(window.get_by_role("note")).to_contain_text("This is the past")
+    before = heading.bounding_box()
+    window.get_by_role("button", name="‹ Failure").click()
+    expect(window.get_by_text("No failure before this moment.")).to_be_visible()
+    assert heading.bounding_box() == before
+
+
 @pytest.mark.nightly
 def test_who_presses_three_times_goes_three_refusals_back(
     window: Page, storm: Storm, last_refused: int
