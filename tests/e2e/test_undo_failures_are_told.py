@@ -10,7 +10,7 @@ from application.queries.views.event import (
     FailureText,
     events_with_texts,
 )
-from application.queries.views.run import pending_undo_views, undo_errors
+from application.queries.views.run import pending_undo_views, summary_texts
 from tests.support.builders.step_workshop import Workshop
 from tests.support.servers.running_log import RunningLog
 
@@ -46,7 +46,7 @@ async def test_the_last_failure_is_told_with_the_run_and_each_with_its_event(
     for number, event in enumerate(failed, start=1):
         run = await work.registry.run(run_id, at=event.envelope.position)
         assert run is not None
-        views = pending_undo_views(run, await work.contents.texts(undo_errors(run)))
+        views = pending_undo_views(run, await work.contents.texts(summary_texts(run)))
         assert [one.error for one in views if one.failures] == [f"the {number}. attempt fails"]
     assert pending_undo_views(await work.run(run_id), {}) == []
     shown = await events_with_texts(events, work.contents)

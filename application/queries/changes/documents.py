@@ -19,7 +19,6 @@ from application.queries.views.run import (
     RunView,
     attachment_list,
     summary_texts,
-    undo_errors,
     view_of_run,
 )
 from domain.run.state import Run
@@ -62,7 +61,6 @@ def run_document(
     view looks into (`inner_texts`), `stages` those it has
     come to. The runs made from it (`respawns`) are not part of its states."""
     replaced = [*summary_texts(run), *([run.result] if run.result is not None else [])]
-    replaced += undo_errors(run) if is_full else []
     shown = {**texts, **{ref.id: reference_to(ref) for ref in replaced}}
     form = RunView if is_full else RunMetadataView
     view = view_of_run(form, run, shown, stages)

@@ -294,7 +294,7 @@ def _attachments_state(undo: Effect | None) -> AttachmentsState:
 
 
 def pending_undo_views(run: Run, texts: Mapping[UUID, str]) -> list[PendingUndoView]:
-    """The steps that are to be undone and are not yet; `texts` are those of `undo_errors`."""
+    """The steps that are to be undone and are not yet; `texts` have the errors of their undos."""
     return [
         PendingUndoView.from_source(
             step,
@@ -306,12 +306,6 @@ def pending_undo_views(run: Run, texts: Mapping[UUID, str]) -> list[PendingUndoV
         for step in run.steps
         if (undo := run.effect("undo", step.name)) is not None and undo.due_at is not None
     ]
-
-
-def undo_errors(run: Run) -> list[ContentRef]:
-    """Return the texts that say why the last attempt to undo a step failed."""
-    undos = run.effects_of("undo")
-    return [one.error for one in undos if one.due_at is not None and one.error is not None]
 
 
 STATUS_BY_OUTCOME: Mapping[RunOutcome, RunStatus] = {
@@ -463,14 +457,14 @@ def view_texts(run: Run) -> list[ContentRef]:
         run.requester.origin,
         run.dependencies_argument,
         attachment_list(run),
-        *undo_errors(run),
     ]
     return [ref for ref in refs if ref is not None]
 
 
 def summary_texts(run: Run) -> list[ContentRef]:
     """The texts of which a summary shows the beginning."""
-    return [ref for ref in (run.task, error_text(run)) if ref is not None]
+    undos = (one.error for one in run.effects_of("undo") if one.due_at is not None)
+    return [ref for ref in (run.task, error_text(run), *undos) if ref is not None]
 
 
 def error_text(run: Run) -> ContentRef | None:

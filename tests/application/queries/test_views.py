@@ -1,12 +1,26 @@
 """Views: made of the attributes of a source, and as selections of another view's fields."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 import orjson
 import pytest
 
-from application.queries.views.run import ForContent, RunMetadataView, RunSummary, RunView
+from application.queries.views.run import (
+    ForContent,
+    RunMetadataView,
+    RunSummary,
+    RunView,
+    summary_texts,
+    view_of_run,
+    view_texts,
+)
 from application.queries.views.view import View, selection
+from domain.values.record import ContentRef
+from tests.support.builders.grid_histories import HISTORIES
+from tests.support.builders.run_histories import History
+from tests.support.builders.storytelling import run_of
 
 
 class PartView(View):
@@ -69,6 +83,22 @@ def test_masked_run_has_no_text_of_scope_content() -> None:
     assert set(RunMetadataView.model_fields) == (
         set(RunView.model_fields) - set(marks) | shown_instead
     )
+
+
+@pytest.mark.parametrize("history", HISTORIES.values(), ids=[*HISTORIES])
+def test_listed_run_tells_what_its_document_tells(history: History) -> None:
+    """But for the names of files and of unknown runs, which are in the document alone."""
+    run = run_of(*history)
+    one = view_of_run(RunView, run, _texts(view_texts(run)), ())
+    listed = view_of_run(RunSummary, run, _texts(summary_texts(run)), ())
+    shared = {*RunSummary.model_fields} & {*RunView.model_fields} - {"attachments", "depends_on"}
+    assert {name: getattr(one, name) for name in shared} == {
+        name: getattr(listed, name) for name in shared
+    }
+
+
+def _texts(refs: Sequence[ContentRef]) -> dict[UUID, str]:
+    return {ref.id: "text" for ref in refs}
 
 
 def test_listed_run_leaves_out_fields_of_one_run() -> None:
