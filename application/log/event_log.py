@@ -106,7 +106,8 @@ class LaneFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TreeQuery:
-    """Ask for what of a tree waits, or may come to wait, for other runs: under the lock."""
+    """Ask for what of a tree waits, or may come to wait, for other runs, and for the runs that
+    `linked_runs` names of those: under the lock."""
 
     root: str
 

@@ -177,7 +177,8 @@ class Admission:
         minted = [run_stream(one.run_id) for one in commands]
         streams = [*minted, session_stream(command.requester_key)]
         streams += [run_stream(one.run_id) for one in names.dependencies]
-        if parent is not None:
+        streams += map(run_stream, names.ancestors)
+        if parent is not None and not names.ancestors:
             streams.append(run_stream(parent.run_id))
         basis = _Basis(command.requester_key, known, parent)
         policy = policy_of(pinned.configuration, command.requester_agent_id)

@@ -166,7 +166,16 @@ class _ReferenceScope:
 
     root: str
     key: str
-    ancestors: tuple[UUID, ...]
+    ancestors: tuple[Run, ...]
+
+    @property
+    def ancestor_ids(self) -> tuple[UUID, ...]:
+        """Return the ids of the runs above, its own first."""
+        return tuple(run.run_id for run in self.ancestors)
+
+    def is_below(self, run: Run) -> bool:
+        """Return whether the session is that of the run, or is below it."""
+        return any(one.session_id == run.session_id for one in self.ancestors)
 
 
 async def resolve_references(
@@ -204,7 +213,7 @@ async def resolve_references(
         for one in dependencies
         if one.via == "reference"
     )
-    return ResolvedReferences(merge_dependencies(dependencies), asker.ancestors, references)
+    return ResolvedReferences(merge_dependencies(dependencies), asker.ancestor_ids, references)
 
 
 def apply_references(command: RequestSpawn, names: ResolvedReferences) -> RequestSpawn:
@@ -230,7 +239,7 @@ async def _runs_of_tree(
     """Those with exactly this label, else the one with this id."""
     labelled = [run for run in of_label if run.label == name]
     # Those above can never be waited for, so the name means another if there is one.
-    found = [run for run in labelled if run.run_id not in asker.ancestors] or labelled
+    found = [run for run in labelled if not asker.is_below(run)] or labelled
     if found:
         return found
     run = await _run_by_id(registry, name)
@@ -250,11 +259,11 @@ async def _runs_of_requester(
     return [run] if run is not None and run.requester.session_key == asker.key else []
 
 
-async def _ancestors(registry: Registry, parent: Run | None) -> tuple[UUID, ...]:
+async def _ancestors(registry: Registry, parent: Run | None) -> tuple[Run, ...]:
     """The run of the session that asks, that of its requester, and so on."""
-    above: list[UUID] = []
+    above: list[Run] = []
     while parent is not None and len(above) < ANCESTORS_MAX:
-        above.append(parent.run_id)
+        above.append(parent)
         run_id = parent.requester.run_id
         parent = await registry.run(run_id) if run_id is not None else None
     return tuple(above)
@@ -277,6 +286,6 @@ async def _runs_to_name(
     runs = await work.registry.runs(query, at=await work.log.head(), limit=CANDIDATES_MAX)
     newest: dict[UUID, Run] = {}
     for run in runs:
-        if run.stage != "refused" and run.run_id not in asker.ancestors:
+        if run.stage != "refused" and not asker.is_below(run):
             newest.setdefault(run.session_id, run)
     return list(newest.values())

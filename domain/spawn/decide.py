@@ -146,7 +146,7 @@ def request_spawns(
 
     A permitted one takes its places in the same append. The commands differ in their run, its
     texts and its label alone, so each rule is judged once. `waiting` is all of the tree that
-    depends on others and has not been queued.
+    depends on others and has not been queued; `runs` has what `linked_runs` names of it, too.
 
     Raises `SessionIsClosed` when the requester's own run is over or told to stop: it cannot ask
     for anything; `ReadAgain` when `runs` is without that run. `AgentOnRecord` when the request, and

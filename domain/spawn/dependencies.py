@@ -1,6 +1,6 @@
 """Whether what a run depends on is done, from what is on record about it."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 from uuid import UUID
@@ -123,9 +123,7 @@ def evaluate_dependencies(run: Run, runs: Mapping[UUID, Run]) -> EvaluatedDepend
     for dependency in run.dependencies or ():
         if run.waits_for is not None and dependency.run_id not in run.waits_for:
             continue
-        target = runs.get(dependency.run_id)
-        if target is None:
-            raise ReadAgain(f"run {dependency.run_id} was not read; read it and ask again")
+        target = run_on_record(dependency.run_id, runs)
         match dependency_verdict(dependency, target):
             case "failed":
                 return EvaluatedDependencies(failed=dependency)
@@ -153,66 +151,95 @@ def with_dependencies(
     return command.changed(found)
 
 
-# Whether runs would wait for each other in a ring, and so for ever.
+# Whether sessions would wait for each other in a ring, and so for ever.
 #
-# To wait for a run is to wait for all below it too, and for whatever those wait for. Descendants
-# are found from below: a run knows those above it since it was asked for.
+# The run that a session is at ends after all children of the session, whichever of its runs asked
+# for them: a session goes on behind a run that yields, is steered, or is over. So sessions are
+# compared. Descendants are found from below: a run knows those above it since it was asked for.
 
 
 PATH_SHOWN_MAX = 20
 
 
 def find_cycle(
-    ancestors: Collection[UUID], targets: Iterable[UUID], waiting: Collection[Run]
+    ancestors: Sequence[UUID],
+    targets: Iterable[UUID],
+    waiting: Iterable[Run],
+    runs: Mapping[UUID, Run],
 ) -> tuple[UUID, ...] | None:
-    """The way from one of `targets` to one of `ancestors`: who waits, and for whom, in turn. None
-    when a child below these ancestors may wait for the targets.
+    """Return the path from one of `targets` to a session above a new child: who waits, and for
+    whom, in turn. Return None if the child may wait for the targets, which are not done.
 
-    `waiting` are all runs of the tree that are prepared or wait, and depend on others. A new run is
-    waited for by nobody and has nobody below it, so only a way to one above it closes a ring.
+    A new run is waited for by nobody and has nobody below it, so only a path to a session above it
+    closes a ring.
+
+    Args:
+        ancestors: The runs above the child, its requester's own first.
+        targets: The runs that it is to wait for.
+        waiting: All runs of the tree that are prepared or wait, and depend on others.
+        runs: All of these, and those that `linked_runs` names of `waiting`.
+
+    Raises:
+        ReadAgain: `runs` is without one of them.
     """
-    ends_after = _waiting_at_or_below(waiting)
+    above = set(_sessions_above(ancestors, runs))
+    ends_after: dict[UUID, list[Run]] = {}
+    for run in waiting:
+        for session_id in (run.session_id, *_sessions_above(run.ancestors or (), runs)):
+            ends_after.setdefault(session_id, []).append(run)
     came_from: dict[UUID, tuple[UUID, ...]] = dict.fromkeys(targets, ())
     ahead = list(came_from)
     while ahead:
         run_id = ahead.pop()
-        if run_id in ancestors:
+        session_id = run_on_record(run_id, runs).session_id
+        if session_id in above:
             return _path_to(run_id, came_from)
-        for run in ends_after.get(run_id, ()):
+        for run in ends_after.get(session_id, ()):
             by = (run_id,) if run.run_id == run_id else (run_id, run.run_id)
-            for one in unmet_dependencies(run):
+            for one in evaluate_dependencies(run, runs).waits_for:
                 if one not in came_from:
                     came_from[one] = by
                     ahead.append(one)
     return None
 
 
-def _waiting_at_or_below(waiting: Iterable[Run]) -> dict[UUID, list[Run]]:
-    """By the id of a run those that wait and are this run, or below it."""
-    found: dict[UUID, list[Run]] = {}
-    for run in waiting:
-        for run_id in (run.run_id, *(run.ancestors or ())):
-            found.setdefault(run_id, []).append(run)
-    return found
+def linked_runs(waiting: Iterable[Run]) -> set[UUID]:
+    """Return the runs that these wait for and the runs above them."""
+    return {
+        run_id
+        for run in waiting
+        for run_id in (*(one.run_id for one in run.dependencies or ()), *(run.ancestors or ()))
+    }
+
+
+def _sessions_above(ancestors: Iterable[UUID], runs: Mapping[UUID, Run]) -> Iterator[UUID]:
+    """Yield the sessions that end after a run with these ancestors. A run that is announced waits
+    for nothing, unless its session has gone on in its place."""
+    for run_id in ancestors:
+        run = run_on_record(run_id, runs)
+        if run.stage in SETTLED and run.continued_by is None:
+            return
+        yield run.session_id
+
+
+def run_on_record(run_id: UUID, runs: Mapping[UUID, Run]) -> Run:
+    """Return a run that was read. Raise `ReadAgain` if it was not."""
+    run = runs.get(run_id)
+    if run is None:
+        raise ReadAgain(f"run {run_id} was not read; read it and ask again")
+    return run
 
 
 def _path_to(run_id: UUID, came_from: Mapping[UUID, tuple[UUID, ...]]) -> tuple[UUID, ...]:
-    way = [run_id]
-    while by := came_from[way[-1]]:
-        way += reversed(by)
-    return tuple(reversed(way))
+    path = [run_id]
+    while by := came_from[path[-1]]:
+        path += reversed(by)
+    return tuple(reversed(path))
 
 
-def unmet_dependencies(run: Run) -> Sequence[UUID]:
-    """What a run that is prepared or waits has still to wait for, as far as is recorded."""
-    if run.waits_for is not None:
-        return run.waits_for
-    return tuple(one.run_id for one in run.dependencies or ())
-
-
-def render_path(way: Sequence[UUID]) -> str:
-    """The runs between the first and the last of a way, in words."""
-    between = [f"run {one}" for one in way[1:-1]]
+def render_path(path: Sequence[UUID]) -> str:
+    """Return the runs between the first and the last of a path, in words."""
+    between = [f"run {one}" for one in path[1:-1]]
     more = len(between) - PATH_SHOWN_MAX
     shown = " → ".join(between[:PATH_SHOWN_MAX])
     return f"{shown} and {more} more" if more > 0 else shown

@@ -1,6 +1,6 @@
 """What a spawn may wait for: ordered tables of rules over the runs that its request names."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -14,6 +14,7 @@ from domain.spawn.dependencies import (
     render_dependency,
     render_path,
     request_field,
+    run_on_record,
 )
 from domain.values import rules
 from domain.values.rules import TableRule
@@ -105,26 +106,37 @@ NAMES: tuple[TableRule[NamedRuns], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DependencyFacts:
-    """A run that is to be waited for, as it is on record, by a spawn below `ancestors`. `waiting`
-    are all runs of the tree that depend on others and have not been queued."""
+    """A run that is to be waited for by a spawn below `ancestors`. `waiting` are all runs of the
+    tree that depend on others and have not been queued; `runs` are all of these as they are on
+    record, and those that `linked_runs` names of `waiting`."""
 
     dependency: Dependency
-    target: Run
     ancestors: Sequence[UUID]
     waiting: Collection[Run]
+    runs: Mapping[UUID, Run]
+
+    @property
+    def target(self) -> Run:
+        """Return the run that is to be waited for. Raise `ReadAgain` if it was not read."""
+        return run_on_record(self.dependency.run_id, self.runs)
 
 
 def _closes_cycle(facts: DependencyFacts) -> str | None:
-    way = find_cycle(facts.ancestors, [facts.dependency.run_id], facts.waiting)
-    if way is None:
+    run_id = facts.dependency.run_id
+    path: tuple[UUID, ...] | None = None
+    if run_id in facts.ancestors:
+        path = (run_id,)
+    elif dependency_verdict(facts.dependency, facts.target) == "waits":
+        path = find_cycle(facts.ancestors, [run_id], facts.waiting, facts.runs)
+    if path is None:
         return None
     text = f"{request_field(facts.dependency)} names {render_dependency(facts.dependency)}, which "
-    if len(way) == 1:
+    if len(path) == 1:
         return (
             f"{text}is this session's own run or one above it, and those end after what they spawn"
         )
-    by = render_path(way)
-    text += f"waits{f', by {by},' if by else ''} for run {way[-1]} above this spawn"
+    by = render_path(path)
+    text += f"waits{f', by {by},' if by else ''} for run {path[-1]} above this spawn"
     return f"{text}: each would wait for the other for ever"
 
 

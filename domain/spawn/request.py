@@ -30,7 +30,7 @@ from domain.spawn.dependency_rules import WAITS, DependencyFacts
 from domain.values.body import Body
 from domain.values.json_text import compact_json
 from domain.values.record import ContentRef
-from domain.values.refusals import ReadAgain, Refusal
+from domain.values.refusals import Refusal
 from domain.values.rules import RefusalStatus, first_refusal
 from domain.values.shared_values import ReferenceRequest, SharedScope
 
@@ -496,17 +496,15 @@ def dependencies_refusal(
 ) -> Refusal | None:
     """Why a spawn may not wait for what it is asked to; None when it may.
 
-    `runs` are those that it names, `waiting` all of its tree that depend on others and have not
-    been queued. Raises `ReadAgain` when `runs` is without one of them.
+    `waiting` are all of its tree that depend on others and have not been queued, `runs` those that
+    it names, those above it, and what `linked_runs` names of `waiting`. Raises `ReadAgain` when
+    `runs` is without one of them.
     """
     if command.unbound is not None:
         return command.unbound
     for one in command.dependencies:
-        target = runs.get(one.run_id)
-        if target is None:
-            raise ReadAgain(f"run {one.run_id} was not read; read it and ask again")
         facts = DependencyFacts(
-            dependency=one, target=target, ancestors=command.ancestors, waiting=waiting
+            dependency=one, ancestors=command.ancestors, waiting=waiting, runs=runs
         )
         refusal = first_refusal(WAITS, facts)
         if refusal is not None:

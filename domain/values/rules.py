@@ -100,7 +100,7 @@ DEPENDENCY_AMBIGUOUS = Rule(
 DEPENDENCY_CYCLE = Rule(
     "dependency_cycle",
     _ERROR,
-    "a run that it would wait for is above the spawn, or waits for one that is",
+    "a run that it would wait for is of a session above the spawn, or waits for one that is",
 )
 DEPENDENCY_FAILED = Rule(
     "dependency_failed",

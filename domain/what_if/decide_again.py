@@ -25,13 +25,12 @@ from domain.plan.request import ChosenWorkspace
 from domain.plan.tools import SPAWN_TOOL, permits_tool
 from domain.run.events import MessageReceived, SessionCreated, SpawnRequested
 from domain.run.facts import HOOK_ORDER, HOOKS_OF_ENDS, Plan
-from domain.run.lifecycle import SETTLED
 from domain.run.plan_facts import WorkspaceFacts
 from domain.run.state import Run
 from domain.session.shared_context import SHARED_BYTES_MAX, SHARED_KEYS_MAX
 from domain.session.state import Session
 from domain.spawn.admission import ADMISSION, CONTINUATION, admit
-from domain.spawn.dependencies import request_field
+from domain.spawn.dependencies import dependency_verdict, request_field
 from domain.spawn.dependency_rules import WAITS, DependencyFacts
 from domain.spawn.pipeline import ChildFacts, Need
 from domain.spawn.stages import MESSAGE_STAGES, SPAWN_STAGES, decide_child, names_of
@@ -108,7 +107,8 @@ class Question(Fact):
     `is_session_needed` says so. `active_children` are the places of its requester that are taken
     now; None for those that were taken then. `requester_now` is what its requester would be, and
     `session_now`, of a message, the session that it goes to; `names` what it names.
-    `waits_for` are the runs that it names, as they were, where nobody had looked at them.
+    `waits_for` are the runs that it names and those above it, as they were, where nobody had looked
+    at them.
     `is_unaffected` says of one that is prepared still that it goes by nothing that differs.
     """
 
@@ -169,12 +169,13 @@ def texts_needed(question: Question) -> list[ContentRef]:
 
 
 def waits_for_needed(request: SpawnRequested) -> tuple[UUID, ...]:
-    """Return the runs of which has to be known how they were: those that it names, if it was
-    refused before they were looked at."""
+    """Return the runs of which has to be known how they were: those that it names and those above
+    it, if it was refused before they were looked at."""
     if not request.dependencies:
         return ()
     is_refused = isinstance(admit(ADMISSION, request.facts, raw_agent_id=_UNREAD), Refusal)
-    return tuple(one.run_id for one in request.dependencies) if is_refused else ()
+    named = (one.run_id for one in request.dependencies)
+    return (*named, *request.ancestors) if is_refused else ()
 
 
 def is_session_needed(question: Question) -> bool:
@@ -365,17 +366,20 @@ class _DecisionAgain:
 
     def _waits_refusal(self, request: SpawnRequested) -> Refusal | None:
         """Judge whether it may wait for the runs that it names, as they were."""
+        runs = self._question.waits_for
+        for run_id in request.ancestors:
+            if run_id not in runs:
+                raise NotReplayable(f"run {run_id} above the spawn")
         for one in request.dependencies:
-            target = self._question.waits_for.get(one.run_id)
-            if target is None:
+            if one.run_id not in runs:
                 raise NotReplayable(f"run {one.run_id}, which {request_field(one)} names")
             facts = DependencyFacts(
-                dependency=one, target=target, ancestors=request.ancestors, waiting=()
+                dependency=one, ancestors=request.ancestors, waiting=(), runs=runs
             )
             refusal = first_refusal(WAITS, facts)
             if refusal is not None:
                 return refusal
-            if request.ancestors and target.stage not in SETTLED:
+            if request.ancestors and dependency_verdict(one, facts.target) == "waits":
                 raise NotReplayable(f"whether run {one.run_id} waits for one above the spawn")
         return None
 

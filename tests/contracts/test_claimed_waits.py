@@ -12,9 +12,13 @@ from application.ports.registry import RunQuery, StatusRows
 from domain.run.commands import SettleDependencies
 from domain.run.facts import Dependency
 from domain.run.state import Run
+from domain.spawn.continuation import Message, continue_session
 from domain.spawn.decide import SpawnDecision
+from domain.values.record import run_stream, session_stream
 from infrastructure.outbound.log.append import load
+from tests.support.builders import continued_runs as sent
 from tests.support.builders import run_commands as ask
+from tests.support.builders.family_log import keep
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.storytelling import ref
 from tests.support.builders.submissions import submission
@@ -182,6 +186,34 @@ async def test_a_ring_is_seen_through_what_waits_since_long(family: LoggedFamily
     await settle(family, "w")
     await family.begin("c")
     assert (await ask_for(family, "in c", "c", "a")).result.refusal is None
+
+
+async def go_on(family: LoggedFamily, name: str, newest: str) -> None:
+    """The session of a run that has yielded takes a message."""
+    last = family.run(name)
+    message = Message(
+        run_id=family.call(newest), text=ref("go on"), by="admin", config_revision=1, max_children=5
+    )
+
+    def decide(world: World) -> Decision[None]:
+        told = continue_session(world.sessions, world.runs, message, last, sent.planned(), keep)
+        return Decision(None, told.changes)
+
+    sessions = (family.key(name), last.requester.session_key)
+    streams = (*map(run_stream, (last.run_id, message.run_id)), *map(session_stream, sessions))
+    family.heard(await family.log.submit(submission(decide, *streams)))
+
+
+async def test_a_ring_is_seen_through_a_session_that_went_on(family: LoggedFamily) -> None:
+    for name in ("s", "b"):
+        await family.begin(name)
+    await wait_for(family, "x", "b", by="s")
+    await family.tell("s", sent.yield_run())
+    await family.end("s")
+    await go_on(family, "s", "newest")
+    refused = await ask_for(family, "y", "b", "newest")
+    assert refused.result.refusal is not None
+    assert refused.result.refusal.rule == "dependency_cycle"
 
 
 async def of_tree(log: EventLog, root: str) -> list[Run]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from domain.run.commands import SettleDependencies
 from domain.run.facts import Dependency, RunOutcome
 from domain.spawn.dependencies import DependencyFailed, evaluate_dependencies
+from tests.support.builders import continued_runs as sent
 from tests.support.builders import run_commands as ask
 from tests.support.builders.family_log import FamilyLog
 from tests.support.builders.storytelling import ref
@@ -31,7 +32,8 @@ WEIGHTS = {
     "announce": 3,
     "stop": 1,
     "refuse": 1,
-    "message": 1,
+    "yield_turn": 2,
+    "message": 3,
 }
 STATES: dict[str, tuple[State, ...]] = {
     "look": ("prepared", "waiting"),
@@ -40,7 +42,8 @@ STATES: dict[str, tuple[State, ...]] = {
     "announce": ("ended",),
     "stop": ("prepared", "waiting", "queued"),
     "refuse": ("prepared",),
-    "message": ("announced",),
+    "yield_turn": ("started",),
+    "message": ("announced", "ended"),
 }
 
 
@@ -125,9 +128,16 @@ class Tree:
         node.state, node.outcome = "ended", outcome
 
     def announce(self, node: Node) -> None:
-        if all(one.is_settled for one in node.children):
+        if not node.session.at_work and not node.is_yielded:
             self.log.announce(node.name)
             node.state = "announced"
+
+    def yield_turn(self, node: Node) -> None:
+        """It ends, and its session goes on in its place."""
+        if node.session.at_work:
+            self.log.tell(node.name, sent.yield_run())
+            self.end(node, "success")
+            node.is_yielded = True
 
     def stop(self, node: Node) -> None:
         self.log.tell(node.name, ask.stop())
@@ -138,15 +148,16 @@ class Tree:
         self.agrees(node)
 
     def message(self, node: Node) -> None:
-        """The session of a run directly below the root goes on."""
-        is_last = self.log.run(node.name).continued_by is None
-        if node.parent is not None or not is_last or len(self.model.nodes) >= RUNS_MAX:
+        """The session goes on, though its children are at work if it has yielded."""
+        is_full = len(self.model.nodes) >= RUNS_MAX
+        if is_full or not self.model.takes_message(node) or not self.log.run(node.name).started_at:
             return
-        if self.log.run(node.name).started_at is None:
-            return
+        self.go_on(node)
+
+    def go_on(self, node: Node) -> None:
         name = f"r{len(self.model.nodes)}"
         self.log.message(name, node.name)
-        self.model.add(name, None, (), refused=False).state = "queued"
+        self.model.go_on(name, node)
 
     def act(self, what: str, chance: Random) -> None:
         if what == "spawn":
@@ -175,6 +186,8 @@ class Tree:
             for node in self.of("started"):
                 self.end(node, "success")
             for node in self.of("ended"):
+                if node.is_yielded and not node.session.at_work:
+                    self.go_on(node)
                 self.announce(node)
 
     def of_all(self) -> list[Node]:

@@ -15,7 +15,7 @@ from domain.values.shared_values import SharedContextRequest
 from domain.what_if.verdict import SAME, DecisionDifference
 from tests.support.builders import run_histories as past
 from tests.support.builders.decisions_again import Spawn, below, but, limits
-from tests.support.builders.storytelling import plan, ref, run_id, run_of
+from tests.support.builders.storytelling import plan, ref, requested, run_id, run_of
 
 OPEN = limits("writer", allowAgents=["*"])
 DEEP = below(2)
@@ -160,16 +160,21 @@ def test_what_waits_for_a_run_that_had_failed_stays_refused_by_that_rule() -> No
 
 
 def test_what_waits_for_the_run_above_it_stays_refused_and_for_a_run_at_work_is_unknown() -> None:
-    for above, expected in ((run_id(7), "same"), (run_id(8), "not-replayable")):
-        asked = WAITING.changed(
-            requester=below(), changes={"dependencies": (OTHER,), "ancestors": (above,)}
-        )
-        target = named(*past.a_started_run())
-        found = asked.again(limits("writer"), OPEN, waits_for=target).verdict
-        assert found.verdict == expected
-        assert found.rule == ("dependency_cycle" if above == run_id(7) else None)
-    over = asked.again(limits("writer"), OPEN, waits_for=named(*past.an_announced_run())).verdict
-    assert over.verdict == "newly-allowed"
+    other = run_of(requested(session_id=run_id(1008)), *past.a_started_run()[1:])
+    at_work, over = named(*past.a_started_run()), named(*past.an_announced_run())
+    same_session = at_work[run_id(7)]
+
+    def decided(above: UUID, known: Mapping[UUID, Run]) -> tuple[str, str | None]:
+        changes = {"dependencies": (OTHER,), "ancestors": (above,)}
+        asked = WAITING.changed(requester=below(), changes=changes)
+        found = asked.again(limits("writer"), OPEN, waits_for=known).verdict
+        return found.verdict, found.rule
+
+    assert decided(run_id(7), at_work) == ("same", "dependency_cycle")
+    assert decided(run_id(8), {**at_work, run_id(8): same_session}) == ("same", "dependency_cycle")
+    assert decided(run_id(8), {**at_work, run_id(8): other}) == ("not-replayable", None)
+    assert decided(run_id(8), at_work) == ("not-replayable", None)
+    assert decided(run_id(8), {**over, run_id(8): other})[0] == "newly-allowed"
 
 
 def test_what_names_no_run_stays_refused_whatever_else_is_allowed() -> None:

@@ -18,9 +18,10 @@ from domain.session.state import Session
 from domain.spawn import cascade
 from domain.spawn.admission import SpawnPolicy
 from domain.spawn.batch import Speculation, decide_for_all
-from domain.spawn.cascade import CascadeState
+from domain.spawn.cascade import CascadeState, SessionWentOn
 from domain.spawn.continuation import ContinuationDecision
 from domain.spawn.decide import SpawnDecision, request_spawns
+from domain.spawn.dependencies import linked_runs
 from domain.spawn.request import RequestSpawn
 from domain.values.record import ContentRef, Stamp, run_id_of, session_key_of
 from domain.values.refusals import Rejected
@@ -154,13 +155,15 @@ class FamilyLog:
         if own is not None and "dependencies" in changes:
             plain["ancestors"] = above(self.fold.runs, own.run_id)
         request = spawn_request(**{**plain, **changes})
+        waiting = [one for one in self.fold.runs.values() if may_wait(one, ROOT)]
         named = {one.run_id for one in request.dependencies} | ({own.run_id} if own else set())
+        named |= {*request.ancestors, *linked_runs(waiting)}
         return request_spawns(
             {key: known} if known else {},
             {run: state for run, state in self.fold.runs.items() if run in named},
             [(request, keep)],
             self.policy,
-            [one for one in self.fold.runs.values() if may_wait(one, ROOT)],
+            waiting,
         )
 
     def spawn(self, name: str, by: str = "main", **changes: Any) -> list[str]:
@@ -197,8 +200,15 @@ class FamilyLog:
 
     def tell(self, name: str, *commands: RunCommand) -> list[str]:
         """Ask something of a run; several commands are decided in turn and recorded as one."""
-        family = Speculation(self.around(name), self.run(name).created_at)
-        return self.record(decide_for_all(family, [(self._id(name), commands)]))
+        begun, asked = self.run(name).created_at, [(self._id(name), commands)]
+        family = self.around(name)
+        try:
+            return self.record(decide_for_all(Speculation(family, begun), asked))
+        except SessionWentOn as newer:
+            runs = {**family.runs, newer.run_id: self.fold.runs[newer.run_id]}
+            return self.record(
+                decide_for_all(Speculation(family._replace(runs=runs), begun), asked)
+            )
 
     def create(self, name: str) -> list[str]:
         """Prepare a requested run up to its lane."""

@@ -116,7 +116,8 @@ class LoggedFamily:
             decision = decide_admission(world, (request,), (key,), self.policy, uuid7)
             return decision._replace(answer=answer)
 
-        others = {one.run_id for one in request.dependencies} | ({parent} if parent else set())
+        others = {one.run_id for one in request.dependencies} | {*request.ancestors}
+        others |= {parent} if parent else set()
         asked = Submission(
             command_id=uuid7(),
             streams=(run_stream(request.run_id), session_stream(asker), *map(run_stream, others)),

@@ -41,10 +41,8 @@ def _name(via: DependencyVia, *labels: str) -> str | None:
 
 
 def _wait(target: Run, **above: Any) -> str | None:
-    known: dict[str, Any] = {"ancestors": (), "waiting": (), **above}
-    return _rule(
-        first_refusal(WAITS, DependencyFacts(dependency=dependency(), target=target, **known))
-    )
+    known: dict[str, Any] = {"ancestors": (), "waiting": (), "runs": {TARGET: target}, **above}
+    return _rule(first_refusal(WAITS, DependencyFacts(dependency=dependency(), **known)))
 
 
 class _NoWorkspaces:

@@ -374,7 +374,6 @@ class Store:
         if transaction is not None:
             self._finishing.update(dict.fromkeys(wanted.transcripts, transaction))
         found = Found(
-            runs=self._states(self.runs, wanted.runs, remembered.runs),
             sessions=self._states(self.sessions, wanted.sessions, remembered.sessions),
             reserved={
                 key: self.reserved[key].reserved
@@ -385,11 +384,8 @@ class Store:
             last_entries=self._last_entries(wanted.transcripts),
         )
         for query in wanted.trees:
-            waiting = self._waiting_runs(query)
-            if len(waiting) > load.ROWS_MAX:
-                found.crowded.add(query)
-            else:
-                found.waiting += waiting
+            found.take_waiting(query, self._waiting_runs(query), wanted)
+        found.runs = self._states(self.runs, wanted.runs, remembered.runs)
         return found
 
     def _last_entries(self, run_ids: Iterable[UUID]) -> dict[UUID, int]:

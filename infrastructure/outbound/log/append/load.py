@@ -18,6 +18,7 @@ from application.projections.fold import FOREVER
 from application.projections.run_rows import due
 from domain.run.state import Run
 from domain.session.state import Session
+from domain.spawn.dependencies import linked_runs
 from infrastructure.outbound.log.codec.mapper import payload_object
 from infrastructure.outbound.log.read.state_cache import (
     StateCaches,
@@ -74,6 +75,15 @@ class Found:
     waiting: list[Run] = field(default_factory=list)
     crowded: set[TreeQuery] = field(default_factory=set)
     last_entries: dict[UUID, int] = field(default_factory=dict)
+
+    def take_waiting(self, query: TreeQuery, waiting: Sequence[Run], wanted: Wanted) -> None:
+        """Take what of a tree waits, and want the runs that are linked with it."""
+        linked = linked_runs(waiting).difference(wanted.runs)
+        if max(len(waiting), len(linked)) > ROWS_MAX:
+            self.crowded.add(query)
+        else:
+            self.waiting += waiting
+            wanted.runs += linked
 
 
 def reservation_key(reservation: Reservation) -> ReservationKey:
@@ -179,6 +189,10 @@ async def read(connection: LogConnection, wanted: Wanted, remembered: StateCache
         await connection.execute(LOCK_TRANSCRIPTS, [sorted(wanted.transcripts)])
         cursor = await connection.execute(LAST_ENTRIES, [wanted.transcripts])
         found.last_entries = dict.fromkeys(wanted.transcripts, 0) | dict(await cursor.fetchall())
+    for query in wanted.trees:
+        cursor = await connection.execute(WAITING, [query.root, ROWS_MAX + 1])
+        rows = await cursor.fetchall()
+        found.take_waiting(query, remembered.runs.states(rows, Run.from_json), wanted)
     if wanted.runs or wanted.sessions or wanted.reservations:
         await _read_states(connection, wanted, remembered, found)
     for place in wanted.lanes:
@@ -186,13 +200,6 @@ async def read(connection: LogConnection, wanted: Wanted, remembered: StateCache
         rows = await cursor.fetchall()
         runs = remembered.runs.states([row[:4] for row in rows if row[0]], Run.from_json)
         found.lanes[place] = LaneFacts(rows[0][-1], tuple(runs), len(runs) >= LANE_RUNS_MAX)
-    for query in wanted.trees:
-        cursor = await connection.execute(WAITING, [query.root, ROWS_MAX + 1])
-        rows = await cursor.fetchall()
-        if len(rows) > ROWS_MAX:
-            found.crowded.add(query)
-        else:
-            found.waiting += remembered.runs.states(rows, Run.from_json)
     return found
 
 
