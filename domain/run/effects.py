@@ -266,14 +266,15 @@ def effects_after(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
         return _changes_to(left)
     now = stamp.recorded_at
     # Most runs have no steps: nothing has to be undone of them.
-    new = [*run.effects, *(_due_undos(run, event, now) if run.steps else ())]
+    new = [*_due_undos(run, event, now)] if run.steps else []
     if isinstance(event, SpawnRefused | RunAnnounced):
         new += (Effect(kind="webhook", name=one, due_at=now) for one in event.webhooks)
-    if not new:
+    due = _hooks_triggered_by(run, event) if run.effects else ()
+    if not new and not due:
         return {}
+    effects = (*run.effects, *new)
     # Undoing the binding of a thread tells the same receiver that there is no child any more.
-    is_unbound = any((one.kind, one.name) == ("undo", "thread_binding") for one in new)
-    due = _hooks_triggered_by(run, event)
+    is_unbound = any((one.kind, one.name) == ("undo", "thread_binding") for one in effects)
     return _changes_to(
         one.changed({"phase": "due", "due_at": now})
         if one.kind == "hook"
@@ -281,7 +282,7 @@ def effects_after(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
         and one.name in due
         and not (one.name == "subagentEnded" and is_unbound)
         else one
-        for one in new
+        for one in effects
     )
 
 
@@ -326,12 +327,19 @@ def _changes_to(effects: Iterable[Effect]) -> dict[str, object]:
         effect = one
         if one.due_at is not None and EFFECT_RULES[one.kind].order:
             at = last[one.kind] = max(one.due_at, last.get(one.kind, one.due_at))
-            effect = one.changed({"due_at": at})
+            if at is not one.due_at:
+                effect = one.changed({"due_at": at})
         kept.append(effect)
     due_at = (one.due_at for one in kept if one.due_at is not None)
     return {"effects": tuple(kept), "effects_at": min(due_at, default=None)}
 
 
+_PLACES = {
+    (kind, name): (_KINDS.index(kind), rules.order.index(name))
+    for kind, rules in EFFECT_RULES.items()
+    for name in rules.order
+}
+
+
 def _place(effect: Effect) -> tuple[int, int]:
-    order = EFFECT_RULES[effect.kind].order
-    return _KINDS.index(effect.kind), order.index(effect.name) if order else 0
+    return _PLACES.get((effect.kind, effect.name)) or (_KINDS.index(effect.kind), 0)

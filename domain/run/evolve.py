@@ -215,12 +215,12 @@ def _changes(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
             return {"pending_descendants": 0}
         case RunWaits() | DependencyMet():
             return waiting_changes(run, event)
+        case _ if isinstance(event, EffectEvent):
+            return effect_changes(run, event, stamp)
         case _ if isinstance(event, ContinuationEvent):
             return continuation_changes(run, event, stamp)
         case _ if isinstance(event, StepEvent):
             return step_changes(run, event, stamp)
-        case _ if isinstance(event, EffectEvent):
-            return effect_changes(run, event, stamp)
         case _:
             assert_never(event)
 
