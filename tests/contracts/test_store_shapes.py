@@ -26,13 +26,6 @@ def test_store_query_of_a_single_row_makes_no_arrays() -> None:
     assert "SELECT $6::uuid, $7::int)" in query
 
 
-def test_store_query_opens_rows_after_it_has_closed_some() -> None:
-    opened = Part("runs", ("run_id",), True)
-    end = Part("events", ("position",))
-    assert 'FROM "runs closed part"' in store_query((Part("runs closed"), opened, end))
-    assert "closed" not in store_query((opened, end))
-
-
 async def test_batch_beyond_the_shapes_is_stored_alike(
     postgres: RunningLog, family: LoggedFamily, monkeypatch: pytest.MonkeyPatch
 ) -> None:

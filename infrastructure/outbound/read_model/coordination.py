@@ -95,8 +95,9 @@ CLAIM_WAITS = _claim(
     "due_at",
     " AND runs.due_kind = %(kind)s AND EXISTS (SELECT 1 FROM"
     " jsonb_array_elements_text(runs.state::jsonb -> 'waitsFor') AS awaited (run_id)"
-    " JOIN runs target ON target.run_id = awaited.run_id::uuid"
-    f" AND target.to_position = {FOREVER}"
+    " CROSS JOIN LATERAL (SELECT stage, outcome, due_kind FROM runs AS one"
+    f" WHERE one.run_id = awaited.run_id::uuid AND one.to_position = {FOREVER}"
+    " ORDER BY one.from_position DESC LIMIT 1) AS target"
     " WHERE target.stage IN ('announced', 'archived', 'refused')"
     " OR (target.stage = 'ended' AND (target.due_kind = 'announce' OR (target.outcome <> 'success'"
     " AND EXISTS (SELECT 1 FROM jsonb_array_elements(runs.state::jsonb -> 'dependencies') AS wish"

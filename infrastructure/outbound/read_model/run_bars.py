@@ -29,7 +29,8 @@ _BAR = (
     " one.agent_id, one.label, one.depth, one.respawned_from, one.rule"
     " FROM ({found}) AS one CROSS JOIN LATERAL (SELECT facts.* FROM runs,"
     " json_to_record(state::json) AS facts (requester json)"
-    f" WHERE runs.run_id = one.run_id AND to_position = {FOREVER}) AS newest"
+    f" WHERE runs.run_id = one.run_id AND to_position = {FOREVER}"
+    " ORDER BY from_position DESC LIMIT 1) AS newest"
     " {order}"
 )
 _COLUMNS = (

@@ -39,7 +39,7 @@ _TASK = (
     " CROSS JOIN LATERAL (SELECT coalesce(label, '') || E'\\n' || coalesce((SELECT {text} FROM"
     " contents WHERE content_id = (newest.state::json -> 'task' ->> 'id')::uuid), '') AS text"
     " FROM runs AS newest WHERE newest.run_id = examined.run_id"
-    f" AND newest.to_position = {FOREVER}) AS told"
+    f" AND newest.to_position = {FOREVER} ORDER BY newest.from_position DESC LIMIT 1) AS told"
 )
 _WHOLE_TASK = f"left(body, {TASK_CHARACTERS_SEARCHED_MAX})"
 _HAS_WORD = "strpos(lower(told.text), lower(%s)) > 0"

@@ -11,7 +11,9 @@ from infrastructure.outbound.log.schema.connections import LogConnection, borrow
 # A run that has no row is left alone: then the rows are not what they should be.
 DELETE_EXPIRED = (
     "WITH over AS (SELECT run_id FROM (SELECT DISTINCT run_id FROM staged_files) AS staged"
-    f" JOIN runs USING (run_id) WHERE to_position = {FOREVER} AND stage <> ALL(%s) LIMIT %s),"
+    " CROSS JOIN LATERAL (SELECT stage FROM runs WHERE runs.run_id = staged.run_id"
+    f" AND to_position = {FOREVER} ORDER BY from_position DESC LIMIT 1) AS newest"
+    " WHERE stage <> ALL(%s) LIMIT %s),"
     " gone AS (DELETE FROM staged_files USING over WHERE staged_files.run_id = over.run_id)"
     " SELECT count(*) FROM over"
 )

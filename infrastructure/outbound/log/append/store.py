@@ -1,6 +1,6 @@
 """Stores a batch: every row it makes, in one statement that commits by itself."""
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -184,7 +184,7 @@ _OTHERS: Mapping[str, str] = {
     "files": INSERT_DUE_FILES,
     "head": MOVE_HEAD,
     "commit": NOTE_COMMIT,
-    **{f"{one.name} closed": f"{close_rows(one)} RETURNING 1" for one in PROJECTIONS},
+    **{f"{one.name} closed": close_rows(one) for one in PROJECTIONS},
 }
 """What else a batch stores, by name."""
 SHAPES_MAX = 48
@@ -218,26 +218,19 @@ def store_query(shape: Shape) -> str:
     One statement, because each costs its driver as much as its rows cost the database; and without
     that which is empty, because the database prepares every array before it looks inside.
     """
-    names = {part.name for part in shape}
-    *parts, events = ((part, _part_query(part, names)) for part in shape)
+    *parts, events = ((part, _part_query(part)) for part in shape)
     made = ", ".join(f'"{part.name} part" AS ({query})' for part, query in parts)
     return _number_placeholders(f"WITH {made} {events[1]}")
 
 
-def _part_query(part: Part, names: Set[str]) -> str:
+def _part_query(part: Part) -> str:
     if part.name in _OTHERS:
         return _OTHERS[part.name]
     kinds = {name: _SQL_TYPES.get(kind, kind) for name, kind in _INSERTED[part.name].items()}
-    query = _insert(part.name, {name: kinds[name] for name in part.columns})
     if part.is_single:
         values = ", ".join(f"%b::{kinds[name]}" for name in part.columns)
-        query = f"INSERT INTO {part.name} ({', '.join(part.columns)}) SELECT {values}"
-    # A row may only be opened when the one before it is closed, and the parts of one statement have
-    # no order but the one in which they ask each other.
-    closed = f"{part.name} closed"
-    if closed not in names:
-        return query
-    return f'{query} WHERE (SELECT count(*) FROM "{closed} part") >= 0'
+        return f"INSERT INTO {part.name} ({', '.join(part.columns)}) SELECT {values}"
+    return _insert(part.name, {name: kinds[name] for name in part.columns})
 
 
 def is_in_transaction(connection: LogConnection) -> bool:
