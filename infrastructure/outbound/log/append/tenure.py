@@ -7,6 +7,7 @@ and one that has nothing to do soon gives it up by itself. The database ends the
 is frozen.
 """
 
+import math
 import time
 from datetime import datetime
 from typing import Any
@@ -27,11 +28,14 @@ FROZEN_MILLISECONDS_MAX = 5_000
 """After so long without a word the database ends the session of a holder. It is the limit on an
 idle transaction too, and longer than `IDLE_SECONDS_MAX`, so that it ends nobody who is alive."""
 
+ASKED_SECONDS = 0.1
+"""For so long after it was asked a holder gives the lock up behind each batch: who asked begins to
+wait a round trip later, and the holder may have taken the lock again by then."""
+
 OTHER_FOLLOWERS_MIN = 2
 """So many listen when another process does: this one is among them."""
 
 
-_TRY = f"SELECT pg_try_advisory_lock({LOCK_KEY})"
 _WAIT = f"SELECT pg_advisory_lock({LOCK_KEY})"
 _UNLOCK = f"SELECT pg_advisory_unlock({LOCK_KEY})"
 _NO_LIMIT = "SET idle_session_timeout = 0"
@@ -50,9 +54,14 @@ class Tenure:
     """The append lock of one session."""
 
     def __init__(self, channel: str) -> None:
-        self._channel = channel
+        # Who cannot have it asks for it, in the same round trip.
+        self._try = (
+            f"SELECT CASE WHEN pg_try_advisory_lock({LOCK_KEY}) THEN true"
+            f" ELSE pg_notify('{channel}', '{GIVE_UP}') IS NULL END"
+        )
         self._since: float | None = None
         self._is_asked = False
+        self._asked_at = -math.inf
         self.has_followers = True
 
     @property
@@ -62,12 +71,14 @@ class Tenure:
 
     @property
     def is_over(self) -> bool:
-        """Return whether the lock is held, and somebody else waits for it."""
-        return self.is_held and self._is_asked
+        """Return whether the lock is held, and somebody else waits for it, or is about to."""
+        is_recent = time.monotonic() - self._asked_at < ASKED_SECONDS
+        return self.is_held and (self._is_asked or is_recent)
 
     def ask(self) -> None:
         """Note that somebody else waits for the lock."""
         self._is_asked = True
+        self._asked_at = time.monotonic()
 
     async def take(self, connection: LogConnection) -> tuple[Head, datetime] | None:
         """Take the lock, or go on holding it.
@@ -81,12 +92,11 @@ class Tenure:
         """
         if self._since is not None and time.monotonic() - self._since < TENURE_SECONDS_MAX:
             return None
-        first = f"{_UNLOCK}; {_TRY}" if self._since is not None else _TRY
+        first = f"{_UNLOCK}; {self._try}" if self._since is not None else self._try
         self.forget()
         limit = f"SET idle_session_timeout = {FROZEN_MILLISECONDS_MAX}"
         is_held, head = await _ask(connection, f"{first}; {limit}; {_HEAD}")
         if not is_held:
-            await connection.execute("SELECT pg_notify(%s, %s)", [self._channel, GIVE_UP])
             _, head = await _ask(connection, f"{_WAIT}; {_HEAD}")
         self._since = time.monotonic()
         require_known_format(head[_HEAD_COLUMNS])

@@ -5,8 +5,9 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from uuid_utils.compat import uuid7
 
-from application.log.event_log import Appended, Decision
+from application.log.event_log import Appended, Decision, StagedFile
 from domain.values.record import session_stream
 from infrastructure.outbound.log.append import tenure, writer
 from infrastructure.outbound.log.schema.connections import LogConnection
@@ -16,9 +17,10 @@ from tests.support.builders.submissions import (
     key,
     observe,
     observing,
+    seen,
     submission,
 )
-from tests.support.faults.held_commits import until
+from tests.support.faults.held_commits import held_commits, until
 from tests.support.servers.running_log import RunningLog
 
 FOR_EVER_SECONDS = 3_600.0
@@ -65,8 +67,9 @@ async def test_batch_of_a_holder_is_one_statement_when_nothing_need_be_read(
 
 
 async def test_holder_that_gave_the_lock_up_knows_what_it_knew_if_nobody_has_written(
-    running: RunningLog, round_trips: Counter[int]
+    running: RunningLog, round_trips: Counter[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(tenure, "ASKED_SECONDS", 0.0)
     await observe(running.log, ["known"])
     (holder,) = await running.writers()
     running.tail.on_give_up()
@@ -87,6 +90,34 @@ async def test_lock_goes_to_another_process_that_asks_for_it(running: RunningLog
             await observe((running, other)[number % 2].log, [number])
         for one in (running, other):
             assert [await known(one, number) for number in range(7)] == [1] * 6 + [0]
+
+
+async def test_holder_that_was_asked_gives_the_lock_up_until_the_asker_waits(
+    running: RunningLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tenure, "ASKED_SECONDS", FOR_EVER_SECONDS)
+    given_up, may_wait = 0, asyncio.Event()
+    execute = LogConnection.execute
+
+    async def executed(self: LogConnection, query: Any, *values: Any, **more: Any) -> Any:
+        nonlocal given_up
+        if str(query).startswith("SELECT pg_advisory_lock("):
+            await may_wait.wait()
+        given_up += str(query).startswith("SELECT pg_advisory_unlock(")
+        return await execute(self, query, *values, **more)
+
+    monkeypatch.setattr(LogConnection, "execute", executed)
+    await observe(running.log, ["holder"])
+    async with running.other() as other:
+        asked = asyncio.create_task(observe(other.log, ["asker"]))
+        number = 0
+        async with asyncio.timeout(5):
+            while not asked.done():
+                number += 1
+                await observe(running.log, [number])
+                if given_up:
+                    may_wait.set()
+        await asked
 
 
 async def test_holder_that_is_told_nothing_gives_the_lock_up_in_time(
@@ -112,6 +143,33 @@ async def test_database_ends_the_session_of_a_holder_that_says_nothing(
     async with running.other() as other:
         await observe(other.log, ["another"])
     assert await known(running, "another") == 1
+
+
+@pytest.mark.parametrize("is_transaction", [False, True], ids=["a statement", "a transaction"])
+async def test_session_of_a_holder_is_not_ended_while_its_commit_waits(
+    running: RunningLog, monkeypatch: pytest.MonkeyPatch, is_transaction: bool
+) -> None:
+    monkeypatch.setattr(tenure, "FROZEN_MILLISECONDS_MAX", 50)
+    staged = [StagedFile(uuid7(), 0, b"a file")] if is_transaction else []
+    slow = submission(lambda _: Decision(None, [seen(key("slow"))], staged=staged))
+    async with running.other() as other, held_commits(running.url) as commits:
+        slowly = asyncio.create_task(running.log.submit(slow))
+        holder = await commits.held()
+        waiting = asyncio.create_task(observe(other.log, ["behind"]))
+
+        async def is_late() -> bool:
+            (row,) = await running.ask(
+                "SELECT clock_timestamp() - state_change > interval '500 ms'"
+                " FROM pg_stat_activity WHERE pid = %s",
+                holder,
+            )
+            return bool(row[0])
+
+        await until(is_late, "the commit is late")
+        assert await commits.waiting() == [holder]
+        await commits.release()
+        assert (await slowly).position == 1
+        assert (await waiting)[0].position == 2
 
 
 async def test_what_another_wrote_is_read(running: RunningLog) -> None:
