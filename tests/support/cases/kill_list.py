@@ -16,9 +16,12 @@ ROOT = Path(__file__).parents[3]
 DOCUMENT = ROOT / "docs" / "kills.md"
 SEEDS = range(1, 321)
 """The lives that `make test` plays."""
-TEST = re.compile(r"^tests/e2e/test_(\w+)\.py::\w+\[(.+)\]$", re.M)
+FOLDERS = ("tests/e2e", "tests/infrastructure/outbound/log/append")
+TEST = re.compile(r"^tests/[\w/]+/test_(\w+)\.py::\w+\[(.+)\]$", re.M)
+WHEN = ("before", "during", "after")
 MOMENT = re.compile(
-    r"\b(before|after)[ -]((?:[A-Z][a-z]+[A-Z]\w+|step|undo|hook|webhook|attachment)(?::\w+){0,2})"
+    rf"\b({'|'.join(WHEN)})[ -]"
+    r"((?:[A-Z][a-z]+[A-Z]\w+|step|undo|hook|webhook|attachment|lock)(?::\w+){0,2})"
 )
 MOMENT_APART = re.compile(r"^([A-Z][a-z]+[A-Z]\w+)-\w+-(before|after)$")
 _HEAD = """# Where servers are killed
@@ -29,6 +32,10 @@ for each kind of holder, `make test-all` at every moment. The simulation kills s
 time between any two steps: the number says how often the last thing that a killed server recorded
 was that event, in the {seeds} lives that `make test` plays; `make test-all` plays 2,000 and more.
 It has no scripts, attachments or webhooks.
+
+`lock:…` are the statements by which a writer takes the append lock, stores with it and hands it
+over, in the order `try`, `wait`, `store` (`begin` and `commit` around it, if a batch is several
+statements), `tell` and `give_up`, or `retake`; there a test kills a server, another one freezes it.
 
 This page is written by `python -m tests.support.cases.kill_list`.
 
@@ -42,9 +49,9 @@ or may not: {left}.
 
 
 def collected(tier: str) -> dict[str, Counter[str]]:
-    """Return the files of end-to-end tests that kill, with how many tests of the tier do so, by
+    """Return the files of tests that kill, with how many tests of the tier do so, by
     moment."""
-    words = ["--collect-only", "-q", "-n", "0", "-m", tier, "-p", "no:cacheprovider", "tests/e2e"]
+    words = ["--collect-only", "-q", "-n", "0", "-m", tier, "-p", "no:cacheprovider", *FOLDERS]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *words], cwd=ROOT, capture_output=True, text=True
     )
@@ -76,9 +83,9 @@ def rendered() -> str:
     return _HEAD.format(seeds=len(SEEDS)) + "\n".join(rows) + "\n" + tail
 
 
-def _in_order(moment: str) -> tuple[str, bool]:
+def _in_order(moment: str) -> tuple[str, int]:
     when, _, name = moment.partition(" ")
-    return name, when == "after"
+    return name, WHEN.index(when)
 
 
 def _files(files: Counter[str] | None) -> str:
