@@ -39,7 +39,7 @@ from tests.support.faults.interruption import uninterrupted
 from tests.support.memory.coordination import MemoryCoordination
 from tests.support.memory.log import MemoryLog
 from tests.support.memory.read_model import MemoryContents, MemoryRegistry, MemoryStagedFiles
-from tests.support.memory.store import Fault, Line, LineLost, Store
+from tests.support.memory.store import LOCK_STEPS, Fault, Line, LineLost, Store, StoreSession
 from tests.support.memory.transcripts import MemoryTranscripts
 
 CAP = 3
@@ -222,6 +222,13 @@ class SimulatedLine(Line):
         """Of all answers this one is lost most often."""
         await self._travel(6)
 
+    def late_seconds(self) -> float | None:
+        """Some notifications are late, and some are never heard."""
+        luck = self._world.die.random()
+        if luck < 0.1:
+            return None
+        return 0.0 if luck < 0.7 else self._world.die.expovariate(40)
+
     async def _travel(self, danger: int) -> None:
         world = self._world
         if world.is_over:
@@ -320,6 +327,7 @@ class SimulatedServer:
         self.is_up = False
         self.freezes_when_holding = False
         self.freezes_when_writing = False
+        self.stops_behind: tuple[str, Callable[[SimulatedServer], None]] | None = None
         self.world = world
         self.last_append: frozenset[str] = frozenset()
         self.pending: list[asyncio.Future[Any]] = []
@@ -440,6 +448,7 @@ class World:
         self.killed_after: Counter[str] = Counter()
         self.identities = NumberedIdentities(random.Random(f"{seed} ids"))
         self.store = Store(now=self.now, faults=faults)
+        self.store.on_step = self._stepped
         self.servers = [SimulatedServer(self, number) for number in range(servers)]
 
     def now(self) -> datetime:
@@ -457,7 +466,14 @@ class World:
 
     async def trouble(self) -> None:
         """Something bad after the other, for ever."""
-        acts = {self._kill: 3, self._freeze: 4, self._lose: 2, self._cut: 1, self._set_clock: 1}
+        acts = {
+            self._kill: 3,
+            self._freeze: 4,
+            self._stop_with_lock: 2,
+            self._lose: 2,
+            self._cut: 1,
+            self._set_clock: 1,
+        }
         while True:
             await asyncio.sleep(self.die.expovariate(1.2))
             (act,) = self.die.choices(list(acts), weights=list(acts.values()))
@@ -486,9 +502,14 @@ class World:
 
     def _killed(self, server: SimulatedServer) -> None:
         self.happened["killed"] += 1
-        self.killed_after.update(server.last_append)
+        self.killed_after.update(server.last_append | self._steps(server))
         server.kill()
         self._later(self.die.expovariate(2), self._restart, server.number)
+
+    def _steps(self, server: SimulatedServer) -> frozenset[str]:
+        """What the writer of a server has done last with the append lock."""
+        sessions = (one for one in self.store.writers if one.line is server.line)
+        return frozenset(f"lock:{one.step}" for one in sessions)
 
     def _restart(self, number: int) -> None:
         if not self.is_over:
@@ -506,6 +527,19 @@ class World:
             server.freezes_when_holding = True
         else:
             server.freezes_when_writing = True
+
+    def _stop_with_lock(self) -> None:
+        """As soon as it has come to a step with the append lock."""
+        step, act = self.die.choice(LOCK_STEPS), self.die.choice((self._killed, self._frozen))
+        self.die.choice(self.servers).stops_behind = step, act
+
+    def _stepped(self, session: StoreSession) -> None:
+        for server in self.servers:
+            if server.line is session.line and server.is_up and server.stops_behind is not None:
+                step, act = server.stops_behind
+                if session.step == step:
+                    server.stops_behind = None
+                    act(server)
 
     def writing(self, server: SimulatedServer) -> None:
         """A server is about to write what a child has said."""
@@ -534,6 +568,7 @@ class World:
 
     def _frozen(self, server: SimulatedServer) -> None:
         self.happened["frozen"] += 1
+        self.happened.update(f"frozen after {step}" for step in self._steps(server))
         server.process.is_frozen = True
         server.is_up = False
         self._later(SILENCE_SECONDS_MAX, self._break_off_if_frozen, server)
@@ -577,6 +612,7 @@ class World:
         for server in self.servers:
             server.process.at_step = None
             server.freezes_when_holding = server.freezes_when_writing = False
+            server.stops_behind = None
             self._thaw(server)
         while len(self.up()) < len(self.servers):
             await asyncio.sleep(0.2)

@@ -2,30 +2,29 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from contextvars import copy_context
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 from uuid import UUID
 
 from application.concurrency.tasks import cancel_all
 from application.log.envelope import RecordedEvent
 from application.log.event_log import Appended, LogUnavailable, Submission
-from infrastructure.outbound.log.append.batch import Batch, SubmissionOutcome
+from infrastructure.outbound.log.append.batch import Batch
 from infrastructure.outbound.log.append.fault_point import LogFaultPoint
-from infrastructure.outbound.log.append.load import LoadedFacts
+from infrastructure.outbound.log.append.ledger import Head, Ledger, Question
+from infrastructure.outbound.log.append.load import Found, Wanted
 from infrastructure.outbound.log.append.writer import (
-    BATCH_TEXT_BYTES_MAX,
     RECONNECT_PAUSE_SECONDS,
-    RECONNECT_SECONDS_MAX,
     LogWriter,
     OnAppend,
-    QueuedSubmission,
 )
 from infrastructure.outbound.log.read.database_clock import DatabaseClock
 from infrastructure.outbound.log.read.state_cache import StateCaches
 from infrastructure.outbound.log.read.tail import PAGE_EVENTS, POLL_SECONDS, LogTail, LogWentBack
 from infrastructure.outbound.log.schema.connections import LogConnection
-from tests.support.memory.store import Fault, Line, LineLost, Store, Transaction
+from infrastructure.outbound.log.schema.followers import GIVE_UP
+from tests.support.memory.store import Fault, Line, Store, StoreSession
 
 T = TypeVar("T")
 
@@ -34,8 +33,30 @@ async def _no_connection() -> LogConnection:
     raise AssertionError("there is no database to connect to")
 
 
+class CheckedLedger(Ledger):
+    """The product's ledger: what it need not ask for is compared with what is on record."""
+
+    def __init__(self, remembered: StateCaches, store: Store, line: Line) -> None:
+        super().__init__(remembered)
+        self._store = store
+        self._line = line
+
+    def take(self, head: Head) -> None:
+        """Take where the log ends."""
+        if Fault.LEDGER_KEPT in self._store.faults and self._head is not None:
+            self._head = head
+        super().take(head)
+
+    def ask(self, submissions: Sequence[Submission[Any]], *, guess: bool) -> Question:
+        """Say what has to be read to decide these."""
+        question = super().ask(submissions, guess=guess)
+        if self._store.is_owner(self._line) and not self._store.faults:
+            self._store.require_true(question)
+        return question
+
+
 class MemoryWriter(LogWriter):
-    """The product's writer, whose appends go to a store."""
+    """The product's writer and its tenure, whose sessions are a store's."""
 
     def __init__(
         self,
@@ -48,7 +69,7 @@ class MemoryWriter(LogWriter):
         clock: DatabaseClock,
     ) -> None:
         super().__init__(
-            _no_connection,
+            self._connect_to_store,
             channel="memory",
             new_id=new_id,
             on_append=on_append,
@@ -58,73 +79,37 @@ class MemoryWriter(LogWriter):
         )
         self._shared = store
         self._line = line
+        self._ledger = CheckedLedger(remembered, store, line)
+
+    async def _connect_to_store(self) -> LogConnection:
+        await self._line.send()
+        return cast(LogConnection, StoreSession(self._shared, self._line))
 
     async def start(self) -> None:
         """Begin to write."""
         self._task = asyncio.create_task(self._write_on(), name="log writer")
 
-    async def _write_or_reconnect(self, taken: list[QueuedSubmission], *, guess: bool) -> None:
-        batch: Batch | None = None
-        outcomes: list[SubmissionOutcome] = []
-        for _ in range(round(RECONNECT_SECONDS_MAX / RECONNECT_PAUSE_SECONDS)):
-            try:
-                early = self._read_early(taken, guess=guess)
-                async with self._shared.transaction(self._line) as transaction:
-                    self._ledger.take(self._shared.head())
-                    if batch is not None and self._shared.has_recorded(batch):
-                        self._shared.notify()
-                        return self._tell_callers(taken, outcomes, batch)
-                    loaded = self._load(taken, transaction, guess=guess)
-                    if early is not None:
-                        loaded = replace(
-                            early,
-                            position=loaded.position,
-                            chain_hash=loaded.chain_hash,
-                            recorded_at=loaded.recorded_at,
-                        )
-                    batch = Batch(loaded, self._mapper, self._new_id)
-                    outcomes = self._decided(taken, batch)
-                    if not batch.is_empty:
-                        await self._line.send()
-                        self._shared.commit(transaction, batch)
-                await self._line.confirm()
-                if batch.events:
-                    self._ledger.keep(batch)
-                return self._tell_callers(taken, outcomes, batch)
-            except LineLost:
-                self._ledger.forget()
-                await asyncio.sleep(RECONNECT_PAUSE_SECONDS)
-        for waiting in taken:
-            waiting.fail(LogUnavailable("the database is away; ask again in a moment"))
+    async def _read(self, connection: LogConnection, wanted: Wanted) -> Found:
+        if wanted == Wanted():
+            return Found()
+        await self._line.send()
+        found = self._shared.answer(wanted, self._remembered, cast(StoreSession, connection))
+        await self._line.receive()
+        return found
 
-    def _read_early(self, taken: list[QueuedSubmission], *, guess: bool) -> LoadedFacts | None:
-        if Fault.READ_BEFORE_LOCK not in self._shared.faults:
-            return None
-        self._ledger.take(self._shared.head())
-        return self._load(taken, guess=guess)
+    async def _store_all(self, connection: LogConnection, batch: Batch) -> None:
+        session = cast(StoreSession, connection)
+        if Fault.GIVEN_UP_UNSTORED in self._shared.faults:
+            await self.tenure.give_up(connection)
+        await self._line.send()
+        self._shared.commit(session, batch)
+        await self._line.confirm()
 
-    def _load(
-        self,
-        taken: list[QueuedSubmission],
-        transaction: Transaction | None = None,
-        *,
-        guess: bool,
-    ) -> LoadedFacts:
-        """What is true under the lock; without a transaction, what may be so no longer."""
-        question = self._ledger.ask([one.submission for one in taken], guess=guess)
-        if transaction is not None and not self._shared.faults:
-            self._shared.require_true(question)
-        found = self._shared.answer(question.wanted, self._remembered, transaction)
-        return self._ledger.facts(question, found, self._shared.now())
-
-    def _decided(self, taken: list[QueuedSubmission], batch: Batch) -> list[SubmissionOutcome]:
-        outcomes: list[SubmissionOutcome] = []
-        for waiting in taken:
-            outcomes.append(batch.decide(waiting.submission))
-            if batch.text_bytes > BATCH_TEXT_BYTES_MAX:
-                break
-        self._put_back(taken, len(outcomes))
-        return outcomes
+    async def _is_recorded(self, connection: LogConnection, batch: Batch) -> bool:
+        await self._line.send()
+        is_there = self._shared.has_recorded(batch)
+        await self._line.receive()
+        return is_there
 
 
 class MemoryTail(LogTail):
@@ -138,14 +123,30 @@ class MemoryTail(LogTail):
     async def start(self) -> None:
         """Begin at the present head."""
         self._position = self._store.position
-        self._store.listeners.append(self._hint.set)
+        # What comes from another process is heard in this one.
+        self._context = copy_context()
+        self._store.listeners.append(self._hear)
         self._task = asyncio.create_task(self._follow_on(), name="log tail")
 
     async def close(self) -> None:
         """Stop following."""
-        self._store.listeners.remove(self._hint.set)
+        self._store.listeners.remove(self._hear)
         if self._task is not None:
             await cancel_all([self._task])
+
+    def _hear(self, by: int, payload: str) -> None:
+        seconds = self._line.late_seconds()
+        if seconds is not None:
+            loop = asyncio.get_running_loop()
+            loop.call_later(seconds, self._heard, by, payload, context=self._context)
+
+    def _heard(self, by: int, payload: str) -> None:
+        if by == self.own_writer():
+            return
+        if payload == GIVE_UP:
+            self.on_give_up()
+        else:
+            self._hint.set()
 
     async def _read(
         self,
@@ -221,6 +222,8 @@ class MemoryLog:
             clock=self.tail.clock,
         )
         self._on_append = on_append
+        self.tail.on_give_up = self._writer.ask_for_lock
+        self.tail.own_writer = lambda: self._writer.backend_pid
 
     def _take(self, batch: Batch) -> None:
         self._on_append(batch.recorded)

@@ -7,15 +7,17 @@ product's own code. A `Fault` takes one of the guarantees away, to show that som
 import asyncio
 from bisect import bisect_right
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
+from types import SimpleNamespace
 from typing import Any, Generic, NamedTuple, TypeVar
 from uuid import UUID, uuid4
 
 import orjson
+import psycopg
+from psycopg.pq import TransactionStatus
 
 from application.log.envelope import RecordedEvent
 from application.log.event_log import (
@@ -30,6 +32,7 @@ from application.ports.transcripts import RecordedEntry
 from application.projections.fold import FOREVER, Fold, RowChanges, RowSpan
 from application.projections.run_rows import RunRow
 from application.projections.session_rows import SessionRow
+from domain.event_types import LOG_FORMAT
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.values.record import CONFIG_STREAM, run_id_of, run_stream, session_key_of
@@ -44,6 +47,7 @@ from infrastructure.outbound.log.append.load import (
     reservation_key,
 )
 from infrastructure.outbound.log.read.state_cache import StateCache, StateCaches, StateMark
+from infrastructure.outbound.log.schema.followers import GIVE_UP
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -54,7 +58,9 @@ class Fault(Enum):
     """A guarantee that is left out."""
 
     NO_APPEND_LOCK = auto()
-    READ_BEFORE_LOCK = auto()
+    LEDGER_KEPT = auto()
+    GIVEN_UP_UNSTORED = auto()
+    ENDED_SESSION_STORES = auto()
     NO_EPOCH_FENCE = auto()
     NO_TRANSCRIPT_FENCE = auto()
     TIME_RUNS_BACK = auto()
@@ -65,7 +71,7 @@ class Fault(Enum):
     SEAL_UNCHECKED = auto()
 
 
-class LineLost(Exception):
+class LineLost(psycopg.OperationalError):
     """The connection broke: nobody here knows whether what was sent arrived."""
 
 
@@ -84,6 +90,10 @@ class Line:
         """A commit is done, and this says so. Raises `LineLost`."""
         await self.receive()
 
+    def late_seconds(self) -> float | None:
+        """Return after how long a notification is heard; None if it never is."""
+        return 0.0
+
     async def ask(
         self, question: Callable[[], T], turn: Callable[[], Awaitable[None]] | None = None
     ) -> T:
@@ -100,12 +110,62 @@ class Line:
         return answer
 
 
-@dataclass(slots=True, eq=False)
-class Transaction:
-    """An append under way; the store breaks off those whose line is lost."""
+class Answer:
+    """What a session is told: the rows of each statement of a message."""
 
-    line: Line
-    is_broken: bool = False
+    description = ()
+
+    def __init__(self, results: Sequence[Sequence[Any]]) -> None:
+        self._results = results
+        self._at = 0
+
+    async def fetchall(self) -> Sequence[Any]:
+        """The rows of a statement."""
+        return self._results[self._at]
+
+    def nextset(self) -> bool:
+        """Go on to the next statement; False when there is none."""
+        self._at += 1
+        return self._at < len(self._results)
+
+
+LOCK_STEPS = ("try", "wait", "waited", "store", "tell", "give_up")
+"""What a writer does with the append lock. One that waits has got it by its next step."""
+
+
+class StoreSession:
+    """A writer's session, in the place of its connection: it has the append lock, or waits for it.
+
+    It knows the statements that a writer sends about the lock, by how they begin.
+    """
+
+    is_doubtful = False
+
+    def __init__(self, store: "Store", line: Line) -> None:
+        self.line = line
+        self.closed = False
+        self.step = "connect"
+        self._store = store
+        store.sessions_begun += 1
+        self.number = store.sessions_begun
+        store.writers.append(self)
+
+    @property
+    def info(self) -> SimpleNamespace:
+        """By what others know it, and whether it has begun a transaction."""
+        status = TransactionStatus.INTRANS if self._store.finishes(self) else TransactionStatus.IDLE
+        return SimpleNamespace(backend_pid=self.number, transaction_status=status)
+
+    async def execute(self, statements: str, values: Any = None, *, prepare: Any = None) -> Answer:
+        """Carry out a message. Raises `LineLost`."""
+        await self.line.send()
+        results = [await self._store.execute(self, one, values) for one in statements.split("; ")]
+        await self.line.receive()
+        return Answer(results)
+
+    async def close(self) -> None:
+        """End it; what it has begun is undone."""
+        self._store.end(self)
 
 
 class StoredReservation(NamedTuple):
@@ -243,11 +303,14 @@ class Store:
         self.claims: dict[tuple[str, UUID], Lease] = {}
         self.entries: dict[UUID, dict[int, RecordedEntry]] = {}
         self.files: dict[str, tuple[bytes, ...]] = {}
-        self.listeners: list[Callable[[], None]] = []
+        self.listeners: list[Callable[[int, str], None]] = []
         self._config_version = 0
-        self._owner: Transaction | None = None
-        self._waiting: deque[tuple[Transaction, asyncio.Future[None]]] = deque()
-        self._finishing: dict[UUID, Transaction] = {}
+        self.writers: list[StoreSession] = []
+        self.sessions_begun = 0
+        self.on_step: Callable[[StoreSession], None] = lambda _: None
+        self._owner: StoreSession | None = None
+        self._waiting: deque[tuple[StoreSession, asyncio.Future[None]]] = deque()
+        self._finishing: dict[UUID, StoreSession] = {}
         self._writing: list[asyncio.Future[None]] = []
 
     @property
@@ -293,48 +356,58 @@ class Store:
         row = self.runs_at(position).of(run_id) if position is not None else None
         return row.state if row is not None else None
 
-    @asynccontextmanager
-    async def transaction(self, line: Line) -> AsyncIterator[Transaction]:
-        """Holds the append lock for the length of the block. Raises `LineLost`."""
-        await line.send()
-        transaction = Transaction(line)
-        if self._owner is None or Fault.NO_APPEND_LOCK in self.faults:
-            self._owner = transaction
+    async def execute(self, session: StoreSession, statement: str, values: Any) -> Sequence[Any]:
+        """Carry out a statement of a session; gives its rows."""
+        if session.closed:
+            raise LineLost
+        rows: Sequence[Any] = ()
+        if statement.startswith("SELECT CASE WHEN pg_try_advisory_lock("):
+            rows = [(self._try(session),)]
+            self._note_step(session, "try")
+        elif statement.startswith("SELECT pg_advisory_lock("):
+            self._note_step(session, "wait")
+            await self._wait(session)
+            self._note_step(session, "waited")
+            rows = [("",)]
+        elif statement.startswith("SELECT pg_advisory_unlock("):
+            self._unlock(session)
+            self._note_step(session, "give_up")
+            rows = [(True,)]
+        elif statement.startswith("SELECT position, recorded_at"):
+            rows = [(*self.head(), LOG_FORMAT, None, self.now(), len(self.listeners))]
+        elif statement.startswith("SELECT pg_notify("):
+            self._notify(session, values[1])
+            self._note_step(session, "tell")
+        elif statement == "COMMIT":
+            self._release_transcripts(session)
         else:
-            granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append((transaction, granted))
-            await granted
-        try:
-            await line.receive()
-            yield transaction
-        finally:
-            self._release(transaction)
+            assert statement.startswith(("SET ", "SELECT 1")), statement
+        return rows
 
-    def break_off(self, line: Line) -> None:
-        """The line is lost, or silent for too long: what it has begun is undone."""
-        for transaction, granted in tuple(self._waiting):
-            if transaction.line is line and not granted.done():
-                self._waiting.remove((transaction, granted))
-                granted.set_exception(LineLost())
-        if self._owner is not None and self._owner.line is line:
-            self._owner.is_broken = True
-            self._release(self._owner)
+    def _note_step(self, session: StoreSession, step: str) -> None:
+        session.step = step
+        self.on_step(session)
+        if session.closed:
+            raise LineLost
 
-    async def transcript_lock(self, run_id: UUID) -> None:
-        """Waits for an append that finishes the transcript of the run."""
-        while run_id in self._finishing:
-            released: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._writing.append(released)
-            await released
+    def _try(self, session: StoreSession) -> bool:
+        if self._owner is None or Fault.NO_APPEND_LOCK in self.faults:
+            self._owner = session
+            return True
+        assert self._owner is not session, "the lock is taken twice, and given up once"
+        self._notify(session, GIVE_UP)
+        return False
 
-    def _release(self, transaction: Transaction) -> None:
-        for run_id in [key for key, owner in self._finishing.items() if owner is transaction]:
-            del self._finishing[run_id]
-        writing, self._writing = self._writing, []
-        for released in writing:
-            if not released.done():
-                released.set_result(None)
-        if self._owner is not transaction:
+    async def _wait(self, session: StoreSession) -> None:
+        if self._owner is None:
+            self._owner = session
+            return
+        granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((session, granted))
+        await granted
+
+    def _unlock(self, session: StoreSession) -> None:
+        if self._owner is not session:
             return
         self._owner = None
         while self._waiting:
@@ -343,6 +416,46 @@ class Store:
                 self._owner = following
                 granted.set_result(None)
                 return
+
+    def end(self, session: StoreSession) -> None:
+        """A session is over: the lock goes to who waits, and what was begun is undone."""
+        session.closed = True
+        if session in self.writers:
+            self.writers.remove(session)
+        for waiting, granted in tuple(self._waiting):
+            if waiting is session and not granted.done():
+                self._waiting.remove((waiting, granted))
+                granted.set_exception(LineLost())
+        self._release_transcripts(session)
+        self._unlock(session)
+
+    def break_off(self, line: Line) -> None:
+        """The line is lost, or silent for too long: its session is ended."""
+        for session in [one for one in self.writers if one.line is line]:
+            self.end(session)
+
+    def is_owner(self, line: Line) -> bool:
+        """Whether the session of a line has the append lock."""
+        return self._owner is not None and self._owner.line is line
+
+    async def transcript_lock(self, run_id: UUID) -> None:
+        """Waits for an append that finishes the transcript of the run."""
+        while run_id in self._finishing:
+            released: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._writing.append(released)
+            await released
+
+    def finishes(self, session: StoreSession) -> bool:
+        """Whether a session keeps a transcript from growing."""
+        return session in self._finishing.values()
+
+    def _release_transcripts(self, session: StoreSession) -> None:
+        for run_id in [key for key, owner in self._finishing.items() if owner is session]:
+            del self._finishing[run_id]
+        writing, self._writing = self._writing, []
+        for released in writing:
+            if not released.done():
+                released.set_result(None)
 
     def head(self) -> Head:
         """Where the log ends."""
@@ -366,13 +479,12 @@ class Store:
             assert facts.next == waiting[: len(facts.next)], place
             assert facts.may_have_more or len(facts.next) == len(waiting), place
 
-    def answer(
-        self, wanted: Wanted, remembered: StateCaches, transaction: Transaction | None = None
-    ) -> Found:
+    def answer(self, wanted: Wanted, remembered: StateCaches, session: StoreSession) -> Found:
         """What the ledger does not know. To a transcript that is wanted nothing is added before the
         end of the transaction."""
-        if transaction is not None:
-            self._finishing.update(dict.fromkeys(wanted.transcripts, transaction))
+        if session.closed:
+            raise LineLost
+        self._finishing.update(dict.fromkeys(wanted.transcripts, session))
         found = Found(
             sessions=self._states(self.sessions, wanted.sessions, remembered.sessions),
             reserved={
@@ -428,20 +540,21 @@ class Store:
         states = tuple(one.state for one in waiting)
         return first_in_line(LaneFacts(running, states), load.LANE_RUNS_MAX)
 
-    def commit(self, transaction: Transaction, batch: Batch) -> None:
-        """All of a batch, or nothing. Raises `LineLost` when the transaction was broken off."""
-        if transaction.is_broken:
+    def commit(self, session: StoreSession, batch: Batch) -> None:
+        """All of a batch, or nothing. Raises `LineLost` when the session was ended."""
+        if session.closed and Fault.ENDED_SESSION_STORES not in self.faults:
             raise LineLost
+        assert self.faults or self._owner is session, "a batch is stored without the lock"
         is_opened_first = Fault.OPENED_BEFORE_CLOSED in self.faults
         self.events.extend(batch.recorded)
         self.runs.take(batch.rows["runs"], is_opened_first=is_opened_first)
         self.sessions.take(batch.rows["sessions"], is_opened_first=is_opened_first)
         self._config_version += sum(row.envelope.stream == CONFIG_STREAM for row in batch.events)
         self._keep(batch)
-        self._release(transaction)
+        self._release_transcripts(session)
         if batch.events:
             self.commits.append(CommittedAppend(batch.recorded_at, batch.position))
-            self.notify()
+        self._note_step(session, "store")
 
     def _keep(self, batch: Batch) -> None:
         self.contents.update((one.ref.id, one) for one in batch.contents)
@@ -504,10 +617,9 @@ class Store:
             )
         return False
 
-    def notify(self) -> None:
-        """Whoever follows the log hears that there is more of it."""
+    def _notify(self, session: StoreSession, payload: str) -> None:
         for listener in tuple(self.listeners):
-            listener()
+            listener(session.number, payload)
 
     def run(self, run_id: UUID) -> Run | None:
         """The newest state of a run."""

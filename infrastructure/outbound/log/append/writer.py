@@ -24,7 +24,7 @@ from application.log.event_log import Appended, Decision, LogUnavailable, Submis
 from infrastructure.outbound.log.append.batch import Batch, SubmissionOutcome
 from infrastructure.outbound.log.append.fault_point import LogFaultPoint, names_of
 from infrastructure.outbound.log.append.ledger import Ledger
-from infrastructure.outbound.log.append.load import read, reservation_key
+from infrastructure.outbound.log.append.load import Found, Wanted, read, reservation_key
 from infrastructure.outbound.log.append.store import is_in_transaction, notify, store
 from infrastructure.outbound.log.append.tenure import IDLE_SECONDS_MAX, Tenure
 from infrastructure.outbound.log.codec.mapper import EventMapper
@@ -303,7 +303,7 @@ class LogWriter:
                 connection = await self._connected()
                 if batch is not None:
                     await self._hold(connection)
-                    if await is_recorded(connection, batch):
+                    if await self._is_recorded(connection, batch):
                         # The ledger took the head as it is now: others may have written behind it.
                         self._tell_callers(taken, outcomes, batch)
                         return await self._tell_followers(connection, batch)
@@ -372,7 +372,7 @@ class LogWriter:
             await connection.execute("COMMIT" if is_in_transaction(connection) else "SELECT 1")
             return
         self._fault_point.pass_by("before", names_of(one.event for one in batch.events))
-        await store(connection, batch)
+        await self._store_all(connection, batch)
         self._fault_point.pass_by("after", names_of(one.event for one in batch.events))
 
     async def _tell_followers(self, connection: LogConnection, batch: Batch) -> None:
@@ -418,7 +418,7 @@ class LogWriter:
         self.decided_at = time.monotonic()
         submissions = [waiting.submission for waiting in taken]
         question = self._ledger.ask(submissions, guess=guess)
-        found = await read(connection, question.wanted, self._remembered)
+        found = await self._read(connection, question.wanted)
         loaded = self._ledger.facts(question, found, self._clock.reckoned())
         batch = Batch(loaded, self._mapper, self._new_id)
         outcomes: list[SubmissionOutcome] = []
@@ -427,6 +427,17 @@ class LogWriter:
             if batch.text_bytes > BATCH_TEXT_BYTES_MAX:
                 break
         return batch, outcomes
+
+    # What asks the database for more than the lock: the log in memory has its own.
+
+    async def _read(self, connection: LogConnection, wanted: Wanted) -> Found:
+        return await read(connection, wanted, self._remembered)
+
+    async def _store_all(self, connection: LogConnection, batch: Batch) -> None:
+        await store(connection, batch)
+
+    async def _is_recorded(self, connection: LogConnection, batch: Batch) -> bool:
+        return await is_recorded(connection, batch)
 
     def _put_back(self, taken: list[QueuedSubmission], decided: int) -> None:
         """Those whose texts the batch has no room for are first in the next one."""
