@@ -34,8 +34,9 @@ was that event, in the {seeds} lives that `make test` plays; `make test-all` pla
 It has no scripts, attachments or webhooks.
 
 `lock:…` are the statements by which a writer takes the append lock, stores with it and hands it
-over, in the order `try`, `wait`, `store` (`begin` and `commit` around it, if a batch is several
-statements), `tell` and `give_up`, or `retake`; there a test kills a server, another one freezes it.
+over: `try`, `wait` (in the simulation `waited`, when it has it), `store`, with `begin`, `stage` and
+`commit` if a batch is several statements, `tell`, and `give_up` or `retake`. There one of the two
+tests kills a server, the other one freezes it.
 
 This page is written by `python -m tests.support.cases.kill_list`.
 
