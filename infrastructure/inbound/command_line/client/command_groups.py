@@ -7,6 +7,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from infrastructure.inbound.command_line.client.coercion import read_plainly
 from infrastructure.inbound.command_line.client.deferred import DeferredCommand, DeferredCommands
 
 # Its base is the error of a wrong command line, whichever library Typer has it from.
@@ -48,6 +49,11 @@ class CommandGroup(TyperGroup):
         super().__init__(**settings)
         self._deferred = deferred
         vars(self)["commands"] = DeferredCommands(deferred)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the options before the command."""
+        read_plainly(self.get_params(ctx))
+        return super().parse_args(ctx, args)
 
     def list_commands(self, _: Any) -> list[str]:
         """Return the names of the commands in their order."""

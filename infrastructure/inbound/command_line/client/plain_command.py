@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperCommand
 
 from domain.configuration.problems import render_error
+from infrastructure.inbound.command_line.client.coercion import read_plainly
 from infrastructure.inbound.command_line.client.command_groups import UsageError
 from infrastructure.inbound.command_line.client.described import identifier_of
 from infrastructure.inbound.command_line.display.failures import NotFound, names_of_values
@@ -30,6 +31,7 @@ class PlainCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments. UsageError if an option that takes one value is given twice."""
+        read_plainly(self.get_params(ctx))
         if not ctx.resilient_parsing:
             self._require_given_once(ctx, args)
         try:
