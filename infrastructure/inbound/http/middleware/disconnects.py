@@ -6,14 +6,46 @@ applications find the connection of a request in `scope["extensions"]`.
 """
 
 import asyncio
+from asyncio import Transport
 from collections.abc import Callable, Coroutine, MutableMapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from starlette.requests import ClientDisconnect
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 EXTENSION = "spawnlog.connection"
+JOINED_BYTES_MAX = 64 * 1024
+"""A body of no more than this is copied behind its head."""
+
+
 T = TypeVar("T")
+
+
+class _WholeAnswer:
+    """Transport of one answer. It writes a head that tells the length of the body together with
+    that: each write is a system call, and wakes the caller."""
+
+    def __init__(self, cycle: RequestResponseCycle, transport: Transport) -> None:
+        self._cycle: RequestResponseCycle | None = cycle
+        self._transport = transport
+        self._head = b""
+        self.close = transport.close
+        self.is_closing = transport.is_closing
+
+    def write(self, data: bytes) -> None:
+        """Write a part of the answer."""
+        cycle = self._cycle
+        if cycle is None:
+            if self._head:
+                data, self._head = self._head + data, b""
+        elif cycle.response_started:
+            # Before that comes the leave to send a body.
+            self._cycle = None
+            has_body = cycle.scope["method"] != "HEAD"
+            if has_body and 0 < cycle.expected_content_length <= JOINED_BYTES_MAX:
+                self._head = data
+                return
+        self._transport.write(data)
 
 
 class DroppableConnection(HttpToolsProtocol):
@@ -35,6 +67,7 @@ class DroppableConnection(HttpToolsProtocol):
         """Show the connection to the application, before it is called."""
         self.scope["extensions"] = {EXTENSION: self}  # type: ignore[dict-item]
         super().on_headers_complete()
+        self.cycle.transport = cast("Transport", _WholeAnswer(self.cycle, self.transport))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell whoever waits for that."""

@@ -23,6 +23,7 @@ from infrastructure.inbound.http.operations import is_essential
 pytestmark = pytest.mark.server
 
 SECONDS_MAX = 20.0
+BYTES_MAX = 65_536
 QUICK = ArrivalLimits(
     headers_seconds=0.3,
     refused_headers_seconds=0.3,
@@ -155,6 +156,32 @@ async def test_dripping_header_is_hung_up() -> None:
         dripping = asyncio.create_task(line.drip("x", 0.05))
         assert await line.rest() == ""
         await dripping
+
+
+async def test_head_and_body_are_written_at_once() -> None:
+    async with serving() as address, line_to(address) as line:
+        for _ in range(2):
+            line.say(GOOD)
+            head, _, body = (await line.reader.read(BYTES_MAX)).partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200 OK")
+            assert json.loads(body) == {"bytes": 0}
+
+
+async def test_head_without_its_body_is_written() -> None:
+    async with serving() as address, line_to(address) as line:
+        line.say(HEAD.format(method="HEAD", path="/v1/runs") + "\r\n")
+        head = await line.reader.readuntil(b"\r\n\r\n")
+        assert b"content-length: 11\r\n" in head
+        line.say(GOOD)
+        assert (await line.answer())[0] == 200
+
+
+async def test_leave_to_send_a_body_is_written_before_the_answer() -> None:
+    async with serving() as address, line_to(address) as line:
+        line.say(posted(2).replace("\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n"))
+        assert await line.reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        line.say("{}")
+        assert await line.answer() == (200, {"bytes": 2})
 
 
 async def test_half_header_of_second_request_is_hung_up() -> None:
