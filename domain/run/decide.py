@@ -308,9 +308,8 @@ def decide(run: Run, command: RunCommand) -> tuple[RunEvent, ...]:
 
 
 def _decide(run: Run, command: RunCommand) -> tuple[RunEvent, ...]:
+    # What each run is asked stands first: each class that a command is not takes its time.
     match command:
-        case ResumePreparation():
-            return resume_preparation(run, command)
         case ResolveScripts():
             return resolve_scripts(run, command)
         case StartPreparation():
@@ -322,30 +321,32 @@ def _decide(run: Run, command: RunCommand) -> tuple[RunEvent, ...]:
                     steps=command.steps,
                 ),
             )
-        case BeginStep():
-            return begin_step(run, command)
-        case TakeStep():
-            return take_step(run, command)
         case CreateSession():
             return create_session(run, command)
-        case SettleDependencies():
-            return settle_dependencies(run, command)
-        case RefuseSpawn():
-            return refuse_spawn(run, command)
         case ClaimRun():
             return claim_run(run, command)
         case StartRun():
             return start_run(run, command)
-        case StopRun():
-            return stop_run(run, command)
         case EndRun():
             return end_run(run, command)
         case AnnounceRun():
             return _announce(run, command)
-        case AcknowledgeAnnouncement():
-            return _acknowledge(run, command)
         case ArchiveRun():
             return _archive(run, command)
+        case ResumePreparation():
+            return resume_preparation(run, command)
+        case BeginStep():
+            return begin_step(run, command)
+        case TakeStep():
+            return take_step(run, command)
+        case SettleDependencies():
+            return settle_dependencies(run, command)
+        case RefuseSpawn():
+            return refuse_spawn(run, command)
+        case StopRun():
+            return stop_run(run, command)
+        case AcknowledgeAnnouncement():
+            return _acknowledge(run, command)
         case ScheduleArchive():
             return _schedule(run, command)
         case QueueMessage():

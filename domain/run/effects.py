@@ -255,20 +255,25 @@ EFFECT_TRIGGERS: frozenset[type[RunEvent]] = frozenset(
 
 def effects_after(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
     """What one of the `EFFECT_TRIGGERS` changes; `run` is as it is before it."""
-    if isinstance(event, SessionCreated | ContinuationPlanned):
-        hooks = [Effect(kind="hook", name=one, phase="waiting") for one in event.hooks]
-        return _changes_to((*run.effects, *hooks)) if hooks else {}
-    if isinstance(event, RunContinued):
-        left = tuple(
-            one.changed({"phase": "passed_on"}) if one.phase == "waiting" else one
-            for one in run.effects
-        )
-        return _changes_to(left)
+    webhooks: tuple[str, ...] = ()
+    match event:
+        case SessionCreated() | ContinuationPlanned():
+            hooks = [Effect(kind="hook", name=one, phase="waiting") for one in event.hooks]
+            return _changes_to((*run.effects, *hooks)) if hooks else {}
+        case RunContinued():
+            left = tuple(
+                one.changed({"phase": "passed_on"}) if one.phase == "waiting" else one
+                for one in run.effects
+            )
+            return _changes_to(left)
+        case SpawnRefused() | RunAnnounced():
+            webhooks = event.webhooks
+        case _:
+            pass
     now = stamp.recorded_at
     # Most runs have no steps: nothing has to be undone of them.
     new = [*_due_undos(run, event, now)] if run.steps else []
-    if isinstance(event, SpawnRefused | RunAnnounced):
-        new += (Effect(kind="webhook", name=one, due_at=now) for one in event.webhooks)
+    new += [Effect(kind="webhook", name=one, due_at=now) for one in webhooks]
     due = _hooks_triggered_by(run, event) if run.effects else ()
     if not new and not due:
         return {}

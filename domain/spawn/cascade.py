@@ -150,17 +150,21 @@ def streams_of(run: Run) -> tuple[str, ...]:
 def decide(family: CascadeState, run_id: UUID, command: RunCommand) -> StreamChanges:
     """The changes of every stream that `command` to this run brings about."""
     run = family.run(run_id)
-    if isinstance(command, EndRun | AnnounceRun):
-        pending = _pending_descendants(family, run)
-        command = command.changed({"pending_descendants": pending})
-    if isinstance(command, CreateSession | SettleDependencies) and run.dependencies:
-        command = with_dependencies(run, family.runs, command)
+    match command:
+        case EndRun() | AnnounceRun():
+            pending = _pending_descendants(family, run)
+            command = command.changed({"pending_descendants": pending})
+        case CreateSession() | SettleDependencies() if run.dependencies:
+            command = with_dependencies(run, family.runs, command)
+        case _:
+            pass
     events = decide_run(run, command)
-    changes: StreamChanges = [
-        (run_stream(run_id), _with_pending_descendants(family, run, one)) for one in events
-    ]
     if not events:
-        return changes
+        return []
+    stream = run_stream(run_id)
+    changes: StreamChanges = [
+        (stream, _with_pending_descendants(family, run, one)) for one in events
+    ]
     match command:
         case CreateSession():
             if run.child_session_key in family.sessions:
