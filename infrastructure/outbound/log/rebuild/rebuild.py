@@ -52,12 +52,16 @@ class RebuildCounts:
 
 
 async def rebuild(
-    conninfo: str, *, compare: bool = True, on_progress: OnProgress = ignore_rebuild_progress
+    conninfo: str,
+    *,
+    compare: bool = True,
+    if_stale: bool = False,
+    on_progress: OnProgress = ignore_rebuild_progress,
 ) -> RebuildCounts:
     """Rebuild while others read and write.
 
-    `RebuildUnderWay` when another process does so already, `CorruptHistory` when an event cannot
-    be folded: then everything stays as it was.
+    `RebuildUnderWay` when another process does so already, or `if_stale` has just done so,
+    `CorruptHistory` when an event cannot be folded: then everything stays as it was.
     """
     began = time.monotonic()
     async with (
@@ -66,6 +70,8 @@ async def rebuild(
     ):
         require_known_format(await format_of(guard))
         await take_rebuild_lock(guard)
+        if if_stale and not await stale_projections(guard):
+            raise RebuildUnderWay("another process has just rebuilt this log")
         building = TableBuild(
             partial(open_rebuild_connection, conninfo), working, conninfo, on_progress
         )
@@ -138,7 +144,9 @@ async def bring_rows_up_to_date(conninfo: str) -> None:
     reported_at = time.monotonic() - PROGRESS_SECONDS
     while await _stale_projections(conninfo):
         try:
-            rebuilt = await rebuild(conninfo, compare=False, on_progress=_ProgressLog())
+            rebuilt = await rebuild(
+                conninfo, compare=False, if_stale=True, on_progress=_ProgressLog()
+            )
         except RebuildUnderWay:
             if time.monotonic() - reported_at >= PROGRESS_SECONDS:
                 _log.info("another process rebuilds the rows: waiting for it")

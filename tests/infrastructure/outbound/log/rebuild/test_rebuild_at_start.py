@@ -11,6 +11,7 @@ from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.rebuild import rebuild as rebuild_at_start
 from infrastructure.outbound.log.rebuild.rebuild import (
     RebuildCounts,
+    RebuildUnderWay,
     bring_rows_up_to_date,
     rebuild,
 )
@@ -74,6 +75,16 @@ async def test_of_several_that_start_at_once_one_makes_them(
     await asyncio.gather(*(bring_rows_up_to_date(running.url) for _ in range(4)))
     assert [one.events for one in done] == [5]
     assert await stale_projections(connection) == ()
+
+
+@pytest.mark.server
+async def test_rows_that_another_has_just_made_are_not_made_again(
+    running: RunningLog, connection: LogConnection
+) -> None:
+    await note_versions(connection)
+    await observe(running.log, range(5))
+    with pytest.raises(RebuildUnderWay, match="has just rebuilt"):
+        await rebuild(running.url, if_stale=True)
 
 
 async def test_a_log_with_events_and_no_version_noted_is_stale(
