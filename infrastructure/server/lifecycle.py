@@ -175,6 +175,7 @@ def _uvicorn(application: object, files: OpenFiles) -> uvicorn.Config:
         lifespan="off",
         server_header=False,
         date_header=True,
+        proxy_headers=False,
         timeout_graceful_shutdown=HTTP_GRACE_SECONDS,
         timeout_keep_alive=30,
         h11_max_incomplete_event_size=65536,
