@@ -15,6 +15,8 @@ class View(BaseModel):
     of the fields. It is made from what was decided already, so it is frozen."""
 
     model_config = ConfigDict(
+        # When it is first made or read: a start builds no model that nobody asks for.
+        defer_build=True,
         frozen=True,
         alias_generator=to_camel,
         validate_by_name=True,

@@ -11,6 +11,8 @@ class Body(BaseModel):
     """
 
     model_config = ConfigDict(
+        # When it is first made or read: a start builds no model that nobody asks for.
+        defer_build=True,
         extra="forbid",
         strict=True,
         alias_generator=to_camel,

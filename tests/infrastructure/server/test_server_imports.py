@@ -45,6 +45,19 @@ def test_start_loads_no_library_of_later_requests() -> None:
 
 
 @pytest.mark.process
+def test_start_builds_no_view_and_no_body() -> None:
+    program = (
+        "import infrastructure.server.compose\n"
+        "from application.log.view import View\n"
+        "from domain.values.body import Body\n"
+        "models = [*View.__subclasses__(), *Body.__subclasses__()]\n"
+        "print(len(models) > 50, [one for one in models if one.__pydantic_complete__])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=PROJECT, capture_output=True)
+    assert done.stdout == b"True []\n"
+
+
+@pytest.mark.process
 def test_migration_leaves_no_library_in_memory(empty_database_url: str) -> None:
     program = (
         "import sys; from pathlib import Path\n"
