@@ -9,13 +9,11 @@ import pytest
 from application.coordination.coordination import ClaimKey, ClaimKind, Coordination
 from tests.support.builders import run_commands as ask
 from tests.support.builders.logged_family import LoggedFamily
-from tests.support.faults.held_commits import until
 from tests.support.memory.served_log import ServedLog
 from tests.support.servers.running_log import RunningLog
 
 HOLDER = "server-1"
 LONG = 60.0
-SHORT = 0.05
 
 
 @pytest.fixture
@@ -38,15 +36,15 @@ async def test_due_work_is_claimed_once_until_the_claim_is_over(
 ) -> None:
     due = await _ended(family, 3)
 
-    async def claim(holder: str, limit: int = 9, seconds: float = LONG) -> set[UUID]:
-        return set(await coordination.claim("announce", holder, limit=limit, lease_seconds=seconds))
+    async def claim(holder: str, limit: int = 9) -> set[UUID]:
+        return set(await coordination.claim("announce", holder, limit=limit, lease_seconds=LONG))
 
-    first = await claim("server-1", limit=2, seconds=SHORT)
+    first = await claim("server-1", limit=2)
     assert len(first) == 2
     rest = await claim("server-2")
     assert first | rest == due
     assert first & rest == await claim("server-3") - due == set()
-    await _is_over_for(postgres, first)
+    await _end_claims(postgres, first)
     assert await claim("server-3") == first
     await coordination.release(_keys("announce", rest, "server-1"))
     await coordination.release(_keys("archive", rest, "server-2"))
@@ -63,8 +61,8 @@ async def test_claim_is_prolonged_unless_taken_by_another(
     postgres: RunningLog, coordination: Coordination, family: LoggedFamily
 ) -> None:
     due = await _ended(family, 4)
-    over = set(await coordination.claim("announce", HOLDER, limit=1, lease_seconds=SHORT))
-    await _is_over_for(postgres, over)
+    over = set(await coordination.claim("announce", HOLDER, limit=1, lease_seconds=LONG))
+    await _end_claims(postgres, over)
     kept = due - over
     short = LONG / 2
     assert set(await coordination.claim("announce", "x", limit=1, lease_seconds=short)) == over
@@ -85,15 +83,9 @@ async def test_claim_is_prolonged_unless_taken_by_another(
     assert await coordination.prolong([], lease_seconds=LONG) == frozenset()
 
 
-async def _is_over_for(postgres: RunningLog, run_ids: set[UUID]) -> None:
-    async def over() -> bool:
-        rows = await postgres.ask(
-            "SELECT 1 FROM work_claims WHERE run_id = ANY(%s) AND until > clock_timestamp()",
-            list(run_ids),
-        )
-        return not rows
-
-    await until(over, "the claims are over")
+async def _end_claims(postgres: RunningLog, run_ids: set[UUID]) -> None:
+    expired = "UPDATE work_claims SET until = clock_timestamp() WHERE run_id = ANY(%s)"
+    await postgres.ask(expired, list(run_ids))
 
 
 @pytest.mark.server
@@ -182,20 +174,20 @@ async def _unmade(family: LoggedFamily, *names: str) -> None:
 async def test_what_has_to_be_undone_is_claimed_once_until_the_claim_is_over(
     postgres: RunningLog, coordination: Coordination, family: LoggedFamily
 ) -> None:
-    async def claim(holder: str, limit: int = 9, seconds: float = LONG) -> set[UUID]:
-        claimed = await coordination.claim("effects", holder, limit=limit, lease_seconds=seconds)
+    async def claim(holder: str, limit: int = 9) -> set[UUID]:
+        claimed = await coordination.claim("effects", holder, limit=limit, lease_seconds=LONG)
         return set(claimed)
 
     await family.furnish("preparing")
     assert await claim("server-1") == set()
     await _unmade(family, "a", "b", "c")
     due = {family.id(name) for name in ("a", "b", "c")}
-    first = await claim("server-1", limit=2, seconds=SHORT)
+    first = await claim("server-1", limit=2)
     assert len(first) == 2
     rest = await claim("server-2")
     assert first | rest == due
     assert await claim("server-3") == set()
-    await _is_over_for(postgres, first)
+    await _end_claims(postgres, first)
     assert await claim("server-3") == first
     await coordination.release(_keys("effects", rest, "server-2"))
     assert await claim("server-1") == rest
