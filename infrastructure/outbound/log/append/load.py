@@ -77,8 +77,9 @@ class Found:
     last_entries: dict[UUID, int] = field(default_factory=dict)
 
     def take_waiting(self, query: TreeQuery, waiting: Sequence[Run], wanted: Wanted) -> None:
-        """Take what of a tree waits, and want the runs that are linked with it."""
-        linked = linked_runs(waiting).difference(wanted.runs)
+        """Take what of a tree waits, and want the other runs that are linked with it."""
+        known = (one.run_id for one in waiting)
+        linked = linked_runs(waiting).difference(wanted.runs, known)
         if max(len(waiting), len(linked)) > ROWS_MAX:
             self.crowded.add(query)
         else:
