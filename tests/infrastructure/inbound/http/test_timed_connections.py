@@ -10,10 +10,11 @@ from functools import partial
 
 import pytest
 import uvicorn
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from infrastructure.inbound.http.middleware.disconnects import while_present
 from infrastructure.inbound.http.middleware.open_files import OpenFiles
 from infrastructure.inbound.http.middleware.positions import PositionHeaders
 from infrastructure.inbound.http.middleware.request_guard import RequestGuard
@@ -53,10 +54,19 @@ async def head() -> int:
     return 7
 
 
+left = asyncio.Event()
+
+
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answers with the length of the body; `/unread` reads none, `/stream` goes on for a while."""
+    """Answers with the length of the body; `/unread` reads none, `/stream` goes on for a while, and
+    `/wait` sets `left` when its caller has left."""
     request = Request(scope, receive)
     answer: JSONResponse | StreamingResponse
+    if scope["path"] == "/wait":
+        with pytest.raises(ClientDisconnect):
+            await while_present(scope, asyncio.sleep(2 * SECONDS_MAX))
+        left.set()
+        return
     if scope["path"] == "/stream":
         answer = StreamingResponse(counted())
     elif scope["path"] == "/unread":
@@ -142,6 +152,13 @@ def problem_in(answer: str) -> str:
 async def test_silent_connection_is_closed() -> None:
     async with serving() as address, line_to(address) as line:
         assert await line.rest() == ""
+
+
+async def test_wait_ends_when_its_caller_leaves() -> None:
+    async with serving() as address:
+        async with line_to(address) as line:
+            line.say(HEAD.format(method="GET", path="/wait") + "\r\n")
+        await left.wait()
 
 
 async def test_half_header_is_hung_up() -> None:
