@@ -1,5 +1,6 @@
 """Effects of one run are attempted side by side where no order binds them."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,7 @@ async def test_effect_without_room_holds_up_only_its_own_kind(
     first_due_at = (await work.run(family.id("a"))).effects_at
     assert first_due_at is not None
     # The webhooks became due after the hook. An answer of the database may be as old as that.
-    running.tail.clock.note(first_due_at)
+    running.tail.clock.note(first_due_at, asked_at=time.monotonic())
     with pytest.raises(BulkheadFull, match="no room for subagentSpawned"):
         await worker.perform(family.id("a"))
     run = await work.run(family.id("a"))

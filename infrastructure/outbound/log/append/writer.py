@@ -405,10 +405,11 @@ class LogWriter:
         return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
 
     async def _hold(self, connection: LogConnection) -> None:
+        asked_at = time.monotonic()
         taken = await self.tenure.take(connection)
         if taken is not None:
             head, now = taken
-            self._clock.note(now)
+            self._clock.note(now, asked_at=asked_at)
             self._ledger.take(head)
 
     async def _decide(

@@ -122,6 +122,7 @@ class LogTail:
     async def start(self) -> None:
         """Begin at the present head."""
         self._connection = await self._connect()
+        asked_at = time.monotonic()
         try:
             head = await self._connection.execute(
                 "SELECT position, clock_timestamp() FROM log_head"
@@ -132,7 +133,7 @@ class LogTail:
             raise
         assert row is not None
         self._position = row[0]
-        self.clock.note(row[1])
+        self.clock.note(row[1], asked_at=asked_at)
         self._task = asyncio.create_task(self._follow_on(), name="log tail")
         self._listener = asyncio.create_task(self._listen_on(), name="log listener")
 
@@ -321,9 +322,11 @@ class LogTail:
 
     async def _check(self, connection: LogConnection) -> None:
         """Ask whether it is the same log still, and what time it is there, now and then."""
-        if time.monotonic() - self._checked_at < POLL_SECONDS / 2:
+        asked_at = time.monotonic()
+        if asked_at - self._checked_at < POLL_SECONDS / 2:
             return
-        self.clock.note(await require_same_log(connection, self._position, self._recent.newest))
+        now = await require_same_log(connection, self._position, self._recent.newest)
+        self.clock.note(now, asked_at=asked_at)
         self._checked_at = time.monotonic()
 
     async def _catch_up(self, connection: LogConnection) -> None:

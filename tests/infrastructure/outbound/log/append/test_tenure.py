@@ -1,7 +1,9 @@
 """A writer holds the append lock from batch to batch, and what it knows is what is on record."""
 
 import asyncio
+import time
 from collections import Counter
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -24,6 +26,7 @@ from tests.support.faults.held_commits import held_commits, until
 from tests.support.servers.running_log import RunningLog
 
 FOR_EVER_SECONDS = 3_600.0
+READ_LATE = timedelta(milliseconds=50)
 
 
 @pytest.fixture(autouse=True)
@@ -82,6 +85,26 @@ async def test_holder_that_gave_the_lock_up_knows_what_it_knew_if_nobody_has_wri
     with pytest.raises(SeenBefore):
         await observe(running.log, ["known"])
     assert round_trips[holder] == before + 2
+
+
+async def test_event_is_not_recorded_before_what_was_stored_before_it(running: RunningLog) -> None:
+    async def database_time() -> datetime:
+        ((told,),) = await running.ask("SELECT clock_timestamp()")
+        assert isinstance(told, datetime)
+        return told
+
+    await observe(running.log, ["first"])
+    asked_at = time.monotonic()
+    told = await database_time()
+
+    async def is_late() -> bool:
+        return await database_time() >= told + READ_LATE
+
+    await until(is_late, "the answer is read late")
+    stored_at = await database_time()
+    running.tail.clock.note(told, asked_at=asked_at)
+    await observe(running.log, ["second"])
+    assert (await running.events())[-1].envelope.recorded_at >= stored_at
 
 
 async def test_lock_goes_to_another_process_that_asks_for_it(running: RunningLog) -> None:

@@ -78,7 +78,8 @@ async def test_time_is_not_before_newest_known_event(database_url: str) -> None:
             await follower.has(1)
             (newest,) = await one.events()
             for log in (one, other):
-                log.tail.clock.note(newest.envelope.recorded_at - timedelta(hours=1))
+                an_hour_ago = newest.envelope.recorded_at - timedelta(hours=1)
+                log.tail.clock.note(an_hour_ago, asked_at=time.monotonic())
                 assert log.log.now() == newest.envelope.recorded_at
 
 
