@@ -10,7 +10,7 @@ from tests.support.memory.store import LOCK_STEPS, Fault
 from tests.support.tiers import nightly_but
 
 SEEDS_MAX = 700
-"""A guarantee that is left out is found within so many: the rarest in one life of 200."""
+"""A guarantee that is left out is found within so many: the rarest in one life of 240."""
 
 
 def test_a_seed_is_the_same_life_every_time() -> None:
