@@ -2,29 +2,32 @@
 
 from collections.abc import Callable, Collection
 
-from application.projections.catalog import PROJECTIONS
-from infrastructure.outbound.log.verify.rows import ReadConnection
+from psycopg import Connection
+from psycopg.rows import TupleRow
 
-KEPT = tuple(f"{one.name}_open" for one in PROJECTIONS)
-"""By these rows that are still true are found, to end them."""
+from application.projections.catalog import PROJECTIONS
+
+PRIMARY_KEYS_OF = tuple(one.name for one in PROJECTIONS)
+"""These tables keep their primary keys, by which rows that end are found."""
 
 _INDEXES = (
     "SELECT format('%%I', i.relname), x.indrelid::regclass::text, pg_get_indexdef(i.oid),"
     " pg_get_constraintdef(c.oid)"
     " FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid"
     " LEFT JOIN pg_constraint c ON c.conindid = i.oid AND c.contype IN ('p', 'u', 'x')"
-    " WHERE x.indrelid = ANY(%s::regclass[]) AND i.relname <> ALL(%s) ORDER BY x.indrelid, i.oid"
+    " WHERE x.indrelid = ANY(%s::regclass[]) AND NOT (x.indisprimary AND"
+    " x.indrelid = ANY(%s::regclass[])) ORDER BY x.indrelid, i.oid"
 )
 
 
 class DroppedIndexes:
     """The indexes of some tables, dropped in the transaction that is open until `make`."""
 
-    def __init__(self, connection: ReadConnection, tables: Collection[str]) -> None:
+    def __init__(self, connection: Connection[TupleRow], tables: Collection[str]) -> None:
         self._connection = connection
         self._definitions: list[str] = []
         for name, table, index, constraint in connection.execute(
-            _INDEXES, [list(tables), list(KEPT)]
+            _INDEXES, [list(tables), list(PRIMARY_KEYS_OF)]
         ).fetchall():
             if constraint is not None:
                 connection.execute(f"ALTER TABLE {table} DROP CONSTRAINT {name}")

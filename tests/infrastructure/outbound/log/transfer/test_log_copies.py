@@ -8,6 +8,8 @@ import pytest
 
 from benchmarks.generate import generate
 from infrastructure.contract.errors import UserError
+from infrastructure.outbound.log.transfer.import_log import FILLED
+from infrastructure.outbound.log.transfer.indexes import DroppedIndexes
 from infrastructure.outbound.log.transfer.verify_file import verify_file
 from infrastructure.outbound.log.verify.verify import VerifyOrder, run_verification
 from tests.support.builders.damaged_log import ToldLog
@@ -133,6 +135,14 @@ def test_transcripts_leave_without_keys_when_texts_are_not_asked_for(
     assert found.counts.transcripts > 0
     with pytest.raises(UserError, match="holds no texts"):
         imported(database_url, file)
+
+
+def test_rows_that_an_import_ends_are_found_by_their_keys(database_url: str) -> None:
+    left = "SELECT tablename FROM pg_indexes WHERE tablename = ANY(%s)"
+    with psycopg.connect(database_url) as connection:
+        DroppedIndexes(connection, FILLED)
+        found = connection.execute(left, [list(FILLED)]).fetchall()
+    assert sorted(found) == [("runs",), ("sessions",)]
 
 
 def test_a_file_is_imported_into_an_empty_log_only(
