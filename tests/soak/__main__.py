@@ -27,6 +27,7 @@ from tests.soak.caps import storms
 from tests.soak.history import Writing, write_end, write_events
 from tests.soak.known import Known
 from tests.soak.siege import CAP, Siege
+from tests.support.servers.verified_servers import faults_of_log
 
 CALLS_MAX = 500_000
 SECONDS_MAX = 24 * 3600
@@ -80,6 +81,8 @@ def soak(folder: Path, arguments: argparse.Namespace) -> bool:
         asyncio.run(load.run(arguments.seconds))
         seconds = time.monotonic() - began
         settled = siege.settle()
+        if not settled:
+            print("VIOLATED some runs never came to their end")
         spawns, messages, events = Counter[str](), 0, 0
 
         def counted() -> Iterator[Mapping[str, Any]]:
@@ -99,7 +102,10 @@ def soak(folder: Path, arguments: argparse.Namespace) -> bool:
         f" spawns, {messages / seconds:.1f} messages and {events / seconds:.0f} events a second;"
         f" faults: {dict(siege.faults)}"
     )
-    return settled
+    faults = list(faults_of_log(siege.servers[0]))
+    for fault in faults:
+        print(f"VIOLATED {fault}")
+    return settled and not faults
 
 
 def checked(history: Path) -> bool:
@@ -112,11 +118,9 @@ def checked(history: Path) -> bool:
 
 def history_is_sound(folder: Path, arguments: argparse.Namespace) -> bool:
     """Soak, check."""
-    settled = soak(folder, arguments)
-    if not settled:
-        print("some runs never came to their end")
+    sound = soak(folder, arguments)
     sys.stdout.flush()
-    return checked(folder / "history") and settled
+    return checked(folder / "history") and sound
 
 
 def caps_are_kept(folder: Path, arguments: argparse.Namespace) -> bool:

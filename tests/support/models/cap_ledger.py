@@ -55,10 +55,11 @@ class CapLedger:
         self.most = max(self.most, len(self._counted))
 
     def hear(self, status: int, body: Mapping[str, Any], *, of_message: bool = False) -> None:
-        """The answer to a spawn, or to a message: its session may be at work still."""
+        """Take the answer to a spawn, or to a message: its session may be at work still."""
         self.statuses[status] += 1
         is_at_work = of_message and (status, body.get("code")) == (409, "run_active")
-        known = status in ANSWERS or is_at_work
+        waits = of_message and (status, body.get("status")) == (202, "queued")
+        known = status in ANSWERS or is_at_work or waits
         self.must(known, f"an answer with {status}: {str(body)[:300]}")
         if status == 201:
             self._accepted.add(str(body["runId"]))
