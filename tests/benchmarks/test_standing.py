@@ -43,7 +43,7 @@ def test_used_ms_divides_by_the_acts() -> None:
     assert used_ms(None, Spent(3.0, 1.0), 100) is None
 
 
-BURN = "import time\nwhile time.process_time() < 0.3: pass"
+BURN = "import time\nwhile time.process_time() < 0.4: pass"
 PARENT = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {BURN!r}]); input()"
 
 

@@ -9,6 +9,8 @@ def read_plainly(parameters: Iterable[Any]) -> None:
     """Have parameters of Typer read their values without Pydantic, if nothing was given or what was
     given is of the type already: that library takes as long to load as half of a command."""
     for one in parameters:
+        if isinstance(getattr(one.get_runtime_param, "func", None), type):
+            continue
         one.get_runtime_param = partial(_PlainCoercion, one.get_runtime_param)
 
 

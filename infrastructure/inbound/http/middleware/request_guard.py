@@ -144,6 +144,10 @@ class RequestGuard:
                 origins.append(value)
             elif name == b"content-length":
                 lengths.append(value)
+        if size_bytes > HEADERS_BYTES_MAX:
+            raise HttpProblem(
+                "headers_too_large", f"all headers may have {HEADERS_BYTES_MAX} bytes at most"
+            )
         if len(hosts) != 1 or host_of(hosts[0].decode("latin-1")) not in self._hosts:
             raise HttpProblem(
                 "foreign_host",
@@ -157,7 +161,7 @@ class RequestGuard:
                 )
         for length in lengths:
             intake.declare(length.decode("latin-1"))
-        _require_usable_path(scope, size_bytes)
+        _require_usable_path(scope)
 
 
 def _route_of(scope: Scope) -> str | None:
@@ -176,14 +180,10 @@ def authority_of(origin: str) -> str:
         return ""
 
 
-def _require_usable_path(scope: Scope, headers_bytes: int) -> None:
+def _require_usable_path(scope: Scope) -> None:
     query = scope["query_string"]
     if len(scope["raw_path"]) + len(query) > TARGET_BYTES_MAX:
         raise HttpProblem("target_too_long", f"a URL may have {TARGET_BYTES_MAX} bytes at most")
-    if headers_bytes > HEADERS_BYTES_MAX:
-        raise HttpProblem(
-            "headers_too_large", f"all headers may have {HEADERS_BYTES_MAX} bytes at most"
-        )
     if _CONTROL.search(scope["raw_path"]) or b"%00" in query:
         raise HttpProblem("invalid_request", "a URL must not contain NUL or control characters")
 

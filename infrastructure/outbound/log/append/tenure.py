@@ -96,13 +96,15 @@ class Tenure:
         self.forget()
         limit = f"SET idle_session_timeout = {FROZEN_MILLISECONDS_MAX}"
         is_held, head = await _ask(connection, f"{first}; {limit}; {_HEAD}")
+        # This answer waited for nothing: the clock is as old as its question, at most.
+        now = head[_HEAD_COLUMNS + 2]
         if not is_held:
             _, head = await _ask(connection, f"{_WAIT}; {_HEAD}")
         self._since = time.monotonic()
         require_known_format(head[_HEAD_COLUMNS])
         require_known_rows(head[_HEAD_COLUMNS + 1])
         self.has_followers = head[_HEAD_COLUMNS + 3] >= OTHER_FOLLOWERS_MIN
-        return Head(*head[:_HEAD_COLUMNS]), head[_HEAD_COLUMNS + 2]
+        return Head(*head[:_HEAD_COLUMNS]), now
 
     async def give_up(self, connection: LogConnection) -> None:
         """Let another have the lock."""

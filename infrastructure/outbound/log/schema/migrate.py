@@ -2,12 +2,15 @@
 
 from functools import partial
 
+import psycopg
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, Engine, create_engine, text
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
+from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.schema.append_lock import LOCK_KEY
 from infrastructure.outbound.log.schema.connections import (
     NO_LIMITS,
@@ -22,6 +25,7 @@ from infrastructure.outbound.log.schema.revision import (
 )
 
 MIGRATION_LOCK = 0x53504D47
+TABLES_LOCK_MILLISECONDS_MAX = 10_000
 
 
 def _configuration() -> Config:
@@ -64,7 +68,7 @@ def migrate(conninfo: str) -> tuple[str | None, str]:
     """Bring the database up; two that do so at once wait for each other. Gives old and new.
 
     Raises:
-        UserError: A newer release has migrated it.
+        UserError: A newer release has migrated it, or somebody reads its tables for long.
     """
     engine = migration_engine(conninfo)
     try:
@@ -75,6 +79,8 @@ def migrate(conninfo: str) -> tuple[str | None, str]:
             require_known_revision(before)
             connection.execute(text(f"SELECT pg_advisory_lock({LOCK_KEY})"))
             connection.commit()
+            if before not in (None, newest_revision()):
+                _lock_tables(connection)
             upgrade_within(connection)
             connection.commit()
             connection.execute(text("SELECT pg_advisory_unlock_all()"))
@@ -82,3 +88,22 @@ def migrate(conninfo: str) -> tuple[str | None, str]:
             return before, newest_revision()
     finally:
         engine.dispose()
+
+
+def _lock_tables(connection: Connection) -> None:
+    """Lock what a migration changes in the order in which readers do, so that none closes a ring.
+
+    Appends wait meanwhile, so it gives up rather than wait for whoever reads all of the log.
+    """
+    limit = f"SET LOCAL lock_timeout = {TABLES_LOCK_MILLISECONDS_MAX}"
+    try:
+        connection.execute(text(limit))
+        connection.execute(text("LOCK TABLE runs, sessions, events IN ACCESS EXCLUSIVE MODE"))
+    except OperationalError as error:
+        if not isinstance(error.orig, psycopg.errors.LockNotAvailable):
+            raise
+        raise UserError(
+            "the log is read at this moment, and its tables cannot be changed: wait for exports,"
+            " verifications and rebuilds to end, or end them, and run this again"
+        ) from error
+    connection.execute(text("SET LOCAL lock_timeout = 0"))

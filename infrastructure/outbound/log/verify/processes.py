@@ -53,16 +53,20 @@ class RangeWorkers:
             self._resources = resources.pop_all()
 
     def _follow(self, process: WorkerProcess) -> None:
-        for span in self._ranges:
-            process.send(span)
-            answer = process.receive()
-            if answer is None:
-                ended = f"a process of the verification ended (status {process.wait()})"
-                answer = {"error": ended}
-            self._answers.put(answer)
-            if "error" in answer:
-                break
-        self._answers.put(None)
+        try:
+            for span in self._ranges:
+                process.send(span)
+                answer = process.receive()
+                if answer is None:
+                    ended = f"a process of the verification ended (status {process.wait()})"
+                    answer = {"error": ended}
+                self._answers.put(answer)
+                if "error" in answer:
+                    break
+        except ValueError:
+            self._answers.put({"error": "a process of the verification was cut off in an answer"})
+        finally:
+            self._answers.put(None)
 
     def answers(self, *, wait: bool) -> Iterator[RangeFindings]:
         """The findings that are there, or with `wait` all that will come. `VerificationStopped`

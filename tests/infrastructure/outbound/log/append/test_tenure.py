@@ -107,6 +107,30 @@ async def test_event_is_not_recorded_before_what_was_stored_before_it(running: R
     assert (await running.events())[-1].envelope.recorded_at >= stored_at
 
 
+async def test_clock_is_not_ahead_by_the_wait_for_the_lock(running: RunningLog) -> None:
+    async def database_time() -> datetime:
+        ((told,),) = await running.ask("SELECT clock_timestamp()")
+        assert isinstance(told, datetime)
+        return told
+
+    give_up, running.tail.on_give_up = running.tail.on_give_up, lambda: None
+    await observe(running.log, ["holder"])
+    async with running.other() as other:
+        told = await database_time()
+        # Its clock is behind the database's, as behind a failover.
+        other.tail.clock.note(told - timedelta(hours=1), asked_at=time.monotonic())
+        asked = asyncio.create_task(observe(other.log, ["asker"]))
+
+        async def has_waited() -> bool:
+            return await database_time() >= told + 10 * READ_LATE
+
+        await until(has_waited, "the lock was waited for")
+        give_up()
+        await asked
+        ahead = other.tail.clock.reckoned() - await database_time()
+    assert ahead < 5 * READ_LATE
+
+
 async def test_lock_goes_to_another_process_that_asks_for_it(running: RunningLog) -> None:
     async with running.other() as other:
         for number in range(6):

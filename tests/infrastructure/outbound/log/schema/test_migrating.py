@@ -17,6 +17,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy.exc import ProgrammingError
 
 import infrastructure
+from infrastructure.contract.errors import UserError
+from infrastructure.outbound.log.schema import migrate as migrate_module
 from infrastructure.outbound.log.schema.connections import open_connection
 from infrastructure.outbound.log.schema.migrate import MIGRATION_LOCK, migrate, migration_engine
 from infrastructure.outbound.log.schema.revision import (
@@ -154,6 +156,19 @@ def test_upgrade_of_revision_3_keeps_rows_in_place(empty_database_url: str) -> N
     with psycopg.connect(empty_database_url, autocommit=True) as connection:
         assert connection.execute(FILES).fetchall() == before
         assert connection.execute("SELECT state FROM sessions").fetchall() == [("{}",)]
+
+
+@pytest.mark.parametrize("table", ["runs", "sessions", "events"])
+def test_migration_gives_up_while_the_log_is_read(
+    empty_database_url: str, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrate_module, "TABLES_LOCK_MILLISECONDS_MAX", 50)
+    _migrate_to(empty_database_url, "3")
+    with psycopg.connect(empty_database_url) as reader:
+        reader.execute(f"SELECT count(*) FROM {table}")
+        with pytest.raises(UserError, match="wait for exports, verifications and rebuilds"):
+            migrate(empty_database_url)
+    assert migrate(empty_database_url) == ("3", newest_revision())
 
 
 def test_a_log_has_one_head_and_no_more(database_url: str) -> None:
