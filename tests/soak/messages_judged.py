@@ -168,8 +168,9 @@ def put_away_in_turn(history: History, _: Folded) -> Iterator[str]:
 
 
 def turned_away_for_a_reason(history: History, folded: Folded) -> Iterator[str]:
-    """Who was told that a session is at work or closed finds it so: closed for ever, and at work at
-    some position between the last that had been told before and the answer."""
+    """Who was told that a session is at work or closed finds it so at some position between the
+    last that had been told before and the answer. A run that was told to stop may end by itself in
+    the transaction that is the answer's."""
     told = [call for call in history.calls if call.position is not None]
     high = {id(call): most for call, most in after_the_highest(told, _messages(history))}
     for call in _messages(history):
@@ -178,7 +179,7 @@ def turned_away_for_a_reason(history: History, folded: Folded) -> Iterator[str]:
         if call.status != 409 or key is None or position is None:
             continue
         if call.answer.get("code") == "session_closed":
-            if not _is_put_away(folded, key, position):
+            if not any(_is_put_away(folded, key, at) for at in range(high[id(call)], position + 1)):
                 yield f"{call.told} was told that {key} is closed, at {position} it is not"
         elif call.answer.get("code") == "run_active":
             session = folded.sessions.get(key, Places())
