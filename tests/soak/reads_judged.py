@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from application.queries.sessions import OWN_RUNS_SHOWN_MAX
 from tests.soak.folding import Folded, Places, Stream, lane_part
 from tests.soak.history import Call, History
 
@@ -50,7 +51,7 @@ def sessions_as_recorded(history: History, folded: Folded) -> Iterator[str]:
             yield f"{call.told} at {position} shows version {shown['version']}, it has {version}"
         if (shown["activeChildren"], shown["activeRuns"]) != (len(counted), counted):
             yield f"{call.told} at {position} counts {shown['activeRuns']}, on record {counted}"
-        own = session.own_runs_at(position)
+        own = session.own_runs_at(position)[:OWN_RUNS_SHOWN_MAX]
         if shown.get("ownRuns", own) != own:
             yield f"{call.told} at {position} shows the runs {shown['ownRuns']}, on record {own}"
         if shown["activeChildren"] > history.cap:
