@@ -299,8 +299,11 @@ def _due_undos(run: Run, event: RunEvent, now: datetime) -> Iterator[Effect]:
 
 
 def _hooks_triggered_by(run: Run, event: RunEvent) -> tuple[HookName, ...]:
-    """Of an end is told at once when nobody is told of the result, or it was a stop; else once the
-    result is announced, and of a session that lives on when it is put away."""
+    """Return the hooks that an event of a run calls.
+
+    `subagentEnded` is called at the end of a run if it was stopped or nobody hears its result, else
+    when that is announced. If the session lives on, it is called when that is archived.
+    """
     match event:
         case RunQueued():
             return ("subagentSpawned",)

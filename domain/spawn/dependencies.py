@@ -49,7 +49,7 @@ class DependencyFailed(Rejected):
 
     @property
     def refusal(self) -> Refusal:
-        """What its caller is told."""
+        """Return the refusal of a spawn whose dependency has failed."""
         text = failed_dependency_text(self.dependency, self.target)
         return rules.DEPENDENCY_FAILED.refusal(text)
 

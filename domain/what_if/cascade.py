@@ -59,7 +59,7 @@ class OtherRun(NamedTuple):
 
     @property
     def doubt(self) -> str:
-        """What is not known of it."""
+        """Say what the record cannot tell about this run."""
         if self.fate == "may-run":
             return f"for how long run {self.run_id}, newly allowed, would have run"
         return f"whether run {self.run_id}, which cannot be decided again, would have run"

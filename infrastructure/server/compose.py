@@ -477,7 +477,7 @@ class ServerProcess:
         )
 
     async def drain(self) -> None:
-        """Take no new work, let what is under way end, and end what does not."""
+        """Stop taking work, wait for runs to end until the limit, then end the rest."""
         self._announce_closing()
         await self.conducting.stop_claiming()
         seconds = self.settings.drain_seconds

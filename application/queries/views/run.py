@@ -479,7 +479,7 @@ def view_of_bar(form: type[R], bar: RunBar, stages: Mapping[UUID, Sequence[Reach
 
 
 def _preamble(run: Run) -> PreambleView | None:
-    """How much of what its parent told it was handed over; None when it told nothing."""
+    """Return the sizes of the preamble that a run was given. None if it had none."""
     sizes = run.preamble_sizes
     if sizes is None:
         return None

@@ -297,7 +297,7 @@ class PostgresRegistry:
         return rows[0][0], rows[0][1]
 
     async def inbox(self, query: InboxQuery, *, at: int, after: int, limit: int) -> Sequence[Run]:
-        """Runs announced in inboxes, by position of the announcement."""
+        """Return a page of the runs in inboxes, ordered by the position of their announcement."""
         moment = await self._moment(at)
         found = await self._page(*page_of_inbox(query, moment, after, limit), moment)
         for run in moment.runs.values():
@@ -434,9 +434,11 @@ def page_of_runs(
 def page_of_inbox(
     query: InboxQuery, moment: Moment, after: int, limit: int
 ) -> tuple[str, list[Any]]:
-    """The query of a page of what was announced up to the end of the transaction before a moment,
-    without the runs that have changed since, and its values. It gives ids, versions and states,
-    and goes along an index past the few rows that each run has."""
+    """Return the SQL of a page of announcements, and its values.
+
+    It selects ids, versions and states of runs that were announced before the transaction of a
+    moment and have not changed in it. It goes along an index, past the few rows of each run.
+    """
     # The index of all inboxes is of an expression.
     in_one = "inbox_position" if query.requester is not None else "(inbox_position + 0)"
     column = "parked_position" if query.is_parked else in_one

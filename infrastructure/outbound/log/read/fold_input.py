@@ -130,9 +130,10 @@ def values_of_runs(wanted: Sequence[tuple[UUID, int]]) -> list[list[Any]]:
 def fold_rows_of_runs(
     rows: Iterable[Sequence[Any]], mapper: EventMapper
 ) -> Iterator[tuple[int, Run]]:
-    """What the rows of `EVENTS_OF_RUNS` lead to: from 0 the place in what was asked, and the run.
+    """Fold the rows of `EVENTS_OF_RUNS`. Yield each run with its place in the question, from 0.
 
-    `CorruptHistory` when an event cannot be folded by this program.
+    Raises:
+        CorruptHistory: This program cannot fold an event.
     """
     for place, those in groupby(rows, key=itemgetter(0)):
         *_, last = states(folded_event(row[1:], mapper) for row in those)
