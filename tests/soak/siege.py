@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.support.models.waiting_messages import QUEUE_EVENTS, note
 from tests.support.servers.embedded_servers import postmaster_of
 from tests.support.servers.hook_server import HookServer, Reply
 from tests.support.servers.hooked_server import BOUND
@@ -23,7 +24,6 @@ PAUSE_SECONDS = (1.0, 4.0)
 DATABASE_STOPS = 0.25
 SETTLE_SECONDS_MAX = 60.0
 QUIET_SECONDS = 3.0
-QUEUE_EVENTS = ("MessageQueued", "MessageReceived", "MessagesDropped", "ContinuationFailed")
 UNSETTLED = ("requested", "scripts-resolved", "overridden", "session-created", "queued")
 UNSETTLED_TOO = ("started", "ended")
 PAGE = 500
@@ -131,18 +131,10 @@ class Siege:
         return int(self._read("/v1/events", after=0, limit=1)["head"]) == head
 
     def _queued(self) -> set[str]:
-        """The messages that wait for a session to go on, by the runs that it will do so in."""
-        queued, over = set[str](), set[str]()
+        waiting = set[str]()
         for event in self.events(types=",".join(QUEUE_EVENTS)):
-            if event["type"] == "MessageQueued":
-                queued.add(event["payload"]["runId"])
-            elif event["type"] == "MessagesDropped":
-                over.update(event["payload"]["runIds"])
-            elif event["type"] == "ContinuationFailed":
-                over.add(event["payload"]["runId"])
-            else:
-                over.add(event["runId"])
-        return queued - over
+            note(waiting, event)
+        return waiting
 
     def events(self, **query: str) -> Iterator[Mapping[str, Any]]:
         """The whole log, or what of it is asked for."""

@@ -189,9 +189,14 @@ class CapStorm:
             await watching
 
     def _settle(self) -> None:
-        """Wait until everything is over. Then a place that is taken is lost."""
+        """Wait until everything is over, and no message waits that would take a place yet. Then a
+        place that is taken is lost."""
 
         def is_settled() -> bool:
+            head = self._read("/v1/events", limit=1)["head"]
+            # Nobody sends any more: if none waits, nothing begins between two of these looks.
+            if self._position < head or self.ledger.waiting:
+                return False
             return not any(
                 self._read("/v1/runs", requester=self._key, stage=stage, limit=1)["items"]
                 for stage in BUSY
