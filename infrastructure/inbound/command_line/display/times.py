@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
+from infrastructure.inbound.command_line.display.plain_text import printable_line
+
 
 def parse_instant(text: object) -> datetime | None:
     """The instant of an RFC 3339 text; None for anything else."""
@@ -15,10 +17,10 @@ def parse_instant(text: object) -> datetime | None:
 
 
 def format_instant(text: object) -> str:
-    """`2026-03-01 09:30:00.125`, in UTC; a text that is no instant stays as it is."""
+    """Return `2026-03-01 09:30:00.125`, in UTC; another text as a terminal can show it."""
     instant = parse_instant(text)
     if instant is None:
-        return "" if text is None else str(text)
+        return "" if text is None else printable_line(text)
     return f"{instant:%Y-%m-%d %H:%M:%S}.{instant.microsecond // 1000:03}"
 
 

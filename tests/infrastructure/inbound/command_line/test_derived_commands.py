@@ -1,4 +1,4 @@
-"""Commands that derive from rows: each sends its options, and prints the answer of HTTP."""
+"""Commands that derive from rows send their options and print the answer, hostile ones too."""
 
 import json
 from collections.abc import Mapping
@@ -19,6 +19,8 @@ from tests.support.servers.recorded_api import RecordedApi, Reply
 RUN = "11111111-0000-4000-8000-000000000001"
 DERIVED = [one for one in described_operations().values() if one.words and not one.by_hand]
 PAGES = ("nextCursor", "nextAfter", "nextBefore")
+SHOWN = [one for one in described_operations().values() if one.words and one.method == "GET"]
+ADDED = {"event find": ("--type", "RunEnded"), "event list": ("--newest",)}
 every_command = pytest.mark.parametrize("operation", DERIVED, ids=lambda one: one.name)
 
 
@@ -56,6 +58,16 @@ def asked_by(operation: DescribedOperation) -> tuple[list[str], str, Mapping[str
         elif value is not None:
             sent[one.name] = value
     return arguments, path, sent
+
+
+def required(operation: DescribedOperation) -> list[str]:
+    """Return the arguments without which the command is refused."""
+    return [
+        typed
+        for one in operation.parameters
+        if one.flag is None or one.required
+        for typed in (*([one.flag] if one.flag else []), *value_of(one)[0])
+    ]
 
 
 @every_command
@@ -113,12 +125,7 @@ def test_command_sends_every_option_of_spawn(
 def test_command_prints_answer(
     operation: DescribedOperation, api: RecordedApi, spawnlog: Command
 ) -> None:
-    arguments = [
-        typed
-        for one in operation.parameters
-        if one.flag is None or one.required
-        for typed in (*([one.flag] if one.flag else []), *value_of(one)[0])
-    ]
+    arguments = required(operation)
     _, path, _ = asked_by(operation)
     answer = example(operation)
     api.on(operation.method, path, Reply(answer))
@@ -133,3 +140,32 @@ def test_command_prints_answer(
         answer[str(operation.items)] if listed else [answer]
     )
     assert spawnlog(*words, *arguments).stdout.strip()
+
+
+EVIL = "\x1b[2J[red]x[/red]\u202e"
+
+
+def hostile(value: Any) -> Any:
+    """Return the value with every text in it replaced, keys of free objects too."""
+    if isinstance(value, dict):
+        return {name: hostile(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [hostile(one) for one in value]
+    return EVIL if isinstance(value, str) else value
+
+
+@pytest.mark.parametrize("operation", SHOWN, ids=lambda one: one.name)
+@pytest.mark.parametrize("output", ["table", "json", "jsonl", "yaml"])
+def test_hostile_answer_cannot_steer_terminal(
+    operation: DescribedOperation, output: str, api: RecordedApi, spawnlog: Command
+) -> None:
+    _, path, _ = asked_by(operation)
+    api.on("GET", f"/v1/runs/{RUN}", Reply({"runId": RUN}))
+    api.on("GET", path, Reply(hostile(example(operation))))
+    words = str(operation.words)
+    arguments = [*required(operation), *ADDED.get(words, ()), "-o", output]
+    result = spawnlog(*words.split(), *arguments)
+    assert result.exit_code in (0, 1), result.output
+    assert "\x1b" not in result.output
+    assert "\u202e" not in result.output
+    assert "1b[2J" in result.stdout

@@ -115,20 +115,6 @@ def test_several_are_a_table_of_as_many_pages_as_it_takes(
     assert len(lines) == 151
 
 
-def test_what_stands_in_a_record_is_shown_and_not_obeyed(
-    spawnlog: Command, api: RecordedApi
-) -> None:
-    evil = "\x1b[2J\u202e"
-    found = breakpoint_at(4, before={evil: evil}, after={evil: None}, sessionKey=evil)
-    api.on("GET", FIND, answer(found), answer(found, found))
-    one = spawnlog("event", "find", "--when", "running > 6").stdout
-    two = spawnlog("event", "find", "--when", "running > 6", "--limit", "2").stdout
-    for shown in (one, two):
-        assert "\x1b" not in shown
-        assert "\u202e" not in shown
-        assert "\\x1b[2J" in shown
-
-
 def test_a_mistake_is_said_in_the_words_of_the_server(spawnlog: Command, api: RecordedApi) -> None:
     detail = "/query/when: column 10: a number is expected"
     api.on("GET", FIND, problem(422, code="invalid_request", detail=detail))

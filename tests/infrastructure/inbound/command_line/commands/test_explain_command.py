@@ -69,17 +69,3 @@ def test_a_run_that_was_not_refused_has_rules_alone(spawnlog: Command, api: Reco
     result = spawnlog("run", "explain", RUN)
     assert len(result.stdout.splitlines()) == 4
     assert "refused by" not in result.stdout
-
-
-def test_what_stands_in_an_explanation_is_shown_and_not_obeyed(
-    spawnlog: Command, api: RecordedApi
-) -> None:
-    evil = "\x1b[2Jgone\u202e"
-    refused = {**explanation()["refused"], "text": evil, "rule": evil}
-    told = explanation(decisions=[rule(evil, "passed", evil)], refused=refused, stage=evil)
-    api.on("GET", PATH, Reply(told))
-    result = spawnlog("run", "explain", RUN)
-    for said in (result.stdout, result.stderr):
-        assert "\x1b" not in said
-        assert "\u202e" not in said
-        assert "\\x1b[2Jgone\\u202e" in said

@@ -60,20 +60,6 @@ def test_json_is_one_document_that_says_whether_there_is_more(
     assert printed["more"] is True
 
 
-def test_a_label_with_a_terminal_sequence_is_shown_and_not_obeyed(
-    spawnlog: Command, api: RecordedApi
-) -> None:
-    evil = "\x1b[2J[red]x[/red]\u202e"
-    api.on("GET", "/v1/runs", listed(run_of(FIRST, label=evil, taskPreview="a\nb")))
-    for form in ("table", "json", "jsonl"):
-        stdout = spawnlog("run", "list", "--output", form).stdout
-        assert "\x1b" not in stdout
-        assert "\u202e" not in stdout
-    table = spawnlog("run", "list").stdout
-    assert "\\x1b[2J[red]x[/red]\\u202e" in table
-    assert "a b" in table
-
-
 def test_a_run_is_found_by_its_full_id_with_one_question(
     spawnlog: Command, api: RecordedApi
 ) -> None:
