@@ -40,7 +40,8 @@ class Conversation:
 class Node:
     """A run. `parent` is the run that its requester's session was at when it was asked for, `unmet`
     are those of its wishes that are not done yet, as far as it was looked. `is_yielded` is whether
-    its session is to go on in its place."""
+    its session is to go on in its place, `was_done` whether it was done when a session below it
+    went on: it stays so."""
 
     name: str
     parent: "Node | None"
@@ -50,6 +51,7 @@ class Node:
     outcome: str | None = None
     unmet: set[str] = field(default_factory=set)
     is_yielded: bool = False
+    was_done: bool = False
 
     @property
     def is_newest(self) -> bool:
@@ -64,7 +66,8 @@ class Node:
     @property
     def is_done(self) -> bool:
         """Whether it is over, and all below it are settled."""
-        return self.is_settled or (self.state == "ended" and not self.session.at_work)
+        is_over = self.state == "ended" and not self.session.at_work
+        return self.is_settled or self.was_done or is_over
 
     @property
     def above(self) -> "Iterator[Node]":
@@ -83,10 +86,9 @@ class Model:
 
     def judge(self, parent: Node | None, wishes: Sequence[Wish]) -> str | None:
         """The rule that refuses a child of this one with these wishes; None when none does."""
-        above = [parent, *parent.above] if parent is not None else []
         for name, must_succeed in wishes:
             target = self.nodes[name]
-            if target in above or self._closes_ring(parent, target, must_succeed):
+            if self._closes_ring(parent, target, must_succeed):
                 return "dependency_cycle"
             if self._has_failed(target, must_succeed):
                 return "dependency_failed"
@@ -125,6 +127,8 @@ class Model:
         """The session of a run goes on with another one."""
         session = node.session
         parent = session.requester.newest if session.requester is not None else None
+        if parent is not None:
+            parent.was_done = parent.is_done
         node.state = "announced"
         self.nodes[name] = Node(name, parent, session, (), "queued")
         session.nodes.append(self.nodes[name])
