@@ -238,7 +238,7 @@ async def _runs_of_tree(
 ) -> Sequence[Run]:
     """Those with exactly this label, else the one with this id."""
     labelled = [run for run in of_label if run.label == name]
-    # Those above can never be waited for, so the name means another if there is one.
+    # The sessions above end after the child, so the name means another if there is one.
     found = [run for run in labelled if not asker.is_below(run)] or labelled
     if found:
         return found

@@ -122,15 +122,13 @@ class DependencyFacts:
 
 
 def _closes_cycle(facts: DependencyFacts) -> str | None:
-    run_id = facts.dependency.run_id
-    path: tuple[UUID, ...] | None = None
-    if run_id in facts.ancestors:
-        path = (run_id,)
-    elif dependency_verdict(facts.dependency, facts.target) == "waits":
-        path = find_cycle(facts.ancestors, [run_id], facts.waiting, facts.runs)
+    dependency = facts.dependency
+    if dependency_verdict(dependency, facts.target) != "waits":
+        return None
+    path = find_cycle(facts.ancestors, [dependency.run_id], facts.waiting, facts.runs)
     if path is None:
         return None
-    text = f"{request_field(facts.dependency)} names {render_dependency(facts.dependency)}, which "
+    text = f"{request_field(dependency)} names {render_dependency(dependency)}, which "
     if len(path) == 1:
         return (
             f"{text}is this session's own run or one above it, and those end after what they spawn"

@@ -111,6 +111,15 @@ def test_nobody_waits_for_the_newest_run_of_a_session_above() -> None:
     assert told[1].endswith("own run or one above it, and those end after what they spawn")
 
 
+def test_run_above_is_waited_for_once_it_is_over() -> None:
+    log = FamilyLog()
+    log.begin("s")
+    log.begin("c", "s")
+    assert refused(log, "too early", "c", "s") is not None
+    yield_and_go_on(log, "s", "newest")
+    assert refused(log, "after s", "c", "s") is None
+
+
 def test_a_session_that_is_announced_waits_for_nothing_that_its_children_do_later() -> None:
     log = FamilyLog(max_spawn_depth=4)
     for name in "sb":
