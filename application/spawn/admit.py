@@ -199,7 +199,8 @@ class Admission:
                 config_revision=pinned.revision,
             ),
             lane=ahead.lane if ahead is not None else None,
-            tree=TreeQuery(root) if names.dependencies else None,
+            # Without a run above it nobody waits for the spawn, so it closes no ring.
+            tree=TreeQuery(root) if names.ancestors else None,
             reservation=admission.reservation,
             about=frozenset(one.run_id for one in commands),
             minted=minted,

@@ -204,12 +204,12 @@ def find_cycle(
 
 
 def linked_runs(waiting: Iterable[Run]) -> set[UUID]:
-    """Return the runs that these wait for and the runs above them."""
-    return {
-        run_id
-        for run in waiting
-        for run_id in (*(one.run_id for one in run.dependencies or ()), *(run.ancestors or ()))
-    }
+    """Return the runs that these still wait for, or may come to, and the runs above them."""
+    linked: set[UUID] = set()
+    for run in waiting:
+        named = (one.run_id for one in run.dependencies or ())
+        linked.update(named if run.waits_for is None else run.waits_for, run.ancestors or ())
+    return linked
 
 
 def _sessions_above(ancestors: Iterable[UUID], runs: Mapping[UUID, Run]) -> Iterator[UUID]:

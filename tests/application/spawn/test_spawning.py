@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,7 @@ from domain.spawn.decide import SpawnDecision, request_spawns
 from domain.spawn.request import RequestSpawn
 from domain.values.refusals import SessionIsClosed
 from infrastructure.outbound.identity.identifiers import RandomIdentities
+from infrastructure.outbound.log.append import load
 from infrastructure.outbound.log.read.state_cache import StateCaches
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.registry import PostgresRegistry
@@ -70,9 +72,9 @@ class Door:
         preparing = preparing_on(work, self.configurations.workspaces, running.pool, folder)
         self._spawning = SpawnService(work, preparing, lanes, Holder(lambda: "holder"), Flushes())
 
-    async def spawn(self, requester: str, agent_id: str = "main") -> SpawnResult:
-        """A spawn by a session whose key says that it is of that agent."""
-        request = resolved_spawn(requester)
+    async def spawn(self, key: str, /, **members: Any) -> SpawnResult:
+        """Spawn with these members of the body."""
+        request = resolved_spawn(key, **members)
         pinned = self.configurations.current()
         return await self._spawning.spawn(request, CALLER, None, lambda: True, pinned=pinned)
 
@@ -95,6 +97,17 @@ class Meanwhile(NoPlaces):
         what, self.what = self.what, None
         if what is not None:
             await what()
+
+
+async def test_spawn_below_no_run_reads_nothing_of_a_tree_that_waits(
+    running: RunningLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = await door(running, Counting(running), tmp_path)
+    first = (await opened.spawn(ROOT)).run
+    for _ in range(2):
+        spawned = await opened.spawn(ROOT, dependsOn=[str(first.run_id)])
+        assert spawned.answer.kind == "accepted"
+        monkeypatch.setattr(load, "ROWS_MAX", 0)
 
 
 async def test_a_session_that_was_never_seen_is_not_looked_for(
@@ -141,20 +154,18 @@ async def test_spawn_by_session_continued_elsewhere_names_its_run(
     assert registry.asked == 1
 
 
-@pytest.mark.parametrize("agent_id", ["main", "another"])
 @pytest.mark.parametrize("is_remembered", [True, False])
 async def test_the_tree_and_the_agent_of_a_session_on_record_are_those_of_the_record(
     running: RunningLog,
     family: LoggedFamily,
     tmp_path: Path,
     is_remembered: bool,
-    agent_id: str,
 ) -> None:
     await family.begin("top")
     remembered = running.log.remembered if is_remembered else None
     opened = await door(running, Counting(running, remembered), tmp_path)
     before = len(await running.events())
-    spawned = await opened.spawn(family.key("top"), agent_id)
+    spawned = await opened.spawn(family.key("top"))
     requested, *_ = (await running.events())[before:]
     assert isinstance(requested.event, SpawnRequested)
     assert requested.event.requester.agent_id == "main"

@@ -4,7 +4,7 @@ import pytest
 
 from domain.run.commands import SettleDependencies
 from domain.run.facts import Dependency, DependencyNeeds
-from domain.spawn.dependencies import DependencyFailed, dependency_verdict
+from domain.spawn.dependencies import DependencyFailed, dependency_verdict, linked_runs
 from domain.values.refusals import ReadAgain
 from tests.support.builders import run_commands as ask
 from tests.support.builders import run_histories as past
@@ -37,6 +37,7 @@ def test_a_run_waits_until_all_that_it_depends_on_are_done() -> None:
     log.end("a")
     assert settle(log, "after") == ["run after DependencyMet"]
     assert log.run("after").waits_for == (log.run("b").run_id,)
+    assert linked_runs([log.run("after")]) == {log.run("b").run_id}
     log.end("b")
     assert settle(log, "after") == ["run after DependencyMet", "run after RunQueued"]
     assert (log.run("after").stage, log.run("after").waits_for) == ("queued", None)

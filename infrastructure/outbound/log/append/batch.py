@@ -35,6 +35,7 @@ from domain.session.state import Session
 from domain.values.record import CONFIG_STREAM, Stamp, run_id_of, session_key_of
 from domain.values.refusals import CorruptHistory, Rejected
 from infrastructure.outbound.log.append.load import (
+    ROWS_MAX,
     IdempotencyWrites,
     LanePlace,
     LoadedFacts,
@@ -250,7 +251,10 @@ class Batch:
         """Return what was read of the tree, as earlier submissions of this batch have left it, and
         what they have added."""
         if query in self._loaded.crowded:
-            raise LogUnavailable("too many spawns of this tree are under way; ask again later")
+            raise LogUnavailable(
+                f"more than {ROWS_MAX} runs of this tree wait for others, or are linked with those"
+                " that do; stop some, or ask again when fewer wait"
+            )
         return tuple(run for run in self.fold.runs.values() if may_wait(run, query.root))
 
     def _lane(self, query: LaneQuery) -> LaneFacts:
