@@ -32,6 +32,8 @@ from tests.support.servers.verified_servers import faults_of_log
 CALLS_MAX = 500_000
 SECONDS_MAX = 24 * 3600
 CHECK_SECONDS_MAX = 600
+DESCRIPTORS_MORE_MAX = 16
+"""How many more a server may keep that was busy: connections to its database."""
 PROJECT = Path(__file__).resolve().parents[2]
 
 
@@ -83,6 +85,7 @@ def soak(folder: Path, arguments: argparse.Namespace) -> bool:
         settled = siege.settle()
         if not settled:
             print("VIOLATED some runs never came to their end")
+        siege.descriptors.append(siege.servers[0].descriptors())
         spawns, messages, events = Counter[str](), 0, 0
 
         def counted() -> Iterator[Mapping[str, Any]]:
@@ -103,6 +106,12 @@ def soak(folder: Path, arguments: argparse.Namespace) -> bool:
         f" faults: {dict(siege.faults)}"
     )
     faults = list(faults_of_log(siege.servers[0]))
+    first, *_, last = siege.descriptors
+    print(
+        f"descriptors of a server: {first} at first, {max(siege.descriptors)} at most, {last} last"
+    )
+    if last > first + DESCRIPTORS_MORE_MAX:
+        faults.append(f"a server has {last} descriptors when all is over, and had {first}")
     for fault in faults:
         print(f"VIOLATED {fault}")
     return settled and not faults

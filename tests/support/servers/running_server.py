@@ -211,6 +211,11 @@ class RunningServer:
             return []
         return differing_decisions(self._http, has_erased=self._has_erased)
 
+    def descriptors(self) -> int:
+        """How many files and connections its process has open."""
+        assert self.process is not None
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
     def kill(self) -> None:
         """kill -9."""
         assert self.process is not None

@@ -9,11 +9,14 @@ Serve = Callable[..., RunningServer]
 
 
 def faults_of_log(server: RunningServer) -> Iterator[str]:
-    """Verify and rebuild the log of a server that has stopped. Yields what a command found."""
+    """Verify and rebuild the log of a server that has stopped, and print how much it was. Yields
+    what a command found."""
     for order in ("verify", "rebuild"):
         done = server.log_command(order)
         if done.returncode != 0:
             yield f"log {order}: {done.stdout}{done.stderr}"
+        else:
+            print(f"log {order}: {done.stdout.strip()}")
 
 
 def must_be_whole(server: RunningServer) -> None:
