@@ -3,7 +3,7 @@
 import contextlib
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from queue import SimpleQueue
 from threading import Thread
@@ -28,33 +28,29 @@ class VerificationStopped(UserError):
 class RangeWorkers:
     """Some processes that look over ranges of one log beside this one. To be closed.
 
-    Each takes the next one of `ranges` when it is done with one; so does whoever else goes through
-    these, which must be an iterator of a list: it gives each range once.
+    There is one for each iterator, of which it takes the next range when it is done with one.
     """
 
-    def __init__(
-        self, conninfo: str, head: StoredHead, count: int, ranges: Iterator[Range]
-    ) -> None:
+    def __init__(self, conninfo: str, head: StoredHead, ranges: Sequence[Iterator[Range]]) -> None:
         order = {
             "conninfo": conninfo,
             "log_id": str(head.log_id),
             "head_hash": head.head_hash.hex(),
         }
-        self._ranges = ranges
         self._answers: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
-        self._working = count
+        self._working = len(ranges)
         with contextlib.ExitStack() as resources:
-            for _ in range(count):
+            for own in ranges:
                 process = resources.enter_context(WorkerProcess(work, order))
-                thread = Thread(target=self._follow, args=[process], daemon=True)
+                thread = Thread(target=self._follow, args=[process, own], daemon=True)
                 thread.start()
                 resources.callback(thread.join)
                 resources.callback(process.kill)
             self._resources = resources.pop_all()
 
-    def _follow(self, process: WorkerProcess) -> None:
+    def _follow(self, process: WorkerProcess, ranges: Iterator[Range]) -> None:
         try:
-            for span in self._ranges:
+            for span in ranges:
                 process.send(span)
                 answer = process.receive()
                 if answer is None:

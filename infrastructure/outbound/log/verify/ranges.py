@@ -1,7 +1,9 @@
 """One range of positions, looked over by itself: what is in front of it is taken as it stands, for
 it is judged by whoever looks over the range in front."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import NamedTuple
 from uuid import UUID
 
@@ -9,7 +11,13 @@ from application.ports.verifications import Difference
 from application.projections.catalog import PROJECTIONS
 from domain.run.state import Run
 from infrastructure.contract.operations import VerifiedCounts
-from infrastructure.outbound.log.verify.chain import Link, WalkResult, explain_break, link_at, walk
+from infrastructure.outbound.log.verify.chain import (
+    BEGINNING,
+    WalkResult,
+    explain_break,
+    link_at,
+    walk,
+)
 from infrastructure.outbound.log.verify.contents import check_contents
 from infrastructure.outbound.log.verify.difference import first_difference
 from infrastructure.outbound.log.verify.projections import RowCheck
@@ -24,6 +32,9 @@ from infrastructure.outbound.log.verify.streams import (
 from infrastructure.outbound.log.verify.transcripts import check_transcripts
 
 PAGE_EVENTS = 2_000
+AHEAD_MAX = 16
+"""How many free ranges ahead a process may begin: what lies between is not known to be right yet,
+so a verification that is resumed looks over the rest again."""
 
 
 class Range(NamedTuple):
@@ -31,6 +42,31 @@ class Range(NamedTuple):
 
     first: int
     last: int
+
+
+class RangeQueue:
+    """Ranges in order that several processes share out, each by an iterator of its own.
+
+    A process goes on behind its last range, because it has in memory the states that the next one
+    begins with. If another process has that one, it begins anew in the middle of those ahead.
+    """
+
+    def __init__(self, ranges: Iterable[Range]) -> None:
+        self._free = list(ranges)
+        self._lock = Lock()
+
+    def take(self, *, behind: int | None = None) -> Iterator[Range]:
+        """Yield ranges while there are any, the first one behind the position `behind`."""
+        while True:
+            with self._lock:
+                ahead = self._free[:AHEAD_MAX]
+                if not ahead:
+                    return
+                following = (one for one in self._free if one.first - 1 == behind)
+                span = next(following, ahead[len(ahead) // 2])
+                self._free.remove(span)
+            yield span
+            behind = span.last
 
 
 @dataclass(slots=True)
@@ -45,67 +81,77 @@ class RangeFindings:
 
 
 class RangeChecker:
-    """Looks over ranges of one log on one connection."""
+    """Looks over ranges of one log on one connection; one behind the other costs least."""
 
     def __init__(self, connection: ReadConnection, log_id: UUID, head_hash: bytes) -> None:
         self._connection = connection
         self._log_id = log_id
         self._head_hash = head_hash
         self._row_checks = [(one, RowCheck(connection, one)) for one in PROJECTIONS]
+        # Where the last range ended: its last event, the end of the last whole transaction, the
+        # states as of there. Without these the next one begins anew.
+        self._link = BEGINNING
+        self._whole = 0
+        self._refold: Refold | None = None
 
     def check(self, span: Range) -> RangeFindings:
         """Look over one range, up to the first difference in it."""
         findings = RangeFindings(span)
-        link = link_at(self._connection, span.first - 1)
-        if link is None:
-            # The range in front tells; if it does not, nothing else will.
-            before = span.first - 1
-            findings.difference = Difference(before, "missing", f"position {before} is missing")
-            return findings
-        whole = last_end_before(self._connection, span.first)
-        refold = Refold(
-            RecordedStates(self._connection),
-            whole,
-            log_id=self._log_id,
-            config_version=config_version_at(self._connection, whole),
-        )
-        # The rows of a transaction belong to the range in which it ends.
-        begun = read_rows(self._connection, whole + 1, span.first - 1)
-        findings.difference = refold.fold(begun, ()).difference
-        if findings.difference is not None:
-            return findings
+        refold = self._refold
+        if refold is None or self._link.position != span.first - 1:
+            refold, findings.difference = self._begin(span.first)
         for first in range(span.first, span.last + 1, PAGE_EVENTS):
+            if findings.difference is not None:
+                break
             last = min(first + PAGE_EVENTS - 1, span.last)
-            walked = self._walk(link, first, last)
-            commits = commits_between(self._connection, max(1, link.position), last)
+            walked = self._walk(first, last)
+            commits = commits_between(self._connection, max(1, self._link.position), last)
             page = refold.fold(walked.rows, commits)
             findings.difference = first_difference(
                 (
                     walked.difference,
-                    check_commits(link, walked.rows, commits),
+                    check_commits(self._link, walked.rows, commits),
                     page.difference,
-                    self._check_beside(page, whole, findings),
+                    self._check_beside(page, findings),
                 )
             )
-            if findings.difference is not None:
-                break
-            link, whole = walked.link, page.whole
-        findings.chain_hash = link.chain_hash
+            if findings.difference is None:
+                self._link, self._whole = walked.link, page.whole
+        findings.chain_hash = self._link.chain_hash
+        self._refold = refold if findings.difference is None else None
         return findings
 
-    def _walk(self, link: Link, first: int, last: int) -> WalkResult:
-        walked = walk(link, read_rows(self._connection, first, last), last)
+    def _begin(self, first: int) -> tuple[Refold, Difference | None]:
+        """Go on from what is on record in front of the position `first`."""
+        connection = self._connection
+        self._whole = last_end_before(connection, first)
+        refold = Refold(
+            RecordedStates(connection),
+            self._whole,
+            log_id=self._log_id,
+            config_version=config_version_at(connection, self._whole),
+        )
+        link = link_at(connection, first - 1)
+        if link is None:
+            # The range in front tells; if it does not, nothing else will.
+            before = first - 1
+            return refold, Difference(before, "missing", f"position {before} is missing")
+        self._link = link
+        # The rows of a transaction belong to the range in which it ends.
+        begun = read_rows(connection, self._whole + 1, first - 1)
+        return refold, refold.fold(begun, ()).difference
+
+    def _walk(self, first: int, last: int) -> WalkResult:
+        walked = walk(self._link, read_rows(self._connection, first, last), last)
         wrong = walked.difference
         if wrong is not None and wrong.kind == "changed":
             difference = explain_break(self._connection, walked.link, self._head_hash)
             return walked._replace(difference=first_difference((difference, wrong)))
         return walked
 
-    def _check_beside(
-        self, page: RefoldResult, whole: int, findings: RangeFindings
-    ) -> Difference | None:
+    def _check_beside(self, page: RefoldResult, findings: RangeFindings) -> Difference | None:
         """The texts and transcripts that the events of a page refer to, and the rows that were made
-        by the transactions that end in it: those behind `whole`."""
+        by the transactions that end in it."""
         connection, counts = self._connection, findings.counts
         counts.run_rows += len(page.runs)
         counts.session_rows += len(page.sessions)
@@ -115,7 +161,9 @@ class RangeChecker:
                 check_transcripts(connection, page.references.transcripts, counts),
                 *(
                     check.first_difference(
-                        page.runs if one.state is Run else page.sessions, whole + 1, page.whole
+                        page.runs if one.state is Run else page.sessions,
+                        self._whole + 1,
+                        page.whole,
                     )
                     for one, check in self._row_checks
                 ),

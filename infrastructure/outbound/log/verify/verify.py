@@ -3,7 +3,7 @@
 import os
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from infrastructure.contract.operations import (
 from infrastructure.outbound.log.process import rare_collections
 from infrastructure.outbound.log.verify.difference import first_difference
 from infrastructure.outbound.log.verify.processes import RangeWorkers, VerificationStopped
-from infrastructure.outbound.log.verify.ranges import Range, RangeChecker, RangeFindings
+from infrastructure.outbound.log.verify.ranges import Range, RangeChecker, RangeFindings, RangeQueue
 from infrastructure.outbound.log.verify.rows import (
     ReadConnection,
     database_error_reason,
@@ -119,8 +119,8 @@ def read_progress(path: Path, log_id: UUID) -> Progress | None:
     return progress
 
 
-RANGE_EVENTS_MAX = 40_000
-"""A range begins with reading the states that it goes on from, so it is not to be short."""
+RANGE_EVENTS_MAX = 20_000
+"""The findings of a range are told, and noted, as a whole."""
 
 
 PROCESSES = 2
@@ -222,19 +222,20 @@ class _VerificationRun:
         """The findings of all ranges, in order."""
         ranges = _ranges(first, last)
         waiting: dict[int, RangeFindings] = {}
-        workers = max(0, min(len(ranges), PROCESSES) - 1)
-        for findings in self._as_found(head, iter(ranges), workers):
+        for findings in self._as_found(head, first, ranges):
             waiting[findings.range.first] = findings
             while (following := waiting.pop(first, None)) is not None:
                 yield following
                 first = following.range.last + 1
 
     def _as_found(
-        self, head: StoredHead, ranges: Iterator[Range], workers: int
+        self, head: StoredHead, first: int, ranges: Sequence[Range]
     ) -> Iterator[RangeFindings]:
         checker = RangeChecker(self._connection, head.log_id, head.head_hash)
-        with RangeWorkers(self._conninfo, head, workers, ranges) as processes:
-            for findings in map(checker.check, ranges):
+        queue = RangeQueue(ranges)
+        beside = [queue.take() for _ in range(min(len(ranges), PROCESSES) - 1)]
+        with RangeWorkers(self._conninfo, head, beside) as processes:
+            for findings in map(checker.check, queue.take(behind=first - 1)):
                 yield findings
                 yield from processes.answers(wait=False)
             yield from processes.answers(wait=True)
@@ -253,7 +254,7 @@ class _VerificationRun:
 
 
 def _ranges(first: int, last: int) -> list[Range]:
-    """Eight for each process, so that all have something to do up to the end; longer logs more."""
-    shared = -(-(last - first + 1) // (PROCESSES * 8))
-    size = min(RANGE_EVENTS_MAX, max(RANGE_EVENTS_MAX // 8, shared))
+    """Sixteen for each process, so that all end at about the same time; of longer logs more."""
+    shared = -(-(last - first + 1) // (PROCESSES * 16))
+    size = min(RANGE_EVENTS_MAX, max(RANGE_EVENTS_MAX // 10, shared))
     return [Range(begin, min(begin + size - 1, last)) for begin in range(first, last + 1, size)]

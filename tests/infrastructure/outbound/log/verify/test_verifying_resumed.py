@@ -130,7 +130,7 @@ async def test_a_worker_that_ends_too_early_is_told(running: RunningLog, tmp_pat
         assert gone.wait(30)
         yield Range(11, 20)
 
-    with RangeWorkers(running.url, head, 1, ranges()) as workers:
+    with RangeWorkers(running.url, head, [ranges()]) as workers:
         answers = workers.answers(wait=True)
         assert next(answers).chain_hash
         pid = next(
@@ -141,6 +141,6 @@ async def test_a_worker_that_ends_too_early_is_told(running: RunningLog, tmp_pat
         gone.set()
         with pytest.raises(VerificationStopped, match="go on with --resume"):
             next(answers)
-    with RangeWorkers("host=/nowhere port=1", head, 1, iter([Range(1, 10)])) as workers:
+    with RangeWorkers("host=/nowhere port=1", head, [iter([Range(1, 10)])]) as workers:
         with pytest.raises(VerificationStopped, match=r"cannot be read: .*; go on with --resume"):
             next(workers.answers(wait=True))

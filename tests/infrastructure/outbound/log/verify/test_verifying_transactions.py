@@ -1,11 +1,14 @@
 """The rows of a transaction are compared where it ends, wherever pages and ranges are cut."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from domain.states import MissingStates, State
 from infrastructure.outbound.log.verify import ranges, verify
 from infrastructure.outbound.log.verify.ranges import RangeChecker
+from infrastructure.outbound.log.verify.refold import RecordedStates
 from infrastructure.outbound.log.verify.rows import open_read_connection
 from tests.support.builders.damaged_log import ToldLog
 from tests.support.builders.family_histories import a_family
@@ -44,17 +47,18 @@ def _inside(cut: ToldLog) -> tuple[str, int, int]:
 
 
 @pytest.mark.parametrize("page", nightly_but([1, 4, 1_000], [4]))
-@pytest.mark.parametrize("size", [1, 5, 1_000])
+@pytest.mark.parametrize(("size", "together"), [(1, 1), (5, 1), (5, 3), (1_000, 1)])
 def test_a_right_log_has_no_difference_however_it_is_looked_over(
-    cut: ToldLog, monkeypatch: pytest.MonkeyPatch, page: int, size: int
+    cut: ToldLog, monkeypatch: pytest.MonkeyPatch, page: int, size: int, together: int
 ) -> None:
     monkeypatch.setattr(ranges, "PAGE_EVENTS", page)
     last = cut.last
     counted = {"runs": 0, "sessions": 0}
     head = cut.verify().head
     with open_read_connection(cut.url) as connection:
-        checker = RangeChecker(connection, head.log_id, head.head_hash)
-        for first in range(1, last + 1, size):
+        for number, first in enumerate(range(1, last + 1, size)):
+            if number % together == 0:
+                checker = RangeChecker(connection, head.log_id, head.head_hash)
             found = checker.check(ranges.Range(first, min(first + size - 1, last)))
             assert found.difference is None
             counted["runs"] += found.counts.run_rows
@@ -62,6 +66,38 @@ def test_a_right_log_has_no_difference_however_it_is_looked_over(
     # Each row was compared once, in the range in which its transaction ends.
     assert counted == {table: cut.one(f"SELECT count(*) FROM {table}") for table in counted}
     assert counted["runs"] < cut.one("SELECT count(*) FROM events WHERE stream LIKE 'run:%'")
+
+
+def test_a_range_behind_another_reads_no_state_again(
+    cut: ToldLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    load = RecordedStates.load
+
+    def loading(self: RecordedStates, missing: MissingStates, at: int) -> Iterator[State]:
+        read.append(len(missing.runs) + len(missing.sessions))
+        return load(self, missing, at)
+
+    monkeypatch.setattr(RecordedStates, "load", loading)
+    head, middle = cut.verify().head, cut.last // 2
+    with open_read_connection(cut.url) as connection:
+        checker = RangeChecker(connection, head.log_id, head.head_hash)
+        read.clear()
+        for span in (ranges.Range(1, middle), ranges.Range(middle + 1, cut.last)):
+            assert checker.check(span).difference is None
+        assert sum(read) == 0
+        assert checker.check(ranges.Range(middle + 1, cut.last)).difference is None
+        assert sum(read) > 0
+
+
+def test_a_process_goes_on_behind_its_last_range() -> None:
+    spans = [ranges.Range(first, first + 9) for first in range(1, 81, 10)]
+    queue = ranges.RangeQueue(spans)
+    one, other = queue.take(behind=0), queue.take()
+    assert [next(one), next(other), next(one), next(other)] == [spans[n] for n in (0, 4, 1, 5)]
+    # Where it meets the other one it begins anew, in the middle of what is left.
+    assert [next(one), next(one), next(one)] == [spans[n] for n in (2, 3, 7)]
+    assert [*other, *one] == [spans[6]]
 
 
 @pytest.mark.parametrize("size", nightly_but([10, 40_000], [10]))
