@@ -1,15 +1,105 @@
-"""Errors of commands are in the words of their callers."""
+"""The description of commands is current and complete, and help reads well."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+import typer
 
+from application.operations import OPERATIONS
+from application.queries.command import Command as CommandOfRow
+from application.queries.operation import Operation
 from infrastructure.inbound.command_line.client.command_groups import UsageError
+from infrastructure.inbound.command_line.client.deferred import load
 from infrastructure.inbound.command_line.client.described import described_operations
 from infrastructure.inbound.command_line.client.plain_command import option_name
+from infrastructure.inbound.command_line.client.recorded import HELP
+from infrastructure.inbound.command_line.client.recorded import OPERATIONS as RECORDED
+from infrastructure.inbound.command_line.commands.derived import DISPLAYS
+from tests.support.command_line.describe import description, help_of_functions
+from tests.support.command_line.program import program
 from tests.support.command_line.reference import commands
 from tests.support.servers.command_line import Command
 from tests.support.servers.recorded_api import RecordedApi, Reply, problem
 
+
+def test_description_is_current() -> None:
+    assert RECORDED.read_text("utf-8") == description(), "write it anew: make docs"
+
+
+def test_help_of_functions_is_current() -> None:
+    assert HELP.read_text("utf-8") == help_of_functions(), "write it anew: make docs"
+
+
+@pytest.mark.parametrize("row", OPERATIONS, ids=lambda row: row.name)
+def test_operation_has_command_or_reason(row: Operation) -> None:
+    if isinstance(row.command, CommandOfRow):
+        assert row.command.words is None or row.command.words in commands()
+    else:
+        assert row.command, "give the row a command, or the reason why it has none"
+
+
+def test_displays_are_of_derived_commands() -> None:
+    derived = {one.name for one in described_operations().values() if not one.by_hand}
+    assert set(DISPLAYS) <= derived
+    assert all(callable(load(place)) for place in DISPLAYS.values())
+
+
+@pytest.mark.parametrize("words", commands())
+def test_option_and_argument_has_help(words: str) -> None:
+    parameters = [one for one in commands()[words].params if one.name != "help"]
+    assert [one.name for one in parameters if not one.help] == []
+
+
+@pytest.mark.process
+def test_choices_leave_the_words_of_facts_alone() -> None:
+    """Python keeps one `Literal` for equal words: of a file or of a fact, whichever is first."""
+    program = """
+from infrastructure.inbound.command_line.main import main
+from domain.run.facts import SpawnOptions
+made = SpawnOptions(mode="run")
+print(SpawnOptions.from_json('{"mode": "run"}').to_json() == made.to_json())
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert ended.stdout == b"True\n"
+
+
+CELLS = 80
+
+
+def groups(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    inner = getattr(command, "commands", {})
+    if inner:
+        yield words
+        for name, each in inner.items():
+            yield from groups(each, (*words, name))
+
+
+@pytest.mark.parametrize("words", list(groups(program())), ids=" ".join)
+def test_list_of_commands_cuts_no_sentence(
+    spawnlog: Command, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(CELLS))
+    shown = spawnlog(*words, "--help").stdout.partition("Commands:")[2]
+    assert shown
+    assert "..." not in shown
+
+
+@pytest.mark.parametrize("words", commands())
+def test_help_is_in_words_of_people(words: str) -> None:
+    command = commands()[words]
+    shown = command.get_help(typer.Context(command, info_name=f"spawnlog {words}"))
+    for sign in ("{", "[[", "list[", "env var", "the variable", "46116860184"):
+        assert sign not in shown
+    assert not re.search(r"--\S+ <int", shown)
+    assert not re.search(r"^  [\w.]+ <", shown, re.MULTILINE)
+
+
 RUN = "0f6f2f0e-0000-4000-8000-000000000001"
+
 WITH_REQUESTS = {
     "spawn": ("spawn", "x"),
     "respawn": ("run", "respawn", RUN),
@@ -19,6 +109,7 @@ WITH_REQUESTS = {
     "countEvents": ("event", "histogram"),
     "getSessionTree": ("session", "tree", "main"),
 }
+
 PLACES = {"query": "/query/", "path": "/path/", "body": "/"}
 
 

@@ -1,19 +1,56 @@
-"""`run log --follow`, and the progress of `spawn --wait`."""
+"""A run that is waited for: Ctrl-C, its transcript, the order of lines."""
 
 import os
 import pty
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.servers.command_line import Command
-from tests.support.servers.recorded_api import RecordedApi, Reply, problem
+from tests.support.servers.recorded_api import Asked, RecordedApi, Reply, problem
 
 RUN = "11111111-0000-4000-8000-000000000001"
+
+
+def test_interrupted_wait_names_the_run_that_continues(api: RecordedApi, tmp_path: Path) -> None:
+    is_waiting = threading.Event()
+
+    def running(_: Asked) -> Reply:
+        is_waiting.set()
+        return Reply({"runId": RUN, "stage": "started", "status": "running"})
+
+    api.on("POST", "/v1/spawns", Reply({"status": "accepted", "runId": RUN}, 202))
+    api.on("GET", f"/v1/runs/{RUN}", running)
+    environment = {
+        **os.environ,
+        "SPAWNLOG_URL": api.url,
+        "SPAWNLOG_TOKEN": "a-token",
+        "SPAWNLOG_DATA_DIR": str(tmp_path),
+    }
+    with subprocess.Popen(
+        [Path(sys.executable).parent / "spawnlog", "spawn", "Count", "--wait"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as command:
+        assert is_waiting.wait(30)
+        command.send_signal(signal.SIGINT)
+        out, err = command.communicate(timeout=30)
+    assert command.returncode == 130
+    assert out == ""
+    assert f"run {RUN} continues" in err
+    assert f"spawnlog run stop {RUN}" in err
+    assert "Traceback" not in err
+
+
 PATH = f"/v1/runs/{RUN}/transcript"
+
 OVER = {"runId": RUN, "stage": "announced", "outcome": "success", "status": "done"}
 
 
@@ -114,3 +151,45 @@ def test_wait_in_a_pipe_follows_no_transcript(spawnlog: Command, server: Recorde
 
 def test_quiet_without_wait_is_refused(spawnlog: Command, server: RecordedApi) -> None:
     assert spawnlog("spawn", "Count", "--quiet").exit_code == 2
+
+
+DONE = {"stage": "announced", "outcome": "success", "status": "done", "runtimeMs": 324}
+
+LINES = [
+    f"run {RUN} is accepted; waiting for its announcement",
+    "low tide at six",
+    f"run {RUN} is done after 324ms",
+]
+
+
+@pytest.fixture
+def command(api: RecordedApi, tmp_path: Path) -> dict[str, Any]:
+    """The arguments of a process that spawns and waits."""
+    api.on("POST", "/v1/spawns", Reply({"status": "accepted", "runId": RUN}, 202))
+    api.on("GET", f"/v1/runs/{RUN}", Reply({"runId": RUN, **DONE, "resultText": LINES[1]}))
+    own = {
+        "SPAWNLOG_URL": api.url,
+        "SPAWNLOG_TOKEN": "a-token",
+        "SPAWNLOG_DATA_DIR": str(tmp_path),
+    }
+    return {
+        "args": [Path(sys.executable).parent / "spawnlog", "spawn", "Count", "--wait"],
+        # Python buffers what goes into a pipe, unless it is told otherwise.
+        "env": {**os.environ, **own, "PYTHONUNBUFFERED": ""},
+    }
+
+
+@pytest.mark.process
+def test_pipe_has_the_order_of_the_terminal(command: dict[str, Any]) -> None:
+    piped = subprocess.run(
+        **command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True
+    )
+    assert piped.stdout.splitlines() == LINES
+    screen, terminal = pty.openpty()
+    try:
+        subprocess.run(**command, stdout=terminal, stderr=terminal, check=True)
+        shown = os.read(screen, 65_536).decode()
+    finally:
+        os.close(terminal)
+        os.close(screen)
+    assert shown.splitlines() == LINES
