@@ -332,7 +332,7 @@ def test_result_cannot_steer_terminal(spawnlog: Command, accepting: RecordedApi)
 
 
 def test_wait_shows_result_of_continuing_run(spawnlog: Command, accepting: RecordedApi) -> None:
-    skipped = {"announcement": {"state": "skipped"}, "continuedBy": FIRST, "resultText": "waits"}
+    skipped: dict[str, Any] = {"announcement": {"state": "skipped"}, "continuedBy": FIRST}
     accepting.on("GET", f"/v1/runs/{SECOND}", ended(**skipped))
     accepting.on("GET", f"/v1/runs/{FIRST}", ended(FIRST, resultText="all of it"))
     result = spawnlog("spawn", "Count", "--wait")
