@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from tests.support.command_line.program import program
 
 PAGE = Path(__file__).parents[3] / "docs" / "commands.md"
@@ -23,7 +25,11 @@ OPTION = re.compile("`(--[a-z-]+)`")
 @cache
 def commands() -> Mapping[str, Any]:
     """Return every command by its words, in the order of the help."""
-    return dict(_commands(program(), ()))
+    found = dict(_commands(program(), ()))
+    for one in found.values():
+        # click caches the help option of the first context, which in a test may have no parent.
+        one.get_help_option(typer.Context(one, **program().context_settings))
+    return found
 
 
 def _commands(command: Any, words: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
