@@ -1,24 +1,52 @@
-"""What a spawn attaches is judged in one order, in the words of the specification."""
+"""The files that a spawn attaches."""
 
 import hashlib
+import json
 import tracemalloc
+import unicodedata
 from base64 import b64encode
+from typing import Any, Literal
+from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.configuration.configuration import Configuration
 from domain.configuration.tools import Attachments
+from domain.context.attachment_manifest import (
+    FilesMismatch,
+    file_list,
+    manifest_text,
+    parse_file_list,
+    relative_dir,
+    render_file_list,
+    restore_files,
+)
 from domain.context.attachments import (
     AcceptedFiles,
     AttachmentRefusal,
     RequestedAttachment,
+    accept_file,
     check_attachments,
+    fold_name,
+    is_file_name,
     mount_path_hint,
+    trim_name,
     write_failed_refusal,
 )
 from domain.values.text import replace_unstorable
-from tests.support.faults.hostile_attachments import LIMITS, HostileRequest, hostile_requests
+from tests.support.builders.explained_spawns import ADMITTED, plan_facts, the
+from tests.support.builders.run_histories import created, refused, resolved, step_begun, step_taken
+from tests.support.builders.storytelling import ref, requested
+from tests.support.faults.hostile_attachments import (
+    LIMITS,
+    HostileRequest,
+    are_one_to_a_file_system,
+    hostile_requests,
+)
+
+# What a spawn attaches is judged in one order, in the words of the specification.
 
 ENABLED = Attachments(enabled=True)
 
@@ -238,3 +266,178 @@ def test_a_text_that_is_far_too_large_is_counted_without_a_copy(sign: str) -> No
 def test_a_text_that_is_far_too_large_and_no_text_is_told_as_the_latter() -> None:
     text = "attachments_invalid_utf8 (a)"
     assert refusal([file(content="x" * 2_000_000 + "\ud800")]) == ("error", text)
+
+
+# What a file that is attached may be called.
+
+TRICKY = st.sampled_from(
+    list("./\\ab AB\0\n\t\x7f\x85\u00a0\u200b\u202e\ufeff\u2028e\u0301\u00e9\u00c9ß\u017f\u0345")
+)
+NAMES = st.text(TRICKY | st.characters(), max_size=6) | st.sampled_from(
+    ["..", ".manifest.json", ".Manifest.JSON", "x" * 256]
+)
+FORMS: tuple[Literal["NFC", "NFD"], ...] = ("NFC", "NFD")
+
+
+@given(st.lists(NAMES, min_size=1, max_size=4))
+def test_accepted_names_are_those_of_single_files_that_no_file_system_takes_for_one(
+    names: list[str],
+) -> None:
+    verdict = check_attachments(
+        [RequestedAttachment(name, "") for name in names], Attachments(enabled=True)
+    )
+    if not isinstance(verdict, AcceptedFiles):
+        return
+    stored = [file.name for file in verdict.files]
+    for name in stored:
+        assert name
+        assert not set(name) & set("/\\\0")
+        assert not any(ord(sign) < 32 or 127 <= ord(sign) < 160 for sign in name)
+        assert not any(unicodedata.category(sign)[0] == "C" for sign in name)
+        assert name.casefold() not in (".", "..", ".manifest.json")
+        assert 0 < len(name.encode()) <= 255
+        assert name == name.strip()
+    pairs = [(one, other) for at, one in enumerate(stored) for other in stored[:at]]
+    assert not any(are_one_to_a_file_system(one, other) for one, other in pairs)
+
+
+@given(st.text(TRICKY | st.characters(), max_size=8), st.sampled_from(FORMS))
+def test_a_name_in_another_normal_form_is_folded_alike(
+    name: str, form: Literal["NFC", "NFD"]
+) -> None:
+    assert fold_name(unicodedata.normalize(form, name)) == fold_name(name)
+
+
+@given(st.text(st.characters(codec="ascii"), max_size=8))
+def test_the_case_of_a_letter_makes_no_other_name(name: str) -> None:
+    assert fold_name(name.upper()) == fold_name(name.lower()) == fold_name(name)
+
+
+def test_white_space_is_trimmed_as_agents_trim_it() -> None:
+    assert trim_name("\ufeff \u2029a b\u3000\n") == "a b"
+    assert trim_name("\x1ca\x85") == "\x1ca\x85"  # which `str.strip` would make "a"
+
+
+def test_a_name_may_fill_what_a_file_system_has_for_it() -> None:
+    assert is_file_name("x" * 255)
+    assert not is_file_name("x" * 256)
+    assert is_file_name("\u00e9" * 127)
+    assert not is_file_name("\u00e9" * 128)
+
+
+# What is written down of attached files.
+
+RUN = UUID("6f0c1c1e-3d0e-4c52-9d4e-0f6a4d4b7c11")
+FOLDER = ".openclaw/attachments/6f0c1c1e-3d0e-4c52-9d4e-0f6a4d4b7c11"
+FILES = AcceptedFiles((accept_file("é.txt", b"abc", "text/plain"), accept_file('"', b"")))
+ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+
+def test_a_run_has_a_folder_of_its_own() -> None:
+    assert relative_dir(RUN) == FOLDER
+
+
+def test_the_manifest_is_json_of_two_spaces_and_a_line_end() -> None:
+    assert manifest_text(FOLDER, FILES.files) == (
+        "{\n"
+        f'  "relDir": "{FOLDER}",\n'
+        '  "count": 2,\n'
+        '  "totalBytes": 3,\n'
+        '  "files": [\n'
+        "    {\n"
+        '      "name": "é.txt",\n'
+        '      "bytes": 3,\n'
+        f'      "sha256": "{ABC}"\n'
+        "    },\n"
+        "    {\n"
+        '      "name": "\\"",\n'
+        '      "bytes": 0,\n'
+        f'      "sha256": "{EMPTY}"\n'
+        "    }\n"
+        "  ]\n"
+        "}\n"
+    )
+
+
+def test_the_list_is_kept_and_read_again_without_a_content() -> None:
+    text = render_file_list(file_list(FILES))
+    assert json.loads(text) == {
+        "files": [
+            {"name": "é.txt", "bytes": 3, "sha256": ABC, "mimeType": "text/plain"},
+            {"name": '"', "bytes": 0, "sha256": EMPTY},
+        ]
+    }
+    assert parse_file_list(text) == file_list(FILES)
+    assert restore_files(parse_file_list(text), [b"abc", b""]) == FILES
+
+
+@pytest.mark.parametrize("bodies", [[], [b"abc"], [b"abd", b""], [b"", b"abc"], [b"abc", b"", b""]])
+def test_other_bytes_than_those_judged_are_not_the_files(bodies: list[bytes]) -> None:
+    with pytest.raises(FilesMismatch):
+        restore_files(file_list(FILES), bodies)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"files": [{}]}', '{"files": [], "more": 1}'])
+def test_a_text_that_is_no_list_is_refused(text: str) -> None:
+    with pytest.raises(FilesMismatch, match="cannot be read"):
+        parse_file_list(text)
+
+
+# What is attached to a spawn, explained from what was recorded with the request.
+
+EXPLAINED_LIMITS = ("maxFiles", "maxFileBytes", "maxTotalBytes")
+ATTACHED: list[tuple[dict[str, Any] | None, bool, int | None, str]] = [
+    (None, False, 0, "nothing is attached"),
+    ({"count": 2, "total_bytes": 17}, False, 17, "2 file(s) with 17 bytes in all are attached"),
+    (
+        {"count": 51, "refusal": ref("why"), "refusal_status": "error"},
+        True,
+        None,
+        "51 file(s) are attached, and not all of them can be taken",
+    ),
+    (
+        {"count": 1, "total_bytes": 3, "manifest": ref("manifest")},
+        True,
+        3,
+        "1 file(s) with 3 bytes in all are attached, and could not be written",
+    ),
+]
+
+
+@pytest.mark.parametrize(("attached", "refuses", "total", "text"), ATTACHED)
+def test_attachments_are_counted_and_measured(
+    attached: dict[str, Any] | None, refuses: bool, total: int | None, text: str
+) -> None:
+    event = (
+        refused(rule="attachments", step="attachments", facts=plan_facts())
+        if refuses
+        else created(facts=plan_facts())
+    )
+    one = the("attachments", requested(attachments=attached), ADMITTED, resolved(), event)
+    assert (one.result, one.text) == ("refused" if refuses else "passed", text)
+    assert one.compared == {
+        "count": attached["count"] if attached else 0,
+        "totalBytes": total,
+        **dict.fromkeys(EXPLAINED_LIMITS),
+        "written": False,
+    }
+
+
+def test_attachments_are_told_beside_the_limits_of_the_revision_that_judged_them() -> None:
+    limits = {"maxFiles": 3, "maxFileBytes": 40, "maxTotalBytes": 50}
+    configuration = Configuration.model_validate(
+        {"tools": {"sessions_spawn": {"attachments": {"enabled": True, **limits}}}}
+    )
+    written = step_taken("attachments", outcome="written")
+    request = requested(attachments={"count": 2, "total_bytes": 17, "manifest": ref("manifest")})
+    events = request, ADMITTED, resolved(), step_begun(), written, created(facts=plan_facts())
+    one = the("attachments", *events, configuration=configuration)
+    assert one.compared == {"count": 2, "totalBytes": 17, **limits, "written": True}
+    assert (one.result, one.position) == ("passed", 14)
+
+
+def test_attachments_are_not_judged_when_the_workspace_was_refused() -> None:
+    event = refused(rule="workspace", step="workspace", facts=plan_facts())
+    request = requested(attachments={"count": 1, "total_bytes": 3})
+    assert the("attachments", request, ADMITTED, resolved(), event).result == "not_judged"

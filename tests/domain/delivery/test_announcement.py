@@ -1,7 +1,10 @@
-"""What a requester is told when a child has ended."""
+"""How the result of a run is announced."""
+
+from datetime import UTC, datetime
 
 import pytest
 
+from domain.configuration.webhooks import webhook_key
 from domain.delivery.announcement import (
     AnnouncedOutcome,
     Announcement,
@@ -12,7 +15,24 @@ from domain.delivery.announcement import (
     is_skipped,
     stop_note,
 )
+from domain.delivery.output_notes import (
+    OutputNote,
+    announced_notes,
+    note_body,
+    read_notes,
+    stderr_note,
+    warning_note,
+)
+from domain.delivery.silence import is_silent, without_silent_tokens
+from domain.delivery.webhook import (
+    WebhookMessage,
+    is_permanent,
+    requested_pause_seconds,
+    signature_headers,
+)
 from domain.prompt.untrusted import BEGIN, END
+
+# What a requester is told when a child has ended.
 
 STATS = RunStats(session_key="agent:main:subagent:1", runtime_ms=312_000)
 LINE = "Stats: runtime 5m12s • tokens n/a • sessionKey agent:main:subagent:1"
@@ -150,3 +170,152 @@ def test_findings_are_bounded_in_number_and_size() -> None:
     assert len(text) < 50 * 17_000
     assert "1 more are not shown" in told("success", "done", findings=many[:51]).text
     assert "not shown" not in told("success", "done", findings=many[:50]).text
+
+
+# Replies that mean: tell nobody.
+
+
+@pytest.mark.parametrize(
+    ("text", "silent"),
+    [
+        ("", False),
+        ("ANNOUNCE_SKIP", True),
+        (" ANNOUNCE_SKIP\n", True),
+        ("announce_skip", False),
+        ("ANNOUNCE_SKIP.", False),
+        ("NO_REPLY", True),
+        ("  No_RePlY  ", True),
+        ("Here is a response.\n\nNO_REPLY", False),
+    ],
+)
+def test_only_the_exact_token_is_silent(text: str, silent: bool) -> None:
+    assert is_silent(text) is silent
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("interject.NO_REPLY", "interject.NO_REPLY"),
+        ("NO_REPLY 👍", "NO_REPLY 👍"),
+        ("NO_REPLY ok NO_REPLY", "NO_REPLY ok"),
+        ("some text **NO_REPLY", "some text"),
+        ("😄 NO_REPLY", "😄"),
+        ("text\nNO_REPLY  ", "text"),
+        ("NO_REPLYThe user", "The user"),
+        ("plain", "plain"),
+        ("** NO_REPLY", "**"),
+        ("***NO_REPLY", ""),
+    ],
+)
+def test_a_token_at_an_end_is_left_out(text: str, shown: str) -> None:
+    assert without_silent_tokens(text) == shown
+
+
+def test_a_long_reply_costs_no_more_than_its_length() -> None:
+    assert without_silent_tokens(" " * 500_000 + "x NO_REPLY") == "x"
+
+
+# Notes on the output of a run.
+
+WARNING = OutputNote("warning", "warning: no jsonl")
+STDERR = OutputNote("stderr", "standard error:\nmodel not found")
+
+
+def test_note_is_read_back_from_its_body() -> None:
+    assert read_notes([{"text": "said"}, note_body(WARNING), note_body(STDERR)]) == (
+        WARNING,
+        STDERR,
+    )
+
+
+def test_entry_after_note_hides_it() -> None:
+    # A fork begins with the notes of another run.
+    assert read_notes([note_body(STDERR), {"role": "user", "text": "Go."}]) == ()
+    assert (
+        read_notes([{"text": "x", "source": "elsewhere"}, {"text": "y", "source": ["stderr"]}])
+        == ()
+    )
+
+
+def test_nothing_to_say_makes_no_note() -> None:
+    assert warning_note([]) is None
+    assert stderr_note("", is_cut=False) is None
+
+
+@pytest.mark.parametrize(
+    ("has_result", "has_error", "announced"),
+    [
+        (False, False, [WARNING.text, STDERR.text]),
+        (True, False, [WARNING.text]),
+        (False, True, [WARNING.text]),
+    ],
+)
+def test_stderr_is_announced_without_result_and_error(
+    has_result: bool, has_error: bool, announced: list[str]
+) -> None:
+    notes = [WARNING, STDERR]
+    assert announced_notes(notes, has_result=has_result, has_error=has_error) == announced
+
+
+def test_end_of_long_stderr_is_announced() -> None:
+    note = stderr_note("x" * 8_000 + " model not found", is_cut=True)
+    assert note is not None
+    (announced,) = announced_notes([note], has_result=False, has_error=False)
+    assert announced.startswith("standard error, the end of it: xxx")
+    assert announced.endswith(" model not found")
+    assert len(announced) < 1_000
+
+
+# The signature of a message, and what answers of receivers mean.
+
+NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
+
+
+def test_the_signature_is_that_of_the_published_example() -> None:
+    """The values by which libraries of Standard Webhooks are tested."""
+    message = WebhookMessage("msg_p5jXN8AQM9LWM0D4loKWxJek", '{"test": 2432232314}')
+    key = webhook_key("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+    headers = signature_headers([b"x" * 24, key], message, 1_614_265_330)
+    assert headers["webhook-id"] == message.key
+    assert headers["webhook-timestamp"] == "1614265330"
+    _, signature = headers["webhook-signature"].split(" ")
+    assert signature == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+
+
+@pytest.mark.parametrize(
+    ("status", "is_last"),
+    [(301, True), (400, True), (404, True), (410, True), (408, False), (429, False), (503, False)],
+)
+def test_some_answers_are_for_good(status: int, is_last: bool) -> None:
+    assert is_permanent(status) is is_last
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("120", 120),
+        ("8.5", 9),
+        ("8.0", 8),
+        ("0.2", 1),
+        ("8.", None),
+        ("8,5", None),
+        (" 5 ", 5),
+        ("Sun, 01 Mar 2026 09:01:00 GMT", 60),
+        ("Sun, 01 Mar 2026 08:00:00 GMT", 0),
+        ("9" * 40, 999_999_999),
+        ("-1", None),
+        ("Mon, 01 Jan 99999999999999999999 00:00:00 GMT", None),
+        ("soon", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_a_pause_is_asked_for_in_seconds_or_by_a_date(
+    text: str | None, seconds: int | None
+) -> None:
+    assert requested_pause_seconds(text, NOW) == seconds
+
+
+def test_date_of_retry_after_is_by_clock_of_its_answer() -> None:
+    until, date = "Thu, 01 Jan 2026 00:00:30 GMT", "Thu, 01 Jan 2026 00:00:10 GMT"
+    assert requested_pause_seconds(until, NOW, date=date) == 20

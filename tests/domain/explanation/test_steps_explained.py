@@ -1,15 +1,230 @@
-"""The steps of a preparation, explained from what was recorded of each."""
+"""The steps in the explanation of a spawn."""
 
 from typing import Any, get_args
 
 import pytest
 
 from domain.event_types import AnyEvent
+from domain.explanation.record import NOT_RECORDED
 from domain.explanation.steps import STEP_RULES
-from domain.run.facts import STEP_ORDER, ForkFacts, SpawnOptions, StepName
-from tests.support.builders.explained_spawns import ADMITTED, plan_facts, results, the, told
-from tests.support.builders.run_histories import created, refused, resolved, step_begun, step_taken
-from tests.support.builders.storytelling import facts, ref, requested
+from domain.run.facts import STEP_ORDER, Candidate, ForkFacts, SpawnOptions, StepName
+from tests.support.builders.explained_spawns import (
+    ADMISSION_RULES,
+    ADMITTED,
+    BEHIND_ADMISSION,
+    PLAN_RULES,
+    plan_facts,
+    results,
+    the,
+    told,
+)
+from tests.support.builders.run_histories import (
+    created,
+    overridden,
+    refused,
+    resolved,
+    step_begun,
+    step_taken,
+)
+from tests.support.builders.script_receipts import candidate, receipt
+from tests.support.builders.storytelling import facts, ref, requested, run_id
+
+# How a spawn was decided, told from its events alone.
+
+
+@pytest.mark.parametrize("rule", ADMISSION_RULES)
+def test_behind_the_rule_of_admission_that_refused_nothing_was_judged(rule: str) -> None:
+    events = requested(), refused(rule=rule, status="forbidden", step="admission")
+    found = results(*events)
+    names = [*ADMISSION_RULES]
+    place = names.index(rule)
+    assert [found[one] for one in names] == [
+        *["passed"] * place,
+        "refused",
+        *["not_judged"] * (len(names) - place - 1),
+    ]
+    assert {found[one] for one in BEHIND_ADMISSION} == {"not_judged"}
+    behind = the("capabilities", *events)
+    assert behind.text == f'"{rule}" refused the spawn before'
+    assert (behind.compared, behind.position) == (None, None)
+
+
+def test_every_rule_stands_in_the_order_in_which_it_is_judged() -> None:
+    events = requested(), ADMITTED, resolved(), created(facts=plan_facts())
+    assert [one.rule for one in told(*events)] == [*ADMISSION_RULES, *BEHIND_ADMISSION]
+    assert set(results(*events).values()) == {"passed"}
+    admission = [10] * len(ADMISSION_RULES)
+    assert [one.position for one in told(*events)] == [*admission, *[12] * 2, *[13] * 15]
+
+
+def test_a_request_alone_is_not_judged_yet() -> None:
+    assert {one.result for one in told(requested())} == {"not_judged"}
+    assert {one.text for one in told(requested())} == {"not judged yet"}
+
+
+def test_while_scripts_run_admission_has_passed_and_the_rest_is_not_judged_yet() -> None:
+    found = results(requested(), ADMITTED)
+    assert {found[one] for one in ADMISSION_RULES} == {"passed"}
+    assert {found[one] for one in BEHIND_ADMISSION} == {"not_judged"}
+
+
+def test_events_without_a_request_are_an_error() -> None:
+    with pytest.raises(ValueError, match="from its request on"):
+        told(resolved())
+
+
+@pytest.mark.parametrize("rule", PLAN_RULES)
+def test_behind_the_rule_of_the_plan_that_refused_nothing_was_judged(rule: str) -> None:
+    names = [*PLAN_RULES]
+    event = refused(rule=rule, facts=plan_facts())
+    found = results(requested(), ADMITTED, resolved(), event)
+    place = names.index(rule)
+    assert {found[one] for one in (*ADMISSION_RULES, *names[:place])} == {"passed"}
+    assert found[rule] == "refused"
+    behind = (*names[place + 1 :], "tool_policy", "capabilities")
+    assert {found[one] for one in behind} == {"not_judged"}
+
+
+def test_a_rule_of_the_plan_that_was_not_reached_was_not_judged() -> None:
+    early = plan_facts(models=None, thinking=None)
+    found = results(requested(), ADMITTED, resolved(), refused(rule="workspace", facts=early))
+    assert (found["sandbox"], found["model"], found["thinking"]) == (
+        "passed",
+        "not_judged",
+        "not_judged",
+    )
+
+
+def test_a_stop_is_told_last_and_leaves_the_rest_unjudged() -> None:
+    event = refused(rule="stopped", step="scripts-resolved")
+    last = told(requested(), ADMITTED, resolved(), event)[-1]
+    assert (last.rule, last.result, last.step) == ("stopped", "refused", "scripts-resolved")
+    assert last.text == "the spawn was stopped before its session was created"
+    found = results(requested(), ADMITTED, resolved(), event)
+    assert (found["override"], found["agent_unknown"], found["tool_policy"]) == (
+        "passed",
+        "not_judged",
+        "not_judged",
+    )
+
+
+def test_rule_without_recorded_facts_is_not_recorded() -> None:
+    events = requested(), ADMITTED, resolved()
+    assert {results(*events, created())[one] for one in PLAN_RULES} == {"not_recorded"}
+    one = the("model", *events, created())
+    assert (one.compared, one.text) == (None, NOT_RECORDED)
+    one = the("thinking", *events, refused(rule="thinking", facts=None))
+    assert (one.result, one.compared) == ("refused", None)
+    assert one.text == f"refused; what was compared is {NOT_RECORDED}"
+
+
+def test_a_step_behind_the_plan_refuses_and_the_rules_of_the_plan_have_passed() -> None:
+    event = refused(rule="context_engine", step="context_engine", facts=plan_facts())
+    events = requested(), ADMITTED, resolved(), event
+    found = results(*events)
+    assert {found[one] for one in PLAN_RULES} == {"passed"}
+    assert (found["tool_policy"], found["context_engine"]) == ("not_judged", "refused")
+
+
+def test_no_free_text_of_a_request_is_in_its_explanation() -> None:
+    hidden = {
+        "agent_id_argument": ref("hidden"),
+        "model_argument": ref("hidden"),
+        "thinking_argument": ref("hidden"),
+        "options": SpawnOptions(),
+    }
+    events = requested(**hidden), ADMITTED, resolved(), created(facts=plan_facts())
+    text = " ".join(one.to_json().decode() for one in told(*events))
+    assert ref("hidden").hmac not in text
+    assert str(ref("hidden").id) not in text
+
+
+# What context scripts did, explained from their receipts.
+
+
+def test_each_script_tells_what_it_did_and_no_text_of_it() -> None:
+    receipts = (
+        receipt("who", "injected", exit_code=0, output_bytes=812, candidate="steward"),
+        receipt("slow", "failed"),
+        receipt("rest", "skipped", duration_ms=0),
+        receipt("mute", "empty", exit_code=0),
+    )
+    scripts = [
+        one
+        for one in told(requested(), ADMITTED, resolved(receipts=receipts))
+        if one.rule == "context_scripts"
+    ]
+    assert [one.text for one in scripts] == [
+        'script "who" gave a text for the prompt, and proposed "steward"',
+        'script "slow" failed, which refuses nothing and proposes nobody',
+        'script "rest" was skipped',
+        'script "mute" gave no text',
+    ]
+    assert {(one.result, one.step, one.position) for one in scripts} == {("passed", "scripts", 12)}
+    assert scripts[0].compared == {
+        "id": "who",
+        "outcome": "injected",
+        "durationMs": 31,
+        "exitCode": 0,
+        "statusCode": None,
+        "outputBytes": 812,
+        "candidate": "steward",
+    }
+
+
+def test_what_was_used_again_says_for_which_run_it_was_said() -> None:
+    receipts = (receipt("who", "injected", exit_code=0, reused_from=run_id(9)),)
+    one = the("context_scripts", requested(), ADMITTED, resolved(receipts=receipts))
+    assert one.text == (
+        'script "who" gave a text for the prompt; it was not run: what it said for run'
+        f" {run_id(9)} was read again"
+    )
+    assert one.compared is not None
+    assert one.compared["reusedFrom"] == str(run_id(9))
+
+
+def test_an_override_tells_who_was_put_in_whose_place_and_by_whom() -> None:
+    candidates = candidate("who", "steward", "winner"), candidate("b", None, "invalid_agent_id")
+    events = (
+        requested(),
+        ADMITTED,
+        resolved(candidates=candidates),
+        overridden(candidates=candidates),
+    )
+    one = the("override", *events)
+    assert one.text == '"steward" was put in the place of "main" by script "who"'
+    assert (one.result, one.position) == ("passed", 13)
+    assert one.compared is not None
+    assert (one.compared["from"], one.compared["to"]) == ("main", "steward")
+    assert [c["verdict"] for c in one.members()["compared"]["candidates"]] == [
+        "winner",
+        "invalid_agent_id",
+    ]
+    assert the("override", *events[:3]).result == "not_judged"
+
+
+@pytest.mark.parametrize(
+    ("candidates", "text"),
+    [
+        ((), 'no script proposed an agent, so "main" stays'),
+        (
+            (candidate("a", "ghost", "not_configured"),),
+            'nobody who was proposed can be taken, so "main" stays',
+        ),
+        ((candidate("a", "main", "winner"),), 'script "a" confirmed "main"'),
+        (
+            (candidate("a", "other", "credentials_missing"),),
+            'nobody who was proposed can be taken, so "main" stays; credentials of "other" are'
+            " missing",
+        ),
+    ],
+)
+def test_without_an_override_the_agent_stays(candidates: tuple[Candidate, ...], text: str) -> None:
+    one = the("override", requested(), ADMITTED, resolved(candidates=candidates))
+    assert (one.result, one.text, one.position) == ("passed", text, 12)
+
+
+# The steps of a preparation, explained from what was recorded of each.
 
 IN_A_THREAD: dict[str, Any] = {"facts": facts(thread=True)}
 FILES = {"attachments": {"count": 1, "total_bytes": 3, "manifest": ref("manifest")}}

@@ -1,7 +1,23 @@
+"""The settings that count for an agent, and how a plan is shown."""
+
+from pathlib import Path
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from domain.configuration.configuration import Configuration
-from domain.plan.effective import EffectiveValue, effective_agent_values
+from domain.configuration.runtimes import SERVED_RUNTIMES
+from domain.plan.child import PlannedChild, RefusedChild
+from domain.plan.effective import EffectiveValue, effective_agent_values, effective_values
+from domain.run.plan_facts import ModelVerdict
+from domain.values.thinking_level import normalise_thinking
+from tests.support.builders.configured_spawns import Rules
+from tests.support.builders.placed_configurations import PlacedConfigurations
+from tests.support.builders.planned_children import asked
+from tests.support.builders.spawn_plans import plan_spawn
+from tests.support.models.plan_words import WORKSPACES
+from tests.support.models.random_plans import PLANNING
 
 COMMAND = {"type": "command", "command": ["true"]}
 SCRIPT = {"id": "one", "uri": "one.sh"}
@@ -183,3 +199,149 @@ def test_the_limits_of_bootstrap_files_are_the_agents_own_or_those_of_the_defaul
     assert told(limited, "b", one) == (5, "agents.list[1].bootstrapMaxChars")
     assert told(limited, "b", total) == (7, "agents.defaults.bootstrapTotalMaxChars")
     assert told(configuration(), "main", total) == (150_000, "built-in")
+
+
+def effective(stored: dict[str, Any]) -> dict[str, Any]:
+    return effective_values(Configuration.model_validate(stored), stored)
+
+
+def test_every_default_is_written_out() -> None:
+    values = effective({})
+
+    assert values["agents"]["defaults"]["subagents"]["maxChildrenPerAgent"] == 5
+    assert values["agents"]["defaults"]["sandbox"]["mode"] == "off"
+    assert values["agents"]["defaults"]["bootstrapMaxChars"] == 20_000
+    assert values["agents"]["defaults"]["bootstrapTotalMaxChars"] == 150_000
+    assert values["agents"]["list"][0]["bootstrapMaxChars"] is None
+    assert [agent["id"] for agent in values["agents"]["list"]] == ["main"]
+    assert values["spawnlog"]["port"] == 8700
+    assert values["spawnlog"]["workspaceRoots"] == []
+    assert values["spawnlog"]["hooks"]["subagentEnded"] is None
+    assert values["spawnlog"]["hooks"]["attemptsMax"] == 8
+    bindings = values["session"].pop("threadBindings")
+    assert values["session"] == {"mainKey": "main", "scope": "per-sender"}
+    assert bindings == {
+        "enabled": True,
+        "spawnSessions": True,
+        "defaultSpawnContext": "fork",
+        "idleHours": None,
+        "maxAgeHours": None,
+    }
+
+
+def test_written_out_once_more_it_is_the_same() -> None:
+    once = effective(
+        {
+            "agents": {
+                "list": [{"id": "a", "model": "p/m", "runtime": {"type": "scripted"}}],
+                "defaults": {"subagents": {"contextScripts": {"run": [{"id": "s", "uri": "s"}]}}},
+            },
+            "spawnlog": {"scriptTimeoutSeconds": 3, "databaseUrl": "${URL}"},
+            "channels": {"any": ["thing"]},
+        }
+    )
+
+    assert effective(once) == once
+    assert once["channels"] == {"any": ["thing"]}
+
+
+def test_a_script_without_a_timeout_has_that_of_the_server() -> None:
+    scripts = {"run": [{"id": "a", "uri": "a"}, {"id": "b", "uri": "b", "timeoutSeconds": 10}]}
+    values = effective(
+        {
+            "agents": {
+                "defaults": {"subagents": {"contextScripts": scripts}},
+                "list": [{"id": "x", "subagents": {"contextScripts": scripts}}],
+            },
+            "spawnlog": {"scriptTimeoutSeconds": 3},
+        }
+    )
+
+    (agent,) = values["agents"]["list"]
+    for section in (values["agents"]["defaults"], agent):
+        run = section["subagents"]["contextScripts"]["run"]
+        assert [script["timeoutSeconds"] for script in run] == [3, 10]
+
+
+def test_secrets_stay_the_references_they_are() -> None:
+    token = {"id": "t", "scopes": ["read"], "sessions": ["*"]}
+    sources = ["${NAME}", {"file": "token"}, {"$secret": "/spawnlog/tokens/2/token"}]
+    reference = {"$secret": "/agents/defaults/runtime/env/KEY"}
+    runtime = {"type": "command", "command": ["x"], "env": {"KEY": reference}}
+    values = effective(
+        {
+            "agents": {"defaults": {"runtime": runtime}},
+            "spawnlog": {
+                "databaseUrl": {"$secret": "/spawnlog/databaseUrl"},
+                "tokens": [
+                    {**token, "id": f"t{index}", "token": source}
+                    for index, source in enumerate(sources)
+                ],
+            },
+        }
+    )
+
+    assert values["spawnlog"]["databaseUrl"] == {"$secret": "/spawnlog/databaseUrl"}
+    assert [one["token"] for one in values["spawnlog"]["tokens"]] == sources
+    assert values["agents"]["defaults"]["runtime"]["env"] == {"KEY": reference}
+
+
+# What `config show --agent` says of an agent is what a spawn of it gets that asks for nothing.
+
+FOLDER = Path("/nowhere")
+DATA_DIRECTORY = (FOLDER / WORKSPACES).parent
+IN_DATA_DIRECTORY = " in the data directory"
+OWN_CHOICE = "the runtime's own choice"
+
+
+@given(rules=PLANNING, pick=st.integers(0, 3))
+def test_what_is_shown_of_an_agent_is_what_its_child_gets(rules: Rules, pick: int) -> None:
+    configurations = PlacedConfigurations(FOLDER)
+    configurations.read(rules.configuration())
+    pinned = configurations.current()
+    ids = pinned.configuration.agent_ids()
+    agent_id = ids[pick % len(ids)]
+    values = effective_agent_values(pinned.configuration, agent_id)
+    assert values is not None
+    shown = {one.key: one.value for one in values}
+    run = asked(agent_id, {"agent_id": "somebody", "sandboxed": False})
+    planned = plan_spawn(run, pinned, configurations.workspaces)
+    _must_be_as_shown(planned, shown)
+
+
+def _must_be_as_shown(planned: PlannedChild | RefusedChild, shown: dict[str, Any]) -> None:
+    is_boxed = shown["sandbox.mode"] != "off"
+    if isinstance(planned, RefusedChild):
+        speaks = {
+            "sandbox": is_boxed and not shown.get("runtime.providesSandbox"),
+            "thinking": shown["thinking"] and normalise_thinking(shown["thinking"]) is None,
+            "runtime": shown["runtime.type"] not in SERVED_RUNTIMES,
+        }
+        assert speaks[planned.refusal.rule]
+        return
+    plan, tools = planned.plan, shown[f"tools.{planned.capabilities.role}"]
+    model = f"{plan.model_provider}/{plan.model}" if plan.model_provider else plan.model
+    assert (model or OWN_CHOICE) == shown["model"]
+    models = [(one["model"], one["verdict"]) for one in shown["models"]]
+    assert [_reference(one) for one in planned.facts.models or ()] == models
+    assert plan.thinking == shown["thinking"]
+    assert plan.runtime == shown["runtime.type"]
+    assert plan.sandboxed == is_boxed
+    assert plan.run_timeout_seconds == shown["runTimeoutSeconds"]
+    assert plan.archive_after_minutes == shown["archiveAfterMinutes"]
+    prices = shown["prices"] or {"input": None, "output": None}
+    assert plan.cost_input_usd_per_million == prices["input"]
+    assert plan.cost_output_usd_per_million == prices["output"]
+    allowed = None if plan.tools_allow is None else list(plan.tools_allow)
+    assert {"allow": allowed, "deny": list(plan.tools_deny or ())} == tools
+    folder = shown["workspace"].removesuffix(IN_DATA_DIRECTORY)
+    is_own = folder != shown["workspace"]
+    assert plan.workspace_dir == str((DATA_DIRECTORY if is_own else FOLDER) / folder)
+    assert planned.agent.defaults.max_spawn_depth == shown["maxSpawnDepth"]
+    assert planned.agent.subagents.context_preamble_max_chars == shown["contextPreambleMaxChars"]
+    assert planned.agent.bootstrap.chars_max == shown["bootstrapMaxChars"]
+    assert planned.agent.bootstrap.total_chars_max == shown["bootstrapTotalMaxChars"]
+
+
+def _reference(verdict: ModelVerdict) -> tuple[str | None, str]:
+    return verdict.reference, verdict.verdict

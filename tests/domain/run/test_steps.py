@@ -1,9 +1,11 @@
-"""What is made for a child is on record before it is made, and is unmade from the record."""
+"""The steps of a preparation."""
 
 from datetime import datetime, timedelta
 from uuid import UUID
 
 import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from domain.run.commands import RETRY_SECONDS_MAX
 from domain.run.events import (
@@ -15,13 +17,26 @@ from domain.run.events import (
     StepTaken,
 )
 from domain.run.evolve import evolve
-from domain.run.facts import STEP_ORDER, AttachmentsRequest, SpawnOptions, StepName, step_key
+from domain.run.facts import (
+    STEP_ORDER,
+    AttachmentsRequest,
+    ForkFacts,
+    SpawnOptions,
+    StepName,
+    step_key,
+)
 from domain.values.refusals import CorruptHistory, LostClaim, NotYet, WrongStage
 from tests.support.builders import run_commands as ask
 from tests.support.builders import run_histories as past
 from tests.support.builders.facts import fact_of
 from tests.support.builders.run_histories import PREPARER
+from tests.support.builders.run_story import AskedRun
 from tests.support.builders.storytelling import START, given, ref, requested, run_id, run_of, stamp
+from tests.support.tiers import examples
+
+pytestmark = pytest.mark.long
+
+# What is made for a child is on record before it is made, and is unmade from the record.
 
 LIMIT = timedelta(seconds=5)
 
@@ -257,3 +272,192 @@ def test_what_happens_to_a_step_that_was_never_begun_is_corrupt(
         history = (*history, past.refused())
     with pytest.raises(CorruptHistory, match=r"never begun|no undo"):
         run_of(*history, event)
+
+
+# What the steps of a preparation say of the child, and what the run makes of it.
+
+
+def test_the_files_that_were_written_are_told() -> None:
+    files = {"manifest": ref("manifest"), "file_count": 2, "total_bytes": 9, "can_undo": True}
+    story = given(*past.a_run_at_a_step()).when(
+        ask.take_step(PREPARER, outcome="written", made=False, **files)
+    )
+    state = story.then(StepTaken).state
+    assert state is not None
+    step = state.step("attachments")
+    assert step is not None
+    assert {name: getattr(step, name) for name in files} == files
+    assert step.made is False
+
+
+@pytest.mark.parametrize("mode", ["fork", "isolated"])
+def test_what_was_taken_over_of_a_conversation_is_told_and_stays_with_the_child(mode: str) -> None:
+    facts = {"source_session_id": run_id(7), "position": 3, "entries": 2, "tokens": 9}
+    fork = fact_of(ForkFacts, facts | {"mode": mode})
+    begun = (*past.a_prepared_run(), past.step_begun("context_fork"))
+    command = ask.take_step(PREPARER, step="context_fork", outcome="forked", fork=fork)
+    story = given(*begun).when(command).then(StepTaken)
+    assert story.state is not None
+    assert (story.state.fork, story.state.context_mode) == (fork, mode)
+    (created, _) = story.when(ask.create(PREPARER)).then(SessionCreated, RunQueued).events[-2:]
+    assert isinstance(created, SessionCreated)
+    assert created.context_mode == mode
+    assert run_of(*past.a_queued_run()).context_mode == "isolated"
+
+
+def test_who_bound_a_thread_says_where_the_results_go() -> None:
+    begun = (*past.a_prepared_run(), past.step_begun("thread_binding"))
+    bound = {"outcome": "bound", "origin": ref("origin"), "can_undo": True}
+    story = given(*begun).when(ask.take_step(PREPARER, step="thread_binding", **bound))
+    taken = story.then(StepTaken)
+    assert taken.state is not None
+    assert taken.state.delivery_origin == ref("origin")
+    engine = (*taken.events, past.step_begun("context_engine"))
+    told = ask.take_step(PREPARER, step="context_engine", outcome="prepared", token=ref("token"))
+    prepared = given(*engine).when(told).then(StepTaken)
+    assert prepared.state is not None
+    step = prepared.state.step("context_engine")
+    assert step is not None
+    assert step.token == ref("token")
+    created = prepared.when(ask.create(PREPARER)).then(SessionCreated, RunQueued)
+    assert isinstance(created.events[-2], SessionCreated)
+    assert created.events[-2].delivery_origin == ref("origin")
+    assert created.state is not None
+    assert created.state.delivery_origin == ref("origin")
+
+
+# Whatever a preparation comes to, in whatever order: the record says what is left to be unmade.
+
+
+STEPS = st.sampled_from(STEP_ORDER)
+OPEN = ("making", "made")
+
+
+class Steps(AskedRun, RuleBasedStateMachine):
+    """Beside a model that knows nothing but sets: what was made, what is being made, what is left.
+
+    `outside` is what stands outside the log: it is changed where a maker would, before its record.
+    """
+
+    @initialize()
+    def begin(self) -> None:
+        self.story = given(*past.a_prepared_run())
+        self.stage = "preparing"
+        self.outside: set[StepName] = set()
+        self.begun: list[StepName] = []
+        self.taken: set[StepName] = set()
+        self.undone: set[StepName] = set()
+        self.holds = True
+
+    @property
+    def at(self) -> StepName | None:
+        """The step under way."""
+        return next((one for one in self.begun if one not in self.taken), None)
+
+    @rule(step=STEPS)
+    def begin_step(self, step: StepName) -> None:
+        fits = self.stage == "preparing" and (
+            self.at == step
+            or (self.at is None and all(_place(one) < _place(step) for one in self.begun))
+        )
+        events = self.ask(ask.begin_step(self.run.epoch, step=step))
+        assert (events is not None) == fits
+        if not fits:
+            return
+        # What is begun may be made from now on, known or not.
+        self.outside.add(step)
+        if step in self.begun:
+            assert bool(events) != self.holds
+        else:
+            assert events
+            self.begun.append(step)
+        self.holds = True
+
+    @rule(step=STEPS)
+    def take(self, step: StepName) -> None:
+        events = self.ask(ask.take_step(self.run.epoch, step=step))
+        if self.stage == "preparing" and self.at == step and self.holds:
+            assert events
+            self.taken.add(step)
+        else:
+            assert not events
+
+    @precondition(lambda self: self.stage == "preparing")
+    @rule()
+    def crash(self) -> None:
+        assert self.ask(ask.resume(self.run.epoch))
+        # The step under way is not this holder's before it is begun again.
+        self.holds = self.at is None
+
+    @rule(stopped=st.booleans())
+    def refuse(self, stopped: bool) -> None:
+        command = ask.stop() if stopped else ask.refuse(self.run.epoch, step=self.at or "x")
+        if self.stage == "preparing":
+            assert self.ask(command)
+            self.stage = "refused"
+        elif not stopped:
+            assert self.ask(command) is None
+
+    @precondition(lambda self: self.stage == "preparing" and len(self.begun) > 2)
+    @rule()
+    def create(self) -> None:
+        events = self.ask(ask.create(self.run.epoch))
+        assert bool(events) == (self.at is None)
+        if events:
+            self.stage = "created"
+
+    @property
+    def left(self) -> list[StepName]:
+        """What is to be undone, the next one first."""
+        if self.stage != "refused":
+            return []
+        return [one for one in reversed(self.begun) if one not in self.undone]
+
+    @rule(step=STEPS)
+    def undo(self, step: StepName) -> None:
+        events = self.ask(ask.confirm_undo(step))
+        if self.left[:1] == [step]:
+            assert events
+            self.outside.discard(step)
+            self.undone.add(step)
+        else:
+            assert not events
+
+    @rule(step=STEPS, late=st.booleans())
+    def fail_to_undo(self, step: StepName, late: bool) -> None:
+        undo = self.run.effect("undo", step)
+        failures = undo.attempts if undo else 0
+        events = self.ask(ask.note_undo_failure(step=step, attempt=failures + (not late)))
+        assert bool(events) == (self.left[:1] == [step] and not late)
+
+    @invariant()
+    def the_record_and_the_sets_agree(self) -> None:
+        if not hasattr(self, "story"):
+            return
+        steps = self.run.steps
+        assert [one.name for one in steps] == self.begun
+        undos = self.run.effects
+        assert {one.name for one in undos if one.phase == "done"} == self.undone
+        assert [one.name for one in undos if one.due_at] == self.left
+        assert (self.run.effects_at is not None) == bool(self.left)
+        assert self.outside <= set(self.begun) - self.undone
+        due = [one.due_at for one in undos if one.due_at]
+        assert due == sorted(due)
+
+    def teardown(self) -> None:
+        """Nothing that was begun is left, once all that is due is confirmed."""
+        if not hasattr(self, "story") or self.stage != "refused":
+            return
+        for step in self.left:
+            self.undo(step)
+        assert not self.outside
+        assert self.run.effects_at is None
+        assert [one.name for one in self.run.effects] == self.begun[::-1]
+
+
+def _place(step: StepName) -> int:
+    return STEP_ORDER.index(step)
+
+
+TestSteps = Steps.TestCase
+TestSteps.settings = examples(60, stateful_step_count=30)

@@ -1,4 +1,4 @@
-"""How a session of several runs is put away: the newest run first, and then each before it."""
+"""When a session is put away, and what was provided for it."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,9 @@ import pytest
 from domain.run.events import ArchiveScheduled, RunAnnounced
 from domain.run.evolve import archive_due
 from domain.run.facts import SpawnOptions
-from domain.session.events import SessionClosed
+from domain.session.decide import ProvideTranscript
+from domain.session.events import SessionClosed, TranscriptProvided
+from domain.session.state import ProvidedTranscript
 from domain.values.refusals import ReadAgain, SessionIsClosed, WrongStage
 from tests.support.builders import continued_runs as sent
 from tests.support.builders import run_commands as ask
@@ -15,7 +17,20 @@ from tests.support.builders import run_histories as past
 from tests.support.builders.announced_families import announced, lasting
 from tests.support.builders.facts import fact_of
 from tests.support.builders.family_log import FamilyLog
-from tests.support.builders.storytelling import given, plan, requested, run_of, stamp
+from tests.support.builders.storytelling import (
+    ROOT,
+    given,
+    given_session,
+    observed,
+    plan,
+    ref,
+    requested,
+    run_id,
+    run_of,
+    stamp,
+)
+
+# How a session of several runs is put away: the newest run first, and then each before it.
 
 
 def three_runs() -> FamilyLog:
@@ -216,3 +231,35 @@ def test_a_run_that_goes_on_is_due_as_any_other(minutes: int) -> None:
     assert run.archive_at == archive_due(run, run.announced_at)
     due = None if run.archive_at is None else run.archive_at - run.ended_at
     assert (due and due.total_seconds()) == (minutes * 60 or None)
+
+
+# What was said in a session that is not of ours: told whole, each time anew.
+
+PROVIDED = TranscriptProvided(entries=2, tokens=40, content=ref("said so far"), by=ROOT)
+
+
+def provide(text: str = "said so far", tokens: int | None = 40) -> ProvideTranscript:
+    """Two entries have been said."""
+    return ProvideTranscript(entries=2, tokens=tokens, content=ref(text), by=ROOT)
+
+
+def test_the_transcript_that_was_told_last_counts_and_where_it_was_told() -> None:
+    story = given_session(observed(), PROVIDED)
+    story.when(provide()).then()
+    longer = story.when(provide("said so far and more")).then(TranscriptProvided)
+    recounted = longer.when(provide("said so far and more", tokens=None)).then(TranscriptProvided)
+    first, last = story.state, recounted.state
+    assert first is not None
+    assert last is not None
+    assert first.transcript == ProvidedTranscript(
+        entries=2, tokens=40, content=ref("said so far"), by=ROOT, position=2
+    )
+    assert last.transcript == ProvidedTranscript(
+        entries=2, content=ref("said so far and more"), by=ROOT, position=4
+    )
+
+
+def test_the_same_text_kept_once_more_is_the_same_transcript() -> None:
+    again = ref("said so far").changed({"id": run_id(99)})
+    command = ProvideTranscript(entries=2, tokens=40, content=again, by="somebody")
+    given_session(observed(), PROVIDED).when(command).then()

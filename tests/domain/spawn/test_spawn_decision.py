@@ -1,31 +1,74 @@
-"""Whether a spawn is permitted, from the record, and what stands in the log either way."""
+"""What is recorded of a spawn."""
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from domain.run.events import SpawnRefused, SpawnRequested
-from domain.run.facts import SpawnOptions
+from domain.plan.child import PlannedChild, RefusedChild
+from domain.plan.credentials import NOTHING_FOUND
+from domain.plan.request import ChosenWorkspace
+from domain.run.commands import RunCommand
+from domain.run.events import SessionCreated, SpawnRefused, SpawnRequested
+from domain.run.facts import STEP_ORDER, AdmissionFacts, Plan, Requester, SpawnOptions, StepName
+from domain.run.plan_facts import PlanFacts, WorkspaceFacts
 from domain.run.state import Run
 from domain.session.events import ChildAdmitted, SessionClosed, SessionContinued, SessionObserved
 from domain.session.state import Session
+from domain.spawn.batch import PartOfBatch, batch_refusal_text, must_be_prepared
+from domain.spawn.cascade import CascadeState
 from domain.spawn.decide import SpawnDecision, request_spawns
+from domain.spawn.pipeline import ChildFacts, Need
+from domain.spawn.stages import MESSAGE_STAGES, SPAWN_STAGES, Stage, decide_child
+from domain.values import rules
 from domain.values.record import run_stream, session_stream
-from domain.values.refusals import AgentOnRecord, ReadAgain, SessionIsClosed
+from domain.values.refusals import (
+    AgentOnRecord,
+    LostClaim,
+    ReadAgain,
+    Refusal,
+    Rejected,
+    SessionIsClosed,
+    WrongStage,
+)
+from domain.values.shared_values import SharedChange
+from tests.support.builders import run_commands as ask
 from tests.support.builders import run_histories as past
-from tests.support.builders.family_log import keep, policy, spawn_request
+from tests.support.builders.batch_family import ask_for_all, tell_all
+from tests.support.builders.configured_spawns import Rules
+from tests.support.builders.continued_runs import close
+from tests.support.builders.decided_spawns import DecidedSpawns, told_of
+from tests.support.builders.facts import fact_of
+from tests.support.builders.family_log import FamilyLog, child_key, keep, policy, spawn_request
+from tests.support.builders.planned_children import asked, configuration
 from tests.support.builders.storytelling import (
     CHILD,
     ROOT,
     observed,
     observed_child,
+    plan,
     ref,
     requester,
     run_id,
     run_of,
     session_of,
 )
+from tests.support.models.family_model import ENDED, PREPARING, Life, next_step
+from tests.support.models.life_requests import ERRORS
+from tests.support.models.planned_model import PlannedModel
+from tests.support.models.planned_places import PlacesOnDisk
+from tests.support.models.random_spawns import ASKED, LENIENT, PLAIN, RULES
+from tests.support.models.request_verdicts import requested_as_judged
+from tests.support.models.spawn_model import LANE_WIDTH, Asked, Told
+from tests.support.servers.same_decisions import UNDECIDED
+from tests.support.tiers import examples
+
+pytestmark = pytest.mark.long
+
+# Whether a spawn is permitted, from the record, and what stands in the log either way.
 
 MINE = run_id(1)
 SESSION_MODE = SpawnOptions(mode="session")
@@ -249,3 +292,612 @@ def test_a_child_asks_only_until_its_own_run_is_over(history: past.History, is_o
     else:
         with pytest.raises(SessionIsClosed):
             judge(session, runs=(own,), requester_key=CHILD)
+
+
+# Several runs of one request: what is decided about one of them is decided about all.
+
+NAMES = ("hull", "mast", "sail")
+
+
+def prepared(log: FamilyLog, *names: str) -> None:
+    """Each has its key."""
+    for name in names:
+        run = log.run(name)
+        prepare = ask.prepare(run.epoch, child_session_key=child_key(run.run_id))
+        log.tell(name, ask.resolve(run.epoch), prepare)
+
+
+def asked_for(log: FamilyLog, by: str = "main") -> None:
+    """Three are admitted and have their keys."""
+    assert ask_for_all(log, NAMES, by).refusal is None
+    prepared(log, *NAMES)
+
+
+def test_all_are_admitted_in_their_order() -> None:
+    log = FamilyLog()
+    answered = ask_for_all(log, NAMES)
+    assert [f"{type(event).__name__}" for _, event in answered.changes] == [
+        "SessionObserved",
+        *["SpawnRequested"] * 3,
+        *["ChildAdmitted"] * 3,
+    ]
+    assert log.counted("main") == [*NAMES]
+    assert answered.facts.places == 3
+    requests = [one for _, one in answered.changes if isinstance(one, SpawnRequested)]
+    assert [one.batch.index for one in requests if one.batch is not None] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("taken", [0, 1, 2, 3])
+def test_with_one_place_too_few_none_is_admitted(taken: int) -> None:
+    log = FamilyLog(max_children=taken + 2)
+    for number in range(taken):
+        log.spawn(f"before {number}")
+    refusal = ask_for_all(log, NAMES).refusal
+    assert refusal is not None
+    assert refusal.text == (
+        "sessions_spawn has reached max active children for this session"
+        f" ({taken}/{taken + 2}): 3 tasks need 3 places"
+    )
+    assert {log.run(name).stage for name in NAMES} == {"refused"}
+    assert len(log.counted("main")) == taken
+
+
+def test_what_one_is_refused_for_all_are() -> None:
+    log = FamilyLog(max_spawn_depth=0)
+    answered = ask_for_all(log, NAMES)
+    refusals = [one for _, one in answered.changes if isinstance(one, SpawnRefused)]
+    assert [one.rule for one in refusals] == ["depth"] * 3
+
+
+def test_all_are_created_in_one_append() -> None:
+    log = FamilyLog()
+    asked_for(log)
+    told = tell_all(log, {name: (ask.create(log.run(name).epoch),) for name in NAMES})
+    assert told == [
+        line
+        for name in NAMES
+        for line in (
+            f"run {name} SessionCreated",
+            f"session {name} SessionObserved",
+            f"run {name} RunQueued",
+        )
+    ]
+
+
+@pytest.mark.parametrize("command", [ask.create, ask.refuse])
+def test_no_part_of_a_batch_is_decided(command: type) -> None:
+    log = FamilyLog()
+    asked_for(log)
+    before = len(log.recorded)
+    with pytest.raises(PartOfBatch):
+        tell_all(log, {name: (command(log.run(name).epoch),) for name in NAMES[:2]})
+    with pytest.raises(PartOfBatch):
+        tell_all(log, {NAMES[0]: (ask.stop(),)})
+    assert len(log.recorded) == before
+
+
+def test_one_that_somebody_else_holds_leaves_all_as_they_were() -> None:
+    log = FamilyLog()
+    asked_for(log)
+    before = len(log.recorded)
+    epochs = {name: log.run(name).epoch for name in NAMES}
+    log.tell("sail", ask.resume(epochs["sail"]))
+    with pytest.raises(LostClaim):
+        tell_all(log, {name: (ask.create(epoch),) for name, epoch in epochs.items()})
+    assert len(log.recorded) == before + 1
+
+
+def test_two_children_of_one_key_are_not_created() -> None:
+    log = FamilyLog()
+    ask_for_all(log, NAMES)
+    key = child_key(log.run("hull").run_id)
+    for name in NAMES:
+        run = log.run(name)
+        log.tell(name, ask.resolve(run.epoch), ask.prepare(run.epoch, child_session_key=key))
+    with pytest.raises(Rejected):
+        tell_all(log, {name: (ask.create(log.run(name).epoch),) for name in NAMES})
+
+
+def test_a_refusal_gives_all_places_back_and_settles_who_waits_for_them() -> None:
+    log = FamilyLog()
+    log.begin("ship")
+    asked_for(log, "ship")
+    log.end("ship")
+    told = tell_all(
+        log,
+        {
+            "mast": (ask.stop(),),
+            "hull": (ask.refuse(None),),
+            "sail": (ask.refuse(None),),
+        },
+    )
+    assert [one for one in told if "Refused" in one] == [
+        "run mast SpawnRefused",
+        "run hull SpawnRefused",
+        "run sail SpawnRefused",
+    ]
+    # Only with the last of them nobody is left to wait for, and that is said once.
+    assert told[-2:] == ["run ship DescendantsSettled", "session main ChildReleased"]
+    assert told.count("run ship DescendantsSettled") == 1
+    assert log.counted("ship") == []
+    assert log.counted("main") == []
+
+
+def test_what_all_share_is_carried_to_the_next_of_them() -> None:
+    log = FamilyLog()
+    asked_for(log)
+    shared = (SharedChange(key="goal", value=ref("a fleet")),)
+    creates = {name: ask.create(log.run(name).epoch) for name in NAMES}
+    creates["hull"] = ask.create(log.run("hull").epoch, shared=shared)
+    told = tell_all(log, {name: (one,) for name, one in creates.items()})
+    assert told.count("session main SharedContextChanged") == 1
+
+
+def test_once_they_are_there_each_is_stopped_by_itself() -> None:
+    log = FamilyLog()
+    asked_for(log)
+    tell_all(log, {name: (ask.create(log.run(name).epoch),) for name in NAMES})
+    assert "run mast RunEnded" in log.tell("mast", ask.stop())
+    assert log.run("hull").stage == "queued"
+
+
+def test_a_batch_that_was_decided_meanwhile_is_read_again() -> None:
+    log = FamilyLog()
+    asked_for(log)
+    ids = [log.run(name).run_id for name in NAMES]
+    must_be_prepared(CascadeState(log.fold.runs, log.fold.sessions), ids)
+    tell_all(log, {name: (ask.create(log.run(name).epoch),) for name in NAMES})
+    with pytest.raises(ReadAgain):
+        must_be_prepared(CascadeState(log.fold.runs, log.fold.sessions), ids)
+    with pytest.raises(WrongStage):
+        tell_all(log, {name: (ask.refuse(None),) for name in NAMES})
+
+
+def test_the_others_are_told_which_one_it_was() -> None:
+    log = FamilyLog()
+    asked_for(log)
+    culprit = log.run("mast")
+    assert batch_refusal_text(culprit, "its model is unknown.") == (
+        f'Task 2 of 3 ("mast", run {culprit.run_id}) could not be prepared: its model is unknown.'
+        " No task of this batch was started."
+    )
+
+
+# What a request records of the session it comes from: what a child will inherit, on whose word.
+
+IN_A_BOX = SpawnOptions(requester_sandboxed=True)
+
+
+def judge_spawn_of(*sessions: Session, runs: tuple[Run, ...] = (), **request: Any) -> SpawnDecision:
+    """Judge a request of the root session, or of whom it names, as deep as it likes."""
+    known = {session.session_key: session for session in sessions}
+    under = policy(max_spawn_depth=5, allow_agents_from="agent", require_agent_id_from="defaults")
+    on_record = {run.run_id: run for run in runs}
+    return request_spawns(known, on_record, [(spawn_request(**request), keep)], under)
+
+
+def asked_by(answered: SpawnDecision) -> Requester:
+    """The requester as it is recorded with the request."""
+    return next(event.requester for _, event in answered.changes if hasattr(event, "requester"))
+
+
+def first_seen(answered: SpawnDecision) -> SessionObserved:
+    """What is recorded of a session that was not known."""
+    event = answered.changes[0][1]
+    assert isinstance(event, SessionObserved)
+    return event
+
+
+def a_run_that_executes(**of_its_plan: Any) -> Run:
+    """The run of `CHILD`, with this in its plan."""
+    history = [
+        past.created(plan=plan(**of_its_plan)) if isinstance(event, type(past.created())) else event
+        for event in past.a_started_run()
+    ]
+    return run_of(*history)
+
+
+def test_a_child_that_asks_hands_on_the_model_and_the_thinking_of_its_own_run() -> None:
+    run = a_run_that_executes(model_provider="small", model="one", thinking="low")
+    answered = judge_spawn_of(session_of(observed_child()), runs=(run,), requester_key=CHILD)
+    requester = asked_by(answered)
+    assert (requester.model, requester.thinking) == ("small/one", "low")
+
+
+def test_a_model_without_a_provider_is_handed_on_by_its_name_alone() -> None:
+    run = a_run_that_executes(model="one")
+    answered = judge_spawn_of(session_of(observed_child()), runs=(run,), requester_key=CHILD)
+    assert asked_by(answered).model == "one"
+
+
+def test_a_child_that_asks_hands_on_the_folder_on_its_session() -> None:
+    session = session_of(observed_child(workspace_dir="/srv/of-the-session"))
+    run = a_run_that_executes(workspace_dir="/srv/of-the-plan")
+    answered = judge_spawn_of(session, runs=(run,), requester_key=CHILD)
+    assert asked_by(answered).workspace_dir == "/srv/of-the-session"
+
+
+def test_a_session_of_an_older_release_hands_on_the_folder_of_its_run() -> None:
+    run = a_run_that_executes(workspace_dir="/srv/of-the-plan")
+    answered = judge_spawn_of(session_of(observed_child()), runs=(run,), requester_key=CHILD)
+    assert asked_by(answered).workspace_dir == "/srv/of-the-plan"
+
+
+def test_a_session_that_was_not_spawned_hands_on_nothing() -> None:
+    requester = asked_by(judge_spawn_of(session_of(observed())))
+    assert (requester.model, requester.thinking, requester.workspace_dir) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "configured", "said", "holds"),
+    [
+        (True, False, False, True),
+        (False, True, False, True),
+        (False, False, True, True),
+        (False, False, False, False),
+    ],
+)
+def test_the_record_says_whether_a_requester_is_in_a_sandbox_and_its_word_only_tightens(
+    recorded: bool | None, configured: bool, said: bool, holds: bool
+) -> None:
+    answered = judge_spawn_of(
+        session_of(observed(sandboxed=recorded)),
+        requester_in_sandbox=configured,
+        options=SpawnOptions(requester_sandboxed=said),
+    )
+    assert asked_by(answered).sandboxed is holds
+
+
+def test_what_rests_on_the_word_of_a_session_first_seen_is_named() -> None:
+    seen = first_seen(judge_spawn_of(asserts_agent=True, options=IN_A_BOX))
+    assert seen.assertions == ("agentId", "sandboxed")
+    assert seen.sandboxed is True
+    assert seen.depth_from == "shape"
+    assert first_seen(judge_spawn_of()).assertions == ()
+
+
+def test_a_session_first_seen_is_in_the_sandbox_that_its_agent_is_configured_for() -> None:
+    seen = first_seen(judge_spawn_of(requester_in_sandbox=True))
+    assert (seen.sandboxed, seen.assertions) == (True, ())
+
+
+def test_a_known_session_keeps_who_asserted_what() -> None:
+    seen = first_seen(judge_spawn_of(asserts_agent=True, options=IN_A_BOX))
+    known = session_of(seen)
+    assert (known.asserted_by, known.assertions) == ("admin", ("agentId", "sandboxed"))
+    answered = judge_spawn_of(known)
+    assert not any(isinstance(event, SessionObserved) for _, event in answered.changes)
+
+
+def test_the_facts_say_where_depth_and_lists_were_found() -> None:
+    def places(facts: AdmissionFacts) -> tuple[str | None, ...]:
+        return facts.depth_from, facts.require_agent_id_from, facts.allow_agents_from
+
+    assert places(judge_spawn_of().facts) == ("shape", "defaults", "agent")
+    assert places(judge_spawn_of(session_of(observed())).facts) == ("record", "defaults", "agent")
+
+
+def test_a_folder_that_is_asked_for_is_kept_beside_the_log() -> None:
+    answered = judge_spawn_of(workspace_argument="/home/somebody/secret-project")
+    recorded = "".join(event.to_json().decode() for _, event in answered.changes)
+    assert "secret-project" not in recorded
+    assert '"workspaceArgument":{"id":' in recorded
+
+
+# What has to be known before a child is decided, in which order, and what stops it.
+
+FOLDER = ChosenWorkspace(WorkspaceFacts(source="agent", recorded=None, chosen="/w"))
+NO_THREAD = rules.THREAD_BINDING.refusal("nobody binds threads here")
+NOT_WRITTEN = rules.ATTACHMENTS.refusal("the disk is full", status="error")
+
+
+def answered(facts: ChildFacts, need: Need, run: Run, refused: str) -> ChildFacts:
+    """The facts with what was needed; what is `refused` is a place or a step."""
+    match need.what:
+        case "agent":
+            return facts.changed({"agent_id": run.agent_id})
+        case "credentials":
+            return facts.changed({"credentials": NOTHING_FOUND})
+        case "workspace":
+            return facts.changed({"workspace": FOLDER})
+        case "places":
+            places: dict[StepName, bool | Refusal] = dict.fromkeys(STEP_ORDER, False)
+            places |= {"workspace": True, "attachments": True}
+            if refused == "thread_binding":
+                places["thread_binding"] = NO_THREAD
+            return facts.changed({"places": places})
+        case "step":
+            assert need.step is not None
+            return facts.with_step(need.step, NOT_WRITTEN if need.step == refused else None)
+
+
+def gone_through(
+    stages: tuple[Stage, ...], run: Run, refused: str = "nothing", **known: Any
+) -> tuple[list[str], RefusedChild | None]:
+    """What is needed, one after the other, and the refusal in the end."""
+    facts = ChildFacts(
+        run=run, configuration=configuration({"id": "main"}), requester_sandboxed=False
+    )
+    facts = facts.changed(known)
+    needed: list[str] = []
+    facts, found = decide_child(stages, facts)
+    while isinstance(found, Need):
+        needed.append(found.step or found.what)
+        facts, found = decide_child(stages, answered(facts, found, run, refused))
+    assert found is not None or facts.plan.plan.workspace_dir == "/w"
+    return needed, found
+
+
+def test_a_spawn_needs_one_thing_after_the_other() -> None:
+    needed, refused = gone_through(SPAWN_STAGES, asked())
+    assert needed == ["agent", "credentials", "workspace", "places", "workspace", "attachments"]
+    assert refused is None
+
+
+def test_a_message_needs_credentials_and_the_folder_alone() -> None:
+    needed, refused = gone_through(MESSAGE_STAGES, asked(), agent_id="main")
+    assert (needed, refused) == (["credentials", "workspace"], None)
+
+
+def test_an_agent_that_is_not_configured_needs_no_folder() -> None:
+    needed, refused = gone_through(SPAWN_STAGES, asked("nobody"))
+    assert needed == ["agent", "credentials"]
+    assert refused is not None
+    assert (refused.refusal.rule, refused.step) == ("agent_unknown", "preparation")
+
+
+@pytest.mark.parametrize(
+    ("at", "refusal", "taken"),
+    [("thread_binding", NO_THREAD, []), ("attachments", NOT_WRITTEN, ["workspace", "attachments"])],
+)
+def test_a_step_that_cannot_be_taken_ends_it_there(
+    at: str, refusal: Refusal, taken: list[str]
+) -> None:
+    needed, refused = gone_through(SPAWN_STAGES, asked(), refused=at)
+    assert needed == ["agent", "credentials", "workspace", "places", *taken]
+    assert refused is not None
+    assert (refused.refusal, refused.step) == (refusal, at)
+    assert refused.facts.workspace == FOLDER.facts
+
+
+def test_what_is_on_record_is_not_needed_again() -> None:
+    known: dict[str, Any] = {
+        "agent_id": "main",
+        "places": {"workspace": True},
+        "taken": {"workspace": None},
+    }
+    needed, refused = gone_through(SPAWN_STAGES, asked(), **known)
+    assert (needed, refused) == (["credentials", "workspace"], None)
+
+
+# Whatever is asked of a tree, under configurations that change, while servers crash: what is told
+# and what is recorded is what a plain model says, to the letter.
+
+
+PICK = st.integers(min_value=0, max_value=99)
+HELD = ("queued", "started")
+WRONGS = ("stop", "crash", "crash", "override", "refuse", "close")
+HOLDERS: dict[str, Callable[[int], RunCommand]] = {
+    "resume": ask.resume,
+    "resolve": ask.resolve,
+    "start": ask.start,
+    "end": ask.end,
+}
+
+
+class Spawns(RuleBasedStateMachine):
+    """Drives trees through their log, beside a model of them."""
+
+    @initialize(first=RULES, chain=st.integers(0, 2))
+    def begin(self, first: Rules, chain: int) -> None:
+        self._begin(LENIENT)
+        for _ in range(chain):
+            self.spawn(0, PLAIN)
+            self.advance(0, 4)
+        self.reload(first)
+
+    def _begin(self, first: Rules) -> None:
+        self.disk = PlacesOnDisk()
+        self.model = PlannedModel([], home=str(self.disk.home))
+        self.real = DecidedSpawns(self.disk.home)
+        self._reload(first)
+
+    def teardown(self) -> None:
+        if hasattr(self, "disk"):
+            self.disk.remove()
+            self.decisions_made_again_are_the_same()
+
+    def decisions_made_again_are_the_same(self) -> None:
+        """What-if with nothing changed, once all is over; messages are not planned here."""
+        for name in self.model.tree.lives:
+            if self.real.run(name).continues is not None:
+                continue
+            verdict = self.real.decided_again(name).verdict
+            if verdict.missing != (UNDECIDED,):
+                # Some are refused at random, where a rule would have refused them anyway.
+                assert verdict.verdict == "same", (name, verdict)
+
+    @rule(rules=RULES)
+    def reload(self, rules: Rules) -> None:
+        self._reload(rules)
+
+    def _reload(self, rules: Rules) -> None:
+        self.model.revisions.append(rules)
+        self.real.configure(rules.configuration())
+
+    @rule(pick=PICK, asked=ASKED)
+    def spawn(self, pick: int, asked: Asked) -> None:
+        names = self.model.requesters()
+        self._spawn(names[-1 - pick % len(names)], asked)
+
+    def _spawn(self, by: str, asked: Asked) -> None:
+        key = self.model.seen[by].key if by in self.model.seen else by
+        name = f"r{len(self.model.tree.lives) + 1}"
+        closed = self.model.closed(by)
+        if closed is not None:
+            with pytest.raises(SessionIsClosed) as said:
+                self.real.spawn(name, key, asked)
+            assert str(said.value) == closed
+            return
+        children = len(self.model.tree.counted(by))
+        answered = self.real.spawn(name, key, asked)
+        assert told_of(answered.refusal) == self.model.spawn(name, by, asked)
+        requested_as_judged(self.real, self.model, name, children)
+
+    @precondition(lambda self: self.model.tree.lives)
+    @rule(pick=PICK, steps=st.integers(1, 8))
+    def advance(self, pick: int, steps: int) -> None:
+        life = self._life(pick)
+        assert life is not None
+        for _ in range(steps):
+            kind = next_step(life)
+            if kind == "prepare":
+                self._prepare(life)
+            elif kind is not None and self.model.tree.permits(life, kind):
+                self._tell(life, kind)
+
+    @precondition(lambda self: len(self.model.tree.sessions()) > 1)
+    @rule(pick=PICK, waits=st.sampled_from([True, True, False]))
+    def message(self, pick: int, waits: bool) -> None:
+        """Mostly sent to a session whose last run is announced, as far as that can be."""
+        tree = self.model.tree
+        session = tree.sessions()[1:][pick % (len(tree.sessions()) - 1)]
+        last = tree.last(session)
+        assert last is not None
+        while waits and (kind := next_step(last)) not in (None, "archive"):
+            if not tree.permits(last, kind):
+                break
+            self._tell(last, kind)
+        name, before = f"r{len(tree.lives) + 1}", self.real.log.last(session)
+        told = self.model.message(name, session)
+        if told in ERRORS:
+            with pytest.raises(ERRORS[told]):
+                self.real.message(name, before)
+        else:
+            self.real.message(name, before)
+
+    @precondition(lambda self: self.model.tree.lives)
+    @rule()
+    def advance_all(self) -> None:
+        for pick in range(len(self.model.tree.lives)):
+            self.advance(pick, 1)
+
+    @precondition(lambda self: self.model.tree.lives)
+    @rule(pick=PICK, what=st.sampled_from(WRONGS))
+    def go_wrong(self, pick: int, what: str) -> None:
+        life = self._life(pick, *PREPARING, *HELD) or self._life(pick)
+        assert life is not None
+        if what == "stop":
+            self._stop(life)
+        elif what == "close" and self.model.tree.permits(life, "close"):
+            self._tell(life, "close", close())
+        elif what == "crash" and life.stage in (*PREPARING, *HELD):
+            self._crash(life)
+        elif what == "override" and life.stage == "requested":
+            self._override(life, ("main", "worker", "ghost")[pick % 3])
+        elif what == "refuse" and life.stage in PREPARING:
+            self._refuse(life, Told("workspace", "error", f"there is no room for {life.name}"))
+
+    def _override(self, life: Life, to: str) -> None:
+        self._tell(life, "resolve", ask.resolve(self.real.run(life.name).epoch, override_to=to))
+        life.stage = life.stage if to == life.agent_id else "overridden"
+        life.agent_id = to
+
+    def _stop(self, life: Life) -> None:
+        told = Told("stopped", "error", f"{life.name} was stopped")
+        if life.stage in PREPARING:
+            self.model.refused[life.name] = told
+        elif life.stage == "queued" and not life.is_held:
+            self.model.outcomes[life.name] = "stopped"
+        self._tell(life, "stop", ask.stop(text=self.real.store("refusal", told.text)))
+
+    def _crash(self, life: Life) -> None:
+        """Whoever held the run is lost; another goes on, and what the first still says is in
+        vain."""
+        lost = self.real.run(life.name).epoch
+        if life.stage == "started":
+            self.model.outcomes[life.name] = "stopped" if life.is_stopping else "unknown"
+            self._tell(life, "end", ask.end(lost, outcome="unknown", reason="interrupted"))
+            life.is_stopped = life.is_stopping
+        elif life.stage in PREPARING or life.is_held:
+            self._tell(life, "resume" if life.stage in PREPARING else "take over")
+            late = ask.refuse(lost) if life.stage in PREPARING else ask.end(lost)
+            with pytest.raises(LostClaim) as said:
+                self.real.tell(life.name, late)
+            held = self.real.run(life.name).epoch
+            assert str(said.value) == f"claim {lost} was replaced by claim {held}"
+
+    def _prepare(self, life: Life) -> None:
+        judged, looked_at = self.model.judged(life.name)
+        found = self.real.planned(life.name)
+        assert found.facts == fact_of(PlanFacts, looked_at)
+        if isinstance(judged, Told):
+            assert isinstance(found, RefusedChild), found
+            assert told_of(found.refusal) == judged
+            self._refuse(life, judged, found.facts)
+            return
+        assert isinstance(found, PlannedChild), found
+        self.model.create(life.name, self.real.create(life.name, found), judged)
+        created = self.real.only(life.name, SessionCreated)
+        assert (created.warnings, created.note) == (judged.warnings, self.model.note(life.name))
+
+    def _refuse(self, life: Life, told: Told, facts: PlanFacts | None = None) -> None:
+        self.model.refuse(life.name, told)
+        self.real.refuse(life.name, told.rule, told.status, told.text, facts)
+
+    def _tell(self, life: Life, kind: str, command: RunCommand | None = None) -> None:
+        if kind == "end":
+            self.model.outcomes.setdefault(life.name, "success")
+        self.real.tell(life.name, command or self._command(life, kind))
+        self.model.tree.ask(life, kind)
+
+    def _command(self, life: Life, kind: str) -> RunCommand:
+        if kind in ("claim", "take over"):
+            epoch = self.real.run(life.name).epoch
+            return ask.claim(
+                lane_width=LANE_WIDTH,
+                lane_running=self.model.tree.running(life.depth),
+                lost_epoch=epoch if kind == "take over" else None,
+            )
+        if kind in ("announce", "archive"):
+            return ask.announce() if kind == "announce" else ask.archive()
+        return HOLDERS[kind](self.real.run(life.name).epoch)
+
+    @invariant()
+    def runs_are_as_the_model_says(self) -> None:
+        for name, life in self.model.tree.lives.items():
+            run, told = self.real.run(name), self.model.refused.get(name)
+            assert (run.stage, run.depth) == (life.stage, life.depth)
+            assert run.outcome == (self.model.outcomes[name] if life.stage in ENDED else None)
+            will = self.model.wills.get(name)
+            assert run.plan == (will and fact_of(Plan, will.plan))
+            assert (run.refusal is not None) == (told is not None) == (life.stage == "refused")
+            if told is not None:
+                refused = self.real.only(name, SpawnRefused)
+                assert (refused.rule, refused.status) == (told.rule, told.status)
+                assert refused.text is not None
+                assert self.real.text(refused.text) == told.text
+
+    @invariant()
+    def sessions_are_as_the_model_says(self) -> None:
+        on_record = self.real.log.fold.sessions
+        assert set(on_record) == {seen.key for seen in self.model.seen.values()}
+        for name, seen in self.model.seen.items():
+            one = on_record[seen.key]
+            assert (one.agent_id, one.depth) == (seen.agent, seen.depth)
+            assert (one.role, one.control_scope) == (seen.role, seen.scope)
+            assert (one.root_session_key, one.spawned_by) == (seen.root, seen.parent)
+            assert (one.sandboxed, one.workspace_dir) == (seen.is_boxed, seen.folder)
+            names = [self.real.log.names[run] for run in one.counted]
+            assert names == self.model.tree.counted(name)
+            assert one.active_children == len(names)
+            assert (one.stage == "closed") == (name in self.model.tree.closed)
+
+    def _life(self, pick: int, *stages: str) -> Life | None:
+        """One of the runs at these stages, or of all; None when there is none."""
+        lives = [one for one in self.model.tree.lives.values() if not stages or one.stage in stages]
+        return lives[-1 - pick % len(lives)] if lives else None
+
+
+TestSpawns = Spawns.TestCase
+TestSpawns.settings = examples(60, stateful_step_count=50)

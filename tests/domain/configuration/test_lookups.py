@@ -1,0 +1,463 @@
+"""What is read from a configuration."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from domain.configuration.configuration import Configuration
+from domain.configuration.models import ModelSettings, is_model_name, is_model_pattern
+from domain.configuration.problems import ConfigurationError
+from domain.configuration.runtimes import CommandRuntime, provides_sandbox, served_models_of
+from domain.configuration.settings import Settings, effective_settings
+from domain.plan.model import plan_model, storable_model_name
+
+
+def configuration(**sections: object) -> Configuration:
+    return Configuration.model_validate(sections)
+
+
+COMMAND = {"type": "command", "command": ["true"]}
+
+
+def test_without_a_file_the_agent_main_answers_with_its_prompt() -> None:
+    builtin = Configuration.builtin()
+
+    assert builtin.agent_ids() == ("main",)
+    runtime = builtin.effective_agent("main").runtime
+    assert isinstance(runtime, CommandRuntime)
+    assert (runtime.command, runtime.input, runtime.output) == (("cat",), "stdin-text", "text")
+
+
+def test_where_no_agent_is_listed_there_is_main_and_nobody_else() -> None:
+    only_defaults = configuration(agents={"defaults": {"runtime": COMMAND}})
+
+    assert only_defaults.agent_ids() == ("main",)
+    assert only_defaults.default_agent_id == "main"
+    assert only_defaults.agent("main") is not None
+    assert only_defaults.agent("worker") is None
+    assert only_defaults.effective_agent("main").runtime is not None
+
+
+def test_main_is_not_configured_where_others_are_listed() -> None:
+    listed = configuration(agents={"list": [{"id": "planner"}]})
+
+    assert listed.agent("main") is None
+    assert listed.default_agent_id == "planner"
+
+
+def test_an_agent_is_found_in_any_case_but_not_by_a_look_alike() -> None:
+    listed = configuration(agents={"list": [{"id": "Kate"}]})
+
+    found = listed.agent(" KATE ")
+    assert found is not None
+    assert found.id == "kate"
+    assert listed.agent("\u212aate") is None  # the Kelvin sign, whose lower case is k
+
+
+def test_the_first_agent_marked_as_default_is_the_default() -> None:
+    agents = [{"id": "a"}, {"id": "b", "default": True}, {"id": "c", "default": True}]
+    assert configuration(agents={"list": agents}).default_agent_id == "b"
+
+
+def test_an_agents_own_word_replaces_the_defaults() -> None:
+    both = configuration(
+        agents={
+            "defaults": {
+                "subagents": {
+                    "allowAgents": ["x", "y"],
+                    "requireAgentId": True,
+                }
+            },
+            "list": [
+                {"id": "a"},
+                {
+                    "id": "b",
+                    "subagents": {
+                        "allowAgents": [],
+                        "requireAgentId": False,
+                        "contextPreambleMaxChars": 0,
+                    },
+                },
+            ],
+        }
+    )
+
+    silent, outspoken = both.effective_agent("a").subagents, both.effective_agent("b").subagents
+    assert (silent.allow_agents, silent.require_agent_id) == (("x", "y"), True)
+    assert silent.context_preamble_max_chars == 4000
+    assert (outspoken.allow_agents, outspoken.require_agent_id) == ((), False)
+    assert outspoken.context_preamble_max_chars == 0
+    assert both.effective_agent("nobody").subagents == silent
+    assert (silent.allow_agents_from, silent.require_agent_id_from) == ("defaults", "defaults")
+    assert (outspoken.allow_agents_from, outspoken.require_agent_id_from) == ("agent", "agent")
+
+
+def test_what_nobody_says_is_from_nowhere() -> None:
+    builtin = configuration().effective_agent("main").subagents
+    assert (builtin.allow_agents_from, builtin.require_agent_id_from) == (None, None)
+
+
+def test_a_blank_model_counts_as_not_said() -> None:
+    assert (
+        configuration(agents={"list": [{"id": "a", "model": " "}]}).effective_agent("a").model
+        is None
+    )
+
+
+def test_nobody_allows_anybody_by_default() -> None:
+    assert configuration().effective_agent("main").subagents.allow_agents is None
+
+
+def test_runtime_model_and_sandbox_fall_back_to_the_defaults() -> None:
+    mixed = configuration(
+        agents={
+            "defaults": {
+                "runtime": {"type": "worker", "queue": "q"},
+                "model": {"primary": "p/m"},
+                "sandbox": {"mode": "all"},
+            },
+            "list": [
+                {"id": "a"},
+                {"id": "b", "runtime": COMMAND, "model": "p/b", "sandbox": {"mode": "off"}},
+            ],
+        }
+    )
+
+    assert [mixed.effective_agent(agent).runtime.type for agent in "ab"] == ["worker", "command"]  # type: ignore[union-attr]
+    assert [mixed.effective_agent(agent).model for agent in "ab"] == ["p/m", "p/b"]
+    assert [mixed.effective_agent(agent).sandbox_mode for agent in "ab"] == ["all", "off"]
+    assert configuration().effective_agent("main").sandbox_mode == "off"
+    assert configuration().effective_agent("main").runtime is None
+
+
+def test_the_models_and_the_sandbox_of_a_runtime_are_those_it_declares() -> None:
+    declared = {**COMMAND, "models": ["p/*"], "providesSandbox": True}
+    mixed = configuration(
+        agents={
+            "defaults": {"runtime": {"type": "embedded", "models": ["x"], "providesSandbox": True}},
+            "list": [
+                {"id": "a"},
+                {"id": "b", "runtime": declared},
+                {"id": "c", "runtime": COMMAND},
+            ],
+        }
+    )
+
+    runtimes = [mixed.effective_agent(agent_id).runtime for agent_id in "abc"]
+    assert [served_models_of(runtime) for runtime in runtimes] == [None, ("p/*",), None]
+    assert [provides_sandbox(runtime) for runtime in runtimes] == [False, True, False]
+    assert served_models_of(None) is None
+    assert provides_sandbox(None) is False
+
+
+def test_the_models_that_the_file_lists_are_known_with_their_providers() -> None:
+    listed = configuration(
+        agents={"defaults": {"models": {"p/m": {"alias": "quick"}, "q/n": {}}}},
+        models={"providers": {"p": {"models": [{"id": "m"}, {"id": "x/y"}]}, "none": {}}},
+    )
+    assert listed.known_models() == ("p/m", "q/n", "p/x/y")
+    assert configuration().known_models() == ()
+
+
+def test_the_workspace_of_the_defaults_is_the_default_agents_alone() -> None:
+    shared = configuration(
+        agents={
+            "defaults": {"workspace": "~/w"},
+            "list": [{"id": "a"}, {"id": "b"}, {"id": "c", "workspace": "~/c"}],
+        }
+    )
+
+    assert [shared.effective_agent(agent).workspace for agent in "abc"] == ["~/w", None, "~/c"]
+
+
+def test_prices_are_found_by_provider_and_model() -> None:
+    priced = configuration(
+        models={
+            "providers": {
+                "p": {"models": [{"id": "m/1", "cost": {"input": 1.25, "output": 10}}, {"id": "n"}]}
+            }
+        }
+    )
+
+    cost = priced.models.cost_of("p", "m/1")
+    assert cost is not None
+    assert (cost.input, cost.output, cost.cache_read) == (1.25, 10, None)
+    assert priced.models.cost_of("p", "n") is None
+    assert priced.models.cost_of("q", "m/1") is None
+
+
+def test_aliases_are_found_in_lower_case_and_the_first_counts() -> None:
+    models = {"p/one": {"alias": "Opus"}, "p/two": {"alias": "opus"}, "p/three": {}}
+    aliased = configuration(agents={"defaults": {"models": models}})
+
+    assert aliased.model_aliases() == {"opus": "p/one"}
+
+
+def test_sections_of_others_are_kept() -> None:
+    assert configuration(channels={"x": [1]}, meta=None).extra == {
+        "channels": {"x": [1]},
+        "meta": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("session", "key"),
+    [
+        ({}, "agent:ops:main"),
+        ({"mainKey": " Work "}, "agent:ops:work"),
+        ({"mainKey": " "}, "agent:ops:main"),
+        ({"mainKey": " : "}, "agent:ops:main"),
+        ({"mainKey": "Desk : :Left"}, "agent:ops:desk:left"),
+        ({"mainKey": "agent"}, "agent:ops:agent"),
+    ],
+)
+def test_main_is_the_session_of_the_main_key(session: dict[str, str], key: str) -> None:
+    configured = configuration(session=session, agents={"list": [{"id": "ops"}]})
+    assert configured.canonical_key("main") == key
+    assert configured.canonical_key(configured.session.main_key) == key
+    assert configured.canonical_key("main", "Other") == key.replace("ops", "other")
+
+
+def test_what_main_stands_for_depends_on_key_scope_and_default_agent() -> None:
+    def main(**sections: object) -> str:
+        return configuration(**sections).canonical_key("main")
+
+    assert main() == "agent:main:main"
+    assert main(session={"mainKey": "Desk"}) == "agent:main:desk"
+    assert main(agents={"list": [{"id": "helper"}]}) == "agent:helper:main"
+    assert main(session={"scope": "global", "mainKey": "work"}) == "global"
+
+
+@pytest.mark.parametrize("text", ["agent:ops:main", "Agent : x", "agent:", "\u3164", "😀" * 128])
+def test_a_main_key_that_is_no_end_of_a_key_is_a_mistake(text: str) -> None:
+    with pytest.raises(ValidationError):
+        configuration(session={"mainKey": text})
+
+
+@given(st.text(max_size=128))
+def test_every_main_key_that_is_taken_makes_keys_for_every_agent(text: str) -> None:
+    try:
+        configured = configuration(session={"mainKey": text})
+    except ValidationError:
+        return
+    for agent_id in ("a", "a" * 64):
+        key = configured.canonical_key("main", agent_id)
+        assert configured.canonical_key(key) == key
+        assert key == f"agent:{agent_id}:{configured.session.main_key}"
+        assert configured.is_sandboxed(agent_id, key) is False
+
+
+def test_what_is_not_ours_and_what_may_be_secret_is_not_in_the_representation() -> None:
+    shown = repr(
+        configuration(
+            channels={"token": "s3cret"},
+            spawnlog={"databaseUrl": "postgres://u:s3cret@h/d"},
+            agents={
+                "list": [
+                    {
+                        "id": "a",
+                        "tools": {"x": "s3cret"},
+                        "runtime": {**COMMAND, "env": {"X": "s3cret"}},
+                    }
+                ]
+            },
+        )
+    )
+
+    assert "s3cret" not in shown
+    assert "'a'" in shown
+
+
+FILE = Settings(host="127.0.0.2", port=1, data_dir="/file", database_url="postgres://file/x")
+
+
+def test_a_flag_beats_a_variable_and_a_variable_beats_the_file() -> None:
+    variables = {"SPAWNLOG_HOST": "127.0.0.3", "SPAWNLOG_PORT": "2"}
+    settings = effective_settings(FILE, variables, {"port": 3, "host": None})
+
+    assert (settings.port, settings.host, settings.data_dir) == (3, "127.0.0.3", "/file")
+    assert settings.database_url == "postgres://file/x"
+
+
+def test_an_empty_variable_counts_as_not_set() -> None:
+    assert effective_settings(FILE, {"SPAWNLOG_PORT": " "}, {}) == FILE
+
+
+def test_every_setting_has_its_variable() -> None:
+    variables = {
+        "SPAWNLOG_HOST": "::1",
+        "SPAWNLOG_PORT": "0",
+        "SPAWNLOG_DATABASE_URL": "postgres://variable/x",
+        "SPAWNLOG_DATA_DIR": "/variable",
+        "SPAWNLOG_NO_AUTH": "Yes",
+        "SPAWNLOG_LEASE_SECONDS": "2.5",
+        "SPAWNLOG_DRAIN_SECONDS": "0",
+        "SPAWNLOG_URL": "is another program's",
+    }
+
+    assert effective_settings(FILE, variables, {}) == Settings(
+        host="::1",
+        port=0,
+        database_url="postgres://variable/x",
+        data_dir="/variable",
+        no_auth=True,
+        lease_seconds=2.5,
+        drain_seconds=0,
+    )
+
+
+def test_a_variable_can_put_authentication_on_again() -> None:
+    open_file = Settings(no_auth=True)
+    assert not effective_settings(open_file, {"SPAWNLOG_NO_AUTH": "off"}, {}).no_auth
+
+
+def test_a_flag_that_was_not_given_puts_nothing_on() -> None:
+    assert effective_settings(Settings(no_auth=True), {}, {"no_auth": False}).no_auth
+
+
+@pytest.mark.parametrize(
+    ("variables", "flags", "source"),
+    [
+        ({"SPAWNLOG_PORT": "eighty"}, {}, "SPAWNLOG_PORT"),
+        ({"SPAWNLOG_PORT": "70000"}, {}, "SPAWNLOG_PORT"),
+        ({"SPAWNLOG_NO_AUTH": "perhaps"}, {}, "SPAWNLOG_NO_AUTH"),
+        ({"SPAWNLOG_LEASE_SECONDS": "0.5"}, {}, "SPAWNLOG_LEASE_SECONDS"),
+        ({"SPAWNLOG_LEASE_SECONDS": "nan"}, {}, "SPAWNLOG_LEASE_SECONDS"),
+        ({"SPAWNLOG_HOST": "http://x"}, {}, "SPAWNLOG_HOST"),
+        ({"SPAWNLOG_PORT": "80"}, {"port": -1}, "--port"),
+        ({}, {"data_dir": "a\0b"}, "--data-dir"),
+    ],
+)
+def test_an_error_names_the_variable_or_flag_at_fault(
+    variables: dict[str, str], flags: dict[str, object], source: str
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        effective_settings(Settings(), variables, flags)
+
+    assert [problem.source for problem in caught.value.problems] == [source]
+    assert "Input should" not in str(caught.value)
+
+
+def test_the_address_of_the_database_does_not_enter_an_error() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        effective_settings(Settings(), {"SPAWNLOG_DATABASE_URL": "postgres://u:s3c\0ret@h"}, {})
+
+    assert "s3c" not in str(caught.value)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "10.0.0.1", "example.com", "::", "127.example.com"])
+def test_without_authentication_only_this_machine_is_served(host: str) -> None:
+    with pytest.raises(ConfigurationError, match="needs a loopback host"):
+        effective_settings(Settings(host=host), {}, {"no_auth": True})
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST", "::1", "127.1.2.3"])
+def test_loopback_hosts_may_be_served_without_authentication(host: str) -> None:
+    assert effective_settings(Settings(host=host), {}, {"no_auth": True}).no_auth
+
+
+def test_an_unknown_flag_is_a_mistake_of_the_program() -> None:
+    with pytest.raises(ValueError, match="no such setting"):
+        effective_settings(Settings(), {}, {"tokens": ()})
+
+
+def test_where_spans_are_sent_may_be_said_by_a_variable_and_keeps_the_headers_of_the_file() -> None:
+    headers = {"x-key": "${KEY}"}
+    file = Settings.model_validate(
+        {"telemetry": {"otlpEndpoint": "http://file:4318", "headers": headers}}
+    )
+    variables = {"SPAWNLOG_OTLP_ENDPOINT": "http://variable:4318/"}
+    assert effective_settings(file, {}, {}).telemetry.otlp_endpoint == "http://file:4318"
+    telemetry = effective_settings(file, variables, {}).telemetry
+    assert telemetry.otlp_endpoint == "http://variable:4318"
+    assert telemetry.headers == headers
+    foreign = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://foreign:4318"}
+    assert effective_settings(Settings(), foreign, {}).telemetry.otlp_endpoint is None
+
+
+@pytest.mark.parametrize("endpoint", ["4318", "http://u:s3c@h", "http://h/?key=s3c", "ftp://h"])
+def test_what_is_no_endpoint_is_an_error_of_its_variable(endpoint: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        effective_settings(Settings(), {"SPAWNLOG_OTLP_ENDPOINT": endpoint}, {})
+    assert [problem.source for problem in caught.value.problems] == ["SPAWNLOG_OTLP_ENDPOINT"]
+    assert "s3c" not in str(caught.value)
+
+
+# What is a model's name, and what is kept of a text that is none.
+
+
+@pytest.mark.parametrize(
+    ("text", "fits"),
+    [
+        ("anthropic/claude-3.5:beta+x@1", True),
+        ("/x", True),
+        ("@cf/meta/llama", True),
+        ("_own", True),
+        ("x/", True),
+        ("a" * 256, True),
+        ("@" + "a" * 256, False),
+        ("/", False),
+        ("@/_", False),
+        ("-x", False),
+        (".x", False),
+        ("a b", False),
+        ("a\n", False),
+        ("", False),
+    ],
+)
+def test_some_texts_are_names_of_models(text: str, fits: bool) -> None:
+    assert is_model_name(text) is fits
+
+
+def test_a_name_may_begin_with_a_mark_and_has_no_provider_then() -> None:
+    plan = plan_model(ModelSettings(argument="/x"))
+    assert (plan.provider, plan.model, plan.reference, plan.applied) == (None, "/x", "/x", True)
+    assert plan_model(ModelSettings(argument="@cf/meta/llama")).provider == "@cf"
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        (" MY claude ", "anthropic/claude"),
+        (" opus ", "opus"),
+        ("@cf/meta/llama", "@cf/meta/llama"),
+        ("my claude, please", None),
+        ("my/claude opus", None),
+        ("My Own", "My Own"),
+        ("broken one", None),
+        (" ", None),
+    ],
+)
+def test_of_what_is_asked_for_a_name_is_kept_or_what_an_alias_stands_for(
+    text: str, named: str | None
+) -> None:
+    aliases = {
+        "my claude": "anthropic/claude",
+        "opus": "anthropic/opus",
+        "my/claude opus": "p/m",
+        "my own": "My Own",
+        "broken one": "p/\x1b[31m",
+    }
+    assert storable_model_name(text, aliases) == named
+
+
+@pytest.mark.parametrize(
+    ("text", "fits"),
+    [
+        ("*", True),
+        ("anthropic/*", True),
+        ("openrouter/anthropic/*", True),
+        ("claude", True),
+        ("anthropic/claude", True),
+        ("@cf/*", True),
+        ("/*", False),
+        ("//*", False),
+        ("*/claude", False),
+        ("claude*", False),
+        ("", False),
+        ("a b", False),
+    ],
+)
+def test_a_runtime_declares_names_or_all_of_a_provider(text: str, fits: bool) -> None:
+    assert is_model_pattern(text) is fits

@@ -1,0 +1,309 @@
+"""What a configuration is warned about, and what its errors say."""
+
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+
+from domain.configuration.configuration import Configuration
+from domain.configuration.problems import render_error
+from domain.configuration.warnings import (
+    ConfigurationWarning,
+    configuration_warnings,
+    script_warnings,
+)
+from tests.support.builders.loaded_configurations import load_values
+
+COMMAND = {"type": "command", "command": ["true"]}
+ALL = "/agents/defaults/subagents/allowAgents"
+
+
+def doubts_of(**sections: Any) -> list[ConfigurationWarning]:
+    """What is doubtful where every agent has a runtime unless it is said otherwise."""
+    agents: dict[str, Any] = sections.get("agents", {})
+    agents = {**agents, "defaults": {"runtime": COMMAND, **agents.get("defaults", {})}}
+    return list(
+        configuration_warnings(Configuration.model_validate({**sections, "agents": agents}))
+    )
+
+
+def token(*sessions: str) -> dict[str, Any]:
+    return {"id": "t", "token": "${T}", "scopes": ["read"], "sessions": list(sessions)}
+
+
+def test_the_built_in_configuration_is_beyond_doubt() -> None:
+    assert list(configuration_warnings(Configuration.builtin())) == []
+
+
+def test_an_agent_that_may_be_named_and_is_not_there_is_told_with_the_nearest() -> None:
+    found = doubts_of(
+        agents={
+            "defaults": {"subagents": {"allowAgents": ["*", "plannr"]}},
+            "list": [{"id": "planner", "subagents": {"allowAgents": ["_no id!", " PLANNER "]}}],
+        }
+    )
+
+    assert found == [
+        ConfigurationWarning(
+            f"{ALL}/1", "is not configured: a spawn that names it is refused", "planner"
+        ),
+        ConfigurationWarning(
+            "/agents/list/0/subagents/allowAgents/0", "is no agent id: no spawn can name it", None
+        ),
+    ]
+
+
+def test_a_name_is_judged_as_the_id_that_a_spawn_is_held_against() -> None:
+    listed = {"list": [{"id": "my-agent"}]}
+    subagents = {"allowAgents": ["My Agent", "My  Other", " ", ""]}
+
+    assert doubts_of(agents={"defaults": {"subagents": subagents}, **listed}) == [
+        ConfigurationWarning(
+            f"{ALL}/1",
+            'means "my-other", which is not configured: a spawn that names it is refused',
+            None,
+        ),
+        ConfigurationWarning(f"{ALL}/2", "is blank and counts for nothing", None),
+        ConfigurationWarning(f"{ALL}/3", "is blank and counts for nothing", None),
+    ]
+
+
+NO_RUNTIME = "has no runtime: a spawn that runs as it is refused; give it one of type command or"
+UNSERVED = 'has a runtime of type "worker", which is not served: a spawn that runs as it is refused'
+
+
+def test_an_agent_whose_runtime_is_not_served_is_told() -> None:
+    worker = {"type": "worker", "queue": "q"}
+    listed = [{"id": "a"}, {"id": "b", "runtime": worker}, {"id": "c", "runtime": COMMAND}]
+    found = doubts_of(agents={"defaults": {"runtime": None}, "list": listed})
+    assert [one.pointer for one in found] == ["/agents/list/0", "/agents/list/1"]
+    assert found[0].message.startswith(NO_RUNTIME)
+    assert found[1].message.startswith(UNSERVED)
+    inherited = doubts_of(agents={"defaults": {"runtime": worker}, "list": listed})
+    assert [one.message.startswith(UNSERVED) for one in inherited] == [True, True]
+
+
+def test_where_no_agent_is_listed_it_is_the_runtime_of_the_defaults() -> None:
+    (doubt,) = doubts_of(agents={"defaults": {"runtime": None}})
+    assert doubt.pointer == "/agents/defaults/runtime"
+    assert doubt.message.startswith(NO_RUNTIME)
+
+
+def test_an_alias_that_another_model_has_already_is_told() -> None:
+    models = {"p/one": {"alias": "Opus"}, "p/two": {"alias": " opus "}, "q/3": {"alias": " "}}
+    (doubt,) = doubts_of(agents={"defaults": {"models": models}})
+    assert doubt.pointer == "/agents/defaults/models/p~1two/alias"
+    assert doubt.message == 'is the alias of "p/one" already, and stands for that alone'
+
+
+def test_fallbacks_of_no_model_are_told_wherever_they_stand() -> None:
+    alone = {"primary": " ", "fallbacks": ["p/one"]}
+    found = doubts_of(
+        agents={
+            "defaults": {"model": {"fallbacks": ["p/one"]}, "subagents": {"model": alone}},
+            "list": [
+                {"id": "a", "model": alone, "subagents": {"model": alone}},
+                {"id": "b", "model": {"primary": "p/one", "fallbacks": ["p/two"]}},
+                {"id": "c", "model": {"primary": " "}},
+            ],
+        }
+    )
+    assert [one.pointer for one in found] == [
+        "/agents/defaults/model/fallbacks",
+        "/agents/defaults/subagents/model/fallbacks",
+        "/agents/list/0/model/fallbacks",
+        "/agents/list/0/subagents/model/fallbacks",
+    ]
+    assert {one.message for one in found} == {
+        "count for nothing: they stand in for a primary, and there is none"
+    }
+
+
+def test_a_name_that_a_script_may_replace_is_beyond_doubt() -> None:
+    script = {"id": "who", "uri": "who.sh", "agentIdOverrideKey": "agent"}
+    subagents = {"allowAgents": ["steward"], "contextScripts": {"run": [script]}}
+    assert doubts_of(agents={"defaults": {"subagents": subagents}}) == []
+    del script["agentIdOverrideKey"]
+    assert len(doubts_of(agents={"defaults": {"subagents": subagents}})) == 1
+
+
+def test_a_thinking_level_that_is_none_is_told() -> None:
+    found = doubts_of(
+        agents={
+            "defaults": {"subagents": {"thinking": "ultra"}},
+            "list": [{"id": "a", "subagents": {"thinking": "hig"}}],
+        }
+    )
+
+    (doubt,) = found
+    assert doubt.pointer == "/agents/list/0/subagents/thinking"
+    assert doubt.message.startswith("is no level (off, minimal, low, medium, high)")
+    assert doubt.nearest == "high"
+
+
+def test_a_sandbox_that_no_runtime_provides_is_told() -> None:
+    provided = {**COMMAND, "providesSandbox": True}
+    found = doubts_of(
+        agents={
+            "defaults": {"sandbox": {"mode": "non-main"}, "runtime": COMMAND},
+            "list": [
+                {"id": "a"},
+                {"id": "b", "sandbox": {"mode": "off"}},
+                {"id": "c", "runtime": provided},
+            ],
+        }
+    )
+
+    (doubt,) = found
+    assert doubt.pointer == "/agents/list/0"
+    assert 'sandbox.mode "non-main"' in doubt.message
+
+
+@pytest.mark.parametrize("runtime", [COMMAND, None, {"type": "worker", "queue": "q"}])
+def test_a_sandbox_of_the_defaults_is_told_where_no_agent_is_listed(runtime: object) -> None:
+    told = doubts_of(agents={"defaults": {"sandbox": {"mode": "all"}, "runtime": runtime}})
+    (doubt,) = [one for one in told if "sandbox" in one.pointer]
+
+    assert doubt.pointer == "/agents/defaults/sandbox/mode"
+    assert 'sandbox.mode "all"' in doubt.message
+    provided = {**COMMAND, "providesSandbox": True}
+    defaults = {"sandbox": {"mode": "all"}, "runtime": provided}
+    assert doubts_of(agents={"defaults": defaults}) == []
+
+
+@pytest.mark.parametrize(
+    "pattern", ["agent::main", "agent:main", "agent:b d:x", ":", "cron:*", ":*"]
+)
+def test_a_pattern_of_a_token_that_fits_no_session_is_told(pattern: str) -> None:
+    (doubt,) = doubts_of(spawnlog={"tokens": [token("*", pattern)]})
+    assert doubt.pointer == "/spawnlog/tokens/0/sessions/1"
+    assert doubt.message.startswith("fits no session: ")
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["*", "main", "agent:*", "Agent : main : *", "a*", "agent:main:main", "hook:1", "*:*"],
+)
+def test_a_pattern_that_may_fit_a_session_is_beyond_doubt(pattern: str) -> None:
+    assert doubts_of(spawnlog={"tokens": [token(pattern)]}) == []
+
+
+def test_global_is_a_key_only_where_all_senders_share_one_session() -> None:
+    tokens = [token("glob*")]
+    assert doubts_of(spawnlog={"tokens": tokens}, session={"scope": "global"}) == []
+    assert len(doubts_of(spawnlog={"tokens": tokens})) == 1
+
+
+@pytest.mark.parametrize(("seconds", "is_cut"), [(0, False), (2_147_000, False), (2_147_001, True)])
+def test_time_limit_beyond_the_longest_is_told(seconds: int, is_cut: bool) -> None:
+    defaults = {"subagents": {"runTimeoutSeconds": seconds}}
+    found = doubts_of(agents={"defaults": defaults})
+    place = "/agents/defaults/subagents/runTimeoutSeconds"
+    assert [one.pointer for one in found] == ([place] if is_cut else [])
+
+
+# What is doubtful about context scripts, and how many there may be.
+
+
+def agents(default: list[dict[str, Any]], **own: Any) -> dict[str, Any]:
+    scripts = {"defaults": {"subagents": {"contextScripts": {"run": default}}}}
+    return {"agents": {**scripts, "list": [{"id": "a", "subagents": {"contextScripts": own}}]}}
+
+
+def doubtful(**script: Any) -> list[str]:
+    values = agents([{"id": "s", "uri": "/x", **script}])
+    found = list(script_warnings(Configuration.model_validate(values)))
+    assert all(
+        one.pointer.startswith("/agents/defaults/subagents/contextScripts/run/0/") for one in found
+    )
+    return [f"{one.pointer.rpartition('/')[2]} {one.message}" for one in found]
+
+
+def test_what_is_usual_is_beyond_doubt() -> None:
+    for script in (
+        {},
+        {"format": "arguments", "argMap": {"a": "task"}},
+        {"format": "json", "argMap": {"a": "cfg"}},
+        {"uri": "https://example.com/", "method": "POST", "argMap": {"a": "cfg"}},
+        {"uri": "http://localhost:1/", "format": "arguments"},
+        {"uri": "http://127.0.0.1/"},
+        {"uri": "http://${HOST}/"},
+    ):
+        assert doubtful(**script) == []
+
+
+def test_what_counts_for_nothing_or_has_no_room_is_told() -> None:
+    url = "https://example.com/"
+    (told,) = doubtful(uri=url, method="put", format="arguments")
+    assert told.startswith("format has no effect at a URL that is called with PUT")
+    (told,) = doubtful(argMap={"a": "cfg"})
+    assert told.endswith('use format "json"')
+    (told,) = doubtful(uri=url, argMap={"a": "cfg"})
+    assert told.endswith("use method POST")
+
+
+def test_plain_http_to_another_machine_is_told_for_the_agents_own_too() -> None:
+    assert doubtful(uri="HTTP://example.com/")[0].startswith("uri is plain http to another")
+    values = agents([], run=[{"id": "s", "uri": "http://10.0.0.1/"}])
+    (found,) = script_warnings(Configuration.model_validate(values))
+    assert found.pointer == "/agents/list/0/subagents/contextScripts/run/0/uri"
+    assert [str(one) for one in load_values(values).warnings if "plain http" in str(one)]
+
+
+def several(count: int, begin: str = "s") -> list[dict[str, Any]]:
+    return [{"id": f"{begin}{number}", "uri": "/x"} for number in range(count)]
+
+
+def test_more_than_fifty_scripts_of_an_agent_are_a_mistake_that_names_it() -> None:
+    values = agents(several(30), run=several(27, "own"))
+    with pytest.raises(Exception, match="57 scripts would run") as caught:
+        load_values(values)
+    assert str(caught.value) == (
+        "config: agents.list[0].subagents.contextScripts: 57 scripts would run for agent"
+        ' "a", and at most 50 may; ignore some of the defaults'
+    )
+
+
+def test_fifty_scripts_may_run_and_what_is_ignored_does_not_count() -> None:
+    values = agents(several(50), run=several(5, "own"), ignore=[f"s{n}" for n in range(5)])
+    configuration = Configuration.model_validate(values)
+    assert len(configuration.effective_agent("a").context_scripts) == 50
+    replaced = Configuration.model_validate(agents(several(50), run=several(50)))
+    assert len(replaced.effective_agent("a").context_scripts) == 50
+
+
+def test_a_list_of_more_than_fifty_is_a_mistake() -> None:
+    with pytest.raises(ValidationError):
+        Configuration.model_validate(agents(several(51)))
+
+
+@pytest.mark.parametrize("method", ["OPTIONS", "TRACE", "CONNECT", "QUERY", "GE T"])
+def test_a_method_that_is_not_known_is_a_mistake(method: str) -> None:
+    values = agents([{"id": "s", "uri": "https://h/", "method": method}])
+    with pytest.raises(ValidationError, match="must be GET, DELETE or HEAD, or POST, PUT or PATCH"):
+        Configuration.model_validate(values)
+
+
+# Faults of values are in plain words, whatever the library says.
+
+
+def refuse(_: object) -> None:
+    raise ValueError("is not this")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "words"),
+    [
+        (Annotated[str, Field(min_length=1)], "", "must not be empty"),
+        (Annotated[str, Field(min_length=3)], "a", "must be at least 3 characters long"),
+        (Annotated[str, Field(pattern="^a+$")], "b", "must match ^a+$"),
+        (Annotated[float, Field(allow_inf_nan=False)], float("inf"), "must be a finite number"),
+        (Annotated[int, AfterValidator(refuse)], 1, "is not this"),
+        (Literal["a", "b"], "c", 'must be one of "a", "b"'),
+        (int, "x", "must be a whole number"),
+    ],
+)
+def test_fault_is_told_in_plain_words(kind: Any, value: object, words: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        TypeAdapter(kind).validate_python(value)
+    assert render_error(caught.value.errors()[0])[0] == words

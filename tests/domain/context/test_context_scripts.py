@@ -1,0 +1,443 @@
+"""Context scripts: their arguments, their output, and the agent that they name."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from application.context.scripts import read_finished, script_receipt
+from application.log.texts import TextStore
+from application.ports.scripts import ScriptFinished
+from domain.configuration.context_scripts import ContextScript
+from domain.context.agent_override import OverrideCandidate, choose_override, log_line
+from domain.context.script_output import (
+    ScriptReading,
+    decode_printed_text,
+    encode_output,
+    read_script_output,
+)
+from domain.context.script_request import (
+    ArgumentsTooLong,
+    SpawnVariables,
+    argument_items,
+    argument_pairs,
+    json_input,
+)
+from domain.values.json_text import compact_json
+from tests.support.builders.script_receipts import receipt
+from tests.support.builders.script_replay import raw_output, reading_again
+from tests.support.builders.storytelling import run_id
+
+# What a context script is told about the spawn.
+
+VARIABLES = SpawnVariables(
+    target_agent_id="steward",
+    task='Review "it"; $(rm -rf /)\nthen stop',
+    requester_agent_id="main",
+    requester_session_key="agent:main:main",
+    cleanup="keep",
+    cfg={"agents": {"list": [{"id": "main"}]}},
+)
+ALL = {
+    "agent": "targetAgentId",
+    "task": "task",
+    "tag": "label",
+    "spawner": "requesterAgentId",
+    "key": "requesterSessionKey",
+    "cleanup": "cleanup",
+    "cfg": "cfg",
+}
+
+
+def test_arguments_are_one_item_each_without_quotes() -> None:
+    assert argument_items(ALL, VARIABLES) == (
+        "agent=steward",
+        'task=Review "it"; $(rm -rf /)\nthen stop',
+        "tag=",
+        "spawner=main",
+        "key=agent:main:main",
+        "cleanup=keep",
+        'cfg={"agents":{"list":[{"id":"main"}]}}',
+    )
+
+
+def test_json_has_the_same_names_and_no_undefined_ones() -> None:
+    assert json.loads(json_input(ALL, VARIABLES)) == {
+        "agent": "steward",
+        "task": VARIABLES.task,
+        "spawner": "main",
+        "key": "agent:main:main",
+        "cleanup": "keep",
+        "cfg": {"agents": {"list": [{"id": "main"}]}},
+    }
+
+
+def test_nothing_mapped_is_nothing_told() -> None:
+    assert argument_items({}, VARIABLES) == ()
+    assert json_input({}, VARIABLES) == "{}"
+
+
+def test_a_variable_that_does_not_exist_is_undefined() -> None:
+    assert argument_pairs({"x": "nothing"}, VARIABLES) == (("x", ""),)
+    assert json_input({"x": "nothing"}, VARIABLES) == "{}"
+
+
+def test_an_argument_can_hold_no_nul() -> None:
+    odd = SpawnVariables(target_agent_id="a", task="x\x00y\ud800", requester_agent_id="b")
+    assert argument_items({"t": "task"}, odd) == ("t=x\ufffdy\ufffd",)
+
+
+def test_what_does_not_fit_on_a_command_line_is_refused_with_the_way_out() -> None:
+    long = SpawnVariables(target_agent_id="a", task="ü" * 70_000, requester_agent_id="b")
+    with pytest.raises(ArgumentsTooLong, match=r'"task".*format "json"'):
+        argument_items({"task": "task"}, long)
+    fits = SpawnVariables(target_agent_id="a", task="x" * 131_069, requester_agent_id="b")
+    assert len(argument_items({"t": "task"}, fits)[0]) == 131_071
+    with pytest.raises(ArgumentsTooLong, match="131072 bytes"):
+        argument_items({"tt": "task"}, fits)
+    wide = SpawnVariables(target_agent_id="a", task="x" * 130_000, requester_agent_id="b")
+    with pytest.raises(ArgumentsTooLong, match="in all"):
+        argument_items({f"t{number}": "task" for number in range(9)}, wide)
+
+
+# How the output of a context script is read.
+
+
+def read(output: object, **keys: str) -> ScriptReading:
+    text = output if isinstance(output, str) else json.dumps(output)
+    return read_script_output(script_id="s", text=text, **keys)
+
+
+@pytest.mark.parametrize("output", ["", "   ", "\n\t"])
+def test_blank_output_says_nothing(output: str) -> None:
+    assert read(output, return_key="data") == ScriptReading()
+
+
+@pytest.mark.parametrize(
+    "output",
+    ["## Identity\n", '"text"', "42", "null", "{'a': 1}", '{"a": NaN}', "{" * 9000],
+)
+def test_what_is_no_json_object_is_content_as_it_stands(output: str) -> None:
+    assert read(output, return_key="data") == ScriptReading(content=output)
+
+
+@pytest.mark.parametrize(
+    ("output", "content"),
+    [
+        ({"message": "m", "content": "c"}, "m"),
+        ({"content": "c", "text": "t"}, "c"),
+        ({"text": "t", "result": "r"}, "t"),
+        ({"result": "r"}, "r"),
+        ({"message": None, "text": "t"}, "t"),
+        ({"message": {"a": 1}}, '{"a":1}'),
+        ({"foo": 1}, '{"foo":1}'),
+        ({"foo": "ü"}, '{"foo":"ü"}'),
+        ({}, "{}"),
+        ({"message": ""}, None),
+    ],
+)
+def test_content_is_found_under_the_usual_keys(output: object, content: str | None) -> None:
+    assert read(output) == ScriptReading(content=content)
+
+
+def test_the_return_key_comes_before_the_usual_keys() -> None:
+    assert read({"data": {"a": 1}, "message": "m"}, return_key="data").content == '{"a":1}'
+    assert read({"data": "d", "message": "m"}, return_key="data").content == "d"
+    assert read({"data": None, "message": "m"}, return_key="data") == ScriptReading()
+
+
+def test_a_json_list_is_content_where_no_key_is_looked_for() -> None:
+    assert read("[1, 2]\n") == ScriptReading(content="[1, 2]\n")
+    assert read('[{"error": "x"}]', error_key="error").content == '[{"error": "x"}]'
+
+
+@pytest.mark.parametrize("output", [{"message": "m"}, [], [{"data": "d"}]])
+def test_a_missing_return_key_is_an_error(output: object) -> None:
+    assert read(output, return_key="data") == ScriptReading(
+        error='Script s: returnKey "data" not found in response'
+    )
+
+
+@pytest.mark.parametrize(
+    ("output", "error"),
+    [
+        ({"err": "z", "error": "y"}, "Script s returned error (err): z"),
+        ({"err": {"a": 1}}, 'Script s returned error (err): {"a":1}'),
+        ({"err": []}, "Script s returned error (err): []"),
+        ({"error": "boom"}, "Script s returned error: boom"),
+        ({"error": {"message": "m", "type": "t"}}, "Script s returned error: m"),
+        ({"error": {"type": "t"}}, "Script s returned error: t"),
+        ({"error": {"code": 7}}, 'Script s returned error: {"code":7}'),
+        ({"error": ["a"]}, 'Script s returned error: ["a"]'),
+        ({"errors": ["a", {"message": "b"}, {"c": 1}]}, 'Script s returned errors: a; b; {"c":1}'),
+        ({"status": "error", "message": "m"}, "Script s returned error: m"),
+        ({"status": "error"}, "Script s returned error: status=error"),
+        ({"ok": False, "message": "m"}, "Script s returned error: m"),
+        ({"ok": False}, "Script s returned error: ok=false"),
+        ({"error": "first", "errors": ["second"], "ok": False}, "Script s returned error: first"),
+        ({"errors": ["first"], "status": "error"}, "Script s returned errors: first"),
+    ],
+)
+def test_a_reported_error_is_an_error(output: object, error: str) -> None:
+    assert read(output, error_key="err", return_key="message") == ScriptReading(error=error)
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"error": ""},
+        {"error": []},
+        {"error": None},
+        {"errors": []},
+        {"status": "ok"},
+        {"ok": True},
+        {"ok": None},
+    ],
+)
+def test_what_only_looks_like_an_error_is_none(extra: dict[str, object]) -> None:
+    assert read({"message": "m", **extra}, error_key="err") == ScriptReading(content="m")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(None, "null"), (False, "false"), ("", ""), (0, "0"), ([], "[]")]
+)
+def test_a_key_for_errors_that_is_there_is_an_error_whatever_its_value(
+    value: object, shown: str
+) -> None:
+    reading = read({"err": value, "message": "m"}, error_key="err")
+    assert reading.content is None
+    assert reading.error == f"Script s returned error (err): {shown}".rstrip()
+
+
+@pytest.mark.parametrize(("value", "override"), [("  beta ", "beta"), ("  ", None), (5, None)])
+def test_a_candidate_is_a_trimmed_string(value: object, override: str | None) -> None:
+    reading = read({"message": "m", "to": value}, agent_id_override_key="to")
+    assert reading == ScriptReading(content="m", override=override)
+
+
+def test_a_candidate_may_come_without_content() -> None:
+    reading = read({"message": "", "to": "beta"}, agent_id_override_key="to")
+    assert reading == ScriptReading(override="beta")
+
+
+@pytest.mark.parametrize("output", [{"to": "beta", "error": "x"}, {"to": "beta", "message": "m"}])
+def test_an_error_voids_the_candidate(output: object) -> None:
+    reading = read(output, agent_id_override_key="to", return_key="data")
+    assert reading.error is not None
+    assert reading.override is None
+    assert reading.content is None
+
+
+def test_a_huge_error_is_cut() -> None:
+    error = read({"error": "x" * 100_000}).error
+    assert error is not None
+    assert len(error) == 2000
+
+
+def test_what_no_store_takes_is_replaced() -> None:
+    assert read('{"message": "a\\u0000b\\ud800"}').content == "a\ufffdb\ufffd"
+
+
+@settings(deadline=None)
+@given(st.text(max_size=80) | st.from_regex(r'\{"(error|message|to|ok|a)":[\[\]{}0-9a"e.,:-]*\}'))
+def test_no_output_is_too_odd_to_be_read(output: str) -> None:
+    reading = read(output, return_key="a", error_key="e", agent_id_override_key="to")
+    assert reading.error is None or (reading.content is None and reading.override is None)
+    assert reading.content is None or reading.content.strip()
+
+
+# Which proposal of another agent wins, and what is said of the others.
+
+CONFIGURED = frozenset({"main", "agent-x", "beta"})
+
+
+def proposal(script_id: str, priority: float, proposed: str) -> OverrideCandidate:
+    return OverrideCandidate(script_id=script_id, priority=priority, proposed=proposed)
+
+
+def test_the_highest_priority_that_is_configured_wins() -> None:
+    choice = choose_override(
+        "steward",
+        [
+            proposal("low", 1, "beta"),
+            proposal("ghost", 90, "nobody"),
+            proposal("bad", 80, "Agent not found: xyz"),
+            proposal("high", 50, "Agent-X"),
+        ],
+        CONFIGURED,
+    )
+    assert choice.agent_id == "agent-x"
+    assert choice.is_override
+    assert [
+        (one.script_id, one.verdict, one.reason, one.agent_id) for one in choice.candidates
+    ] == [
+        ("ghost", "invalid", "not_configured", "nobody"),
+        ("bad", "invalid", "invalid_agent_id", None),
+        ("high", "winner", "configured", "agent-x"),
+        ("low", "valid", "lower_priority", "beta"),
+    ]
+
+
+def test_of_equal_priorities_the_first_wins() -> None:
+    choice = choose_override("a", [proposal("1", 0, "beta"), proposal("2", 0, "main")], CONFIGURED)
+    assert choice.agent_id == "beta"
+
+
+def test_a_script_that_confirms_the_requested_agent_wins_over_lower_ones() -> None:
+    candidates = [proposal("confirms", 2, "main"), proposal("other", 1, "beta")]
+    choice = choose_override("main", candidates, CONFIGURED)
+    assert choice.agent_id == "main"
+    assert not choice.is_override
+    assert choice.winner is not None
+    assert choice.winner.reason == "same_as_requested"
+
+
+def test_without_a_valid_candidate_the_requested_agent_stays() -> None:
+    choice = choose_override("steward", [proposal("a", 1, "nobody")], CONFIGURED)
+    assert choice.agent_id == "steward"
+    assert choice.winner is None
+    assert choose_override("steward", [], CONFIGURED).candidates == ()
+
+
+def test_an_agent_without_its_credentials_is_not_taken_and_the_next_one_is() -> None:
+    asked: list[str] = []
+
+    def usable(agent_id: str) -> bool:
+        asked.append(agent_id)
+        return agent_id != "agent-x"
+
+    candidates = [
+        proposal("low", 1, "main"),
+        proposal("high", 3, "agent-x"),
+        proposal("middle", 2, "beta"),
+    ]
+    choice = choose_override("steward", candidates, CONFIGURED, usable)
+    assert choice.agent_id == "beta"
+    assert [(one.script_id, one.verdict, one.reason) for one in choice.candidates] == [
+        ("high", "invalid", "credentials_missing"),
+        ("middle", "winner", "configured"),
+        ("low", "valid", "lower_priority"),
+    ]
+    assert asked == ["agent-x", "beta"]
+    assert "high→agent-x (pri:3 ✗)" in str(log_line(choice))
+
+
+def test_the_requested_agent_is_not_confirmed_without_its_credentials() -> None:
+    choice = choose_override("main", [proposal("a", 1, "main")], CONFIGURED, lambda _: False)
+    assert (choice.agent_id, choice.winner, choice.is_override) == ("main", None, False)
+    assert choice.candidates[0].reason == "credentials_missing"
+
+
+def test_the_log_line_names_every_candidate_and_the_winner() -> None:
+    candidates = [proposal("script-a", 100, "agent-x"), proposal("script-b", 50.5, "agent-y")]
+    assert log_line(choose_override("s", candidates, CONFIGURED)) == (
+        "[context-script] agentIdOverride candidates: [script-a→agent-x (pri:100 ✓), "
+        "script-b→agent-y (pri:50.5 ✗)] → winner: script-a→agent-x"
+    )
+
+
+def test_the_log_line_says_when_none_is_valid() -> None:
+    choice = choose_override("s", [proposal("a", 0, "x\ny")], CONFIGURED)
+    assert log_line(choice) == (
+        "[context-script] agentIdOverride candidates: [a→x y (pri:0 ✗)] → none valid"
+    )
+    assert log_line(choose_override("s", [], CONFIGURED)) is None
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(-3, 3) | st.floats(-3, 3), st.sampled_from(["main", "beta", "no", "?"])
+        ),
+        max_size=6,
+    )
+)
+def test_nobody_configured_stands_above_the_winner(proposals: list[tuple[float, str]]) -> None:
+    candidates = [proposal(str(at), *one) for at, one in enumerate(proposals)]
+    choice = choose_override("requested", candidates, CONFIGURED)
+    configured = [one for one in candidates if one.proposed in CONFIGURED]
+    assert len(choice.candidates) == len(candidates)
+    if choice.winner is None:
+        assert not configured
+    else:
+        best = max(configured, key=lambda one: one.priority)
+        assert choice.winner.script_id == best.script_id
+
+
+# What is kept of a script's output gives the same reading again.
+
+WORDS = st.sampled_from(["message", "error", "agent", "errors", "ok", "status", "x", "é", ""])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8) | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=4),
+    max_leaves=8,
+)
+OUTPUTS = st.binary(max_size=60) | (st.text(max_size=40) | VALUES.map(compact_json)).map(
+    lambda text: text.encode("utf-8", "replace")
+)
+SCRIPT = ContextScript.model_validate(
+    {"id": "s", "uri": "/x", "returnKey": "message", "errorKey": "x", "agentIdOverrideKey": "agent"}
+)
+
+
+@given(OUTPUTS, st.sampled_from([0, 3]))
+def test_what_is_kept_is_read_as_it_was(raw: bytes, code: int) -> None:
+    finished = ScriptFinished(raw=raw, exit_code=code, error="it failed" if code else None)
+    text_store = TextStore(run_id(1), b"key", lambda: run_id(2))
+    reading = read_finished(SCRIPT, finished)
+    kept = script_receipt(SCRIPT, finished, reading, text_store)
+    texts = {one.ref.hmac: one.text for one in text_store.contents}
+    assert kept.output_bytes == len(raw)
+    if kept.output is None:
+        assert raw == b""
+        return
+    text = texts[kept.output.hmac]
+    assert raw_output(text, kept.output_encoding) == raw
+    assert kept.output_hmac == text_store.hash(raw)
+    error = texts[kept.error.hmac] if kept.error else None
+    assert reading_again(kept, SCRIPT, text, error) == (None if code else reading)
+
+
+@given(st.binary(max_size=40))
+def test_an_output_is_kept_as_text_or_in_base64(raw: bytes) -> None:
+    text, encoding = encode_output(raw)
+    assert "\0" not in text
+    text.encode()
+    assert raw_output(text, encoding) == raw
+
+
+def test_the_text_of_an_output_is_trimmed_and_storable() -> None:
+    assert decode_printed_text(b"\n a\xff\0 \n") == "a\ufffd\ufffd"
+
+
+def test_a_byte_order_mark_is_no_part_of_an_output() -> None:
+    assert decode_printed_text(b"\xef\xbb\xbf \n## Identity\n") == "## Identity"
+    assert decode_printed_text(b"\xef\xbb\xbf\n") == ""
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [(None, None), (None, 200)],
+    ids=["a program that was killed", "an answer that never ended"],
+)
+def test_what_was_never_read_is_not_read_again(code: int | None, status: int | None) -> None:
+    raw, error = b'{"error": "not the reason"}', "Script execution timed out after 10 seconds"
+    finished = ScriptFinished(raw=raw, exit_code=code, status_code=status, error=error)
+    text_store = TextStore(run_id(1), b"key", lambda: run_id(2))
+    kept = script_receipt(SCRIPT, finished, read_finished(SCRIPT, finished), text_store)
+    assert reading_again(kept, SCRIPT, raw.decode(), error) is None
+
+
+@pytest.mark.parametrize(("status", "read"), [(200, True), (204, True), (301, False), (503, False)])
+def test_an_error_status_was_never_read(status: int, read: bool) -> None:
+    kept = receipt("s", "injected" if read else "failed", status_code=status)
+    again = reading_again(kept, SCRIPT, '{"message": "m"}')
+    assert (again is not None) is read
+
+
+def test_an_output_of_an_older_release_is_the_text_itself() -> None:
+    again = reading_again(receipt("s", "injected"), SCRIPT, "plain")
+    assert again is not None
+    assert again.content == "plain"

@@ -1,0 +1,558 @@
+"""The rules in the explanation of a spawn."""
+
+from typing import Any
+
+import pytest
+from pydantic import JsonValue
+
+from domain.configuration.configuration import Configuration
+from domain.context.preamble import preamble_sizes
+from domain.explanation.record import RuleExplanation
+from domain.run.events import DependencyMet
+from domain.run.facts import BatchFacts, Ingredient
+from domain.run.plan_facts import (
+    CredentialFacts,
+    ModelVerdict,
+    PreambleSizes,
+    SandboxFacts,
+    ThinkingFacts,
+    TimeoutFacts,
+    WorkspaceFacts,
+)
+from domain.spawn.stages import RULES, names_of
+from domain.values.record import ContentRef
+from domain.values.rules import WAITS_FOR, Rule
+from tests.support.builders.explained_spawns import (
+    ADMITTED,
+    INHERITED,
+    MODELS,
+    REVISION,
+    SANDBOX,
+    admission,
+    of_the_plan,
+    plan_facts,
+    refused_by,
+    results,
+    the,
+    told,
+)
+from tests.support.builders.facts import fact_of
+from tests.support.builders.run_histories import created, overridden, refused, resolved
+from tests.support.builders.storytelling import ref, requested, run_id
+from tests.support.builders.waiting_runs import TARGET, dependency
+
+# The rules of admission, explained from the facts that were recorded.
+
+ADMISSION: list[tuple[str, dict[str, Any], bool, dict[str, JsonValue], str]] = [
+    (
+        "agent_id",
+        {"agent_id_argument_given": True, "target_agent_id": "steward"},
+        False,
+        {"given": True, "targetAgentId": "steward"},
+        'agentId "steward" has the form of an agent id',
+    ),
+    (
+        "agent_id",
+        {},
+        False,
+        {"given": False, "targetAgentId": "main"},
+        'no agentId was given, so it is the requester\'s own: "main"',
+    ),
+    (
+        "agent_id",
+        {"agent_id_argument_given": True, "target_agent_id": None},
+        True,
+        {"given": True, "targetAgentId": None},
+        "what was given as agentId has not the form of an agent id",
+    ),
+    (
+        "mode",
+        {},
+        False,
+        {"mode": "run", "thread": False},
+        'mode "run" with thread false',
+    ),
+    (
+        "mode",
+        {"mode": "session"},
+        True,
+        {"mode": "session", "thread": False},
+        'mode "session" with thread false, and it needs a thread',
+    ),
+    (
+        "depth",
+        {"max_spawn_depth": 1, "depth_from": "shape"},
+        False,
+        {"callerDepth": 0, "depthFrom": "shape", "maxSpawnDepth": 1},
+        "depth 0 is below maxSpawnDepth 1",
+    ),
+    (
+        "depth",
+        {"caller_depth": 1, "max_spawn_depth": 1, "depth_from": "record"},
+        True,
+        {"callerDepth": 1, "depthFrom": "record", "maxSpawnDepth": 1},
+        "depth 1 is not below maxSpawnDepth 1",
+    ),
+    (
+        "active_children",
+        {"active_children": 2},
+        False,
+        {"activeChildren": 2, "maxChildren": 5},
+        "2 of 5 children are active",
+    ),
+    (
+        "active_children",
+        {"active_children": 5},
+        True,
+        {"activeChildren": 5, "maxChildren": 5},
+        "5 of 5 children are active, so no place is free",
+    ),
+    (
+        "require_agent_id",
+        {},
+        False,
+        {"requireAgentId": False, "from": None, "given": False},
+        "requireAgentId is false",
+    ),
+    (
+        "require_agent_id",
+        {"require_agent_id": True, "agent_id_argument_given": True},
+        False,
+        {"requireAgentId": True, "from": None, "given": True},
+        "requireAgentId is true, and an agentId was given",
+    ),
+    (
+        "require_agent_id",
+        {"require_agent_id": True, "require_agent_id_from": "defaults"},
+        True,
+        {"requireAgentId": True, "from": "defaults", "given": False},
+        "requireAgentId is true, and an agentId was not given",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("rule", "changes", "refuses", "compared", "text"),
+    ADMISSION,
+    ids=lambda value: value if isinstance(value, str) and " " not in value else "",
+)
+def test_a_rule_of_admission_tells_what_it_compared(
+    rule: str, changes: dict[str, Any], refuses: bool, compared: dict[str, Any], text: str
+) -> None:
+    one = admission(rule, refuses=refuses, **changes)
+    assert (one.compared, one.text) == (compared, text)
+    assert one.result == ("refused" if refuses else "passed")
+    assert (one.step, one.position) == ("admission", 11 if refuses else 10)
+    assert one.config_revision == REVISION
+
+
+@pytest.mark.parametrize(
+    ("changes", "allowed", "text"),
+    [
+        ({}, ["main"], "no agentId was given, and the requester's own agent is always allowed"),
+        ({"target_agent_id": "main"}, ["main"], '"main" is among main'),
+        ({"target_agent_id": "a", "allow_agents": ("B", "a")}, ["a", "b"], '"a" is among a, b'),
+        ({"target_agent_id": "a", "allow_agents": ("*",)}, "*", '"a" is allowed, as any agent is'),
+    ],
+)
+def test_an_agent_that_is_allowed_is_told_with_the_list(
+    changes: dict[str, Any], allowed: JsonValue, text: str
+) -> None:
+    given = "target_agent_id" in changes
+    one = admission("allow_agents", agent_id_argument_given=given, **changes)
+    assert (one.result, one.text) == ("passed", text)
+    assert one.compared is not None
+    assert one.compared["allowed"] == allowed
+    assert one.compared["given"] is given
+
+
+@pytest.mark.parametrize(
+    ("allow_agents", "allowed", "text"),
+    [
+        (("worker",), ["worker"], '"steward" is not among worker'),
+        ((), [], '"steward" was named, and no agent is allowed'),
+        (None, ["main"], '"steward" is not among main'),
+    ],
+)
+def test_an_agent_that_is_not_allowed_is_told_with_the_list(
+    allow_agents: tuple[str, ...] | None, allowed: JsonValue, text: str
+) -> None:
+    one = admission(
+        "allow_agents",
+        refuses=True,
+        agent_id_argument_given=True,
+        target_agent_id="steward",
+        allow_agents=allow_agents,
+        allow_agents_from="agent",
+    )
+    assert (one.result, one.text) == ("refused", text)
+    assert one.compared == {
+        "requesterAgentId": "main",
+        "targetAgentId": "steward",
+        "given": True,
+        "allowAgents": None if allow_agents is None else [*allow_agents],
+        "from": "agent",
+        "allowed": allowed,
+    }
+
+
+def test_a_long_list_of_agents_is_cut_in_words_and_whole_beside_them() -> None:
+    many = tuple(f"a{number:03d}" for number in range(150))
+    one = admission(
+        "allow_agents",
+        refuses=True,
+        agent_id_argument_given=True,
+        target_agent_id="steward",
+        allow_agents=many,
+    )
+    assert one.text.endswith("a019, and 130 more")
+    assert one.compared is not None
+    assert one.compared["allowed"] == [*many]
+
+
+# What is told of what a spawn was to wait for.
+
+
+def test_what_it_waits_for_is_told_when_it_waits_for_anything() -> None:
+    asked = requested(dependencies=(dependency(), dependency(name=str(TARGET), require="ended")))
+    found = the(WAITS_FOR.name, asked, ADMITTED)
+    assert (found.step, found.result, found.position) == ("admission", "passed", 10)
+    assert found.text == (
+        "it is queued when these are done, with all below them:"
+        f' "scout" (run {TARGET}), run {TARGET}, however it ends'
+    )
+    assert found.compared is not None
+    assert found.compared["ancestors"] == []
+    assert WAITS_FOR.name not in results(requested(), ADMITTED)
+
+
+def test_it_says_where_each_was_met() -> None:
+    asked = requested(dependencies=(dependency(),))
+    found = the(WAITS_FOR.name, asked, ADMITTED, DependencyMet(run_id=TARGET, outcome="success"))
+    assert found.text.endswith(f'"scout" (run {TARGET}), met at 12')
+    assert found.compared is not None
+    assert str(found.compared["dependencies"]).endswith("'metAt': 12}]")
+
+
+def test_the_place_in_a_batch_is_told_and_the_culprit_of_a_refused_one() -> None:
+    members = tuple(run_id(number) for number in (1, 2, 3))
+    batch = BatchFacts(batch_id=run_id(9), index=1, run_ids=members)
+    asked = requested(batch=batch)
+    found = the("batch", asked, ADMITTED)
+    assert (found.step, found.result) == ("admission", "passed")
+    assert found.text == f"task 2 of 3 of batch {run_id(9)}"
+    inputs = {"culprit": str(run_id(3)), "index": 3, "batchId": str(run_id(9))}
+    found = the("batch", asked, ADMITTED, refused(rule="batch", step="batch", inputs=inputs))
+    assert found.result == "refused"
+    assert found.text == f"task 3 of its batch (run {run_id(3)}) could not be prepared"
+    assert "batch" not in results(requested(), ADMITTED)
+
+
+def test_it_is_not_judged_before_its_turn() -> None:
+    asked = requested(dependencies=(dependency(),))
+    assert the(WAITS_FOR.name, asked).result == "not_judged"
+    found = the(WAITS_FOR.name, asked, refused(rule="depth", status="forbidden", step="admission"))
+    assert (found.result, found.text) == ("not_judged", '"depth" refused the spawn before')
+    assert results(asked, ADMITTED, refused(rule="model"))[WAITS_FOR.name] == "passed"
+
+
+_DEPENDENCIES = [one for one in RULES if one.name in names_of("dependencies")]
+
+
+@pytest.mark.parametrize("rule", _DEPENDENCIES, ids=lambda rule: rule.name)
+def test_a_refusal_is_told_once_with_its_reason(rule: Rule) -> None:
+    asked = requested(dependencies=(dependency(),))
+    events = asked, refused(rule=rule.name, status="error", step="admission")
+    (found,) = [one for one in told(*events) if one.result == "refused"]
+    assert (found.rule, found.text, found.position) == (rule.name, rule.when, 11)
+    assert WAITS_FOR.name not in results(*events)
+
+
+# The rules of a child's plan, explained from the facts that were recorded.
+
+
+def test_an_agent_is_configured_or_is_not() -> None:
+    assert of_the_plan("agent_unknown").text == 'agent "main" is configured'
+    one = refused_by("agent_unknown", agent_configured=False)
+    assert (one.result, one.text) == ("refused", 'agent "main" is not configured')
+    assert one.compared == {"agentId": "main", "requestedAgentId": "main", "configured": False}
+
+
+def test_an_unknown_agent_that_a_script_named_is_told_with_the_one_it_replaced() -> None:
+    events = requested(), ADMITTED, resolved(), overridden(), refused(rule="agent_unknown")
+    one = the("agent_unknown", *events)
+    assert one.text == 'agent "steward", named in place of "main", is not configured'
+
+
+SANDBOXES: list[tuple[dict[str, Any], bool, str]] = [
+    ({}, False, '"off" puts the child into no sandbox, and none is asked for'),
+    (
+        {"mode": "all", "child_sandboxed": True, "runtime_provides": True},
+        False,
+        '"all" puts the child into a sandbox, and its runtime provides one',
+    ),
+    (
+        {"requester_sandboxed": True},
+        True,
+        '"off" puts the child into no sandbox, but the requester is in one',
+    ),
+    (
+        {"required": True},
+        True,
+        '"off" puts the child into no sandbox, but the request requires one',
+    ),
+    (
+        {"mode": "non-main", "child_sandboxed": True},
+        True,
+        '"non-main" puts the child into a sandbox, and its runtime does not say that it provides'
+        " one",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "refuses", "text"), SANDBOXES)
+def test_a_sandbox_tells_what_was_compared(
+    changes: dict[str, Any], refuses: bool, text: str
+) -> None:
+    sandbox = fact_of(SandboxFacts, {**SANDBOX, **changes})
+    one = (refused_by if refuses else of_the_plan)("sandbox", sandbox=sandbox)
+    assert one.text == f"sandbox.mode {text}"
+    assert one.compared == sandbox.members()
+    assert one.result == ("refused" if refuses else "passed")
+
+
+def test_a_model_tells_each_place_and_the_one_that_was_taken() -> None:
+    one = of_the_plan("model", plan={"model_applied": False})
+    assert one.text == '"large/two", named by the agent\'s subagents, is taken; 1 skipped'
+    assert one.compared == {
+        "candidates": [verdict.members() for verdict in MODELS],
+        "servedModels": ["large/*"],
+        "chosen": "large/two",
+        "applied": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("models", "text"),
+    [
+        ((), "no model is named, so the runtime chooses"),
+        (
+            (ModelVerdict(source="argument", reference=None, verdict="no_name"),),
+            "no model that is named can be taken, so the runtime chooses; 1 skipped",
+        ),
+    ],
+)
+def test_without_a_model_that_can_be_taken_the_runtime_chooses(
+    models: tuple[ModelVerdict, ...], text: str
+) -> None:
+    one = of_the_plan("model", models=models, served_models=None, plan={"model_applied": None})
+    assert one.text == text
+    assert one.compared is not None
+    assert (one.compared["chosen"], one.compared["applied"]) == (None, None)
+
+
+def test_thinking_tells_each_place_and_the_level() -> None:
+    one = of_the_plan("thinking", plan={"thinking": "low"})
+    assert one.text == 'level "low" of agents.defaults.subagents is taken'
+    assert one.compared == {**INHERITED.members(), "level": "low"}
+    one = of_the_plan("thinking", thinking=ThinkingFacts())
+    assert one.text == "no thinking level is named, so the runtime chooses"
+
+
+def test_a_word_that_is_no_level_is_told_by_its_place_and_not_shown() -> None:
+    one = refused_by("thinking", thinking=ThinkingFacts(taken_from="argument"))
+    assert (one.result, one.text) == (
+        "refused",
+        "the word given by the request is no thinking level",
+    )
+    assert one.compared is not None
+    assert (one.compared["argument"], one.compared["level"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("argument", "seconds", "source", "text"),
+    [
+        (None, 600, "defaults", "600 s: the request asks for none, and 600 s is configured"),
+        (90.5, 90, "argument", "90 s: the request asks for 90.5 s, and 600 s is configured"),
+        (90.0, 90, "argument", "90 s: the request asks for 90 s, and 600 s is configured"),
+        (0.0, 0, "argument", "no limit: the request asks for no limit, and 600 s is configured"),
+    ],
+)
+def test_a_timeout_tells_what_was_asked_for_and_what_is_configured(
+    argument: float | None, seconds: int, source: str, text: str
+) -> None:
+    one = of_the_plan(
+        "run_timeout",
+        run_timeout=TimeoutFacts(argument=argument, configured=600),
+        plan={"run_timeout_seconds": seconds, "run_timeout_source": source},
+    )
+    assert one.text == text
+    assert one.compared == {
+        "argument": argument,
+        "configured": 600,
+        "seconds": seconds,
+        "source": source,
+    }
+
+
+@pytest.mark.parametrize(
+    ("profile_ids", "given", "text"),
+    [
+        ((), (), "there are no profiles for the agent's runtime"),
+        (("a:default",), ("a:default",), 'the child is given "a:default"'),
+        (("a:default", "b:c"), ("b:c",), 'the child is given "b:c"'),
+        (("a:default",), (), 'found: "a:default"; the child is given none of it'),
+    ],
+)
+def test_credentials_tell_the_ids_of_profiles(
+    profile_ids: tuple[str, ...], given: tuple[str, ...], text: str
+) -> None:
+    credentials = CredentialFacts(profile_ids=profile_ids)
+    one = of_the_plan("credentials", credentials=credentials, plan={"auth_profiles": given})
+    assert (one.result, one.text) == ("passed", text)
+    assert one.compared == {"profileIds": [*profile_ids], "given": [*given], "missing": []}
+
+
+def test_credentials_that_cannot_be_had_are_told_by_name() -> None:
+    names = tuple(f"KEY_{number}" for number in range(12))
+    credentials = CredentialFacts(profile_ids=("a:default",), missing=names)
+    one = refused_by("credentials", credentials=credentials)
+    assert (one.result, one.position) == ("refused", 13)
+    assert one.text.startswith('not to be had: "KEY_0", "KEY_1", ')
+    assert one.text.endswith('"KEY_9" and 2 more')
+    assert one.compared == {"profileIds": ["a:default"], "given": None, "missing": [*names]}
+
+
+def test_what_was_found_is_told_of_a_child_that_was_refused_for_something_else() -> None:
+    event = refused(rule="workspace", facts=plan_facts())
+    one = the("credentials", requested(), ADMITTED, resolved(), event)
+    assert (one.result, one.text) == ("passed", 'found: "anthropic:default", "openai:default"')
+
+
+def test_a_runtime_is_served_or_is_not() -> None:
+    assert of_the_plan("runtime").text == 'the agent\'s runtime is "scripted"'
+    one = refused_by("runtime", runtime="worker")
+    assert one.text == 'the agent\'s runtime is "worker", which is not served'
+    assert (one.result, one.compared) == ("refused", {"type": "worker"})
+    assert refused_by("runtime", runtime=None).text == "the agent has no runtime"
+
+
+def test_a_workspace_tells_whose_folder_it_is() -> None:
+    one = of_the_plan("workspace")
+    assert one.text == "the folder of the agent is used"
+    chosen = {"source": "agent", "recorded": None, "chosen": "/srv/main"}
+    assert one.compared == {**chosen, "given": False, "workspaceRoots": None, "made": False}
+    folder = WorkspaceFacts(source="requester", recorded="/srv/x")
+    one = refused_by("workspace", workspace=folder)
+    assert (one.result, one.text) == ("refused", "the folder of the requester cannot be used")
+
+
+def test_a_folder_that_was_asked_for_is_told_to_have_been() -> None:
+    request = requested(workspace_argument=ref("/srv/asked"))
+    one = the("workspace", request, ADMITTED, resolved(), created(facts=plan_facts()))
+    assert one.compared is not None
+    assert one.compared["given"] is True
+    assert "/srv/asked" not in one.to_json().decode()
+
+
+# Explanations name the lists and roots of the revision that the decision was made under.
+
+
+def configured(**sections: Any) -> Configuration:
+    return Configuration.model_validate(sections)
+
+
+def test_tools_tell_the_lists_that_they_were_made_from_and_where_those_stand() -> None:
+    lists = {"alsoAllow": ["read"], "deny": ["exec"]}
+    under = configured(tools={"subagents": {"tools": lists}})
+    events = requested(), ADMITTED, resolved(), created(facts=plan_facts())
+    one = the("tool_policy", *events, configuration=under)
+    assert one.compared is not None
+    assert one.compared["configured"] == {
+        "allow": None,
+        "alsoAllow": ["read"],
+        "deny": ["exec"],
+        "at": "tools.subagents.tools",
+    }
+    assert one.text == (
+        'tools of role "orchestrator", by tools.subagents.tools: every tool, 0 denied'
+    )
+    one = the("tool_policy", *events, configuration=configured())
+    assert one.compared is not None
+    nothing = dict.fromkeys(("allow", "alsoAllow", "deny"))
+    assert one.compared["configured"] == {**nothing, "at": "built-in"}
+    assert one.text == 'tools of role "orchestrator", by the built-in lists: every tool, 0 denied'
+
+
+def test_a_workspace_tells_the_roots_as_the_file_writes_them() -> None:
+    under = configured(spawnlog={"workspaceRoots": ["${HARBOUR}/work", "~/x"]})
+    request = requested(workspace_argument=ref("/srv/asked"))
+    folder = WorkspaceFacts(source="requester", recorded=None)
+    events = request, ADMITTED, resolved()
+    gone = refused(rule="workspace", facts=plan_facts(workspace=folder))
+    one = the("workspace", *events, gone, configuration=under)
+    assert one.compared is not None
+    assert one.compared["workspaceRoots"] == ["${HARBOUR}/work", "~/x"]
+    assert one.text == (
+        'the folder of the requester cannot be used; workspaceRoots: "${HARBOUR}/work", "~/x"'
+    )
+    one = the("workspace", *events, gone, configuration=configured())
+    assert one.text == "the folder of the requester cannot be used; workspaceRoots: none"
+    one = the("workspace", *events, created(facts=plan_facts()), configuration=under)
+    assert one.text == "the folder of the agent is used"
+
+
+def test_lists_of_a_revision_that_cannot_be_read_are_not_told() -> None:
+    for rule, name in (("tool_policy", "configured"), ("workspace", "workspaceRoots")):
+        compared = of_the_plan(rule).compared
+        assert compared is not None
+        assert compared[name] is None
+
+
+def test_tools_and_capabilities_are_those_of_the_role() -> None:
+    one = of_the_plan(
+        "tool_policy", plan={"tools_allow": ("read",), "tools_deny": ("exec", "cron")}
+    )
+    assert one.text == 'tools of role "orchestrator": 1 allowed, 2 denied'
+    assert one.compared == {
+        "role": "orchestrator",
+        "allow": ["read"],
+        "deny": ["exec", "cron"],
+        "configured": None,
+    }
+    assert of_the_plan("tool_policy").text == 'tools of role "orchestrator": every tool, 0 denied'
+    one = of_the_plan("capabilities")
+    assert one.text == 'depth 1 of at most 2 has role "orchestrator" and control scope "children"'
+    assert one.compared is not None
+    assert one.compared["maxDepth"] == 2
+
+
+def test_both_sizes_of_what_a_parent_told_its_child_are_explained() -> None:
+    def told(
+        given: ContentRef | None, sizes: PreambleSizes | None, *, kept: bool
+    ) -> RuleExplanation:
+        pieces = (ref("kept"),) if kept else ()
+        ingredients = tuple(
+            Ingredient(source="preamble", position="preamble", content=one) for one in pieces
+        )
+        child = created(facts=plan_facts(), ingredients=ingredients, preamble=sizes)
+        return the("preamble", requested(preamble=given), ADMITTED, resolved(), child)
+
+    def sizes(kept: int) -> PreambleSizes:
+        return preamble_sizes("a" * 10, kept)
+
+    given = ref("given")
+    assert told(None, None, kept=False).text == "no context was handed over"
+    assert told(given, None, kept=False).text.endswith("nothing stood in it")
+    assert told(given, None, kept=True).result == "not_recorded"
+    whole = told(given, sizes(20), kept=True)
+    assert whole.text == ("10 of 10 characters of context were handed over, whole; at most 20")
+    assert whole.compared == {
+        "givenCharacters": 10,
+        "givenBytes": 10,
+        "keptCharacters": 10,
+        "keptBytes": 10,
+        "charactersMax": 20,
+    }
+    assert told(given, sizes(4), kept=True).text.startswith("4 of 10 characters")
+    assert "not at all" in told(given, sizes(0), kept=False).text

@@ -1,0 +1,241 @@
+"""The lifecycle of a session."""
+
+from collections.abc import Callable
+from typing import get_args
+
+import pytest
+
+from domain.session.decide import (
+    AdmitChild,
+    AdmitContinuation,
+    CapReached,
+    ChangePreamble,
+    ChangeSharedContext,
+    CloseSession,
+    ContinueSession,
+    InheritSharedContext,
+    NotSpawnedHere,
+    ReleaseChild,
+    SessionCommand,
+    SettleChild,
+    TranscriptStoredHere,
+)
+from domain.session.events import (
+    SessionEvent,
+)
+from domain.session.state import (
+    SESSION_LIFECYCLE,
+    Session,
+    SessionStage,
+    evolve,
+)
+from domain.values.refusals import CorruptHistory, Rejected, SessionIsClosed
+from tests.support.builders.session_histories import (
+    CAP,
+    CHANGES,
+    CHILD_RUN,
+    CLOSED,
+    CONTINUED,
+    HISTORIES,
+    INHERITED,
+    KEYS,
+    PREAMBLE_CHANGED,
+    PROVIDE,
+    PROVIDED,
+    RELEASED,
+    SETTLED,
+    SHARED,
+    TOOL_REFUSED,
+    admitted,
+)
+from tests.support.builders.storytelling import (
+    ROOT,
+    given_session,
+    observed,
+    ref,
+    run_id,
+    session_of,
+    stamp,
+)
+
+# The life of a session: every stage by every command and by every event.
+
+# A word in capitals is a refusal; each other word is the event that is recorded.
+COMMANDS_AT_STAGES = """
+stage                observe  admit    readmit  continue  release  settle  provide   close   share   inherit   preamble
+
+unseen               Observed UNKNOWN  UNKNOWN  UNKNOWN   UNKNOWN  UNKNOWN UNKNOWN   UNKNOWN UNKNOWN UNKNOWN   UNKNOWN
+root                 nothing  Admitted Admitted Continued nothing  nothing Provided  Closed  Shared  Inherited   NOT-HERE
+root-with-child      nothing  Admitted Admitted Continued Released nothing Provided  Closed  Shared  Inherited   NOT-HERE
+root-full            nothing  FULL     FULL     Continued Released nothing Provided  Closed  Shared  Inherited   NOT-HERE
+root-with-transcript nothing  Admitted Admitted Continued nothing  nothing nothing   Closed  Shared  Inherited   NOT-HERE
+child-with-child     nothing  Admitted Admitted Continued Released Settled KEPT-HERE Closed  Shared  Inherited   Changed
+child-with-released  nothing  Admitted Admitted Continued nothing  Settled KEPT-HERE Closed  Shared  Inherited   Changed
+child-with-settled   nothing  Admitted Admitted Continued Released nothing KEPT-HERE Closed  Shared  Inherited   Changed
+child-gone-on-with   nothing  Admitted Admitted Continued nothing  nothing KEPT-HERE Closed  Shared  Inherited   Changed
+closed               nothing  CLOSED   Admitted CLOSED    nothing  nothing CLOSED    nothing CLOSED  Inherited   NOT-HERE
+closed-with-child    nothing  CLOSED   Admitted CLOSED    Released Settled KEPT-HERE nothing CLOSED  Inherited   CLOSED
+closed-full          nothing  CLOSED   FULL     CLOSED    Released Settled KEPT-HERE nothing CLOSED  Inherited   CLOSED
+"""  # noqa: E501
+
+EVENTS_AT_STAGES = """
+unseen   SessionObserved     open
+open     ChildAdmitted       open
+open     ChildReleased       open
+open     ChildSettled        open
+open     TranscriptProvided  open
+open     SessionContinued    open
+open     SessionClosed       closed
+open     SharedContextChanged    open
+open     SharedContextInherited  open
+open     PreambleChanged         open
+open     ToolRefused             open
+closed   ChildAdmitted       closed
+closed   ChildReleased       closed
+closed   ChildSettled        closed
+closed   SharedContextChanged    closed
+closed   SharedContextInherited  closed
+closed   ToolRefused             closed
+"""
+
+COMMANDS: dict[str, Callable[[], SessionCommand]] = {
+    "observe": observed,
+    "admit": lambda: AdmitChild(run_id(12), CAP),
+    "readmit": lambda: AdmitContinuation(run_id(12), CAP),
+    "continue": lambda: ContinueSession(run_id(2), "leaf", "none"),
+    "release": lambda: ReleaseChild(CHILD_RUN),
+    "settle": lambda: SettleChild(CHILD_RUN),
+    "provide": lambda: PROVIDE,
+    "close": lambda: CloseSession("archived"),
+    "share": lambda: ChangeSharedContext(CHANGES, cause="patch", by=ROOT),
+    "inherit": lambda: InheritSharedContext(run_id(1), ROOT, 7, KEYS),
+    "preamble": lambda: ChangePreamble(ref("It rains."), ROOT),
+}
+EVENTS: tuple[SessionEvent, ...] = (
+    *(observed(), admitted(10), RELEASED),
+    *(SETTLED, PROVIDED, CONTINUED, CLOSED),
+    *(SHARED, INHERITED, PREAMBLE_CHANGED, TOOL_REFUSED),
+)
+NAMED: dict[str, type[SessionEvent]] = {type(event).__name__: type(event) for event in EVENTS}
+RECORDED: dict[str, tuple[str, ...]] = {
+    "Observed": ("SessionObserved",),
+    "Admitted": ("ChildAdmitted",),
+    "Released": ("ChildReleased",),
+    "Settled": ("ChildSettled",),
+    "Provided": ("TranscriptProvided",),
+    "Continued": ("SessionContinued",),
+    "Closed": ("SessionClosed",),
+    "Shared": ("SharedContextChanged",),
+    "Inherited": ("SharedContextInherited",),
+    "Changed": ("PreambleChanged",),
+    "nothing": (),
+}
+REFUSED: dict[str, type[Rejected]] = {
+    "UNKNOWN": Rejected,
+    "FULL": CapReached,
+    "CLOSED": SessionIsClosed,
+    "KEPT-HERE": TranscriptStoredHere,
+    "NOT-HERE": NotSpawnedHere,
+}
+
+
+def _rows(table: str) -> list[list[str]]:
+    return [line.split() for line in table.splitlines() if line.strip()]
+
+
+_HEAD, *_BODY = _rows(COMMANDS_AT_STAGES)
+CELLS = [
+    (stage, command, cell)
+    for stage, *cells in _BODY
+    for command, cell in zip(_HEAD[1:], cells, strict=True)
+]
+ALLOWED = {(stage, event): after for stage, event, after in _rows(EVENTS_AT_STAGES)}
+
+
+def test_the_table_has_every_stage_and_every_command() -> None:
+    assert [stage for stage, *_ in _BODY] == list(HISTORIES)
+    assert _HEAD[1:] == list(COMMANDS)
+    asked = {type(command()) for command in COMMANDS.values()}
+    assert asked == set(get_args(SessionCommand))
+
+
+@pytest.mark.parametrize(("stage", "command", "cell"), CELLS)
+def test_at_this_stage_this_command_does(stage: str, command: str, cell: str) -> None:
+    told = given_session(*HISTORIES[stage]).when(COMMANDS[command]())
+    if cell in REFUSED:
+        told.refused(REFUSED[cell])
+    else:
+        told.then(*(NAMED[name] for name in RECORDED[cell]))
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
+@pytest.mark.parametrize("stage", SESSION_LIFECYCLE)
+def test_at_this_stage_this_event_is_history_or_corrupt(
+    stage: SessionStage, event: SessionEvent
+) -> None:
+    before: dict[SessionStage, Session | None] = {
+        "unseen": None,
+        "open": session_of(*HISTORIES["child-with-child"]),
+        "closed": session_of(*HISTORIES["closed-with-child"]),
+    }
+    after = ALLOWED.get((stage, type(event).__name__))
+    if after is None:
+        with pytest.raises(CorruptHistory, match=type(event).__name__):
+            evolve(before[stage], event, stamp(99))
+    else:
+        assert evolve(before[stage], event, stamp(99)).stage == after
+
+
+def test_the_events_of_the_grid_are_all_there_are() -> None:
+    assert set(NAMED.values()) == set(get_args(SessionEvent))
+    assert {name for _, name in ALLOWED} == set(NAMED)
+
+
+# The life of a session in sentences.
+
+
+def test_a_session_keeps_what_was_seen_first() -> None:
+    story = given_session(observed(depth=0))
+    story.when(observed(depth=7, agent_id="other")).then()
+    assert session_of(observed(depth=0)).agent_id == "main"
+
+
+def test_a_place_is_given_exactly_as_often_as_there_are_places() -> None:
+    story = given_session(observed())
+    for taken in range(CAP):
+        story = story.when(AdmitChild(run_id(10 + taken), CAP)).then(admitted(10 + taken, taken))
+    story.when(AdmitChild(run_id(12), CAP)).refused(CapReached, "2 of 2")
+    story = story.when(ReleaseChild(run_id(10))).then(RELEASED)
+    story = story.when(AdmitChild(run_id(12), CAP)).then(admitted(12, 1))
+    assert story.state is not None
+    assert story.state.counted == (run_id(11), run_id(12))
+    assert (story.state.active_children, story.state.admitted) == (2, 3)
+
+
+def test_a_cap_that_was_lowered_below_what_is_taken_admits_nobody() -> None:
+    story = given_session(*HISTORIES["root-full"])
+    story.when(AdmitChild(run_id(12), 1)).refused(CapReached, "2 of 1")
+
+
+def test_a_child_is_released_and_settled_only_once() -> None:
+    story = given_session(*HISTORIES["child-with-child"])
+    story = story.when(ReleaseChild(CHILD_RUN)).then(RELEASED)
+    story.when(ReleaseChild(CHILD_RUN)).then()
+    story = story.when(SettleChild(CHILD_RUN)).then(SETTLED)
+    story.when(SettleChild(CHILD_RUN)).then()
+
+
+def test_only_a_child_waits_for_the_announcements_of_its_own_children() -> None:
+    assert session_of(*HISTORIES["root-with-child"]).unsettled == ()
+    assert session_of(*HISTORIES["child-with-child"]).unsettled == (CHILD_RUN,)
+
+
+def test_a_session_that_is_not_on_record_is_told_so() -> None:
+    given_session().when(AdmitChild(CHILD_RUN, CAP)).refused(Rejected, "not on record")
+
+
+def test_a_session_carries_where_and_when_it_was_first_seen() -> None:
+    session = session_of(observed(), CLOSED)
+    assert (session.session_key, session.version) == (ROOT, 2)
+    assert (session.created_position, session.created_at) == (1, stamp(1).recorded_at)
+    assert session.closed_at == stamp(2).recorded_at
