@@ -6,9 +6,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote
 
-from application.queries.operation import PATH_NAME, Operation
+from application.queries.operation import Operation
 from infrastructure.contract.json_values import DEPTH_MAX, VALUES_MAX
 from infrastructure.inbound.http.middleware.body_limits import BODY_BYTES_MAX
 from infrastructure.inbound.http.requests.endpoint import query_fields
@@ -16,6 +15,7 @@ from infrastructure.inbound.http.requests.path_parameters import (
     REVISION_MAX,
     SESSION_KEY_CHARS_MAX,
 )
+from tests.support.http.operations import path_of
 
 Schema = Mapping[str, Any]
 OF_EACH_TYPE: Mapping[str, Any] = {
@@ -85,11 +85,6 @@ def faulty_requests(operation: Operation, names: Mapping[str, str]) -> Iterator[
         yield _on(None, required, fault, content)
     for fault in _faulty_headers(operation):
         yield _on(path, required, fault, content)
-
-
-def path_of(operation: Operation, names: Mapping[str, str]) -> str:
-    """Return the path of an operation with these values in it."""
-    return PATH_NAME.sub(lambda found: quote(names[found[1]], safe=""), operation.path)
 
 
 def _on(

@@ -147,6 +147,7 @@ TOKENS: dict[str, tuple[list[str], list[str]]] = {
     "texts": (["read", "content"], ["agent:main:reader-*"]),
     "controller": (["read", "control"], ["agent:main:reader-*", "agent:main:other-*"]),
     "spawner": (["spawn"], ["agent:main:spawner-*"]),
+    "visitor": (["read", "content", "spawn", "control", "worker"], ["agent:main:visitor-*"]),
     "everything": (["admin"], ["*"]),
     "watcher": (["read", "control"], ["*"]),
     "one": (["spawn", "read"], [f" {ONE.title()} ", ONE.replace(":", "::")]),

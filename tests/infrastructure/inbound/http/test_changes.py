@@ -108,10 +108,6 @@ def test_two_runs_are_compared_as_they_were(house: House) -> None:
     assert over["transcript"]["same"]
     now = compare(house, left, right)
     assert get(house, path, **{"with": right["runId"], "at": f"pos:{house.head()}"}) == now
-    unborn = {"with": right["runId"], "at": f"pos:{reached['requested'] - 1}"}
-    problem_of(house.http.get(path, params=unborn), 404, "not_found")
-    nonsense = {"with": right["runId"], "at": "then"}
-    problem_of(house.http.get(path, params=nonsense), 422, "invalid_request")
 
 
 def test_a_run_that_was_refused_has_neither_plan_nor_prompt(house: House) -> None:
@@ -160,38 +156,16 @@ def test_a_diff_is_of_two_moments_in_either_order(house: House) -> None:
     back = get(house, "/v1/diff", **{"from": f"pos:{after}", "to": f"pos:{before}"})
     assert {one["id"] for one in back["removed"]} == added
     assert back["counts"]["removed"] == len(added)
-    page = get(house, "/v1/diff", limit=1, **{"from": f"pos:{before}", "to": f"pos:{after}"})
-    assert page["nextCursor"]
-    foreign = {"from": f"pos:{before}", "to": f"pos:{after - 1}", "cursor": page["nextCursor"]}
-    problem_of(house.http.get("/v1/diff", params=foreign), 422, "invalid_request")
-    for wrong in ("x", "1.x", f"9{page['nextCursor']}", f"{before}.", "²."):
-        query = {"from": f"pos:{before}", "to": f"pos:{after}", "cursor": wrong}
-        problem_of(house.http.get("/v1/diff", params=query), 422, "invalid_request")
-    for missing in ({"from": "pos:0"}, {"to": "pos:0"}, {"from": "pos:0", "to": "yesterday"}):
-        problem_of(house.http.get("/v1/diff", params=missing), 422, "invalid_request")
 
 
-def test_a_childs_token_sees_its_own_and_no_text_of_a_sibling(house: House) -> None:
+def test_child_compares_its_run_with_no_run_of_others(house: House) -> None:
     requester = house.session()
-    sibling = house.ended(requester, agentId="talker")
-    stranger = house.ended(house.session(), agentId="talker")
-    span = {"from": "pos:0", "to": f"pos:{house.head()}"}
+    sibling, stranger = house.ended(requester), house.ended(house.session())
     with house.held(requester) as held, house.with_token(held.token) as child:
-        own = f"/v1/runs/{held.run_id}"
-        span["to"] = f"pos:{house.head()}"
-        assert child.get(f"{own}/history").is_success
-        assert child.get(f"{own}/compare", params={"with": held.run_id}).is_success
-        assert child.get("/v1/diff", params={**span, "runId": held.run_id}).is_success
-        beside = child.get(f"/v1/runs/{sibling['runId']}/history")
-        assert "task" not in beside.json()["setBy"]
-        with_sibling = {"with": sibling["runId"]}
-        problem_of(child.get(f"{own}/compare", params=with_sibling), 403, "not_permitted")
-        for path in (
-            f"/v1/runs/{stranger['runId']}/history",
-            f"{own}/compare?with={stranger['runId']}",
-            f"/v1/diff?from=pos:0&to=pos:1&runId={stranger['runId']}",
-            f"/v1/diff?from=pos:0&to={span['to']}&tree={stranger['requesterSessionKey']}",
-            f"/v1/diff?from=pos:0&to={span['to']}&session={stranger['childSessionKey']}",
-        ):
-            problem_of(child.get(path), 404, "not_found")
-        problem_of(child.get("/v1/diff", params=span), 403, "not_permitted")
+        path = f"/v1/runs/{held.run_id}/compare"
+        assert child.get(path, params={"with": held.run_id}).is_success
+        answer = child.get(path, params={"with": sibling["runId"]})
+        problem_of(answer, 403, "not_permitted")
+        problem_of(child.get(path, params={"with": stranger["runId"]}), 404, "not_found")
+        span = {"from": "pos:0", "to": f"pos:{house.head()}", "runId": held.run_id}
+        assert child.get("/v1/diff", params=span).is_success

@@ -40,41 +40,6 @@ def test_a_child_learns_whose_token_it_has(house: House, child: HeldRun) -> None
     assert "admin" not in told["scopes"]
 
 
-def test_a_child_is_told_its_own_agents(house: House, child: HeldRun) -> None:
-    parent = str(house.server.run(child.run_id)["requesterSessionKey"])
-    with house.with_token(child.token) as client:
-        own = client.get("/v1/agents", params={"requester": child.child})
-        assert own.json()["requester"] == child.child.split(":")[1]
-        for key in (parent, "main"):
-            answer = client.get("/v1/agents", params={"requester": key})
-            problem_of(answer, 404, "not_found")
-
-
-def test_a_child_sees_its_siblings_as_summaries_only(house: House, child: HeldRun) -> None:
-    parent = str(house.server.run(child.run_id)["requesterSessionKey"])
-    sibling = house.ended(parent)
-    with house.with_token(child.token) as client:
-        run = client.get(f"/v1/runs/{sibling['runId']}").json()
-        assert "resultText" not in run
-        assert "task" not in run
-        for rest in ("prompt", "transcript"):
-            answer = client.get(f"/v1/runs/{sibling['runId']}/{rest}")
-            problem_of(answer, 403, "not_permitted")
-
-
-def test_a_child_sees_nothing_of_strangers_or_of_its_parent(house: House, child: HeldRun) -> None:
-    stranger = house.ended(house.session("stranger"))
-    parent = house.server.run(child.run_id)["requesterSessionKey"]
-    with house.with_token(child.token) as client:
-        for rest in ("", "/events", "/prompt", "/transcript"):
-            answer = client.get(f"/v1/runs/{stranger['runId']}{rest}")
-            problem_of(answer, 404, "not_found")
-        problem_of(client.get(f"/v1/sessions/{parent}"), 404, "not_found")
-        problem_of(client.get(f"/v1/sessions/{parent}/announcements"), 403, "not_permitted")
-        ack = f"/v1/sessions/{parent}/announcements/{stranger['runId']}/ack"
-        problem_of(client.post(ack), 403, "not_permitted")
-
-
 def test_a_child_spawns_for_its_own_session_and_no_other(house: House, child: HeldRun) -> None:
     parent = str(house.server.run(child.run_id)["requesterSessionKey"])
     with house.with_token(child.token) as client:
@@ -105,9 +70,7 @@ def test_a_child_stops_those_below_it_but_not_itself(house: House, child: HeldRu
         assert run["outcome"] == "stopped"
 
 
-def test_a_leaf_may_neither_spawn_nor_stop_and_its_spawn_is_on_record(
-    house: House, child: HeldRun
-) -> None:
+def test_a_leaf_may_not_spawn_and_its_spawn_is_on_record(house: House, child: HeldRun) -> None:
     with house.held(child.child, label="leaf") as leaf:
         with house.with_token(leaf.token) as client:
             answer = client.post("/v1/spawns", json=spawn_body(leaf.child))
@@ -116,9 +79,6 @@ def test_a_leaf_may_neither_spawn_nor_stop_and_its_spawn_is_on_record(
             assert refused["detail"] == (
                 "sessions_spawn is not allowed at this depth (current depth: 2, max: 2)"
             )
-            problem_of(client.post(f"/v1/runs/{leaf.run_id}/stop"), 403, "not_permitted")
-            problem_of(client.get(f"/v1/runs/{child.run_id}"), 404, "not_found")
-            assert client.get(f"/v1/runs/{leaf.run_id}").status_code == 200
     events = house.http.get(f"/v1/runs/{refused['runId']}/events").json()["items"]
     assert [one["type"] for one in events] == ["SpawnRequested", "SpawnRefused"]
 

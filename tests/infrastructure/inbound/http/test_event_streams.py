@@ -7,7 +7,6 @@ import pytest
 
 from tests.support.http.problems import problem_of
 from tests.support.http.streams import Frame, StreamReader
-from tests.support.http.wire import client_of
 from tests.support.servers.http_server import House
 
 pytestmark = pytest.mark.server
@@ -160,11 +159,3 @@ def test_a_reader_that_left_is_not_an_error(house: House, reading: Open) -> None
 def test_without_the_media_type_it_is_a_page(house: House) -> None:
     answer = house.http.get("/v1/events", headers={"Accept": "application/json"})
     assert answer.headers["content-type"] == "application/json"
-
-
-def test_a_stream_needs_a_token_and_the_scope(house: House) -> None:
-    headers = {"Accept": "text/event-stream"}
-    with client_of(house.server.url) as client:
-        problem_of(client.get("/v1/events", headers=headers), 401, "unauthorized")
-    with house.with_token(house.secrets["spawner"]) as client:
-        problem_of(client.get("/v1/events", headers=headers), 403, "not_permitted")

@@ -177,21 +177,6 @@ def test_who_reads_no_texts_gets_the_beginning_of_one(house: House) -> None:
 
 
 @pytest.mark.server
-def test_an_explanation_is_for_those_who_may_see_the_run(house: House) -> None:
-    parent = house.session("parent")
-    sibling, stranger = house.ended(parent), house.ended(house.session("stranger"))
-    with house.held(parent) as child, house.with_token(child.token) as client:
-        assert client.get(f"/v1/runs/{child.run_id}/explain").status_code == 200
-        answer = client.get(f"/v1/runs/{sibling['runId']}/explain")
-        problem_of(answer, 403, "not_permitted")
-        answer = client.get(f"/v1/runs/{stranger['runId']}/explain")
-        problem_of(answer, 404, "not_found")
-    with house.with_token(house.secrets["spawner"]) as client:
-        problem_of(client.get(f"/v1/runs/{child.run_id}/explain"), 403, "not_permitted")
-    problem_of(house.http.get("/v1/runs/nothing/explain"), 404, "not_found")
-
-
-@pytest.mark.server
 def test_what_was_asked_for_and_is_no_name_is_told_to_who_may_read_texts(house: House) -> None:
     requester = house.session("reader-asks")
     words = {"thinking": "as hard as you can, please", "model": "the best one there is"}

@@ -10,9 +10,6 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support.http.problems import problem_of
-from tests.support.http.wire import client_of
-from tests.support.servers.http_server import House
 from tests.support.servers.running_server import RunningServer, configuration, scripted, wait_for
 
 pytestmark = pytest.mark.server
@@ -116,16 +113,6 @@ def test_requests_are_counted_by_the_template_of_their_route(server: RunningServ
     assert one(samples, "spawnlog_http_requests_total", **other) == 1
     unserved = {"method": "PUT", "route": "other", "status": "405"}
     assert one(samples, "spawnlog_http_requests_total", **unserved) == 2
-
-
-def test_metrics_are_for_those_who_may_read_the_whole_log(house: House) -> None:
-    with client_of(house.server.url) as nobody:
-        problem_of(nobody.get("/metrics"), 401, "unauthorized")
-    for name in ("reader", "spawner"):
-        with house.with_token(house.secrets[name]) as client:
-            problem_of(client.get("/metrics"), 403, "not_permitted")
-    with house.with_token(house.secrets["everything"]) as client:
-        assert "spawnlog_build_info" in client.get("/metrics").text
 
 
 def test_a_server_that_nobody_watches_loads_no_library_for_it() -> None:

@@ -37,8 +37,3 @@ def test_what_is_done_by_the_page_is_on_record_as_done_by_the_token_that_asked(
     assert (first["actor"]["kind"], first["actor"]["token"]) == ("token", "admin")
     assert token not in events.text
     assert house.http.delete("/v1/page-tokens/current").json() == {"wasKnown": False}
-
-
-def test_child_makes_no_codes(house: House) -> None:
-    with house.held(house.session()) as run, house.with_token(run.token) as child:
-        problem_of(child.post("/v1/page-codes"), 403, "not_permitted")

@@ -25,40 +25,6 @@ def life(house: House) -> dict[str, Any]:
     return {"run": run, "events": events}
 
 
-def test_every_answer_names_the_log_and_a_position(house: House, life: dict[str, Any]) -> None:
-    run_id, session = life["run"]["runId"], life["run"]["requesterSessionKey"]
-    answers = [
-        house.http.get(path)
-        for path in (
-            "/healthz",
-            "/readyz",
-            "/openapi.json",
-            "/v1/runs",
-            f"/v1/runs/{run_id}",
-            f"/v1/runs/{run_id}/events",
-            f"/v1/runs/{run_id}/prompt",
-            f"/v1/runs/{run_id}/transcript",
-            f"/v1/sessions/{session}",
-            f"/v1/sessions/{session}/announcements",
-            "/v1/agents",
-            "/v1/lanes",
-            "/v1/events",
-            "/v1/nothing",
-            "/v1/runs?limit=0",
-        )
-    ]
-    etag = {"If-None-Match": f'"{life["run"]["version"]}"'}
-    answers.append(house.http.get(f"/v1/runs/{run_id}", headers=etag))
-    answers.append(house.http.post("/v1/spawns", json={}))
-    answers.append(house.http.post(f"/v1/runs/{run_id}/stop"))
-    assert {answer.status_code for answer in answers} == {200, 304, 404, 422}
-    assert len({answer.headers["spawnlog-log"] for answer in answers}) == 1
-    ended_at = datetime.fromisoformat(life["events"][-1]["recordedAt"])
-    for answer in answers:
-        assert position_of(answer) >= life["events"][-1]["position"]
-        assert datetime.fromisoformat(answer.headers["spawnlog-clock"]) >= ended_at
-
-
 def test_what_was_answered_is_read_at_once(house: House) -> None:
     session = house.session()
     for count in range(1, 6):
@@ -144,13 +110,6 @@ def test_the_near_future_is_now_and_the_far_future_is_refused(house: House) -> N
     assert "pos:" in problem["detail"]
 
 
-def test_before_everything_there_is_nothing(house: House, life: dict[str, Any]) -> None:
-    session = life["run"]["requesterSessionKey"]
-    for at in ("pos:0", "1999-01-01T00:00:00Z"):
-        assert house.http.get("/v1/runs", params={"at": at}).json()["items"] == []
-        problem_of(house.http.get(f"/v1/sessions/{session}?at={at}"), 404, "not_found")
-
-
 def test_a_session_is_read_as_of_a_position(house: House) -> None:
     session = house.session()
     first = position_of(house.spawn(session, agentId="slow"))
@@ -227,27 +186,10 @@ def test_a_run_that_is_deleted_at_its_end_is_archived(house: House) -> None:
     assert archived["archivedAt"]
 
 
-def test_an_answer_that_found_nothing_names_the_position_it_looked_at(
-    house: House, life: dict[str, Any]
-) -> None:
-    before = life["events"][0]["position"] - 1
-    run, at = life["run"], {"at": f"pos:{before}"}
-    for path in (f"/v1/runs/{run['runId']}", f"/v1/sessions/{run['childSessionKey']}"):
-        answer = house.http.get(path, params=at)
-        assert (answer.status_code, position_of(answer)) == (404, before)
-
-
-def test_a_read_waits_for_the_position_that_its_caller_names(
+def test_read_of_a_position_that_does_not_come_is_unavailable(
     house: House, life: dict[str, Any]
 ) -> None:
     path = f"/v1/runs/{life['run']['runId']}"
-    told = position_of(house.http.get(path))
-    session = f"/v1/sessions/{life['run']['requesterSessionKey']}"
-    reads = (path, "/v1/runs", f"{path}/events", "/v1/lanes", session, f"{session}/shared-context")
-    for one in reads:
-        answer = house.http.get(one, params={"minPosition": told})
-        assert answer.status_code == 200
-        assert position_of(answer) >= told
     ahead = house.http.get(path, params={"minPosition": 10**12})
     problem_of(ahead, 503, "unavailable")
     assert int(ahead.headers["retry-after"]) >= 1

@@ -46,14 +46,6 @@ def test_key_counts_for_one_session_whatever_its_escapes(inner: InnerServer) -> 
 
 
 @pytest.mark.server
-def test_wrong_method_is_told_the_right_ones(inner: InnerServer) -> None:
-    answer = inner.request("DELETE", "/v1/sessions/x/shared-context")
-    problem = problem_of(answer, 405, "method_not_allowed")
-    assert answer.headers["allow"] == "GET, PATCH"
-    assert problem["detail"] == "this path does not take DELETE; it takes GET, PATCH"
-
-
-@pytest.mark.server
 @pytest.mark.parametrize(
     ("target", "pointer", "detail"),
     [

@@ -1,15 +1,11 @@
 """Rules of requests that no schema says: the table of bodies and questions that break one."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from application.queries.operation import Operation
 from domain.session.shared_context import SHARED_BYTES_MAX, SHARED_DEPTH_MAX
-from infrastructure.inbound.http.operations import OPERATIONS
-from infrastructure.inbound.http.requests.endpoint import OperationRoute
 from tests.support.http.problems import pointers_of, problem_of
 from tests.support.http.requests import asked
 from tests.support.http.wire import exchange
@@ -330,30 +326,3 @@ def test_thread_id_may_be_large_number(inner: InnerServer) -> None:
 def test_mount_path_may_be_blank(inner: InnerServer) -> None:
     for blank in (None, "", "  "):
         inner.spawn(requester={"sessionKey": "edge"}, attachAs={"mountPath": blank})
-
-
-NEEDED_PARAMETERS = {
-    "findEvents": "types=RunEnded",
-    "getDiff": "from=pos:1&to=pos:1",
-    "compareRuns": "with=last",
-}
-READING = [one for one in OPERATIONS if one.query is not None and "query" in one.takes]
-
-
-@pytest.mark.parametrize("operation", READING, ids=lambda one: one.name)
-def test_every_parameter_is_read(
-    inner: InnerServer, names: dict[str, str], operation: Operation
-) -> None:
-    assert operation.query is not None
-    read = set[str]()
-
-    class Watched(operation.query):  # type: ignore[name-defined,misc]
-        def __getattribute__(self, name: str) -> Any:
-            read.add(name)
-            return super().__getattribute__(name)
-
-    route = OperationRoute(replace(operation, query=Watched))
-    query = NEEDED_PARAMETERS.get(operation.name, "").replace("last", names["runId"])
-    answer = inner.answer_of(route, names, query)
-    assert answer == operation.status
-    assert set(operation.query.model_fields) <= read

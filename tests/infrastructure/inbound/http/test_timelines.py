@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.http.problems import pointers_of, problem_of
 from tests.support.http.requests import spawn_body
-from tests.support.servers.http_server import ONE, House
+from tests.support.servers.http_server import House
 from tests.support.servers.running_server import wait_for
 
 pytestmark = pytest.mark.server
@@ -74,12 +74,9 @@ def test_a_tree_shows_a_session_and_all_below_it_as_it_was(house: House) -> None
             assert get(house, tree_path(above.child))["root"]["runs"] == first["runs"]
             with house.with_token(above.token) as child:
                 assert child.get(tree_path("current")).json()["root"]["sessionKey"] == above.child
-                assert child.get(tree_path(session)).status_code == 404
                 bars = child.get("/v1/timeline").json()
                 assert {one["runId"] for one in bars["items"]} == {above.run_id, below.run_id}
                 assert bars["buckets"] == []
-                assert child.get("/v1/events/histogram").status_code == 403
-                assert child.get("/v1/moments").status_code == 403
                 own = child.get("/v1/events/histogram", params={"runId": above.run_id})
                 assert sum(one["events"] for one in own.json()["items"]) > 0
 
@@ -93,8 +90,6 @@ def test_what_a_token_does_not_cover_is_not_counted(house: House) -> None:
         assert refused["detail"] == (
             "counts of the whole log are for tokens with the pattern *; give tree or runId"
         )
-        stranger = narrow.get("/v1/events/histogram", params={"tree": house.session()})
-        problem_of(stranger, 403, "not_permitted")
         own = narrow.get("/v1/events/histogram", params={"tree": reader, "buckets": 1}).json()
         assert own["items"][0]["outcomes"] == {"success": 1}
         bars = narrow.get("/v1/timeline", params={"limit": 5000}).json()
@@ -113,9 +108,6 @@ def test_what_a_token_does_not_cover_is_not_counted(house: House) -> None:
         house.server.run(accepted["runId"], "announced")
         counted = only.get("/v1/timeline", params={"buckets": 10}).json()
         assert sum(one["outcomes"].get("success", 0) for one in counted["buckets"]) >= 1
-    with house.with_token(house.secrets["spawner"]) as deaf:
-        for path in ("/v1/events/histogram", "/v1/timeline", "/v1/moments", tree_path(ONE)):
-            assert deaf.get(path).status_code == 403
 
 
 @pytest.mark.parametrize(
@@ -124,8 +116,6 @@ def test_what_a_token_does_not_cover_is_not_counted(house: House) -> None:
         ("/v1/events/histogram", {"from": "pos:2", "to": "pos:1"}),
         ("/v1/events/histogram", {"to": "pos:999999999"}),
         ("/v1/events/histogram", {"actor": "admin"}),
-        ("/v1/timeline", {"cursor": "x"}),
-        ("/v1/moments", {"at": "2999-01-01T00:00:00Z"}),
     ],
 )
 def test_what_cannot_be_meant_is_refused(house: House, path: str, query: dict[str, Any]) -> None:

@@ -40,12 +40,6 @@ def test_key_that_stands_twice_in_config_text_is_refused(house: House) -> None:
     assert "/agents/defaults" in str(problem) or "agents.defaults" in str(problem)
 
 
-@pytest.mark.parametrize("name", ["reader", "texts", "spawner", "controller"])
-def test_who_does_not_see_everything_may_not_ask(house: House, name: str) -> None:
-    with house.with_token(house.secrets[name]) as http:
-        problem_of(http.post("/v1/what-if", json=NOTHING), 403, "not_permitted")
-
-
 def test_it_ends_with_totals_that_are_those_of_its_lines(house: House) -> None:
     house.ended(house.session())
     lines = [json.loads(one) for one in ask(house.http, patch=[]).text.splitlines()]

@@ -1,0 +1,343 @@
+"""What every operation does as its row says: faults, tokens, moments, pages, keys, versions."""
+
+import base64
+import json
+import re
+import uuid
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import httpx2
+import pytest
+
+from application.queries.operation import Operation, Read
+from infrastructure.inbound.http.operations import OPERATIONS
+from infrastructure.inbound.http.requests.endpoint import OperationRoute, query_fields
+from tests.support.http.faulty_requests import FaultyRequest, faulty_requests, unlimited_values
+from tests.support.http.operations import path_of, request_of
+from tests.support.http.problems import pointers_of, problem_of
+from tests.support.http.requests import a_key, replayed
+from tests.support.servers.http_server import House
+from tests.support.servers.inner_server import InnerServer
+
+pytestmark = pytest.mark.server
+
+WITH_TOKEN = [one for one in OPERATIONS if one.token]
+READING = [one for one in OPERATIONS if one.query is not None and "query" in one.takes]
+LIMITED_BY_RULE = {
+    "spawn": {
+        "/attachAs/mountPath",
+        "/attachments/0/content",
+        "/contextPreamble",
+        "/requester/threadId",
+        "/runTimeoutSeconds",
+        "/task",
+        "/task/0",
+    },
+    "sendMessage": {"/message"},
+    "writePreamble": {"/preamble"},
+    "reportTranscript": {"/entries/0/text"},
+    "provideTranscript": {"/entries/0/text"},
+    "whatIf": {"/filter/agentId/0"},
+}
+"""Values whose limit is in bytes, or is looked at otherwise."""
+WORDS_OF_THE_LIBRARY = re.compile(
+    r"\w+ should \w+ \w+ \w+|Value error|unable to|[Ii]nvalid \w+ tag"
+)
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
+METHODS_OF: dict[str, set[str]] = defaultdict(set)
+for one in OPERATIONS:
+    METHODS_OF[one.path].add(one.method)
+
+
+def wrong_answer(server: InnerServer, operation: Operation, faulty: FaultyRequest) -> str | None:
+    """Return what is wrong with the answer to a faulty request."""
+    answer = server.request(
+        operation.method,
+        faulty.path,
+        headers=faulty.headers,
+        params=faulty.params,
+        content=faulty.content,
+    )
+    if answer.is_success:
+        return f"{faulty.fault}: accepted with {answer.status_code}"
+    # Not `problem_of`: the log may be too busy to tell a position in time.
+    problem = answer.json()
+    words = WORDS_OF_THE_LIBRARY.search(answer.text)
+    if words is not None:
+        return f"{faulty.fault}: says {words[0]}"
+    found = (answer.status_code, problem["code"], tuple(dict.fromkeys(pointers_of(problem))))
+    expected = (faulty.status, faulty.code, faulty.pointers)
+    return None if found == expected else f"{faulty.fault}: {found}, not {expected}"
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.name)
+def test_faulty_request_is_refused_with_its_place(
+    inner: InnerServer, names: dict[str, str], operation: Operation
+) -> None:
+    requests = list(faulty_requests(operation, names))
+    wrong = [wrong_answer(inner, operation, one) for one in requests]
+    assert not any(wrong), "\n".join(one for one in wrong if one)
+    runs = [
+        one["runId"]
+        for requester in ("x", names["key"])
+        for one in inner.request("GET", "/v1/runs", params=[("requester", requester)]).json()[
+            "items"
+        ]
+    ]
+    assert runs == [names["runId"]]
+
+
+@pytest.mark.parametrize("operation", WITH_TOKEN, ids=lambda one: one.name)
+def test_operation_without_good_token_is_refused(
+    inner: InnerServer, names: dict[str, str], operation: Operation
+) -> None:
+    target = path_of(operation, names)
+    for token in ("", "wrong"):
+        answer = inner.request(operation.method, f"{target}?unknown=1", token=token, content=b"{")
+        problem_of(answer, 401, "unauthorized")
+        assert answer.headers["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize("path", METHODS_OF)
+def test_method_that_path_lacks_is_told_the_others(
+    inner: InnerServer, names: dict[str, str], path: str
+) -> None:
+    (operation, *_) = [one for one in OPERATIONS if one.path == path]
+    for method in sorted(set(METHODS) - METHODS_OF[path]):
+        answer = inner.request(method, path_of(operation, names))
+        assert answer.status_code == 405, f"{method}: {answer.text}"
+        if method != "HEAD":
+            problem = problem_of(answer, 405, "method_not_allowed")
+            assert f"does not take {method}; it takes" in problem["detail"]
+        assert answer.headers["allow"] == ", ".join(sorted(METHODS_OF[path]))
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.name)
+def test_every_value_of_request_has_limit(operation: Operation) -> None:
+    lists = {f"/{name}" for name, repeats in query_fields(operation.query).items() if repeats}
+    models = [one for one in (operation.query, operation.body) if one is not None]
+    found = {one for model in models for one in unlimited_values(model)}
+    # A list in a URL is as long as the URL.
+    assert found - lists == LIMITED_BY_RULE.get(operation.name, set())
+
+
+@pytest.mark.parametrize("operation", READING, ids=lambda one: one.name)
+def test_every_parameter_is_read(
+    inner: InnerServer, names: dict[str, str], operation: Operation
+) -> None:
+    assert operation.query is not None
+    read = set[str]()
+
+    class Watched(operation.query):  # type: ignore[name-defined,misc]
+        def __getattribute__(self, name: str) -> Any:
+            read.add(name)
+            return super().__getattribute__(name)
+
+    route = OperationRoute(replace(operation, query=Watched))
+    query = str(httpx2.QueryParams(request_of(operation, names)["params"]))
+    answer = inner.answer_of(route, names, query)
+    assert answer == operation.status
+    assert set(operation.query.model_fields) <= read
+
+
+SCOPE_OF_HANDLER = {
+    **dict.fromkeys(["stopRun", "stopSession", "sendMessage"], "control"),
+    "acknowledgeAnnouncement": "control",
+    **dict.fromkeys(["claimRun", "prolongClaim", "reportTranscript", "endRun"], "worker"),
+}
+"""Scopes that a handler asks for, of a caller that may see what the path names."""
+NEEDED = {one.name: one.scope or SCOPE_OF_HANDLER.get(one.name) for one in OPERATIONS}
+
+
+@pytest.fixture(scope="module")
+def family(house: House) -> dict[str, Any]:
+    """Runs of one session of the token `reader`, and where the first one was announced."""
+    key = house.session("reader")
+    runs = [house.ended(key, agentId="talker", label=f"child-{number}") for number in range(4)]
+    then = next(one["position"] for one in runs[0]["stages"] if one["stage"] == "announced")
+    names = {"runId": runs[0]["runId"], "id": runs[0]["runId"], "key": key, "revision": "1"}
+    return {"names": names, "then": int(then), "runs": runs}
+
+
+def ask(http: httpx2.Client, name: str, family: Mapping[str, Any], **query: Any) -> httpx2.Response:
+    """Ask an operation of the family's first run or of its session."""
+    request = request_of(BY_NAME[name], family["names"])
+    request["params"] |= QUERIES_OF_FAMILY.get(name, {}) | query
+    return http.request(**request)
+
+
+BY_NAME = {one.name: one for one in OPERATIONS}
+QUERIES_OF_FAMILY: dict[str, dict[str, str]] = {"getRunTranscript": {"tools": "true"}}
+
+
+@pytest.mark.parametrize("name", [name for name, scope in NEEDED.items() if scope])
+def test_operation_refuses_token_without_its_scope(
+    house: House, family: dict[str, Any], name: str
+) -> None:
+    needed = NEEDED[name]
+    token = house.secrets["spawner" if needed == "read" else "reader"]
+    with house.with_token(token) as http:
+        # The scope of a row is asked for before the parameters are read.
+        unknown = {"nothing": "x"} if BY_NAME[name].scope else {}
+        problem = problem_of(ask(http, name, family, **unknown), 403, "not_permitted")
+    assert f'the scope "{needed}"' in problem["detail"]
+
+
+@pytest.mark.parametrize("name", [one.name for one in READING if "at" in query_fields(one.query)])
+def test_read_is_as_of_its_position(house: House, family: dict[str, Any], name: str) -> None:
+    then = ask(house.http, name, family, at=f"pos:{family['then']}")
+    assert then.status_code == 200, then.text
+    assert then.headers["spawnlog-position"] == str(family["then"])
+    ahead = ask(house.http, name, family, at=f"pos:{house.head() + 1_000_000}")
+    assert pointers_of(problem_of(ahead, 422, "invalid_request")) == ["/query/at"]
+    before = ask(house.http, name, family, at="pos:0")
+    assert before.headers["spawnlog-position"] == "0"
+    if name == "listAgents" or ("{" in BY_NAME[name].path and name != "listAnnouncements"):
+        problem_of(before, 404, "not_found")
+    else:
+        assert before.json().get("items", []) == []
+
+
+RECENT = [one.name for one in READING if one.query is not None and issubclass(one.query, Read)]
+RECENT.remove("getDiff")  # It tells the later one of the moments that it compares.
+
+
+@pytest.mark.parametrize("name", RECENT)
+def test_read_is_not_behind_position_of_caller(
+    house: House, family: dict[str, Any], name: str
+) -> None:
+    head = house.head()
+    answer = ask(house.http, name, family, minPosition=head)
+    assert answer.status_code == 200, answer.text
+    assert int(answer.headers["spawnlog-position"]) >= head
+    assert answer.headers["spawnlog-log"]
+    recorded_at = datetime.fromisoformat(family["runs"][-1]["announcedAt"])
+    assert datetime.fromisoformat(answer.headers["spawnlog-clock"]) >= recorded_at
+
+
+PAGED = [one.name for one in READING if {"cursor", "after"} & query_fields(one.query).keys()]
+WITH_CURSOR = [name for name in PAGED if "cursor" in query_fields(BY_NAME[name].query)]
+
+
+def pages(http: httpx2.Client, name: str, family: Mapping[str, Any], **query: Any) -> list[Any]:
+    """Return the pages of an operation up to the last, in the order in which they come."""
+    by = "cursor" if name in WITH_CURSOR else "after"
+    found: list[Any] = []
+    while True:
+        answer = ask(http, name, family, **query)
+        assert answer.status_code == 200, answer.text
+        found.append(answer.json())
+        following = found[-1].get("nextCursor", found[-1].get("nextAfter"))
+        if following is None or following == found[-1].get("head"):
+            return found
+        query[by] = following
+
+
+def items_of(*found: Mapping[str, Any]) -> list[Any]:
+    """Return the items of pages; those of a diff by their names, as each page has them by kind."""
+    if "items" in found[0]:
+        return [one for page in found for one in page["items"]]
+    kinds = ("added", "removed", "changed")
+    changes = [one for page in found for kind in kinds for one in page[kind]]
+    return sorted(changes, key=lambda one: str(one["id"]))
+
+
+def question_of(house: House, name: str, family: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a question that has several items and whose answer stays."""
+    fields = query_fields(BY_NAME[name].query)
+    head = f"pos:{house.head()}"
+    query = {"from": f"pos:{family['then'] - 5}", "to": head} if name == "getDiff" else {}
+    query |= {"tree": family["names"]["key"]} if "tree" in fields and not query else {}
+    return query | ({"at": head} if "at" in fields else {})
+
+
+@pytest.mark.parametrize("name", PAGED)
+def test_small_pages_hold_what_one_large_page_holds(
+    house: House, family: dict[str, Any], name: str
+) -> None:
+    question = question_of(house, name, family)
+    (whole,) = pages(house.http, name, family, limit=100, **question)
+    items = items_of(whole)
+    assert len(items) > 1 or name == "listRevisions"
+    for limit in (1, 3, len(items), len(items) + 1):
+        found = pages(house.http, name, family, limit=limit, **question)
+        assert all(len(items_of(page)) <= limit for page in found)
+        assert items_of(*found) == items
+
+
+NO_CURSORS = ("x", "é", "%", "e30", "W10", "bnVsbA", "AAAA", "1.x", "².")
+CHANGED_PARTS: list[tuple[int, object]] = [
+    (2, 10**30), (2, 1e300), (2, -5), (2, "1"), (2, None), (3, -2), (3, 10**18), (3, [1]), (0, 7),
+]  # fmt: skip
+OTHER_QUESTIONS: dict[str, dict[str, str]] = {
+    "listRuns": {"order": "asc"},
+    "listTimeline": {"label": "child-1"},
+    "findEvents": {"types": "RunStarted"},
+    "getDiff": {"from": "pos:0"},
+}
+
+
+@pytest.mark.parametrize("name", OTHER_QUESTIONS)
+def test_cursor_is_of_its_log_and_its_question(
+    house: House, family: dict[str, Any], name: str
+) -> None:
+    question = question_of(house, name, family) | {"limit": 1}
+    cursor = str(ask(house.http, name, family, **question).json()["nextCursor"])
+    # That of a diff begins with the position of the earlier moment.
+    before, dot, encoded = cursor.rpartition(".")
+    parts = json.loads(base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)))
+
+    def changed(place: int, value: object) -> str:
+        other = json.dumps([*parts[:place], value, *parts[place + 1 :]])
+        return before + dot + base64.urlsafe_b64encode(other.encode()).decode().rstrip("=")
+
+    for wrong in (*NO_CURSORS, f"9{cursor}", *(changed(*one) for one in CHANGED_PARTS)):
+        answer = ask(house.http, name, family, **question, cursor=wrong)
+        assert (wrong, answer.status_code) == (wrong, 422)
+    other_log = ask(house.http, name, family, **question, cursor=changed(0, str(uuid.uuid4())))
+    problem_of(other_log, 410, "foreign_cursor")
+    other = ask(house.http, name, family, **(question | OTHER_QUESTIONS[name]), cursor=cursor)
+    problem_of(other, 422, "invalid_request")
+    assert items_of(ask(house.http, name, family, **question, cursor=cursor).json())
+
+
+OTHERWISE: dict[str, dict[str, Any]] = {
+    "spawn": {"task": "something else"},
+    "respawn": {"changes": {"task": "something else"}},
+    "stopRun": {"reason": "another"},
+    "stopSession": {"reason": "another"},
+    "sendMessage": {"message": "something else"},
+    "writePreamble": {"preamble": "something else"},
+    "provideTranscript": {"totalTokens": 5},
+    "acknowledgeAnnouncement": {},
+}
+"""Members with which a body asks for another thing."""
+REFUSED_UNRECORDED = {"yieldSession", "redriveAnnouncement"}
+"""There is nothing to yield for and nothing to redrive: that is no answer that is kept."""
+
+
+def test_every_command_is_repeated_under_its_key() -> None:
+    keyed = {one.name for one in OPERATIONS if one.repeat == "key"}
+    assert keyed == {*OTHERWISE, *REFUSED_UNRECORDED}
+
+
+@pytest.mark.parametrize("name", OTHERWISE)
+def test_repeated_key_gives_answer_again(house: House, family: dict[str, Any], name: str) -> None:
+    names = family["names"]
+    with house.held(house.session()) as held:
+        if name in ("stopRun", "stopSession", "sendMessage", "writePreamble"):
+            names = {"runId": held.run_id, "key": held.child}
+        elif name == "provideTranscript":
+            names = {"key": house.session()}
+        request = request_of(BY_NAME[name], names) | {"headers": {"Idempotency-Key": a_key()}}
+        first, again = (house.http.request(**request) for _ in range(2))
+        assert first.is_success, first.text
+        assert (again.status_code, again.content) == (first.status_code, first.content)
+        assert (replayed(first), replayed(again)) == (False, True)
+        if OTHERWISE[name]:
+            other = house.http.request(**request | {"json": request["json"] | OTHERWISE[name]})
+            problem_of(other, 422, "idempotency_key_reused")
