@@ -36,11 +36,15 @@ async def resolve_as_of(
 
 
 async def _resolved(services: QueryServices, caller: Caller, at: str | None) -> AsOf:
-    head = await services.work.log.head()
+    log = services.work.log
     if at is None:
-        return AsOf(head, now=True)
-    now = services.work.log.now()
+        return AsOf(await log.head(), now=True)
+    now = log.now()
     moment = read_moment(at, now)
+    # What was followed here is on record.
+    if isinstance(moment, int) and moment <= services.tail.position:
+        return AsOf(moment, now=False)
+    head = await log.head()
     if isinstance(moment, int):
         if moment > head:
             raise QueryError("invalid_request", f"the log ends at pos:{head}; ask for that or less")

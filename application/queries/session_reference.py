@@ -38,15 +38,16 @@ async def resolve_session_key(
         return canonical_key(
             spelling, services.work.configurations.current().configuration, pointer
         )
-    configuration = await configuration_in_force(services.work, at)
-    if configuration is None and shape_of(spelling) == "legacy_or_alias":
+    # A key that names its agent is the same under every configuration.
+    shape = shape_of(spelling)
+    configuration = await configuration_in_force(services.work, at) if shape != "agent" else None
+    if configuration is None and shape == "legacy_or_alias":
         raise QueryError(
             "not_found",
             "which session that was cannot be told: the configuration that was in force is not on"
             " record; give the whole key, as in agent:<agentId>:<session>",
             position=at,
         )
-    # A key that names its agent is the same under every configuration.
     return canonical_key(spelling, configuration or Configuration(), pointer)
 
 

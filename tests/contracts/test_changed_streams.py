@@ -12,6 +12,7 @@ from application.ports.registry import Registry
 from domain.values.record import run_id_of, session_key_of
 from infrastructure.outbound.log.read.events import events_between
 from infrastructure.outbound.log.read.fold_input import query_of_sessions
+from infrastructure.outbound.log.read.moments import INSIDE
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.read_model.registry import (
     CHANGED_STREAMS,
@@ -98,6 +99,10 @@ async def _fill(connection: LogConnection) -> None:
         {"each": EVENTS_OF_A_STREAM, "events": EVENTS},
     )
     await connection.execute(
+        "INSERT INTO commits SELECT position, now() FROM generate_series(10, %s, 10) AS position",
+        [EVENTS],
+    )
+    await connection.execute(
         "INSERT INTO sessions (session_key, version, created_position, created_at, from_position,"
         " to_position, session_id, root, state)"
         " SELECT position / %(each)s, position %% %(each)s + 1, position, now(), position,"
@@ -141,6 +146,9 @@ async def test_the_cost_is_that_of_the_events_between_the_two(
             touched.append(_pages_touched(plan))
         keys: Sequence[str] = [str(after // EVENTS_OF_A_STREAM + one) for one in range(20)]
         plan = await _plan(connection, *query_of_sessions([(key, after) for key in keys]))
+        assert "Seq Scan" not in plan, plan
+        assert _pages_touched(plan) < 20 * 10, plan
+        plan = await _plan(connection, INSIDE, {"at": after - 3, "behind": "", "limit": 20})
         assert "Seq Scan" not in plan, plan
         assert _pages_touched(plan) < 20 * 10, plan
         for newest_first in (False, True):

@@ -243,6 +243,9 @@ async def test_what_is_true_now_or_at_an_instant_costs_no_look_at_where_transact
     assert await registry.session(key(1), at=2) is not None
     assert await registry.session(key(2), at=2) is None
     assert looked == [2]
+    # Whoever looked there was told the instant too.
+    (recorded_at,) = {one.envelope.recorded_at for one in await postgres.events()}
+    assert postgres.log.known_instant(2) == recorded_at
 
 
 @pytest.mark.server

@@ -135,7 +135,7 @@ class PostgresLog:
 
     def known_instant(self, position: int) -> datetime | None:
         """When that was, if it is in memory."""
-        return self.remembered.ends.recorded_at(position) or self.tail.recorded_at(position)
+        return self.remembered.moments.recorded_at(position) or self.tail.recorded_at(position)
 
     async def recorded_at(self, position: int) -> datetime | None:
         """When the event at a position was recorded."""

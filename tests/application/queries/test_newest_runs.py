@@ -1,6 +1,7 @@
 """Which state of a run is told as the newest."""
 
 import asyncio
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -10,6 +11,7 @@ from application.log.envelope import SYSTEM
 from application.log.event_log import LogUnavailable
 from application.queries import wait
 from application.queries.access import ALL_SCOPES, Access, Caller
+from application.queries.as_of import AsOf, resolve_as_of
 from application.queries.errors import QueryError
 from application.queries.runs import newest_run
 from application.queries.services import QueryServices
@@ -33,6 +35,9 @@ class Log:
     async def head(self) -> int:
         self.asked += 1
         return self.ends
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
 
     async def run(self, _: object, *, at: int | None = None) -> Run:
         self.read_at = at
@@ -102,3 +107,12 @@ async def test_a_run_that_was_followed_is_shown_to_nobody_else_than_one_that_is_
 
 async def _nobody(_: object) -> None:
     return None
+
+
+async def test_only_a_position_that_was_not_followed_yet_is_looked_for_in_the_log() -> None:
+    log = Log(position=9, seen=7)
+    for position, asked in ((7, 0), (8, 1)):
+        found = await resolve_as_of(log.services(), EVERYTHING, f"pos:{position}")
+        assert (found, log.asked) == (AsOf(position, now=False), asked)
+    with pytest.raises(QueryError, match="the log ends at pos:9"):
+        await resolve_as_of(log.services(), EVERYTHING, "pos:10")

@@ -151,24 +151,33 @@ def query_of_sessions(
 def fold_rows_of_sessions(
     rows: Iterable[Sequence[Any]], mapper: EventMapper
 ) -> Iterator[tuple[int, Session]]:
-    """Yield from 0 the place in what was asked, and the session: the newest state that a row of it
-    still holds, and the events behind that folded on. Those that exist there.
+    """Yield from 0 the place in what was asked, and the session. Those that exist there.
+
+    Raises:
+        CorruptHistory: An event or a state cannot be folded by this program.
+    """
+    for place, session in fold_rows(rows, mapper):
+        yield place - 1, cast("Session", session)
+
+
+def fold_rows(rows: Iterable[Sequence[Any]], mapper: EventMapper) -> Iterator[tuple[Any, State]]:
+    """Yield what the rows of each run or session begin with, and its state: that of a session which
+    the first of them has behind it, if there is one, and the events that they end with folded on.
 
     Raises:
         CorruptHistory: An event or a state cannot be folded by this program.
     """
     for place, those in groupby(rows, key=itemgetter(0)):
-        session: Session | None = None
+        state: State | None = None
         memory = States()
         for _, text, *row in those:
             if text is not None:
-                session = _stored_session(text)
-                memory.put([session])
+                state = _stored_session(text)
+                memory.put([state])
             if row[0] is not None:
-                _, after = memory.take(*folded_event(row, mapper))
-                session = cast("Session", after)
-        if session is not None:
-            yield place - 1, session
+                _, state = memory.take(*folded_event(row, mapper))
+        if state is not None:
+            yield place, state
 
 
 def _stored_session(text: str) -> Session:

@@ -4,32 +4,28 @@ transaction before, and the events of this one up to there folded onto them."""
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 import orjson
 
-from application.projections.fold import Fold
 from application.projections.run_rows import run_row
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.states import MissingStates, State, states
-from domain.values.record import run_stream
+from domain.states import States, states
+from domain.values.record import CONFIG_STREAM, SESSION_PREFIX, run_stream
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.read.commit_ends import CommitEnds
 from infrastructure.outbound.log.read.fold_input import (
     EVENT_COLUMNS,
-    FoldPage,
-    fold_page,
-    folded_event,
+    fold_rows,
     read_stream,
-    runs_folded,
-    sessions_folded,
 )
 from infrastructure.outbound.log.schema.connections import LogConnection
 
-PAGE_EVENTS = 500
+STREAMS_AT_ONCE = 200
 """So many are folded without a pause. A transaction has a few, but thousands when it stops a large
 tree."""
 
@@ -38,27 +34,46 @@ MOMENT_SECONDS = 5.0
 """One question looks at its moment several times; a rebuild may mend the rows behind it."""
 MOMENT_STATES_MAX = 100
 
-# The end of the transaction before the position, and what is behind it: nothing, where the position
-# is an end itself.
+# A session has no more events in the transaction up to there than there are positions.
 INSIDE = (
-    f"SELECT before.last_position, one.* FROM (SELECT COALESCE((SELECT last_position FROM commits"
-    " WHERE last_position <= %(at)s ORDER BY last_position DESC LIMIT 1), 0) AS last_position)"
-    f" AS before LEFT JOIN LATERAL (SELECT {EVENT_COLUMNS} FROM events"
-    " WHERE position > GREATEST(before.last_position, %(after)s) AND position <= %(at)s"
-    " ORDER BY position LIMIT %(limit)s) AS one ON true ORDER BY one.position"
+    "WITH before AS (SELECT COALESCE((SELECT last_position FROM commits"
+    " WHERE last_position <= %(at)s ORDER BY last_position DESC LIMIT 1), 0) AS last_position),"
+    " inside AS MATERIALIZED (SELECT stream FROM events"
+    " WHERE position > (SELECT last_position FROM before) AND position <= %(at)s),"
+    " changed AS MATERIALIZED (SELECT DISTINCT stream FROM inside"
+    f" WHERE stream > %(behind)s AND stream <> '{CONFIG_STREAM}' ORDER BY stream LIMIT %(limit)s)"
+    " SELECT before.last_position, (SELECT recorded_at FROM events WHERE position = %(at)s),"
+    " changed.stream,"
+    " CASE WHEN coalesce(one.version = base.version + 1, true) THEN base.state END, one.*"
+    " FROM before LEFT JOIN (changed LEFT JOIN LATERAL (SELECT version FROM sessions"
+    f" WHERE starts_with(changed.stream, '{SESSION_PREFIX}')"
+    f" AND session_key = substr(changed.stream, {len(SESSION_PREFIX) + 1})"
+    " AND from_position <= %(at)s ORDER BY from_position DESC LIMIT 1) AS newest ON true"
+    " LEFT JOIN LATERAL (SELECT version, state FROM sessions WHERE newest.version IS NOT NULL"
+    f" AND session_key = substr(changed.stream, {len(SESSION_PREFIX) + 1})"
+    " AND from_position <= %(at)s AND state IS NOT NULL ORDER BY from_position DESC LIMIT 1)"
+    " AS base ON true) ON true"
+    f" LEFT JOIN LATERAL (SELECT {EVENT_COLUMNS} FROM events WHERE events.stream = changed.stream"
+    " AND version > COALESCE(base.version, 0) AND position <= %(at)s"
+    " AND version <= COALESCE(newest.version, 1000000000) + %(at)s - before.last_position"
+    " ORDER BY version) AS one ON true ORDER BY changed.stream, one.version"
 )
-"""The last position of the transaction before, and of each event what a fold needs."""
+"""The last position of the transaction before, when the position was recorded, and of each stream
+that has events behind the one and not behind the other what a fold needs: no stream, where the
+position is an end itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
     """How things were at a position: as the rows say as of `end`, the last position of a
-    transaction, but for these runs and sessions, which have changed since."""
+    transaction, but for these runs and sessions, which have changed since. `recorded_at` is when
+    the position was recorded, None when that was not read."""
 
     position: int
     end: int
     runs: Mapping[UUID, Run]
     sessions: Mapping[str, Session]
+    recorded_at: datetime | None = None
 
     @property
     def run_rows(self) -> str:
@@ -75,35 +90,23 @@ def moment_at_end(position: int) -> Moment:
     return Moment(position, position, {}, {})
 
 
-class _PastStates:
-    """The states as of a position: from events, for most rows have ended."""
-
-    def __init__(self, connection: LogConnection) -> None:
-        self._connection = connection
-
-    async def load(self, missing: MissingStates, at: int) -> Iterable[State]:
-        """The states of these runs and sessions."""
-        runs = await runs_folded(self._connection, [(run_id, at) for run_id in missing.runs])
-        sessions = await sessions_folded(self._connection, [(key, at) for key in missing.sessions])
-        return (*runs.values(), *(one for _, one in sessions))
-
-
 async def moment_at(connection: LogConnection, position: int) -> Moment:
     """That of any position."""
-    fold, mapper, source = Fold((), ()), EventMapper(), _PastStates(connection)
-    end = after = 0
-    while after < position:
-        values = {"at": position, "after": after, "limit": PAGE_EVENTS}
+    states, mapper = States(), EventMapper()
+    behind = ""
+    while True:
+        values = {"at": position, "behind": behind, "limit": STREAMS_AT_ONCE}
         cursor = await connection.execute(INSIDE, values, binary=True, prepare=True)
         rows = await cursor.fetchall()
-        end = int(rows[0][0])
-        if rows[0][1] is None:
-            break
-        events = [folded_event(row[1:], mapper) for row in rows]
-        await fold_page(fold, FoldPage(end, events, ()), source)
-        after = events[-1].stamp.position
+        end, recorded_at, last = int(rows[0][0]), rows[0][1], rows[-1][2]
+        found = [
+            one for _, one in fold_rows((row[2:] for row in rows if row[2] is not None), mapper)
+        ]
+        states.put(found)
+        if len(found) < STREAMS_AT_ONCE:
+            return Moment(position, end, states.runs, states.sessions, recorded_at)
+        behind = last
         await asyncio.sleep(0)
-    return Moment(position, end, fold.runs, fold.sessions)
 
 
 class Moments:
@@ -130,13 +133,18 @@ class Moments:
         ends, known = self.ends, self._known
         moment = await moment_at(connection, position)
         if moment.end == position:
-            ends.note(position)
+            ends.note(position, moment.recorded_at)
         elif 0 < len(moment.runs) + len(moment.sessions) <= MOMENT_STATES_MAX:
             known[position] = time.monotonic(), moment
             known.move_to_end(position)
             if len(known) > MOMENTS_REMEMBERED_MAX:
                 known.popitem(last=False)
         return moment
+
+    def recorded_at(self, position: int) -> datetime | None:
+        """When a position was recorded; None when it is not known here."""
+        _, moment = self._known.get(position, (0.0, None))
+        return moment.recorded_at if moment is not None else self.ends.recorded_at(position)
 
     def __len__(self) -> int:
         """How many are remembered."""
