@@ -35,4 +35,4 @@ def session_row(session: Session) -> SessionRow:
     )
 
 
-SESSIONS = Projection("sessions", "session", 1, Session, SessionRow, session_row)
+SESSIONS = Projection("sessions", "session", 2, Session, SessionRow, session_row)
