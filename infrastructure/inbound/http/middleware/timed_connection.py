@@ -1,7 +1,8 @@
 """A connection whose requests have to arrive in time, and that leaves files for others.
 
 The framework limits how long a connection is idle between two requests, and nothing else: one that
-says nothing, half a header, or a body byte by byte would be open for ever.
+says nothing, half a header, or a body byte by byte would be open for ever. Nor does it limit a
+target, a header or a trailer that has no end, which it keeps in memory.
 """
 
 import asyncio
@@ -24,17 +25,22 @@ BODY_SILENCE_SECONDS_MAX = 10.0
 BODY_SECONDS_MAX = 120.0
 """For a whole body, without the time in which the server did not read."""
 CHECK_SECONDS = 1.0
+UNREAD_BYTES_MAX = 128 * 1024
+"""Received in a row without the end of the headers or a part of the body: more than target and
+headers may have once they are there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrivalLimits:
-    """How long a request may take to arrive, and how often that is looked at."""
+    """How long a request may take to arrive, how often that is looked at, and how many bytes of it
+    may bring nothing."""
 
     headers_seconds: float = HEADERS_SECONDS_MAX
     refused_headers_seconds: float = REFUSED_HEADERS_SECONDS_MAX
     body_silence_seconds: float = BODY_SILENCE_SECONDS_MAX
     body_seconds: float = BODY_SECONDS_MAX
     check_seconds: float = CHECK_SECONDS
+    unread_bytes: int = UNREAD_BYTES_MAX
 
 
 class TimedConnection(DroppableConnection):
@@ -49,6 +55,8 @@ class TimedConnection(DroppableConnection):
         self._awaits: Literal["nothing", "headers", "body"] = "headers"
         self._began = self._heard = self.loop.time()
         self._check: asyncio.TimerHandle | None = None
+        self._unread_bytes = 0
+        self._is_refused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Accept the connection, unless no file is left for others."""
@@ -69,10 +77,15 @@ class TimedConnection(DroppableConnection):
 
     def data_received(self, data: bytes) -> None:
         """Take a part of a request, and expect the rest of it in time."""
+        if self._is_refused:
+            return
         self._heard = self.loop.time()
         if self._awaits == "nothing":
             self._awaits, self._began = "headers", self._heard
+        self._unread_bytes += len(data)
         super().data_received(data)
+        if self._unread_bytes > self._limits.unread_bytes and not self.transport.is_closing():
+            self._refuse()
         if self._check is None and self._is_receiving:
             self._check_later()
 
@@ -84,13 +97,19 @@ class TimedConnection(DroppableConnection):
     def on_headers_complete(self) -> None:
         """Expect the body."""
         self._awaits, self._began = "body", self._heard
+        self._unread_bytes = 0
         super().on_headers_complete()
         if self.is_reserved:
             self.cycle.keep_alive = False
 
+    def on_body(self, body: bytes) -> None:
+        """Take a part of the body."""
+        self._unread_bytes = 0
+        super().on_body(body)
+
     def on_message_complete(self) -> None:
         """Expect nothing until the next request."""
-        self._awaits = "nothing"
+        self._awaits, self._unread_bytes = "nothing", 0
         super().on_message_complete()
 
     def _check_later(self) -> None:
@@ -141,12 +160,37 @@ class TimedConnection(DroppableConnection):
             f"a body must arrive within {limits.body_seconds:g} s, and without a pause of"
             f" {limits.body_silence_seconds:g} s; send it again"
         )
-        problem = HttpProblem("too_slow", text)
-        body = orjson.dumps(problem.body(self.scope["path"]))
+        self._say(HttpProblem("too_slow", text))
+        self.transport.close()
+
+    def _refuse(self) -> None:
+        """Answer a request of which too much brings nothing; hang up if it, or the one before it,
+        is being answered. Discard what still comes, or the caller would not read the answer."""
+        cycle, is_ahead = self.cycle, self._awaits == "headers"
+        if (
+            cycle is not None
+            and not cycle.response_complete
+            and (is_ahead or cycle.response_started)
+        ):
+            self.transport.abort()
+            return
+        text = (
+            f"the target and headers of a request may have {self._limits.unread_bytes} bytes at"
+            " most, and so may what stands between and after parts of a body; send less"
+        )
+        self._say(HttpProblem("headers_too_large", text))
+        self.transport.write_eof()
+        self._is_refused, self._awaits = True, "headers"
+        if cycle is not None:
+            # As when the caller leaves: nothing more is written.
+            cycle.disconnected = True
+            cycle.message_event.set()
+
+    def _say(self, problem: HttpProblem) -> None:
+        body = orjson.dumps(problem.body(self.scope.get("path", "/")))
         self.transport.write(
             STATUS_LINE[problem.status]
             + f"content-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\n".encode()
             + b"connection: close\r\n\r\n"
             + body
         )
-        self.transport.close()

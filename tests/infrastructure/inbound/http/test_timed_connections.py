@@ -6,6 +6,7 @@ import json
 import logging
 import socket
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -31,6 +32,7 @@ QUICK = ArrivalLimits(
     body_silence_seconds=0.3,
     body_seconds=1.0,
     check_seconds=0.05,
+    unread_bytes=4_000,
 )
 MANY = OpenFiles(1_000_000)
 HEAD = "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
@@ -175,6 +177,28 @@ async def test_dripping_header_is_hung_up() -> None:
         await dripping
 
 
+ENDLESS = {
+    "target": "GET /",
+    "header": HALF,
+    "chunk extension": HEAD.format(method="POST", path="/v1/runs")
+    + "Transfer-Encoding: chunked\r\n\r\n1;",
+    "trailer": HEAD.format(method="POST", path="/v1/runs")
+    + "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nX-Half: ",
+}
+
+
+@pytest.mark.parametrize("begin", ENDLESS.values(), ids=ENDLESS)
+async def test_request_that_goes_on_and_brings_nothing_is_431(begin: str) -> None:
+    limits = replace(QUICK, headers_seconds=SECONDS_MAX, body_silence_seconds=SECONDS_MAX)
+    async with serving(limits=limits) as address, line_to(address) as line:
+        line.say(begin)
+        dripping = asyncio.create_task(line.drip("x" * 1_000, 0.01))
+        status, problem = await line.answer()
+        assert (status, problem["code"]) == (431, "headers_too_large")
+        assert "4000 bytes" in str(problem["detail"])
+        dripping.cancel()
+
+
 async def test_head_and_body_are_written_at_once() -> None:
     async with serving() as address, line_to(address) as line:
         for _ in range(2):
@@ -246,11 +270,11 @@ async def test_dripping_body_that_was_refused_unread_is_hung_up() -> None:
 
 async def test_body_in_parts_is_taken() -> None:
     async with serving() as address, line_to(address) as line:
-        line.say(posted(6))
+        line.say(posted(6_000))
         for _ in range(6):
-            line.say("x")
+            line.say("x" * 1_000)
             await asyncio.sleep(0.1)
-        assert await line.answer() == (200, {"bytes": 6})
+        assert await line.answer() == (200, {"bytes": 6_000})
 
 
 async def test_long_answer_is_not_cut_by_a_body_that_nobody_reads() -> None:
