@@ -20,8 +20,6 @@ ANEW = {
     # The rows of one run have the same key, which is stored once.
     "runs_in_inboxes": "runs (requester, inbox_position) WHERE inbox_position IS NOT NULL",
     "runs_announced": "runs ((inbox_position + 0)) WHERE inbox_position IS NOT NULL",
-    # What a session was is looked up by its key.
-    "sessions_by_id": "sessions (session_id) WHERE to_position = 4611686018427387904",
 }
 
 

@@ -255,19 +255,15 @@ class PostgresRegistry:
     async def session(self, key_or_id: str, *, at: int | None = None) -> Session | None:
         """A session by canonical key or by session id."""
         column, value = _session_column(key_or_id)
-        if at is None and column == "session_key":
-            return await self._open_sessions.get(key_or_id)
         key = key_or_id
         if column == "session_id":
-            rows = await self._fetch(
-                f"SELECT session_key, state FROM sessions WHERE session_id = %s"
-                f" AND to_position = {FOREVER}",
-                [value],
-            )
-            if at is None or not rows:
-                return Session.from_json(rows[0][1]) if rows else None
+            sql = "SELECT session_key FROM sessions WHERE session_id = %s LIMIT 1"
+            rows = await self._fetch(sql, [value])
+            if not rows:
+                return None
             key = rows[0][0]
-        assert at is not None
+        if at is None:
+            return await self._open_sessions.get(key)
         (found,) = await self.states((), [key], at=[at])
         return found.sessions.get(key)
 
