@@ -21,7 +21,7 @@ from infrastructure.outbound.scripts.failures import failure_of, status_failure
 from infrastructure.outbound.scripts.http_request import request_of
 from infrastructure.outbound.scripts.local import program_of
 from tests.support.builders.run_histories import a_requested_run
-from tests.support.builders.script_runs import script_run
+from tests.support.builders.scripts import script_run
 from tests.support.builders.storytelling import run_of
 from tests.support.cases.cases import Answer, Case, Given, Runner, cases_of
 from tests.support.cases.comparison import Whole, hold

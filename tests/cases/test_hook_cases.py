@@ -12,7 +12,7 @@ from domain.run.events import EffectAttempted, RunAnnounced, RunEnded
 from domain.run.facts import Effect, HookName, SpawnOptions
 from domain.values.refusals import Refusal
 from tests.support.builders import continued_runs as continued
-from tests.support.builders import hooked_runs as hooks
+from tests.support.builders import effects
 from tests.support.builders import run_commands as ask
 from tests.support.builders.facts import fact_of
 from tests.support.builders.family_log import child_key
@@ -38,12 +38,12 @@ def told_of_an_end(given: Given) -> Answer:
     family.end("a")
     family.announce("a")
     if "handler" in given:
-        family.tell("a", hooks.note_hook_failure(ENDED))
+        family.tell("a", effects.note_hook_failure(ENDED))
         returned = _told(family) > 0
     else:
-        family.tell("a", hooks.confirm_hook(ENDED))
+        family.tell("a", effects.confirm_hook(ENDED))
         before = _told(family)
-        family.tell("a", hooks.confirm_hook(ENDED))
+        family.tell("a", effects.confirm_hook(ENDED))
         returned = _told(family) > before
     state = _state(family)
     return {
@@ -151,7 +151,7 @@ def _told(family: CaseFamily) -> int:
 
 RUNNERS: Mapping[str, Runner] = {
     "spawn.thread": bound_to,
-    "hooks.ended": told_of_an_end,
+    "effects.ended": told_of_an_end,
     "registry.kill": killed,
     "registry.steer": completed_in_session_mode,
     "announce.silent": put_away,

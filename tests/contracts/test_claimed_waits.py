@@ -16,7 +16,7 @@ from domain.spawn.continuation import Message, continue_session
 from domain.spawn.decide import SpawnDecision
 from domain.values.record import run_stream, session_stream
 from infrastructure.outbound.log.append import load
-from tests.support.builders import continued_runs as sent
+from tests.support.builders import continued_runs as continued
 from tests.support.builders import run_commands as ask
 from tests.support.builders.family_log import keep
 from tests.support.builders.logged_family import LoggedFamily
@@ -196,7 +196,9 @@ async def go_on(family: LoggedFamily, name: str, newest: str) -> None:
     )
 
     def decide(world: World) -> Decision[None]:
-        told = continue_session(world.sessions, world.runs, message, last, sent.planned(), keep)
+        told = continue_session(
+            world.sessions, world.runs, message, last, continued.planned(), keep
+        )
         return Decision(None, told.changes)
 
     sessions = (family.key(name), last.requester.session_key)
@@ -208,7 +210,7 @@ async def test_a_ring_is_seen_through_a_session_that_went_on(family: LoggedFamil
     for name in ("s", "b"):
         await family.begin(name)
     await wait_for(family, "x", "b", by="s")
-    await family.tell("s", sent.yield_run())
+    await family.tell("s", continued.yield_run())
     await family.end("s")
     await go_on(family, "s", "newest")
     refused = await ask_for(family, "y", "b", "newest")

@@ -1,8 +1,9 @@
 """Every query that reads how things were goes along an index: beside a record of a million events
 it touches as few pages as beside a small one, wherever in it the question is."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 import pytest
@@ -17,7 +18,31 @@ from infrastructure.outbound.read_model.registry import (
     RUNS_BY_ID,
     page_of_inbox,
 )
-from tests.support.builders.page_counts import PlannedQuery, pages_touched, plan_of
+
+# How a query is carried out, and how many pages that touches.
+
+
+class PlannedQuery(NamedTuple):
+    """A query as it is sent, and values such as a server sends with it."""
+
+    sql: str
+    values: Sequence[Any] | Mapping[str, Any]
+
+
+def plan_of(connection: psycopg.Connection[Any], query: PlannedQuery) -> str:
+    """How it was carried out; what it changed is undone."""
+    with connection.transaction(force_rollback=True):
+        cursor = connection.execute(
+            f"EXPLAIN (ANALYZE, BUFFERS, SUMMARY OFF) {query.sql}", query.values
+        )
+        return "\n".join(row[0] for row in cursor.fetchall())
+
+
+def pages_touched(plan: str) -> int:
+    """How many pages were looked at, wherever they were."""
+    whole = re.search(r"Buffers: shared (.*)", plan)
+    return sum(int(pages) for pages in re.findall(r"(?:hit|read)=(\d+)", whole[1])) if whole else 0
+
 
 pytestmark = [pytest.mark.server, pytest.mark.long]
 

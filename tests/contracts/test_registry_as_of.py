@@ -31,7 +31,7 @@ from infrastructure.outbound.log.rebuild.rebuild import rebuild
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support.builders import run_commands as ask
-from tests.support.builders.family_histories import a_family
+from tests.support.builders.family_log import a_family
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.storytelling import ROOT
 from tests.support.builders.submissions import at_once, key, observe, observing, recording

@@ -14,7 +14,7 @@ from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from infrastructure.outbound.scripts.http import HttpScripts
 from infrastructure.outbound.scripts.local import LocalFileScripts
 from tests.support.builders.launches import SERVER, program
-from tests.support.builders.script_runs import script_run, source_in
+from tests.support.builders.scripts import script_run, source_in
 from tests.support.servers.process_table import carrying, until
 from tests.support.servers.script_server import Asked, ScriptServer, answer
 

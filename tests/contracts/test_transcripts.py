@@ -38,8 +38,8 @@ from infrastructure.outbound.log.append.load import LOCK_TRANSCRIPTS
 from infrastructure.outbound.log.schema.connections import open_connection
 from infrastructure.outbound.transcripts import transcripts as rows_and_files
 from tests.support.builders import run_commands as ask
+from tests.support.builders.configurations import PlacedConfigurations
 from tests.support.builders.logged_family import LoggedFamily
-from tests.support.builders.placed_configurations import PlacedConfigurations
 from tests.support.faults.held_commits import held_commits
 from tests.support.memory.served_log import ServedLog
 from tests.support.servers.running_log import RunningLog

@@ -23,8 +23,8 @@ from domain.run.state import Run
 from domain.values.refusals import Rejected
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from tests.support.builders import run_commands as ask
+from tests.support.builders.configurations import PlacedConfigurations
 from tests.support.builders.logged_family import LoggedFamily
-from tests.support.builders.placed_configurations import PlacedConfigurations
 from tests.support.builders.storytelling import plan
 from tests.support.builders.submissions import at_once, failing_with, key, observing
 from tests.support.memory.served_log import ServedLog

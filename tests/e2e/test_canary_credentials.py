@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from infrastructure.outbound.credentials.auth_profiles import FILE_NAME
-from tests.support.builders.agent_folders import api_key, write_profiles
+from tests.support.builders.folders import api_key, write_profiles
 from tests.support.servers.canaries import answers_about, encoded, files_with, tables_with
 from tests.support.servers.child_programs import waiter
 from tests.support.servers.data_directories import copied, new_place

@@ -1,16 +1,141 @@
 """A diamond of dependencies with references: the last run has what both before it said, whenever
 the server is killed; where a run is lost that had started, those that depend on it say so."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.builders.diamond import Diamond, telling
+from tests.support.servers.child_programs import shell
 from tests.support.servers.databases import Databases
-from tests.support.servers.mortal_server import Mortal, mortal_on
+from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS, Aside, Mortal, mortal_on
+from tests.support.servers.running_server import wait_for
+from tests.support.servers.spawning_server import stories
 from tests.support.tiers import nightly_but
+
+# A diamond of runs on a server that dies: two that are given what the first said, and a last one
+# that is given what both of them said.
+
+TELLER = "teller"
+"""Says what it was given."""
+SLOW_TELLER = "slow-teller"
+"""The same, once the script that is run while it is prepared was let go."""
+
+
+def telling(folder: Path) -> dict[str, Any]:
+    """A configuration with agents that say what they were given."""
+    folder.mkdir(exist_ok=True)
+    config = stories(folder, lease_seconds=QUICK_LEASE_SECONDS)
+    agents = config["agents"]["list"]
+    (slow,) = [one for one in agents if one["id"] == "slow"]
+    slow_teller = {**shell(SLOW_TELLER, "cat"), "subagents": slow["subagents"]}
+    for one in (shell(TELLER, "cat"), slow_teller):
+        agents.append({**one, "workspace": str(folder / "work")})
+    return config
+
+
+class Diamond:
+    """`first` is prepared until it is let go, and so is `left` if it is to be slow."""
+
+    def __init__(self, server: Mortal, name: str, *, slow_left: bool = False) -> None:
+        self.server = server
+        self.session = f"agent:main:{name}"
+        self.key = f"last {name}"
+        self._aside = [self._asked_aside("slow", label="first")]
+        self.first = self._prepared("first")
+        self.right = self._asked("right", "first")
+        if slow_left:
+            self._aside.append(self._asked_aside(SLOW_TELLER, **_after("left", "first")))
+            self.left = self._prepared("left")
+        else:
+            self.left = self._asked("left", "first")
+        self.last = ""
+
+    def ask_for_last(self) -> None:
+        """Ask for the last run; the server may die of it."""
+        self.server.asked_in_vain(self.key, **self._last)
+
+    def find_last(self) -> None:
+        """The same request gives the last run, whether it was answered before or not."""
+        answer = self.server.answer_again(self.key, **self._last)
+        assert answer.status_code == 201, answer.text
+        self.last = str(answer.json()["runId"])
+
+    def let_go(self, run_id: str) -> None:
+        """Let a run be prepared to its end."""
+        self.server.let_go(run_id)
+
+    def close(self) -> None:
+        """Nobody asks any more."""
+        for aside in self._aside:
+            aside.answer()
+
+    def at_its_end(self) -> dict[str, dict[str, Any]]:
+        """All runs, each announced and told once, with nothing left of them."""
+        ids = {"first": self.first, "left": self.left, "right": self.right, "last": self.last}
+        runs = {name: self.server.run(run_id, "announced") for name, run_id in ids.items()}
+        inbox = [one["runId"] for one in self.server.inbox(self.session)]
+        assert sorted(inbox) == sorted(ids.values())
+        assert self.server.session(self.session)["activeChildren"] == 0
+        for run_id in ids.values():
+            events = self.server.events(run_id)
+            for name in ("SpawnRequested", "SessionCreated", "RunEnded", "RunAnnounced"):
+                assert events.count(name) == 1, (name, events)
+            assert events.count("RunQueued") <= 1
+        self.close()
+        return runs
+
+    def is_whole(self) -> None:
+        """Every run succeeded, and was given all that it was to be given."""
+        runs = self.at_its_end()
+        assert {one["outcome"] for one in runs.values()} == {"success"}
+        given = _given(runs["last"])
+        assert list(given) == ["left", "right"]
+        for name in given:
+            assert given[name] == runs[name]["resultText"]
+            assert _given(runs[name]) == {"first": runs["first"]["resultText"]}
+        met = [one for one in self.server.events(self.last) if one == "DependencyMet"]
+        assert len(met) == 2
+
+    @property
+    def _last(self) -> dict[str, Any]:
+        return {
+            "requester": {"sessionKey": self.session},
+            "agentId": TELLER,
+            **_after("last", "left", "right"),
+        }
+
+    def _asked(self, label: str, *after: str) -> str:
+        requester = {"sessionKey": self.session}
+        run_id = self.server.accepted(TELLER, requester=requester, **_after(label, *after))
+        assert self.server.run(run_id)["status"] == "waiting"
+        return run_id
+
+    def _asked_aside(self, agent_id: str, **body: Any) -> Aside:
+        requester = {"sessionKey": self.session}
+        return self.server.spawned_aside(agentId=agent_id, requester=requester, **body)
+
+    def _prepared(self, label: str) -> str:
+        query = {"requester": self.session, "label": label, "stage": "requested"}
+
+        def found() -> str | None:
+            items = self.server.http.get("/v1/runs", params=query).json()["items"]
+            return str(items[0]["runId"]) if items else None
+
+        run_id = wait_for(f"{label} to be prepared", found)
+        self.server.note(f"slow.{run_id}")
+        return run_id
+
+
+def _after(label: str, *names: str) -> dict[str, Any]:
+    return {"label": label, "sharedContext": {f"${name}": "reference" for name in names}}
+
+
+def _given(run: dict[str, Any]) -> dict[str, Any]:
+    return dict(json.loads(run["resultText"])["sharedContext"])
+
 
 pytestmark = pytest.mark.kill
 

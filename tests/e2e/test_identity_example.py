@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders.agent_folders import api_key, write_profiles
+from tests.support.builders.folders import api_key, write_profiles
 from tests.support.builders.launches import program
 from tests.support.servers.data_directories import new_place
 from tests.support.servers.preloaded import ROOT

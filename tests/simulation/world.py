@@ -33,7 +33,7 @@ from domain.run.events import PreparationResumed, RunClaimed, RunStarted, SpawnR
 from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes, ScriptedSession
 from infrastructure.server.compose import WorkerDependencies, build_workers
 from tests.simulation.virtual_time import SimulatedProcess, VirtualLoop
-from tests.support.builders.loaded_configurations import load_values
+from tests.support.builders.configurations import load_values
 from tests.support.builders.no_credentials import NoCredentials
 from tests.support.faults.interruption import uninterrupted
 from tests.support.memory.coordination import MemoryCoordination

@@ -9,7 +9,7 @@ import pytest
 from application.log.envelope import Actor
 from application.ports.configurations import NothingInForce, RevisionErased
 from domain.values.record import CONFIG_STREAM
-from tests.support.builders.loaded_configurations import load_values
+from tests.support.builders.configurations import load_values
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.servers.running_log import RunningLog
 from tests.support.servers.server_configurations import ServerConfigurations

@@ -12,7 +12,7 @@ from application.log.unit_of_work import CommandLog
 from application.ports.configurations import PinnedConfiguration
 from infrastructure.outbound.configuration.files import LoadedFiles
 from infrastructure.outbound.configuration.load import LoadedConfiguration
-from tests.support.builders.loaded_configurations import load_values
+from tests.support.builders.configurations import load_values
 
 
 class Overtaken(ActiveConfigurations[LoadedConfiguration]):

@@ -12,7 +12,7 @@ from application.ports.scripts import ScriptFinished, ScriptRun, ScriptRunner
 from domain.configuration.context_scripts import SPAWN_VARIABLES
 from domain.run.facts import SpawnOptions
 from infrastructure.outbound.identity.identifiers import RandomIdentities
-from tests.support.builders.loaded_configurations import load_values
+from tests.support.builders.configurations import load_values
 from tests.support.builders.storytelling import requested, run_id, run_of
 
 

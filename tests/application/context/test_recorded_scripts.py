@@ -20,7 +20,7 @@ from domain.context.script_output import encode_output, output_bytes
 from domain.run.facts import RespawnFacts, ScriptReceipt
 from domain.values.refusals import ConfigurationMoved
 from infrastructure.outbound.identity.identifiers import RandomIdentities
-from tests.support.builders.loaded_configurations import load_values
+from tests.support.builders.configurations import load_values
 from tests.support.builders.script_receipts import receipt
 from tests.support.builders.storytelling import requested, run_id, run_of
 

@@ -18,7 +18,7 @@ from application.ports.scripts import Mask, ScriptFinished, ScriptRun
 from infrastructure.outbound.configuration.load import LoadedConfiguration
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.scripts.secrets import ConfiguredSecrets
-from tests.support.builders.loaded_configurations import load_values
+from tests.support.builders.configurations import load_values
 from tests.support.builders.storytelling import requested, run_id, run_of
 
 SECRET = "canary-s3cret-of-the-environment"

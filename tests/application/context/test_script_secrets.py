@@ -13,8 +13,8 @@ from domain.configuration.configuration import Configuration
 from domain.configuration.context_scripts import ContextScript
 from domain.context.script_output import ScriptReading
 from infrastructure.outbound.identity.identifiers import RandomIdentities
-from tests.support.builders.loaded_configurations import load_values
-from tests.support.builders.script_replay import reading_again
+from tests.support.builders.configurations import load_values
+from tests.support.builders.scripts import reading_again
 from tests.support.builders.storytelling import requested, run_id, run_of
 
 SECRET = "S3cret-of-a-variable"

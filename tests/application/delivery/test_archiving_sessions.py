@@ -18,9 +18,9 @@ from infrastructure.outbound.read_model.coordination import PostgresCoordination
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
 from tests.support.builders import run_commands as ask
+from tests.support.builders.configurations import PlacedConfigurations
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.logged_messages import send
-from tests.support.builders.placed_configurations import PlacedConfigurations
 from tests.support.builders.storytelling import plan
 from tests.support.servers.running_log import RunningLog
 

@@ -23,8 +23,7 @@ from domain.event_types import ConfigurationActivated
 from domain.values.record import CONFIG_STREAM, run_stream, session_stream
 from domain.values.refusals import CorruptHistory
 from tests.support.builders import run_histories as past
-from tests.support.builders.family_histories import a_family
-from tests.support.builders.family_log import Recorded
+from tests.support.builders.family_log import Recorded, a_family
 from tests.support.builders.storytelling import ROOT, observed, ref, run_id, stamp
 from tests.support.tiers import examples
 

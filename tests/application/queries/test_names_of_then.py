@@ -13,7 +13,7 @@ from application.queries.search.find import FindEvents, find_events
 from application.queries.services import QueryServices
 from application.queries.timeline.histogram import CountEvents, count_events
 from application.queries.what_if.ask import WhatIfBody, what_if
-from tests.support.builders.loaded_configurations import load_values
+from tests.support.builders.configurations import load_values
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.reads_of_the_past import EVERYTHING, queries_on
 from tests.support.builders.storytelling import ROOT

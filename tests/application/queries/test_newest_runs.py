@@ -16,11 +16,11 @@ from application.queries.errors import QueryError
 from application.queries.runs import newest_run
 from application.queries.services import QueryServices
 from domain.run.state import Run
-from tests.support.builders import run_histories
+from tests.support.builders import run_histories as past
 from tests.support.builders.storytelling import run_of
 
-RECORDED = run_of(*run_histories.an_ended_run())
-FOLLOWED = run_of(*run_histories.a_started_run())
+RECORDED = run_of(*past.an_ended_run())
+FOLLOWED = run_of(*past.a_started_run())
 EVERYTHING = Caller(actor=SYSTEM, scopes=ALL_SCOPES, patterns=("*",))
 
 

@@ -22,7 +22,7 @@ from domain.run.state import Run
 from domain.values.record import CONFIG_STREAM, run_id_of, session_key_of
 from infrastructure.inbound.http.openapi import document
 from infrastructure.outbound.log.rebuild.rebuild import rebuild
-from tests.support.builders.loaded_configurations import load_values
+from tests.support.builders.configurations import load_values
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.reads_of_the_past import (
     EVERYTHING,

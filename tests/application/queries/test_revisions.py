@@ -10,7 +10,7 @@ from application.queries.revisions import ListRevisions, get_revision, list_revi
 from application.queries.services import QueryServices
 from domain.event_types import ConfigurationActivated
 from infrastructure.outbound.log.read.events import NEWEST_OF_STREAM
-from tests.support.builders.searched_services import activate, caller, services_on
+from tests.support.builders.query_services import activate, caller, services_on
 from tests.support.builders.submissions import key, observe
 from tests.support.servers.running_log import RunningLog
 from tests.support.servers.server_configurations import ServerConfigurations

@@ -16,7 +16,7 @@ from application.queries.what_if import cases
 from application.queries.what_if.ask import WhatIfBody, what_if
 from domain.run.facts import BatchFacts
 from infrastructure.outbound.read_model.contents import PostgresContents
-from tests.support.builders.loaded_configurations import load_values
+from tests.support.builders.configurations import load_values
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.reads_of_the_past import EVERYTHING, queries_on
 from tests.support.builders.storytelling import run_id

@@ -24,8 +24,8 @@ from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support.builders import run_commands as ask
+from tests.support.builders.configurations import PlacedConfigurations
 from tests.support.builders.logged_family import LoggedFamily, content_key_of
-from tests.support.builders.placed_configurations import PlacedConfigurations
 from tests.support.builders.run_preparers import preparing_on
 from tests.support.builders.storytelling import plan, ref
 from tests.support.servers.running_log import RunningLog

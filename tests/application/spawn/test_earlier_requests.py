@@ -22,9 +22,9 @@ from domain.spawn.request import AttachmentsVerdict, RequestSpawn, SpawnRequest
 from domain.values import rules
 from domain.values.json_text import merge_patch
 from domain.values.record import ContentRef
+from tests.support.builders.configurations import PlacedConfigurations
 from tests.support.builders.decided_spawns import Ids
 from tests.support.builders.family_log import FamilyLog
-from tests.support.builders.placed_configurations import PlacedConfigurations
 from tests.support.builders.storytelling import ref
 from tests.support.tiers import examples
 

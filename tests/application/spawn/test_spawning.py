@@ -31,9 +31,9 @@ from infrastructure.outbound.log.read.state_cache import StateCaches
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support.builders import run_commands as ask
+from tests.support.builders.configurations import load_values
 from tests.support.builders.family_log import keep, policy, spawn_request
 from tests.support.builders.lane_places import NoPlaces
-from tests.support.builders.loaded_configurations import load_values
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.logged_messages import finish, send
 from tests.support.builders.resolved_spawns import resolved_spawn

@@ -12,7 +12,7 @@ from domain.configuration.warnings import (
     configuration_warnings,
     script_warnings,
 )
-from tests.support.builders.loaded_configurations import load_values
+from tests.support.builders.configurations import load_values
 
 COMMAND = {"type": "command", "command": ["true"]}
 ALL = "/agents/defaults/subagents/allowAgents"

@@ -26,7 +26,7 @@ from domain.context.script_request import (
 )
 from domain.values.json_text import compact_json
 from tests.support.builders.script_receipts import receipt
-from tests.support.builders.script_replay import raw_output, reading_again
+from tests.support.builders.scripts import raw_output, reading_again
 from tests.support.builders.storytelling import run_id
 
 # What a context script is told about the spawn.

@@ -12,8 +12,8 @@ from domain.plan.child import PlannedChild, RefusedChild
 from domain.plan.effective import EffectiveValue, effective_agent_values, effective_values
 from domain.run.plan_facts import ModelVerdict
 from domain.values.thinking_level import normalise_thinking
+from tests.support.builders.configurations import PlacedConfigurations
 from tests.support.builders.configured_spawns import Rules
-from tests.support.builders.placed_configurations import PlacedConfigurations
 from tests.support.builders.planned_children import asked
 from tests.support.builders.spawn_plans import plan_spawn
 from tests.support.models.plan_words import WORKSPACES

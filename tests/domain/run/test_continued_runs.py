@@ -25,8 +25,8 @@ from domain.run.evolve import initial_run
 from domain.run.facts import HOOK_ORDER, AttachmentsRequest, HookName, SpawnOptions
 from domain.run.state import Run
 from domain.values.refusals import CorruptHistory, NotYet, WrongStage
-from tests.support.builders import continued_runs as sent
-from tests.support.builders import hooked_runs as hooked
+from tests.support.builders import continued_runs as continued
+from tests.support.builders import effects
 from tests.support.builders import run_commands as ask
 from tests.support.builders import run_histories as past
 from tests.support.builders.facts import fact_of
@@ -62,7 +62,7 @@ def first(
         *past.a_prepared_run()[1:],
         past.created(hooks=hooks),
         past.queued(),
-        hooked.hook_told(),
+        effects.hook_told(),
         *((past.claimed(), past.started()) if ran else ()),
         past.ended(outcome=outcome),
         past.announced(),
@@ -72,8 +72,8 @@ def first(
 def next_one(options: SpawnOptions, outcome: str = "success", **plan: object) -> past.History:
     """A run that goes on with it, up to its announcement."""
     return (
-        sent.message_received(options=options),
-        sent.planned(hooks=(ENDED,), **plan),
+        continued.message_received(options=options),
+        continued.planned(hooks=(ENDED,), **plan),
         *(past.queued(), past.claimed(), past.started()),
         *(past.ended(outcome=outcome), past.announced()),
     )
@@ -95,7 +95,7 @@ def due_at(*events: RunEvent) -> tuple[str, datetime]:
 
 def test_a_message_is_the_beginning_of_a_run() -> None:
     asked = requester(depth=1, run_id=run_id(7), spawned_by="agent:main:main")
-    event = sent.message_received(
+    event = continued.message_received(
         requester=asked,
         depth=2,
         agent_id="steward",
@@ -128,21 +128,21 @@ def test_a_message_is_the_beginning_of_a_run() -> None:
     assert dedupe_key(run) == f"announce:v1:{CHILD}:{run_id(2)}"
 
 
-@pytest.mark.parametrize("event", [past.created(), sent.planned(), sent.continued()])
+@pytest.mark.parametrize("event", [past.created(), continued.planned(), continued.continued()])
 def test_no_run_begins_with_anything_else(event: RunEvent) -> None:
     with pytest.raises(CorruptHistory, match="no run begins with"):
         initial_run(event, stamp(1))
 
 
 def test_what_goes_on_with_an_isolated_session_is_isolated() -> None:
-    assert run_of(*sent.a_sent_run()).context_mode == "isolated"
+    assert run_of(*continued.a_sent_run()).context_mode == "isolated"
     assert run_of(*past.a_queued_run()).context_mode == "isolated"
 
 
 def test_a_plan_of_a_message_is_kept_like_that_of_a_spawn() -> None:
-    run = run_of(*sent.a_planned_run(role="leaf", control_scope="none", warnings=("w",)))
+    run = run_of(*continued.a_planned_run(role="leaf", control_scope="none", warnings=("w",)))
     assert (run.role, run.control_scope, run.warnings) == ("leaf", "none", ("w",))
-    assert run.plan == sent.planned().plan
+    assert run.plan == continued.planned().plan
     assert (run.effects, run.direct_delivery, run.stage) == ((), None, "session-created")
 
 
@@ -157,7 +157,10 @@ def test_a_requester_is_not_told_of_what_a_runtime_delivers_itself(
         *past.a_prepared_run()[1:],
         past.created(direct_delivery=delivers),
     )
-    message = sent.message_received(options=options), sent.planned(direct_delivery=delivers)
+    message = (
+        continued.message_received(options=options),
+        continued.planned(direct_delivery=delivers),
+    )
     for each in (spawned, run_of(*message)):
         run = each.changed({"started_at": each.created_at})
         assert bool(run.direct_delivery) == delivers
@@ -173,25 +176,30 @@ def test_a_requester_is_not_told_of_what_a_runtime_delivers_itself(
 def test_of_a_session_that_lives_on_is_told_once_when_it_is_put_away() -> None:
     one = first(SESSION)
     assert told(*one) == ("waiting", None)
-    assert told(*one, sent.continued()) == ("passed_on", None)
-    away = (*one, sent.continued(), sent.scheduled("continuation_archived"), past.archived())
+    assert told(*one, continued.continued()) == ("passed_on", None)
+    away = (
+        *one,
+        continued.continued(),
+        continued.scheduled("continuation_archived"),
+        past.archived(),
+    )
     assert told(*away) == ("passed_on", None)
     two = next_one(SESSION)
     assert told(*two) == ("waiting", None)
-    assert told(*two, sent.continued()) == ("passed_on", None)
+    assert told(*two, continued.continued()) == ("passed_on", None)
     assert told(*two, past.archived()) == due_at(*two, past.archived())
 
 
 def test_of_a_session_that_is_stopped_is_told_once_with_the_stop() -> None:
     two = next_one(SESSION, "stopped")
     assert told(*two) == due_at(*two[:-1])
-    gone = (*two[:-1], hooked.hook_told(ENDED), two[-1], past.archived())
+    gone = (*two[:-1], effects.hook_told(ENDED), two[-1], past.archived())
     assert told(*gone) == ("done", None)
 
 
 def test_of_a_session_that_is_closed_is_told_when_it_is_put_away() -> None:
     one = first(SESSION)
-    closing = (*one, sent.scheduled())
+    closing = (*one, continued.scheduled())
     assert told(*closing) == ("waiting", None)
     assert told(*closing, past.archived()) == due_at(*closing, past.archived())
 
@@ -199,10 +207,10 @@ def test_of_a_session_that_is_closed_is_told_when_it_is_put_away() -> None:
 def test_each_run_of_a_session_of_mode_run_is_told_of_for_itself() -> None:
     one = first(SpawnOptions())
     assert told(*one) == due_at(*one)
-    assert told(*one, sent.continued()) == due_at(*one)
-    once = (*one, hooked.hook_told(ENDED), sent.continued())
+    assert told(*one, continued.continued()) == due_at(*one)
+    once = (*one, effects.hook_told(ENDED), continued.continued())
     assert told(*once) == ("done", None)
-    assert told(*once, sent.scheduled(), past.archived()) == ("done", None)
+    assert told(*once, continued.scheduled(), past.archived()) == ("done", None)
     two = next_one(SpawnOptions())
     assert told(*two) == due_at(*two)
     silent = next_one(SpawnOptions(expects_completion_message=False))
@@ -211,19 +219,19 @@ def test_each_run_of_a_session_of_mode_run_is_told_of_for_itself() -> None:
 
 def test_a_beginning_that_is_still_to_be_told_is_told_though_the_session_went_on() -> None:
     one = first(SESSION, hooks=HOOK_ORDER)
-    told_of = one.index(hooked.hook_told())
-    late = (*one[:told_of], *one[told_of + 1 :], sent.continued())
+    told_of = one.index(effects.hook_told())
+    late = (*one[:told_of], *one[told_of + 1 :], continued.continued())
     run = run_of(*late)
     assert [hook.phase for hook in run.effects] == ["due", "passed_on", "passed_on"]
-    given(*late).when(hooked.confirm_hook()).then(hooked.hook_told())
+    given(*late).when(effects.confirm_hook()).then(effects.hook_told())
 
 
 def test_what_was_passed_on_is_no_longer_this_runs_to_tell() -> None:
-    story = given(*first(SESSION), sent.continued())
+    story = given(*first(SESSION), continued.continued())
     for command in (
-        hooked.confirm_hook(ENDED),
-        hooked.note_hook_failure(ENDED),
-        hooked.park_hook(ENDED),
+        effects.confirm_hook(ENDED),
+        effects.note_hook_failure(ENDED),
+        effects.park_hook(ENDED),
     ):
         story.when(command).refused(WrongStage, "continued by another, which does it")
 
@@ -245,8 +253,8 @@ def test_what_was_attached_lies_there_until_the_first_run_is_put_away(
     goes = cleanup == "delete" or not retain
     for event in (
         past.announced(),
-        sent.continued(),
-        sent.scheduled("continuation_archived"),
+        continued.continued(),
+        continued.scheduled("continuation_archived"),
         past.archived(),
     ):
         events = (*events, event)
@@ -282,8 +290,8 @@ def test_a_session_that_stays_is_put_away_when_its_hours_are_over(
 def test_a_later_run_is_as_old_as_its_session() -> None:
     opened_at = at(1) - timedelta(hours=10)
     story = (
-        sent.message_received(options=SESSION, opened_at=opened_at),
-        sent.planned(plan=plan(max_age_hours=3.0)),
+        continued.message_received(options=SESSION, opened_at=opened_at),
+        continued.planned(plan=plan(max_age_hours=3.0)),
         *(past.queued(), past.claimed(), past.started(), past.ended(), past.announced()),
     )
     run = run_of(*story)
@@ -294,10 +302,10 @@ def test_a_later_run_is_as_old_as_its_session() -> None:
 # How a session goes on behind a run: what waits, what is yielded, what is steered.
 
 STARTED = past.a_started_run()
-YIELDED = (*STARTED, sent.yield_requested(), past.ended(reason="yielded"))
-STEER = sent.message_queued("stop that", cause="steer")
+YIELDED = (*STARTED, continued.yield_requested(), past.ended(reason="yielded"))
+STEER = continued.message_queued("stop that", cause="steer")
 STEERED = (*STARTED, STEER, past.ended(outcome="stopped", reason="steered"))
-WOKEN = (*YIELDED, sent.children_reported(3))
+WOKEN = (*YIELDED, continued.children_reported(3))
 
 
 def ended_of(*events: RunEvent, **changes: object) -> RunEnded:
@@ -310,8 +318,8 @@ def ended_of(*events: RunEvent, **changes: object) -> RunEnded:
 
 
 def test_a_message_waits_behind_those_that_wait() -> None:
-    first = given(*STARTED).when(sent.queue("one")).after().events
-    run = given(*first).when(sent.queue("two", run_id=run_id(8))).after().state
+    first = given(*STARTED).when(continued.queue("one")).after().events
+    run = given(*first).when(continued.queue("two", run_id=run_id(8))).after().state
     assert run is not None
     assert [(one.run_id, one.message, one.by) for one in run.queue or ()] == [
         (run_id(7), ref("one"), "admin"),
@@ -320,26 +328,30 @@ def test_a_message_waits_behind_those_that_wait() -> None:
 
 
 def test_there_is_room_for_twenty_messages() -> None:
-    waiting = tuple(sent.message_queued(run_id=run_id(20 + n)) for n in range(QUEUED_MESSAGES_MAX))
+    waiting = tuple(
+        continued.message_queued(run_id=run_id(20 + n)) for n in range(QUEUED_MESSAGES_MAX)
+    )
     with pytest.raises(QueueFull, match="20 messages wait for this session already"):
-        given(*STARTED, *waiting).when(sent.queue()).after()
+        given(*STARTED, *waiting).when(continued.queue()).after()
 
 
 def test_nothing_waits_for_a_session_that_is_not_there_yet() -> None:
     with pytest.raises(WrongStage):
-        given(*past.a_prepared_run()).when(sent.queue()).after()
+        given(*past.a_prepared_run()).when(continued.queue()).after()
 
 
 def test_a_message_that_steers_is_taken_before_those_that_wait() -> None:
     run = run_of(
-        *STARTED, sent.message_queued(), sent.message_queued(run_id=run_id(8), cause="steer")
+        *STARTED,
+        continued.message_queued(),
+        continued.message_queued(run_id=run_id(8), cause="steer"),
     )
     assert [one.run_id for one in run.queue or ()] == [run_id(8), run_id(7)]
     assert run.is_steered
 
 
 def test_a_run_that_nobody_has_claimed_is_over_when_it_is_steered() -> None:
-    story = given(*past.a_queued_run()).when(sent.queue("stop that", cause="steer")).after()
+    story = given(*past.a_queued_run()).when(continued.queue("stop that", cause="steer")).after()
     queued, ended = story.events[-2:]
     assert isinstance(queued, MessageQueued)
     assert ended == RunEnded(outcome="stopped", reason="steered")
@@ -357,7 +369,7 @@ def test_a_claimed_run_is_not_started_any_more_once_it_is_steered() -> None:
 def test_one_caller_steers_once_in_two_seconds(by: str, after_ms: int, *, taken: bool) -> None:
     steered = run_of(*STARTED, STEER)
     assert steered.steered_at is not None
-    command = sent.queue(
+    command = continued.queue(
         by=by, cause="steer", at=steered.steered_at + timedelta(milliseconds=after_ms)
     )
     story = given(*STARTED, STEER).when(command)
@@ -370,7 +382,7 @@ def test_one_caller_steers_once_in_two_seconds(by: str, after_ms: int, *, taken:
 
 @pytest.mark.parametrize("reason", ["exit", "interrupted", "stopped", "timeout"])
 def test_one_that_yields_has_ended_its_turn_whatever_becomes_of_its_processes(reason: str) -> None:
-    yielded = (*STARTED, sent.yield_requested())
+    yielded = (*STARTED, continued.yield_requested())
     ended = ended_of(*yielded, outcome="error", reason=reason)
     assert (ended.outcome, ended.reason) == ("success", "yielded")
 
@@ -381,7 +393,7 @@ def test_one_that_is_steered_has_been_stopped_for_it(reason: str) -> None:
     assert (ended.outcome, ended.reason) == ("stopped", "steered")
 
 
-@pytest.mark.parametrize("before", [sent.yield_requested(), STEER])
+@pytest.mark.parametrize("before", [continued.yield_requested(), STEER])
 def test_a_stop_is_stronger_than_both(before: RunEvent) -> None:
     told = (*STARTED, before, past.stop_requested())
     ended = ended_of(*told, outcome="stopped", reason="stopped")
@@ -389,14 +401,16 @@ def test_a_stop_is_stronger_than_both(before: RunEvent) -> None:
 
 
 def test_a_run_yields_once_and_only_at_work_and_for_something() -> None:
-    story = given(*STARTED).when(sent.yield_run()).after()
+    story = given(*STARTED).when(continued.yield_run()).after()
     assert isinstance(story.events[-1], YieldRequested)
-    again = given(*STARTED, sent.yield_requested()).when(sent.yield_run(awaits=False)).after()
+    again = (
+        given(*STARTED, continued.yield_requested()).when(continued.yield_run(awaits=False)).after()
+    )
     assert len(again.events) == len(STARTED) + 1
     with pytest.raises(CannotYield, match="there is nothing to wait for"):
-        given(*STARTED).when(sent.yield_run(awaits=False)).after()
+        given(*STARTED).when(continued.yield_run(awaits=False)).after()
     with pytest.raises(CannotYield, match="is not at work"):
-        given(*past.a_queued_run()).when(sent.yield_run()).after()
+        given(*past.a_queued_run()).when(continued.yield_run()).after()
 
 
 @pytest.mark.parametrize(
@@ -404,13 +418,16 @@ def test_a_run_yields_once_and_only_at_work_and_for_something() -> None:
     [
         (YIELDED, None),
         (WOKEN, "continue"),
-        ((*YIELDED, sent.message_queued()), "continue"),
+        ((*YIELDED, continued.message_queued()), "continue"),
         (STEERED, "continue"),
         ((*YIELDED, past.stop_requested()), "announce"),
-        ((*WOKEN, sent.continuation_failed()), "announce"),
-        ((*past.an_announced_run(), sent.message_queued()), "continue"),
-        ((*past.an_announced_run(), sent.message_queued(), sent.messages_dropped()), "archive"),
-        ((*past.an_announced_run(), sent.message_queued(), sent.continued()), None),
+        ((*WOKEN, continued.continuation_failed()), "announce"),
+        ((*past.an_announced_run(), continued.message_queued()), "continue"),
+        (
+            (*past.an_announced_run(), continued.message_queued(), continued.messages_dropped()),
+            "archive",
+        ),
+        ((*past.an_announced_run(), continued.message_queued(), continued.continued()), None),
     ],
 )
 def test_what_is_to_be_done_next_for_a_run_that_is_over(
@@ -429,37 +446,37 @@ def test_a_run_whose_session_goes_on_in_its_place_is_not_announced(
 
 def test_one_behind_which_a_message_waits_is_not_put_away() -> None:
     with pytest.raises(WrongStage, match="a message waits"):
-        given(*past.an_announced_run(), sent.message_queued()).when(ask.archive()).after()
+        given(*past.an_announced_run(), continued.message_queued()).when(ask.archive()).after()
 
 
 @pytest.mark.parametrize("events", [STARTED, YIELDED, past.an_announced_run()])
 def test_a_stop_drops_what_waits(events: tuple[RunEvent, ...]) -> None:
-    story = given(*events, sent.message_queued()).when(ask.stop()).after()
+    story = given(*events, continued.message_queued()).when(ask.stop()).after()
     assert MessagesDropped(run_ids=(run_id(7),)) in story.events
     assert story.state is not None
     assert story.state.queue is None
 
 
 def test_a_second_stop_drops_what_was_sent_since_the_first_one() -> None:
-    story = given(*STARTED, past.stop_requested(), sent.message_queued()).when(ask.stop())
+    story = given(*STARTED, past.stop_requested(), continued.message_queued()).when(ask.stop())
     story.then(MessagesDropped(run_ids=(run_id(7),)))
 
 
 @pytest.mark.parametrize("events", [STARTED, YIELDED, past.an_announced_run()])
 def test_one_message_is_dropped_and_others_wait_on(events: tuple[RunEvent, ...]) -> None:
-    two = (sent.message_queued(), sent.message_queued(run_id=run_id(8)))
-    story = given(*events, *two).when(sent.drop(7))
+    two = (continued.message_queued(), continued.message_queued(run_id=run_id(8)))
+    story = given(*events, *two).when(continued.drop(7))
     story.then(MessagesDropped(run_ids=(run_id(7),)))
-    given(*events, *two).when(sent.drop(9)).then()
+    given(*events, *two).when(continued.drop(9)).then()
 
 
 def test_run_that_was_steered_is_announced_if_the_message_is_dropped() -> None:
-    given(*STEERED).when(sent.drop(7)).then(ContinuationFailed(run_id=run_id(7), error=None))
-    story = given(*STEERED).when(sent.drop(7)).after()
+    given(*STEERED).when(continued.drop(7)).then(ContinuationFailed(run_id=run_id(7), error=None))
+    story = given(*STEERED).when(continued.drop(7)).after()
     assert story.state is not None
     assert (story.state.is_paused, due(story.state)[0]) == (False, "announce")
-    another = (*STEERED, sent.message_queued(run_id=run_id(8)))
-    given(*another).when(sent.drop(7)).then(MessagesDropped(run_ids=(run_id(7),)))
+    another = (*STEERED, continued.message_queued(run_id=run_id(8)))
+    given(*another).when(continued.drop(7)).then(MessagesDropped(run_ids=(run_id(7),)))
 
 
 def test_a_stop_of_one_that_waits_for_its_children_is_its_outcome() -> None:
@@ -468,22 +485,22 @@ def test_a_stop_of_one_that_waits_for_its_children_is_its_outcome() -> None:
 
 
 def test_nobody_is_told_of_the_end_of_one_that_is_replaced() -> None:
-    hooked = (
+    history = (
         *past.a_prepared_run(),
         past.created(hooks=HOOK_ORDER),
-        *(past.queued(), past.claimed(), past.started(), sent.yield_requested()),
+        *(past.queued(), past.claimed(), past.started(), continued.yield_requested()),
         past.ended(reason="yielded"),
-        sent.continued(),
+        continued.continued(),
         past.announced(disposition="skipped"),
     )
-    run = run_of(*hooked)
+    run = run_of(*history)
     assert [one.phase for one in run.effects_of("hook")] == ["due", "passed_on", "passed_on"]
     assert (run.stage, run.archive_at, run.is_replaced) == ("announced", None, True)
 
 
 def test_a_new_run_has_the_messages_that_wait_still_and_none_of_them_steers_it() -> None:
-    waiting = run_of(*STARTED, STEER, sent.message_queued(run_id=run_id(8))).queue
-    run = run_of(sent.message_received(cause="steer", queued=waiting))
+    waiting = run_of(*STARTED, STEER, continued.message_queued(run_id=run_id(8))).queue
+    run = run_of(continued.message_received(cause="steer", queued=waiting))
     assert [(one.run_id, one.cause) for one in run.queue or ()] == [
         (run_id(7), "message"),
         (run_id(8), "message"),
@@ -492,7 +509,7 @@ def test_a_new_run_has_the_messages_that_wait_still_and_none_of_them_steers_it()
 
 
 def test_what_could_not_be_gone_on_with_waits_no_more() -> None:
-    two = (sent.message_queued(), sent.message_queued(run_id=run_id(8)))
-    run: Run = run_of(*past.an_announced_run(), *two, sent.continuation_failed())
+    two = (continued.message_queued(), continued.message_queued(run_id=run_id(8)))
+    run: Run = run_of(*past.an_announced_run(), *two, continued.continuation_failed())
     assert [one.run_id for one in run.queue or ()] == [run_id(8)]
     assert run.continuation_failed is None

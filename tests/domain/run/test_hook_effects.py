@@ -10,13 +10,20 @@ from domain.run.commands import ConfirmEffect, NoteEffectFailure, RunCommand
 from domain.run.events import EffectAttempted, EffectEvent, EffectParked, SessionCreated
 from domain.run.facts import HOOK_ORDER, Effect, HookName, SpawnOptions, hook_key
 from domain.values.refusals import CorruptHistory, NotYet, WrongStage
-from tests.support.builders import hooked_runs as hooked
+from tests.support.builders import effects
 from tests.support.builders import run_commands as ask
 from tests.support.builders import run_histories as past
 from tests.support.builders.facts import fact_of
 from tests.support.builders.run_histories import PREPARER
-from tests.support.builders.run_story import AskedRun
-from tests.support.builders.storytelling import START, given, ref, requested, run_id, run_of
+from tests.support.builders.storytelling import (
+    START,
+    AskedRun,
+    given,
+    ref,
+    requested,
+    run_id,
+    run_of,
+)
 from tests.support.tiers import examples
 
 pytestmark = pytest.mark.long
@@ -109,7 +116,7 @@ def test_of_an_end_is_told_once(
 
 def test_of_an_end_that_was_told_nothing_is_told_again() -> None:
     run = queued(("subagentEnded",), expects_completion_message=False)
-    told = (*run, *RAN, past.ended(), hooked.hook_told("subagentEnded"))
+    told = (*run, *RAN, past.ended(), effects.hook_told("subagentEnded"))
     assert hooks(told, (TOLD, past.archived())) == {"subagentEnded": ("done", None)}
 
 
@@ -117,7 +124,7 @@ def test_of_an_end_that_was_told_nothing_is_told_again() -> None:
 def test_where_the_binding_of_a_thread_is_undone_its_undo_is_what_is_told(outcome: str) -> None:
     bound = past.step_begun("thread_binding"), past.step_taken("thread_binding", outcome="bound")
     run = (*past.a_prepared_run(), *bound, past.created(hooks=HOOK_ORDER), past.queued())
-    told = (*run, hooked.hook_told())
+    told = (*run, effects.hook_told())
     never_started = (*told, past.ended(outcome=outcome))
     state = run_of(*never_started)
     assert state.effects_at == at(len(never_started))
@@ -126,7 +133,7 @@ def test_where_the_binding_of_a_thread_is_undone_its_undo_is_what_is_told(outcom
     assert [one.phase for one in state.effects_of("hook")] == ["done", "waiting", engine]
     undone = (*never_started, past.step_undone("thread_binding"), TOLD)
     assert [one.phase for one in run_of(*undone).effects_of("hook")] == ["done", "waiting", "due"]
-    engine_told = (*undone, hooked.hook_told("onSubagentEnded"))
+    engine_told = (*undone, effects.hook_told("onSubagentEnded"))
     assert run_of(*engine_told).effects_at is None
     ran = (*told, *RAN, past.ended(outcome=outcome), TOLD)
     assert [one.phase for one in run_of(*ran).effects_of("hook")] == ["done", "due", "due"]
@@ -135,7 +142,7 @@ def test_where_the_binding_of_a_thread_is_undone_its_undo_is_what_is_told(outcom
 def test_what_is_to_be_undone_and_what_is_to_be_told_are_looked_for_by_one_time() -> None:
     bound = past.step_begun("context_engine"), past.step_taken("context_engine")
     run = (*past.a_prepared_run(), *bound, past.created(hooks=HOOK_ORDER), past.queued())
-    failed = (*run, hooked.hook_failed(retry_after_seconds=60))
+    failed = (*run, effects.hook_failed(retry_after_seconds=60))
     assert run_of(*failed).effects_at == at(len(failed) + 60)
     ended = (*failed, past.ended(outcome="stopped"))
     assert run_of(*ended).effects_at == at(len(ended))
@@ -144,18 +151,18 @@ def test_what_is_to_be_undone_and_what_is_to_be_told_are_looked_for_by_one_time(
 
 
 def test_a_hook_that_took_it_is_told_no_more() -> None:
-    story = given(*hooked.a_run_with_hooks()).when(ask_told := hooked.confirm_hook())
-    after = story.then(hooked.hook_told())
+    story = given(*effects.a_run_with_hooks()).when(ask_told := effects.confirm_hook())
+    after = story.then(effects.hook_told())
     after.when(ask_told).then()
-    after.when(hooked.note_hook_failure()).then()
-    after.when(hooked.park_hook()).then()
+    after.when(effects.note_hook_failure()).then()
+    after.when(effects.park_hook()).then()
 
 
 def test_a_hook_that_failed_is_told_again_later_and_later_still() -> None:
-    story = given(*hooked.a_run_with_hooks())
+    story = given(*effects.a_run_with_hooks())
     waits = []
     for attempt in range(1, 8):
-        command = hooked.note_hook_failure(attempt=attempt, retry_seconds_max=20)
+        command = effects.note_hook_failure(attempt=attempt, retry_seconds_max=20)
         story = story.when(command).then(EffectAttempted)
         story.when(command).then()
         (failed,) = story.events[-1:]
@@ -165,59 +172,61 @@ def test_a_hook_that_failed_is_told_again_later_and_later_still() -> None:
         assert story.state is not None
         assert story.state.effects_at == at(len(story.events) + waits[-1])
     assert waits == [1, 2, 4, 8, 16, 20, 20]
-    story.when(hooked.confirm_hook()).then(hooked.hook_told(attempt=8))
+    story.when(effects.confirm_hook()).then(effects.hook_told(attempt=8))
 
 
 def last_failure(attempt: int) -> NoteEffectFailure:
     """An attempt after which there is no other."""
-    return hooked.note_hook_failure(attempt=attempt, attempts_max=attempt)
+    return effects.note_hook_failure(attempt=attempt, attempts_max=attempt)
 
 
 def test_a_hook_is_parked_by_the_attempt_that_was_its_last_and_by_that_alone() -> None:
-    story = given(*hooked.a_run_with_hooks()).when(hooked.note_hook_failure()).then(EffectAttempted)
+    story = (
+        given(*effects.a_run_with_hooks()).when(effects.note_hook_failure()).then(EffectAttempted)
+    )
     story.when(last_failure(1)).then()
-    attempted = hooked.hook_failed(attempt=2, retry_after_seconds=None)
-    after = story.when(last_failure(2)).then(attempted, hooked.hook_parked(attempts=2))
+    attempted = effects.hook_failed(attempt=2, retry_after_seconds=None)
+    after = story.when(last_failure(2)).then(attempted, effects.hook_parked(attempts=2))
     assert after.state is not None
     assert after.state.effects_at is None
-    for command in (hooked.confirm_hook(), last_failure(3), hooked.park_hook()):
+    for command in (effects.confirm_hook(), last_failure(3), effects.park_hook()):
         after.when(command).then()
-    parked = hooked.hook_parked(attempts=1, reason="not_configured")
-    story.when(hooked.park_hook()).then(parked)
+    parked = effects.hook_parked(attempts=1, reason="not_configured")
+    story.when(effects.park_hook()).then(parked)
 
 
 def test_of_an_end_nobody_is_told_before_the_beginning() -> None:
-    run = (*hooked.a_run_with_hooks(), hooked.hook_failed(retry_after_seconds=60))
+    run = (*effects.a_run_with_hooks(), effects.hook_failed(retry_after_seconds=60))
     story = given(*run, past.ended(outcome="stopped"))
     assert story.state is not None
     assert {one.due_at for one in story.state.effects} == {at(len(run) + 60)}
     ended: HookName = "subagentEnded"
     for command in (
-        hooked.confirm_hook(ended),
-        hooked.note_hook_failure(ended),
-        hooked.park_hook(ended),
+        effects.confirm_hook(ended),
+        effects.note_hook_failure(ended),
+        effects.park_hook(ended),
     ):
         story.when(command).refused(NotYet, "hook subagentSpawned comes before")
-    soon = story.when(hooked.note_hook_failure(attempt=2, retry_seconds_max=1)).then(
+    soon = story.when(effects.note_hook_failure(attempt=2, retry_seconds_max=1)).then(
         EffectAttempted
     )
     assert soon.state is not None
     # The end waits as long as it had to; it may come later than the beginning, but not before it.
     assert soon.state.effects_at == at(len(soon.events) + 1)
     parked = story.when(last_failure(2)).then(EffectAttempted, EffectParked)
-    parked.when(hooked.confirm_hook(ended)).then(EffectAttempted)
+    parked.when(effects.confirm_hook(ended)).then(EffectAttempted)
 
 
 def test_what_is_not_to_be_told_yet_cannot_be_confirmed() -> None:
-    story = given(*hooked.a_run_with_hooks())
-    story.when(hooked.confirm_hook("subagentEnded")).refused(NotYet, "not due yet")
+    story = given(*effects.a_run_with_hooks())
+    story.when(effects.confirm_hook("subagentEnded")).refused(NotYet, "not due yet")
 
 
 def test_a_hook_that_the_run_does_not_have_is_refused_and_its_events_are_corrupt() -> None:
-    given(*past.a_queued_run()).when(hooked.confirm_hook()).refused(WrongStage)
+    given(*past.a_queued_run()).when(effects.confirm_hook()).refused(WrongStage)
     events: tuple[EffectEvent, ...] = (
-        *(hooked.hook_told(), hooked.hook_failed()),
-        hooked.hook_parked(),
+        *(effects.hook_told(), effects.hook_failed()),
+        effects.hook_parked(),
     )
     for event in events:
         with pytest.raises(CorruptHistory, match="the run has no hook"):
@@ -328,9 +337,9 @@ class Hooks(AskedRun, RuleBasedStateMachine):
     def nothing_can_be_noted_of_what_is_not_due(self, hook: HookName) -> None:
         state = self.run.effect("hook", hook)
         if state is None or state.phase == "waiting":
-            assert self.ask(hooked.confirm_hook(hook)) is None
-            assert self.ask(hooked.note_hook_failure(hook)) is None
-            assert self.ask(hooked.park_hook(hook)) is None
+            assert self.ask(effects.confirm_hook(hook)) is None
+            assert self.ask(effects.note_hook_failure(hook)) is None
+            assert self.ask(effects.park_hook(hook)) is None
 
     @invariant()
     def the_record_is_true(self) -> None:

@@ -23,9 +23,8 @@ from domain.values.refusals import (
     StopWanted,
     WrongStage,
 )
-from tests.support.builders import continued_runs as sent
-from tests.support.builders import deliveries
-from tests.support.builders import hooked_runs as hooked
+from tests.support.builders import continued_runs as continued
+from tests.support.builders import effects
 from tests.support.builders import run_commands as ask
 from tests.support.builders import run_histories as past
 from tests.support.builders import waiting_runs as waiting
@@ -50,10 +49,10 @@ COMMANDS: dict[str, Callable[[Run], RunCommand]] = {
     "archive": lambda run: ask.archive(),
     "undo": lambda run: ask.confirm_undo(),
     "fail": lambda run: ask.note_undo_failure(),
-    "told": lambda run: hooked.confirm_hook(),
-    "untold": lambda run: hooked.note_hook_failure(),
-    "park": lambda run: hooked.park_hook(),
-    "close": lambda run: sent.close(),
+    "told": lambda run: effects.confirm_hook(),
+    "untold": lambda run: effects.note_hook_failure(),
+    "park": lambda run: effects.park_hook(),
+    "close": lambda run: continued.close(),
     "settle": lambda run: waiting.settle(),
 }
 RECORDED: dict[str, tuple[str, ...]] = {
@@ -95,9 +94,9 @@ EVENTS: tuple[RunEvent, ...] = (
     past.step_taken(),
     past.created(),
     past.queued(),
-    deliveries.attempted(),
-    deliveries.parked(),
-    deliveries.redriven(),
+    effects.attempted(),
+    effects.parked(),
+    effects.redriven(),
     past.claimed(),
     past.started(),
     past.stop_requested(),
@@ -107,15 +106,15 @@ EVENTS: tuple[RunEvent, ...] = (
     past.acknowledged(),
     past.archived(),
     past.refused(),
-    sent.message_received(),
-    sent.planned(),
-    sent.continued(),
-    sent.scheduled(),
-    sent.message_queued(),
-    sent.messages_dropped(),
-    sent.yield_requested(),
-    sent.children_reported(),
-    sent.continuation_failed(),
+    continued.message_received(),
+    continued.planned(),
+    continued.continued(),
+    continued.scheduled(),
+    continued.message_queued(),
+    continued.messages_dropped(),
+    continued.yield_requested(),
+    continued.children_reported(),
+    continued.continuation_failed(),
     waiting.waits(),
     waiting.met(),
 )

@@ -30,8 +30,16 @@ from tests.support.builders import run_commands as ask
 from tests.support.builders import run_histories as past
 from tests.support.builders.facts import fact_of
 from tests.support.builders.run_histories import PREPARER
-from tests.support.builders.run_story import AskedRun
-from tests.support.builders.storytelling import START, given, ref, requested, run_id, run_of, stamp
+from tests.support.builders.storytelling import (
+    START,
+    AskedRun,
+    given,
+    ref,
+    requested,
+    run_id,
+    run_of,
+    stamp,
+)
 from tests.support.tiers import examples
 
 pytestmark = pytest.mark.long

@@ -8,17 +8,17 @@ from domain.run.commands import AcknowledgeAnnouncement
 from domain.run.effects import PAUSE_SECONDS_MAX, NothingParked
 from domain.run.events import EffectAttempted
 from domain.values.refusals import CorruptHistory
-from tests.support.builders import deliveries as sent
+from tests.support.builders import effects
 from tests.support.builders import run_commands as ask
 from tests.support.builders import run_histories as past
 from tests.support.builders.storytelling import at, given, run_of
 
 
 def test_it_is_due_with_the_announcement_and_over_when_it_was_taken() -> None:
-    run = run_of(*sent.an_announced_run())
+    run = run_of(*effects.an_announced_run())
     assert run.effects_at == run.announced_at
-    story = given(*sent.an_announced_run()).when(sent.took())
-    after = story.then(sent.attempted(error=None, retry_after_seconds=None, status_code=204))
+    story = given(*effects.an_announced_run()).when(effects.took())
+    after = story.then(effects.attempted(error=None, retry_after_seconds=None, status_code=204))
     (state,) = after.state.effects if after.state else ()
     assert (state.phase, state.attempts, state.due_at) == ("done", 1, None)
     assert after.state is not None
@@ -31,8 +31,8 @@ def test_a_refused_spawn_of_which_nobody_was_there_to_be_told_is_sent_too() -> N
 
 
 def test_of_two_receivers_each_is_sent_it_on_its_own() -> None:
-    story = given(*sent.an_announced_run("gateway", "ops")).when(sent.failed()).after()
-    run = story.when(sent.took(name="ops")).after().state
+    story = given(*effects.an_announced_run("gateway", "ops")).when(effects.failed()).after()
+    run = story.when(effects.took(name="ops")).after().state
     assert run is not None
     assert [one.phase for one in run.effects] == ["due", "done"]
     assert run.effects_at == run.effects[0].due_at
@@ -40,9 +40,9 @@ def test_of_two_receivers_each_is_sent_it_on_its_own() -> None:
 
 def pauses(failures: int, **changes: object) -> list[int]:
     """How long is waited after each of so many failures."""
-    story = given(*sent.an_announced_run())
+    story = given(*effects.an_announced_run())
     for attempt in range(1, failures + 1):
-        story = story.when(sent.failed(attempt=attempt, attempts_max=99, **changes)).after()
+        story = story.when(effects.failed(attempt=attempt, attempts_max=99, **changes)).after()
     return [
         one.retry_after_seconds or 0 for one in story.events if isinstance(one, EffectAttempted)
     ]
@@ -64,11 +64,11 @@ def test_a_receiver_may_want_a_longer_pause_of_a_day_at_most(asked: int, pause: 
 
 
 def test_the_last_failure_parks_it_and_tells_its_reader_once_more() -> None:
-    story = given(*sent.an_announced_run()).when(ask.acknowledge()).after()
+    story = given(*effects.an_announced_run()).when(ask.acknowledge()).after()
     for attempt in (1, 2):
-        story = story.when(sent.failed(attempt=attempt)).after()
-    story = story.when(sent.failed(attempt=3)).after()
-    assert story.events[-1] == sent.parked(attempts=3, reason="attempts")
+        story = story.when(effects.failed(attempt=attempt)).after()
+    story = story.when(effects.failed(attempt=3)).after()
+    assert story.events[-1] == effects.parked(attempts=3, reason="attempts")
     run = story.state
     assert run is not None
     assert run.inbox is not None
@@ -77,19 +77,23 @@ def test_the_last_failure_parks_it_and_tells_its_reader_once_more() -> None:
 
 
 def test_an_answer_that_is_for_good_is_the_last_one() -> None:
-    story = given(*sent.an_announced_run()).when(sent.failed(status_code=410, refused=True)).after()
-    assert story.events[-1] == sent.parked(attempts=1, reason="refused")
+    story = (
+        given(*effects.an_announced_run())
+        .when(effects.failed(status_code=410, refused=True))
+        .after()
+    )
+    assert story.events[-1] == effects.parked(attempts=1, reason="refused")
 
 
 def test_an_attempt_that_two_servers_made_is_recorded_once() -> None:
-    story = given(*sent.an_announced_run()).when(sent.failed()).after()
-    story.when(sent.failed()).then()
+    story = given(*effects.an_announced_run()).when(effects.failed()).after()
+    story.when(effects.failed()).then()
     # It was taken, whatever another server has recorded meanwhile.
-    story.when(sent.took()).after().when(sent.failed(attempt=3)).then()
+    story.when(effects.took()).after().when(effects.failed(attempt=3)).then()
 
 
 def test_who_took_it_before_it_was_parked_has_not_taken_that() -> None:
-    story = given(*sent.an_announced_run(), sent.attempted(), sent.parked())
+    story = given(*effects.an_announced_run(), effects.attempted(), effects.parked())
     run = story.state
     assert run is not None
     assert run.inbox is not None
@@ -103,41 +107,41 @@ def test_who_took_it_before_it_was_parked_has_not_taken_that() -> None:
 
 
 def test_why_it_is_parked_is_known_until_it_is_redriven() -> None:
-    story = given(*sent.an_announced_run()).when(sent.park()).after()
-    again = story.when(sent.redrive()).after()
+    story = given(*effects.an_announced_run()).when(effects.park()).after()
+    again = story.when(effects.redrive()).after()
     states = (story.state, again.state)
     reasons = [one.reason for run in states if run for one in run.effects]
     assert reasons == ["not_configured", None]
 
 
 def test_what_is_parked_is_sent_as_often_as_at_first_once_it_is_redriven() -> None:
-    story = given(*sent.an_announced_run(), sent.attempted(), sent.parked())
+    story = given(*effects.an_announced_run(), effects.attempted(), effects.parked())
     with pytest.raises(NothingParked, match="no parked delivery to webhook ops"):
-        story.when(sent.redrive("ops")).after()
-    again = story.when(sent.redrive()).then(sent.redriven())
+        story.when(effects.redrive("ops")).after()
+    again = story.when(effects.redrive()).then(effects.redriven())
     assert again.state is not None
     assert again.state.effects_at is not None
-    once = again.when(sent.failed(attempt=2, attempts_max=2)).after()
+    once = again.when(effects.failed(attempt=2, attempts_max=2)).after()
     assert isinstance(once.events[-1], EffectAttempted)
-    twice = once.when(sent.failed(attempt=3, attempts_max=2)).after()
-    assert twice.events[-1] == sent.parked(attempts=3)
+    twice = once.when(effects.failed(attempt=3, attempts_max=2)).after()
+    assert twice.events[-1] == effects.parked(attempts=3)
     with pytest.raises(NothingParked):
-        given(*sent.an_announced_run()).when(sent.redrive()).after()
+        given(*effects.an_announced_run()).when(effects.redrive()).after()
 
 
 def test_a_webhook_that_is_gone_is_no_attempt() -> None:
-    story = given(*sent.an_announced_run()).when(sent.park())
-    after = story.then(sent.parked(attempts=0, reason="not_configured"))
-    after.when(sent.park()).then()
+    story = given(*effects.an_announced_run()).when(effects.park())
+    after = story.then(effects.parked(attempts=0, reason="not_configured"))
+    after.when(effects.park()).then()
 
 
 def test_a_history_that_sends_it_to_somebody_else_is_corrupt() -> None:
     with pytest.raises(CorruptHistory, match="webhook ops"):
-        run_of(*sent.an_announced_run(), sent.parked(name="ops"))
+        run_of(*effects.an_announced_run(), effects.parked(name="ops"))
 
 
 def test_the_next_attempt_is_due_when_the_pause_is_over() -> None:
-    run = run_of(*sent.an_announced_run(), sent.attempted(retry_after_seconds=60))
-    recorded = at(len(sent.an_announced_run()) + 1)
+    run = run_of(*effects.an_announced_run(), effects.attempted(retry_after_seconds=60))
+    recorded = at(len(effects.an_announced_run()) + 1)
     assert run.effects_at is not None
     assert abs(run.effects_at - recorded - timedelta(seconds=60)) < timedelta(seconds=5)

@@ -11,12 +11,11 @@ from domain.session.decide import ProvideTranscript
 from domain.session.events import SessionClosed, TranscriptProvided
 from domain.session.state import ProvidedTranscript
 from domain.values.refusals import ReadAgain, SessionIsClosed, WrongStage
-from tests.support.builders import continued_runs as sent
+from tests.support.builders import continued_runs as continued
 from tests.support.builders import run_commands as ask
 from tests.support.builders import run_histories as past
-from tests.support.builders.announced_families import announced, lasting
 from tests.support.builders.facts import fact_of
-from tests.support.builders.family_log import FamilyLog
+from tests.support.builders.family_log import FamilyLog, announced, lasting
 from tests.support.builders.storytelling import (
     ROOT,
     given,
@@ -123,11 +122,11 @@ def test_a_session_that_is_closed_is_put_away_as_soon_as_its_run_is_announced(
         step(log, name)
         if reached == stage:
             break
-    assert log.tell(name, sent.close()) == [
+    assert log.tell(name, continued.close()) == [
         f"run {name} ArchiveScheduled",
         "session scout SessionClosed",
     ]
-    assert log.tell(name, sent.close()) == []
+    assert log.tell(name, continued.close()) == []
     assert log.run(name).put_away_from is not None
     with pytest.raises(SessionIsClosed):
         log.spawn("below", "scout")
@@ -148,39 +147,39 @@ def test_a_session_is_closed_by_its_last_run_alone() -> None:
     log.message("again", "scout")
     before = list(log.recorded)
     with pytest.raises(ReadAgain, match="went on meanwhile"):
-        log.tell("scout", sent.close())
+        log.tell("scout", continued.close())
     assert log.recorded == before
-    assert log.tell("again", sent.close())[-1] == "session scout SessionClosed"
+    assert log.tell("again", continued.close())[-1] == "session scout SessionClosed"
     with pytest.raises(ReadAgain):
-        log.tell("scout", sent.close())
+        log.tell("scout", continued.close())
 
 
 def test_of_a_message_and_a_closing_whichever_is_recorded_first_stands() -> None:
     closed, gone_on = announced("scout"), announced("scout")
     read = closed.run("scout")
-    closed.tell("scout", sent.close())
+    closed.tell("scout", continued.close())
     with pytest.raises(SessionIsClosed):
         closed.message("again", "scout", last=read)
     gone_on.message("again", "scout", last=read)
     with pytest.raises(ReadAgain):
-        gone_on.tell("scout", sent.close())
+        gone_on.tell("scout", continued.close())
 
 
 def test_what_was_put_away_is_not_scheduled_again() -> None:
     log = three_runs()
     log.tell("third", ask.archive())
     for reason in ("session_closed", "continuation_archived"):
-        assert log.tell("second", sent.close(reason)) == []
-        assert log.tell("third", sent.close(reason)) == []
+        assert log.tell("second", continued.close(reason)) == []
+        assert log.tell("third", continued.close(reason)) == []
     log.tell("second", ask.archive())
-    assert log.tell("second", sent.close()) == []
+    assert log.tell("second", continued.close()) == []
 
 
 def test_a_session_that_is_not_there_yet_cannot_be_closed() -> None:
     log = FamilyLog()
     log.spawn("scout")
     with pytest.raises(WrongStage, match="cannot close the session"):
-        log.tell("scout", sent.close())
+        log.tell("scout", continued.close())
 
 
 def test_of_a_session_that_lives_on_nothing_is_due_until_it_is_closed_or_stopped() -> None:
@@ -213,7 +212,7 @@ def test_whatever_else_holds_what_was_closed_is_due_with_its_announcement(
         *past.a_prepared_run()[1:],
         past.created(plan=plan(archive_after_minutes=minutes)),
         *past.a_started_run()[4:],
-        sent.scheduled(),
+        continued.scheduled(),
         past.ended(),
     )
     at = stamp(50).recorded_at
@@ -223,7 +222,7 @@ def test_whatever_else_holds_what_was_closed_is_due_with_its_announcement(
 
 @pytest.mark.parametrize("minutes", [0, 60])
 def test_a_run_that_goes_on_is_due_as_any_other(minutes: int) -> None:
-    story = given(*sent.a_running_run(plan=plan(archive_after_minutes=minutes)), past.ended())
+    story = given(*continued.a_running_run(plan=plan(archive_after_minutes=minutes)), past.ended())
     run = story.when(ask.announce()).then(RunAnnounced).state
     assert run is not None
     assert run.ended_at is not None

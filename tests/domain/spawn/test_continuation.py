@@ -23,10 +23,9 @@ from domain.spawn.continuation import (
     must_take_messages,
 )
 from domain.values.refusals import ReadAgain, Refusal, Rejected, SessionIsClosed
-from tests.support.builders import continued_runs as sent
+from tests.support.builders import continued_runs as continued
 from tests.support.builders import run_commands as ask
-from tests.support.builders.announced_families import announced
-from tests.support.builders.family_log import FamilyLog, keep
+from tests.support.builders.family_log import FamilyLog, announced, keep
 from tests.support.builders.storytelling import ref, run_id
 
 # A message to a session becomes a run of its own: when it does, and what place that takes.
@@ -53,10 +52,10 @@ def test_a_message_takes_a_place_moves_the_session_on_and_waits_in_the_lane() ->
 
 def test_what_is_recorded_says_what_it_was_decided_from_and_for_whom() -> None:
     log = announced("scout", "aside")
-    plan = sent.planned(role="leaf", control_scope="none", warnings=("no model",))
+    plan = continued.planned(role="leaf", control_scope="none", warnings=("no model",))
     changes = log.judge("again", "scout", planned=plan).changes
     session, again = log.session("scout"), run_id(3)
-    received, admitted, continued, moved, planned, queued = (event for _, event in changes)
+    received, admitted, continuation, moved, planned, queued = (event for _, event in changes)
     assert isinstance(received, MessageReceived)
     assert received.facts == ContinuationFacts(active_children=0, max_children=5)
     assert (received.session_id, received.child_session_key) == (
@@ -65,7 +64,7 @@ def test_what_is_recorded_says_what_it_was_decided_from_and_for_whom() -> None:
     )
     assert (received.message, received.by) == (keep("message", "and then?"), "admin")
     assert admitted == ChildAdmitted(run_id=again, active_children=0, max_children=5)
-    assert continued == RunContinued(run_id=again)
+    assert continuation == RunContinued(run_id=again)
     assert moved == SessionContinued(
         run_id=again, role="leaf", control_scope="none", settled=session.reports
     )
@@ -185,7 +184,7 @@ def waiting(log: FamilyLog) -> None:
     log.end("scout")
 
 
-def continued(log: FamilyLog) -> None:
+def has_continued(log: FamilyLog) -> None:
     """Another message was faster."""
     log.begin("scout")
     log.finish("scout")
@@ -198,10 +197,10 @@ def stopping(log: FamilyLog) -> None:
     log.tell("scout", ask.stop())
 
 
-BUSY: tuple[Bring, ...] = (queued, started, ended, waiting, continued, stopping)
+BUSY: tuple[Bring, ...] = (queued, started, ended, waiting, has_continued, stopping)
 PUT_AWAY: dict[str, Bring] = {
     "archived": lambda log: log.tell("scout", ask.archive()),
-    "closed": lambda log: log.tell("scout", sent.close()),
+    "closed": lambda log: log.tell("scout", continued.close()),
 }
 
 
@@ -231,7 +230,7 @@ def test_a_session_that_was_closed_under_way_takes_no_message_and_never_will(bri
     log = FamilyLog()
     bring(log)
     name = log.names[log.last("scout").run_id]
-    log.tell(name, sent.close())
+    log.tell(name, continued.close())
     with pytest.raises(SessionIsClosed):
         log.message("again", "scout")
 
@@ -261,7 +260,7 @@ def test_a_session_that_is_to_be_deleted_is_gone_on_with_while_messages_wait() -
     log.create("scout")
     log.tell("scout", ask.claim())
     log.tell("scout", ask.start(log.run("scout").epoch))
-    log.tell("scout", sent.queue(run_id=run_id(2)))
+    log.tell("scout", continued.queue(run_id=run_id(2)))
     log.finish("scout")
     assert log.message("second", "scout", has_waited=True)[-1] == "run second RunQueued"
     assert log.run("second").cleanup == "delete"
@@ -306,7 +305,7 @@ def test_of_two_messages_made_from_the_same_run_the_second_reads_again() -> None
 def test_a_message_is_judged_by_what_is_on_record_now_and_not_by_what_was_read() -> None:
     log = announced("scout")
     stale = log.run("scout")
-    log.tell("scout", sent.close())
+    log.tell("scout", continued.close())
     with pytest.raises(SessionIsClosed):
         log.message("again", "scout", last=stale)
 
@@ -324,7 +323,7 @@ def test_what_is_not_among_what_was_read_is_read_again(missing: str) -> None:
         continue_session(
             {key: one for key, one in fold.sessions.items() if key != keys.get(missing)},
             {run: one for run, one in fold.runs.items() if run != runs.get(missing)},
-            *(message, last, sent.planned(), keep),
+            *(message, last, continued.planned(), keep),
         )
 
 

@@ -18,7 +18,7 @@ from domain.spawn.dependencies import (
 )
 from domain.spawn.request import merge_dependencies
 from domain.values.refusals import ReadAgain
-from tests.support.builders import continued_runs as sent
+from tests.support.builders import continued_runs as continued
 from tests.support.builders import run_commands as ask
 from tests.support.builders import run_histories as past
 from tests.support.builders.family_log import FamilyLog
@@ -193,7 +193,7 @@ def test_a_ring_through_others_is_told_with_the_way() -> None:
 
 def yield_and_go_on(log: FamilyLog, name: str, newest: str) -> None:
     """The session of a run goes on in its place, while its children are at work."""
-    log.tell(name, sent.yield_run())
+    log.tell(name, continued.yield_run())
     log.end(name)
     log.go_on(newest, name)
 
@@ -424,7 +424,7 @@ class Tree:
     def yield_turn(self, node: Node) -> None:
         """It ends, and its session goes on in its place."""
         if node.session.at_work:
-            self.log.tell(node.name, sent.yield_run())
+            self.log.tell(node.name, continued.yield_run())
             self.end(node, "success")
             node.is_yielded = True
 

@@ -12,10 +12,9 @@ from domain.spawn.cascade import CascadeState, KeyTaken, UnknownRun, decide, str
 from domain.spawn.continuation import Message, RunIsActive, continue_session
 from domain.values.record import session_key_of, session_stream
 from domain.values.refusals import NotYet, ReadAgain, Rejected, SessionIsClosed, WrongStage
-from tests.support.builders import continued_runs as sent
+from tests.support.builders import continued_runs as continued
 from tests.support.builders import run_commands as ask
-from tests.support.builders.announced_families import announced
-from tests.support.builders.family_log import FamilyLog, child_key, keep
+from tests.support.builders.family_log import FamilyLog, announced, child_key, keep
 from tests.support.builders.storytelling import observed, ref, run_id
 
 # Runs and the sessions above them: who counts, until when, and what is written in which append.
@@ -521,7 +520,7 @@ def test_a_session_takes_no_message_while_one_below_it_goes_on() -> None:
 @pytest.mark.parametrize("by", ["archive", "close"])
 def test_a_child_is_gone_on_with_after_its_requesters_session_was_put_away(by: str) -> None:
     log = announced("scout", "below")
-    log.tell("scout", ask.archive() if by == "archive" else sent.close())
+    log.tell("scout", ask.archive() if by == "archive" else continued.close())
     assert log.session("scout").stage == "closed"
     assert log.message("again", "below") == [
         "run again MessageReceived",
@@ -555,7 +554,7 @@ def test_a_session_that_is_closed_under_way_spawns_no_more_and_ends_as_others_do
     log = FamilyLog()
     log.begin("scout")
     log.begin("below", "scout")
-    assert log.tell("scout", sent.close()) == [
+    assert log.tell("scout", continued.close()) == [
         "run scout ArchiveScheduled",
         "session scout SessionClosed",
     ]

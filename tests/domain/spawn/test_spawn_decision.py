@@ -37,12 +37,19 @@ from domain.values.refusals import (
 from domain.values.shared_values import SharedChange
 from tests.support.builders import run_commands as ask
 from tests.support.builders import run_histories as past
-from tests.support.builders.batch_family import ask_for_all, tell_all
 from tests.support.builders.configured_spawns import Rules
 from tests.support.builders.continued_runs import close
 from tests.support.builders.decided_spawns import DecidedSpawns, told_of
 from tests.support.builders.facts import fact_of
-from tests.support.builders.family_log import FamilyLog, child_key, keep, policy, spawn_request
+from tests.support.builders.family_log import (
+    FamilyLog,
+    ask_for_all,
+    child_key,
+    keep,
+    policy,
+    spawn_request,
+    tell_all,
+)
 from tests.support.builders.planned_children import asked, configuration
 from tests.support.builders.storytelling import (
     CHILD,

@@ -10,7 +10,7 @@ from domain.configuration.settings import effective_settings
 from infrastructure.contract.errors import UserError
 from infrastructure.outbound.identity.data_directory import DataDirectory
 from infrastructure.server.operations import data_directory_of
-from tests.support.builders.loaded_configurations import load_text
+from tests.support.builders.configurations import load_text
 
 
 def folder_of(written: str, folder: Path, **flags: object) -> Path | None:

@@ -8,7 +8,7 @@ import pytest
 from domain.configuration.configuration import Configuration
 from domain.configuration.settings import Settings
 from infrastructure.server.lifecycle import main_key_warning, settings_needing_restart, warn_about
-from tests.support.builders.loaded_configurations import load_text
+from tests.support.builders.configurations import load_text
 from tests.support.servers.preloaded import ROOT
 
 BEFORE = Settings(lease_seconds=15, drain_seconds=10)

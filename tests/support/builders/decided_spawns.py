@@ -34,9 +34,9 @@ from domain.what_if.decide_again import (
 )
 from domain.what_if.record import recorded_decision
 from tests.support.builders import run_commands as ask
+from tests.support.builders.configurations import PlacedConfigurations
 from tests.support.builders.continued_runs import planned as planned_again
 from tests.support.builders.family_log import FamilyLog
-from tests.support.builders.placed_configurations import PlacedConfigurations
 from tests.support.builders.resolved_spawns import resolved_spawn
 from tests.support.builders.spawn_plans import plan_spawn
 from tests.support.builders.storytelling import ref, run_id

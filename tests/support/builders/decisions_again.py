@@ -51,7 +51,7 @@ from domain.what_if.decide_again import (
     texts_needed,
 )
 from domain.what_if.record import RecordedDecision, recorded_decision
-from tests.support.builders import continued_runs as messages
+from tests.support.builders import continued_runs as continued
 from tests.support.builders import run_histories as past
 from tests.support.builders.facts import fact_of
 from tests.support.builders.spawn_plans import plan_child
@@ -514,7 +514,7 @@ class Sent(Spawn):
         spawned = self._request(under)
         # As its spawn recorded it, whatever aliases there are now.
         name = storable_model_name(self.model, {}) if self.model is not None else None
-        received = messages.message_received(
+        received = continued.message_received(
             requester=spawned.requester,
             agent_id=spawned.requested_agent_id,
             depth=spawned.requester.depth + 1,
@@ -541,7 +541,7 @@ class Sent(Spawn):
 
     def _created(self, run: Run, planned: PlannedChild, under: Configuration) -> Iterable[RunEvent]:
         hooks = under.spawnlog.hooks.configured
-        yield messages.planned(
+        yield continued.planned(
             max_depth=planned.agent.defaults.max_spawn_depth,
             role=planned.capabilities.role,
             control_scope=planned.capabilities.control_scope,

@@ -1,10 +1,9 @@
 """A log of one tree in memory: what the writer does with decisions, without a database.
 
 A decision is given only the streams that it says it needs, so that a stream forgotten there shows
-as a wrong decision here.
-"""
+as a wrong decision here."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -12,7 +11,7 @@ from uuid import UUID
 from application.projections.fold import Fold
 from domain.event_types import AnyEvent
 from domain.run.commands import RunCommand
-from domain.run.facts import SpawnOptions
+from domain.run.facts import BatchFacts, SpawnOptions
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn import cascade
@@ -27,6 +26,8 @@ from domain.values.record import ContentRef, Stamp, run_id_of, session_key_of
 from domain.values.refusals import Rejected
 from infrastructure.outbound.log.append.load import may_wait
 from tests.support.builders import run_commands as ask
+from tests.support.builders.continued_runs import close
+from tests.support.builders.facts import fact_of
 from tests.support.builders.storytelling import ROOT, ref, run_id, stamp
 from tests.support.builders.waiting_runs import above
 from tests.support.models.message_verdicts import judged_message
@@ -267,3 +268,96 @@ class FamilyLog:
 def child_key(run: UUID) -> str:
     """The session key that the child of this run gets."""
     return f"agent:main:subagent:{run}"
+
+
+def ask_for_all(log: FamilyLog, names: Sequence[str], by: str = "main") -> SpawnDecision:
+    """A session asks for as many runs, by these names; what comes of it is recorded."""
+    numbers = [len(log.names) + 1 + index for index in range(len(names))]
+    run_ids = tuple(run_id(number) for number in numbers)
+    log.names.update(zip(run_ids, names, strict=True))
+    key = log.key(by)
+    known = log.fold.sessions.get(key)
+    own = log.fold.runs.get(known.run_id) if known and known.run_id else None
+    agent_id = known.agent_id if known else "main"
+    commands = [
+        spawn_request(
+            run_id=one,
+            session_id=run_id(1000 + number),
+            requester_key=key,
+            requester_agent_id=agent_id,
+            target_agent_id=agent_id,
+            label=name,
+            batch=BatchFacts(batch_id=run_id(5000 + numbers[0]), index=index, run_ids=run_ids),
+        )
+        for index, (number, one, name) in enumerate(zip(numbers, run_ids, names, strict=True))
+    ]
+    answered = request_spawns(
+        {key: known} if known else {},
+        {own.run_id: own} if own else {},
+        [(one, keep) for one in commands],
+        log.policy,
+    )
+    log.record(answered.changes)
+    return answered
+
+
+def tell_all(log: FamilyLog, asked: Mapping[str, Sequence[RunCommand]]) -> list[str]:
+    """Ask something of several runs; it is decided in their order and recorded as one."""
+    around = [log.around(name) for name in asked]
+    family = CascadeState(
+        {key: run for one in around for key, run in one.runs.items()},
+        {key: session for one in around for key, session in one.sessions.items()},
+    )
+    commands = [(log.run(name).run_id, told) for name, told in asked.items()]
+    ahead = Speculation(family, log.run(next(iter(asked))).created_at)
+    return log.record(decide_for_all(ahead, commands))
+
+
+# Families of which everybody is done, and whose sessions so take messages.
+
+
+def announced(*names: str, **policy: Any) -> FamilyLog:
+    """Each was spawned by the one before it, and all are over, the last one first."""
+    log = FamilyLog(**policy)
+    for by, name in zip(("main", *names), names, strict=False):
+        log.begin(name, by)
+    log.finish(*reversed(names))
+    return log
+
+
+def lasting(**options: Any) -> FamilyLog:
+    """A session of mode `session`, `scout`, whose first run executes."""
+    log = FamilyLog()
+    mode = fact_of(SpawnOptions, {"mode": "session", **options})
+    log.spawn("scout", thread=True, options=mode)
+    log.create("scout")
+    log.tell("scout", ask.claim())
+    log.tell("scout", ask.start(log.run("scout").epoch))
+    return log
+
+
+# What happened to a family, from the first request to the archive.
+
+
+def a_family() -> list[Recorded]:
+    """An orchestrator and those below it: refused, stopped, announced, acknowledged; it goes on
+    with a message, is closed and put away, and one below it goes on after that."""
+    log = FamilyLog(max_children=2)
+    log.begin("scout")
+    log.begin("one", "scout")
+    log.spawn("two", "scout")
+    log.spawn("three", "scout")
+    log.end("scout")
+    log.refuse("two")
+    log.tell("one", ask.stop())
+    log.end("one")
+    log.announce("one")
+    log.announce("scout")
+    log.tell("scout", ask.acknowledge())
+    log.go_on("again", "scout")
+    log.tell("again", close())
+    log.finish("again")
+    for name in ("again", "scout"):
+        log.tell(name, ask.archive())
+    log.message("later", "one")
+    return log.recorded

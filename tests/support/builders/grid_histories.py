@@ -2,14 +2,14 @@
 
 from domain.run.facts import HOOK_ORDER
 from domain.run.lifecycle import RunStage
-from tests.support.builders import continued_runs as sent
-from tests.support.builders import hooked_runs as hooked
+from tests.support.builders import continued_runs as continued
+from tests.support.builders import effects
 from tests.support.builders import run_histories as past
 from tests.support.builders import waiting_runs as waiting
 
 SILENTLY = past.announced(disposition="skipped", reason="its requester stopped it", text=None)
 QUEUED_WITH_STEPS = (*past.a_run_with_steps(), past.created(), past.queued())
-STARTED_WITH_HOOKS = (*hooked.a_run_with_hooks(), past.claimed(), past.started())
+STARTED_WITH_HOOKS = (*effects.a_run_with_hooks(), past.claimed(), past.started())
 ENDED_WITH_HOOKS = (*STARTED_WITH_HOOKS, past.ended())
 HISTORIES: dict[str, past.History] = {
     "requested": past.a_requested_run(),
@@ -43,27 +43,27 @@ HISTORIES: dict[str, past.History] = {
     "ended-with-steps": (*QUEUED_WITH_STEPS, past.ended()),
     "announced-undoing": (*QUEUED_WITH_STEPS, past.ended(), past.announced()),
     "archived-undoing": (*QUEUED_WITH_STEPS, past.ended(), past.announced(), past.archived()),
-    "queued-hooked": hooked.a_run_with_hooks(),
-    "queued-trying": (*hooked.a_run_with_hooks(), hooked.hook_failed()),
-    "queued-told": (*hooked.a_run_with_hooks(), hooked.hook_told()),
-    "created-hooked": hooked.a_run_with_hooks()[:-1],
+    "queued-hooked": effects.a_run_with_hooks(),
+    "queued-trying": (*effects.a_run_with_hooks(), effects.hook_failed()),
+    "queued-told": (*effects.a_run_with_hooks(), effects.hook_told()),
+    "created-hooked": effects.a_run_with_hooks()[:-1],
     "started-hooked": STARTED_WITH_HOOKS,
     "ended-hooked": ENDED_WITH_HOOKS,
     "announced-hooked": (*ENDED_WITH_HOOKS, past.announced()),
     "archived-hooked": (*ENDED_WITH_HOOKS, past.announced(), past.archived()),
-    "sent": sent.a_sent_run(),
-    "planned": sent.a_planned_run(),
-    "waiting": sent.a_waiting_run(),
-    "running": sent.a_running_run(),
-    "finished": sent.a_finished_run(),
-    "continued": sent.a_continued_run(),
-    "followed": (*sent.a_continued_run(), sent.scheduled("continuation_archived")),
-    "created-closing": (*past.a_created_run(), sent.scheduled()),
-    "queued-closing": (*past.a_queued_run(), sent.scheduled()),
-    "started-closing": (*past.a_started_run(), sent.scheduled()),
-    "ended-closing": (*past.an_ended_run(), sent.scheduled()),
-    "announced-closing": (*past.an_announced_run(), sent.scheduled()),
-    "archived-closing": (*past.an_announced_run(), sent.scheduled(), past.archived()),
+    "sent": continued.a_sent_run(),
+    "planned": continued.a_planned_run(),
+    "waiting": continued.a_waiting_run(),
+    "running": continued.a_running_run(),
+    "finished": continued.a_finished_run(),
+    "continued": continued.a_continued_run(),
+    "followed": (*continued.a_continued_run(), continued.scheduled("continuation_archived")),
+    "created-closing": (*past.a_created_run(), continued.scheduled()),
+    "queued-closing": (*past.a_queued_run(), continued.scheduled()),
+    "started-closing": (*past.a_started_run(), continued.scheduled()),
+    "ended-closing": (*past.an_ended_run(), continued.scheduled()),
+    "announced-closing": (*past.an_announced_run(), continued.scheduled()),
+    "archived-closing": (*past.an_announced_run(), continued.scheduled(), past.archived()),
     "awaiting": waiting.an_awaiting_run(),
 }
 

@@ -19,7 +19,7 @@ from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.read_model.staged_files import PostgresStagedFiles
 from infrastructure.outbound.scripts.local import LocalFileScripts
 from tests.support.builders.no_credentials import NoCredentials
-from tests.support.builders.script_runs import source_in
+from tests.support.builders.scripts import source_in
 from tests.support.faults.interruption import uninterrupted
 
 

@@ -1,8 +1,7 @@
 """Given these events, when this is asked, then that is recorded: aggregates told as stories.
 
 The events and histories of runs are in `tests.support.builders.run_histories`, commands to them in
-`tests.support.builders.run_commands`.
-"""
+`tests.support.builders.run_commands`."""
 
 import hashlib
 from collections.abc import Callable
@@ -239,3 +238,26 @@ def observed_child(**changes: Any) -> SessionObserved:
         "asserted_by": "spawn",
     }
     return observed(**(plain | changes))
+
+
+# A run that a random test asks one thing after the other of.
+
+
+class AskedRun:
+    """`story` is what has happened to it so far."""
+
+    story: Story[Run, RunEvent, RunCommand]
+
+    @property
+    def run(self) -> Run:
+        assert self.story.state is not None
+        return self.story.state
+
+    def ask(self, command: RunCommand) -> tuple[RunEvent, ...] | None:
+        """What was recorded; None when it was turned down."""
+        try:
+            events = self.story.decide(self.story.state, command)
+        except Rejected:
+            return None
+        self.story = given(*self.story.events, *events)
+        return events

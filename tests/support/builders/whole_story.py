@@ -8,28 +8,106 @@ from application.log.envelope import Provenance
 from application.log.event_log import ContentKey, Decision, Submission, World
 from application.log.texts import TextStore
 from domain.event_types import ConfigurationActivated
+from domain.run.commands import SettleDependencies
 from domain.run.facts import (
     HOOK_ORDER,
     Candidate,
+    Dependency,
     ForkFacts,
     RespawnFacts,
     SpawnOptions,
     StepName,
 )
-from domain.session.decide import ChangePreamble, ProvideTranscript
+from domain.run.plan_facts import PreambleSizes
+from domain.session.decide import ChangePreamble, ChangeSharedContext, ProvideTranscript
 from domain.session.decide import decide as decide_session
 from domain.session.events import ToolRefused
+from domain.spawn.request import SharedContextInput
 from domain.values.record import CONFIG_STREAM, session_stream
-from tests.support.builders import continued_runs as sent
-from tests.support.builders import deliveries
-from tests.support.builders import hooked_runs as hooked
+from domain.values.shared_values import SharedChange, SharedKey
+from tests.support.builders import continued_runs as continued
+from tests.support.builders import effects
 from tests.support.builders import run_commands as ask
 from tests.support.builders.continued_runs import close
-from tests.support.builders.logged_family import LoggedFamily, content_key_of
+from tests.support.builders.logged_family import LANE, LoggedFamily, content_key_of
 from tests.support.builders.logged_messages import finish, go_on, send
-from tests.support.builders.shared_story import tell_of_sharing, tell_of_waiting
 from tests.support.builders.storytelling import ref, run_id
 from tests.support.memory.served_log import ServedLog
+
+# Those of a family that wait for each other, and that share something, told in a real log.
+
+SIZES = PreambleSizes(
+    given_characters=9, given_bytes=9, kept_characters=9, kept_bytes=9, characters_max=4000
+)
+
+
+async def tell_of_waiting(family: LoggedFamily, target: str) -> None:
+    """One is queued when the target, which executes, has ended; one ends as it failed."""
+    for name in ("after", "in vain"):
+        dependency = Dependency(run_id=family.id(target), name=target, via="dependsOn")
+        await family.spawn(name, dependencies=(dependency,))
+        await family.create(name, preamble=SIZES)
+    await family.tell("in vain", ask.stop())
+    await family.end(target)
+    await family.announce(target)
+    await family.tell("after", SettleDependencies(lane=LANE))
+    await family.spawn("behind", dependencies=(_on(family, "after"),))
+    await family.create("behind")
+    await family.tell("after", ask.stop())
+    await family.announce("after")
+    await family.tell(
+        "behind",
+        SettleDependencies(lane=LANE, culprit=family.id("after"), error=ref("it was stopped")),
+    )
+
+
+async def tell_of_sharing(family: LoggedFamily) -> None:
+    """A spawn shares something with its family, the owner takes it away, and a child has it."""
+    await family.spawn("sharing", shared=SharedContextInput(values=(("goal", '"win"'),)))
+    change = SharedChange(key="goal", value=ref('"win"'))
+    await family.create("sharing", shared=(change,))
+    claimed = await family.tell("sharing", ask.claim())
+    key = SharedKey(
+        key="goal",
+        value=ref('"win"'),
+        session_key=family.root,
+        position=claimed.position,
+        run_id=family.id("sharing"),
+    )
+    start = ask.start(
+        family.run("sharing").epoch,
+        shared_context_position=claimed.position,
+        shared_context=(key,),
+        inherits=True,
+    )
+    await family.tell("sharing", start)
+    await _take_away(family, "goal")
+
+
+async def _take_away(family: LoggedFamily, key: str) -> None:
+    """The owner of the root session, of which texts are kept, shares this no more."""
+    session = family.sessions[family.root]
+    stream, content_key = session_stream(family.root), content_key_of(session.session_id)
+
+    def decide(world: World) -> Decision[None]:
+        text_store = TextStore(session.session_id, content_key, uuid7)
+        changes = (
+            SharedChange(key=key),
+            SharedChange(key="rule", value=text_store.store("shared", '"be kind"')),
+        )
+        command = ChangeSharedContext(changes, cause="patch", by=family.root)
+        events = decide_session(world.sessions[family.root], command)
+        return Decision(None, [(stream, event) for event in events], text_store.contents)
+
+    source = Provenance(correlation=family.root, config_revision=1)
+    appended = await family.log.submit(
+        Submission(command_id=uuid7(), streams=(stream,), decide=decide, provenance=source)
+    )
+    family.heard(appended)
+
+
+def _on(family: LoggedFamily, name: str) -> Dependency:
+    return Dependency(run_id=family.id(name), name=name, via="chainAfter", require="success")
 
 
 async def activate(running: ServedLog, text: str = "{}") -> int:
@@ -149,13 +227,15 @@ async def _one_that_others_are_told_of(family: LoggedFamily) -> None:
     await _provide_transcript(family, '{"kind": "message", "text": "look into it"}\n')
     await _bind("bound", family)
     await family.create("bound", hooks=HOOK_ORDER)
-    await family.tell("bound", hooked.confirm_hook())
+    await family.tell("bound", effects.confirm_hook())
     await family.tell("bound", ask.claim())
     await family.start("bound")
     await family.end("bound")
     await family.tell("bound", ask.announce(origin=ref("origin")))
-    await family.tell("bound", hooked.note_hook_failure("subagentEnded"))
-    await family.tell("bound", hooked.note_hook_failure("subagentEnded", attempt=2, attempts_max=2))
+    await family.tell("bound", effects.note_hook_failure("subagentEnded"))
+    await family.tell(
+        "bound", effects.note_hook_failure("subagentEnded", attempt=2, attempts_max=2)
+    )
 
 
 async def _a_session_that_goes_on_until_it_is_closed(family: LoggedFamily) -> None:
@@ -177,17 +257,17 @@ async def _a_session_that_goes_on_until_it_is_closed(family: LoggedFamily) -> No
 async def _one_that_yields_and_cannot_go_on(family: LoggedFamily) -> None:
     await family.begin("boss")
     await family.begin("helper", "boss")
-    await family.tell("boss", sent.yield_run())
+    await family.tell("boss", continued.yield_run())
     await family.end("boss", reason="yielded")
     await family.end("helper")
     await family.announce("helper")
-    await family.tell("boss", sent.fail(79_001))
+    await family.tell("boss", continued.fail(79_001))
     await family.announce("boss")
 
 
 async def _one_whose_messages_are_dropped(family: LoggedFamily) -> None:
     await family.begin("other")
-    await family.tell("other", sent.queue(run_id=run_id(79_002)))
+    await family.tell("other", continued.queue(run_id=run_id(79_002)))
     await _write_preamble(family, "other")
     await family.tell("other", ask.stop())
     await family.end("other", outcome="stopped", reason="stopped")
@@ -198,8 +278,8 @@ async def _one_that_is_sent_to_a_webhook(family: LoggedFamily) -> None:
     await family.begin("sent")
     await family.end("sent")
     await family.tell("sent", ask.announce(webhooks=("gateway",)))
-    await family.tell("sent", deliveries.failed(status_code=410, refused=True))
-    await family.tell("sent", deliveries.redrive())
+    await family.tell("sent", effects.failed(status_code=410, refused=True))
+    await family.tell("sent", effects.redrive())
 
 
 async def _write_preamble(family: LoggedFamily, name: str) -> None:

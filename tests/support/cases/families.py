@@ -16,7 +16,7 @@ from domain.spawn.continuation import ContinuationDecision, Message, continue_se
 from domain.values.record import Stamp
 from domain.values.refusals import NotYet
 from tests.support.builders import run_commands as ask
-from tests.support.builders import run_histories as histories
+from tests.support.builders import run_histories as past
 from tests.support.builders.family_log import FamilyLog, Recorded, keep
 from tests.support.builders.storytelling import plan, ref, run_id, run_of
 
@@ -119,16 +119,16 @@ def accounts_told(origins: Iterable[Mapping[str, Any]]) -> int:
 
 def announced_as(child_session_key: str, run_id: str) -> str:
     """The key of the announcement of such a run."""
-    run = run_of(*histories.a_created_run())
+    run = run_of(*past.a_created_run())
     return dedupe_key(run.changed({"child_session_key": child_session_key, "run_id": run_id}))
 
 
 def ended_after(started_ms: int, ended_ms: int, outcome: str) -> Run:
     """A run that started and ended so many milliseconds after the epoch."""
-    run = run_of(*histories.a_claimed_run())
+    run = run_of(*past.a_claimed_run())
     for at_ms, event in (
-        (started_ms, histories.started()),
-        (ended_ms, histories.ended(outcome=OUTCOMES[outcome])),
+        (started_ms, past.started()),
+        (ended_ms, past.ended(outcome=OUTCOMES[outcome])),
     ):
         stamp = Stamp(run.version + 1, run.version + 1, EPOCH + _span(at_ms))
         run = evolve(run, event, stamp)

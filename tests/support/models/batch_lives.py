@@ -8,7 +8,7 @@ from hypothesis.stateful import rule
 from domain.run.events import SpawnRefused
 from domain.session.events import ChildAdmitted
 from domain.values.refusals import SessionIsClosed
-from tests.support.builders.batch_family import ask_for_all, tell_all
+from tests.support.builders.family_log import ask_for_all, tell_all
 from tests.support.models.family_model import RECORDED, Life
 from tests.support.models.life_requests import asked
 from tests.support.models.message_lives import PICK, ConversingLives

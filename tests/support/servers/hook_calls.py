@@ -10,7 +10,7 @@ from application.ports.hooks import HookAnswer, HookFailure
 from domain.delivery.hook_payloads import HookCall
 from infrastructure.outbound.configuration.load import LoadedConfiguration
 from infrastructure.outbound.hooks.http_hooks import HttpHooks
-from tests.support.builders.loaded_configurations import load_values
+from tests.support.builders.configurations import load_values
 from tests.support.servers.hook_server import HookServer
 
 CALL = HookCall("subagentEnded", "subagentEnded", "a-run:subagentEnded", {"runId": "a"}, {"b": "c"})

@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 
-from tests.support.builders.folder_trees import tree_of
+from tests.support.builders.folders import tree_of
 from tests.support.servers.child_programs import AWAIT_FILE, WAIT_SECONDS_MAX
 from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS, Mortal
 from tests.support.servers.running_server import configuration, scripted, wait_for

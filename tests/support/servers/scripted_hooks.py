@@ -13,7 +13,7 @@ from domain.delivery.hook_payloads import HookCall
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.registry import PostgresRegistry
-from tests.support.builders.loaded_configurations import load_values
+from tests.support.builders.configurations import load_values
 from tests.support.servers.running_log import RunningLog
 from tests.support.servers.server_configurations import ServerConfigurations
 

@@ -40,7 +40,7 @@ from domain.session.state import Session
 from domain.spawn.stages import RULE_NAMES
 from domain.values.record import run_id_of
 from tests.support.builders.generated_pasts import EVENTS, SEEDS, generated_url
-from tests.support.builders.searched_services import activate, caller, services_on
+from tests.support.builders.query_services import activate, caller, services_on
 from tests.support.builders.storytelling import ROOT
 from tests.support.builders.whole_story import tell_everything
 from tests.support.servers.databases import Databases

@@ -14,7 +14,7 @@ import pytest
 
 from domain.values.base64 import decode_strict_base64
 from domain.values.text import single_line
-from tests.support.builders.folder_trees import tree_of
+from tests.support.builders.folders import tree_of
 from tests.support.faults.hostile_attachments import (
     LIMITS,
     PLANTED,

@@ -9,7 +9,7 @@ import pytest
 from domain.configuration.problems import ConfigurationError
 from domain.plan.effective import effective_agent_values, effective_values
 from infrastructure.outbound.configuration.load import configuration_from_stored, load
-from tests.support.builders.loaded_configurations import load_text, load_values
+from tests.support.builders.configurations import load_text, load_values
 
 SHAPES = Path(__file__).parents[3] / "data" / "configurations"
 RUNTIME = {"type": "command", "command": ["true"]}

@@ -6,7 +6,7 @@ import pytest
 
 from domain.configuration.problems import ConfigurationError, ConfigurationProblem
 from infrastructure.outbound.configuration.load import load
-from tests.support.builders.loaded_configurations import load_text, load_values
+from tests.support.builders.configurations import load_text, load_values
 
 
 def problems_of(text: str) -> list[str]:

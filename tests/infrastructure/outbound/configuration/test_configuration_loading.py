@@ -8,7 +8,7 @@ from domain.configuration.problems import ConfigurationError
 from domain.configuration.runtimes import CommandRuntime, OpenClawRuntime
 from domain.configuration.secrets import SecretReference
 from infrastructure.outbound.configuration.load import configuration_from_stored, load
-from tests.support.builders.loaded_configurations import load_text, load_values
+from tests.support.builders.configurations import load_text, load_values
 from tests.support.servers.ordinary_user import Becoming
 
 # What a file looks like that was written for OpenClaw.

@@ -3,7 +3,7 @@
 import pytest
 
 from domain.configuration.problems import ConfigurationError
-from tests.support.builders.loaded_configurations import load_text
+from tests.support.builders.configurations import load_text
 
 
 def problems_of(text: str) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from infrastructure.outbound.configuration.load import load
-from tests.support.builders.agent_folders import api_key, write_profiles
+from tests.support.builders.folders import api_key, write_profiles
 
 CANARY = "canary-of-a-doubt-0123456789"
 

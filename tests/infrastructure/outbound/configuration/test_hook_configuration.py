@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from infrastructure.outbound.configuration.load import LoadedConfiguration
-from tests.support.builders.loaded_configurations import load_values
+from tests.support.builders.configurations import load_values
 
 CANARY = "canary-of-a-hook-0123456789"
 AT = "spawnlog.hooks.subagentEnded"

@@ -9,7 +9,7 @@ import pytest
 from domain.configuration.problems import ConfigurationError, ConfigurationProblem
 from domain.plan.effective import effective_values
 from infrastructure.outbound.configuration.load import configuration_from_stored
-from tests.support.builders.loaded_configurations import load_text, load_values
+from tests.support.builders.configurations import load_text, load_values
 
 RUNTIME = {"type": "scripted"}
 RUNNING = json.dumps({"defaults": {"runtime": RUNTIME}})

@@ -6,7 +6,7 @@ import pytest
 
 from domain.configuration.model_runtime import ModelRuntime
 from domain.configuration.problems import ConfigurationError
-from tests.support.builders.loaded_configurations import load_values
+from tests.support.builders.configurations import load_values
 
 CANARY = "canary-5a1e2b"
 HERE = "http://127.0.0.1:1/v1"

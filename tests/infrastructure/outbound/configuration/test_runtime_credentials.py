@@ -10,7 +10,7 @@ from application.ports.credentials import Credential
 from infrastructure.outbound.configuration.files import LoadedFiles
 from infrastructure.outbound.configuration.load import load, load_recorded
 from infrastructure.outbound.credentials.agent_credentials import AgentCredentials
-from tests.support.builders.loaded_configurations import load_values
+from tests.support.builders.configurations import load_values
 
 KEY = "-----BEGIN RSA PRIVATE KEY-----\nabcdefghijklmnop\n-----END RSA PRIVATE KEY-----"
 ENV = {

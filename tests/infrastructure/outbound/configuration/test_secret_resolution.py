@@ -7,7 +7,7 @@ from domain.configuration.runtimes import CommandRuntime
 from domain.configuration.secrets import SecretReference
 from domain.configuration.settings import TokenSource
 from infrastructure.outbound.configuration.load import LoadedConfiguration, load
-from tests.support.builders.loaded_configurations import load_values
+from tests.support.builders.configurations import load_values
 
 
 @pytest.fixture

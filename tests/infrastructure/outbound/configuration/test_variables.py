@@ -6,7 +6,7 @@ import pytest
 
 from domain.plan.effective import effective_agent_values
 from infrastructure.outbound.configuration.load import LoadedConfiguration
-from tests.support.builders.loaded_configurations import load_values
+from tests.support.builders.configurations import load_values
 
 COMMAND: dict[str, Any] = {"type": "command", "command": ["true"]}
 

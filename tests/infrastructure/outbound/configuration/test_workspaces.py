@@ -13,7 +13,7 @@ from infrastructure.outbound.configuration.workspaces import (
     ConfiguredWorkspaces,
     WorkspaceUnusable,
 )
-from tests.support.builders.loaded_configurations import load_values
+from tests.support.builders.configurations import load_values
 
 UNSET = "SPAWNLOG_TEST_ROOT_NOBODY_SETS"
 

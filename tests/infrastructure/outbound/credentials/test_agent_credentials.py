@@ -10,7 +10,7 @@ from application.ports.configurations import SecretMissing
 from application.ports.credentials import Credential
 from domain.plan.credentials import NOTHING_FOUND
 from infrastructure.outbound.credentials.auth_profiles import FILE_NAME
-from tests.support.builders.agent_folders import AgentFolders, api_key, write_profiles
+from tests.support.builders.folders import AgentFolders, api_key, write_profiles
 from tests.support.servers.running_log import RunningLog
 
 CANARY = "canary-of-a-profile-0123456789"

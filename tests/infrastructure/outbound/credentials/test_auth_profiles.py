@@ -16,7 +16,7 @@ from infrastructure.outbound.credentials.auth_profiles import (
     profile_warnings,
     read_profiles,
 )
-from tests.support.builders.agent_folders import api_key, write_profiles
+from tests.support.builders.folders import api_key, write_profiles
 from tests.support.servers.data_directories import new_place
 from tests.support.servers.embedded_servers import NOBODY
 from tests.support.servers.preloaded import ROOT

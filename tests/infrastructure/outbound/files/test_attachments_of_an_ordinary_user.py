@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from application.ports.files import AttachmentsNotRemoved, AttachmentsNotWritten
-from tests.support.builders.attachment_folders import Ground, expected_contents, ground_in
+from tests.support.builders.folders import Ground, expected_contents, ground_in
 from tests.support.servers.ordinary_user import Becoming
 
 

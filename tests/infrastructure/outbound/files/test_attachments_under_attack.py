@@ -13,7 +13,7 @@ import pytest
 
 from application.ports.files import AttachmentsNotRemoved, AttachmentsNotWritten
 from domain.context.attachments import AcceptedFiles, accept_file
-from tests.support.builders.attachment_folders import (
+from tests.support.builders.folders import (
     FILES,
     RUN,
     SECONDS,

@@ -5,7 +5,7 @@ import threading
 from pathlib import Path
 
 from application.steps.step import STEPS_AT_ONCE_MAX
-from tests.support.builders.attachment_folders import FILES, OTHER_RUN, RUN, SECONDS, ground_in
+from tests.support.builders.folders import FILES, OTHER_RUN, RUN, SECONDS, ground_in
 
 THREADS = 40
 """More than the event loop has for everybody."""

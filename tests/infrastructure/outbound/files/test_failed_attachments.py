@@ -10,7 +10,7 @@ import pytest
 
 from application.ports.files import AttachmentsNotWritten
 from domain.context.attachments import AcceptedFiles, accept_file
-from tests.support.builders.attachment_folders import (
+from tests.support.builders.folders import (
     FILES,
     OTHER_RUN,
     RUN,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from application.ports.files import AttachmentsNotRemoved, RemovalOutcome
-from tests.support.builders.attachment_folders import (
+from tests.support.builders.folders import (
     FILES,
     OTHER_RUN,
     RUN,

@@ -11,7 +11,7 @@ import pytest
 
 from application.ports.files import AttachmentFiles, AttachmentsNotWritten
 from domain.context.attachments import AcceptedFiles, accept_file, check_attachments
-from tests.support.builders.attachment_folders import (
+from tests.support.builders.folders import (
     FILES,
     RUN,
     SECONDS,

@@ -10,7 +10,7 @@ from application.ports.hooks import HookAnswer
 from application.ports.webhooks import WebhookAnswer, WebhookFailure
 from domain.delivery.webhook import WebhookMessage
 from infrastructure.outbound.hooks.http_webhooks import HttpWebhooks
-from tests.support.builders.loaded_configurations import load_values
+from tests.support.builders.configurations import load_values
 from tests.support.servers.cut_answers import BODIES, answering
 from tests.support.servers.hook_calls import CALL, Asked, OneFile
 

@@ -15,7 +15,7 @@ from infrastructure.outbound.identity.tokens import (
     admin_token,
 )
 from infrastructure.outbound.read_model.registry import PostgresRegistry
-from tests.support.builders.loaded_configurations import load_values
+from tests.support.builders.configurations import load_values
 from tests.support.servers.running_log import RunningLog
 from tests.support.servers.server_configurations import ServerConfigurations
 

@@ -16,7 +16,7 @@ from infrastructure.outbound.guarded_http.address_guard import (
     address_complaint,
 )
 from infrastructure.outbound.scripts.http import HttpScripts
-from tests.support.builders.script_runs import script_run, source_in
+from tests.support.builders.scripts import script_run, source_in
 from tests.support.servers.script_server import ScriptServer, answer, redirect
 
 LINK_LOCAL = "Script resolves to a link-local address, and those are never called"
@@ -165,7 +165,7 @@ _STUCK = """
 import asyncio, pathlib, threading
 from infrastructure.outbound.guarded_http import address_guard
 from infrastructure.outbound.scripts import http
-from tests.support.builders.script_runs import script_run, source_in
+from tests.support.builders.scripts import script_run, source_in
 address_guard.socket.getaddrinfo = lambda *_, **__: threading.Event().wait(600)
 async def call():
     scripts = http.HttpScripts(source_in(pathlib.Path("/")))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from infrastructure.outbound.scripts.http import HttpScripts
-from tests.support.builders.script_runs import script_run, source_in
+from tests.support.builders.scripts import script_run, source_in
 from tests.support.servers.cut_answers import BODIES, answering
 
 SLOW = b"Content-Length: 100\r\n\r\no"

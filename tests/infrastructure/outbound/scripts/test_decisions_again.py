@@ -16,10 +16,9 @@ from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.scripts.by_uri import ScriptsByUri
 from infrastructure.outbound.scripts.http import HttpScripts
 from infrastructure.outbound.scripts.local import LocalFileScripts
+from tests.support.builders.configurations import load_values
 from tests.support.builders.launches import SERVER, program
-from tests.support.builders.loaded_configurations import load_values
-from tests.support.builders.script_replay import raw_output, reading_again
-from tests.support.builders.script_runs import source_in
+from tests.support.builders.scripts import raw_output, reading_again, source_in
 from tests.support.builders.storytelling import requested, run_id, run_of
 from tests.support.servers.script_server import ScriptServer, answer
 

@@ -7,7 +7,7 @@ import pytest
 
 from infrastructure.outbound.scripts import http
 from infrastructure.outbound.scripts.http import HttpScripts
-from tests.support.builders.script_runs import script_run, source_in
+from tests.support.builders.scripts import script_run, source_in
 from tests.support.servers.process_table import until
 from tests.support.servers.script_server import Asked, ScriptServer, answer
 

@@ -14,7 +14,7 @@ from application.ports.scripts import ScriptFinished
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from infrastructure.outbound.scripts.local import LocalFileScripts
 from tests.support.builders.launches import SERVER, program
-from tests.support.builders.script_runs import script_run, source_in
+from tests.support.builders.scripts import script_run, source_in
 from tests.support.servers.guarded_programs import DAEMON
 from tests.support.servers.process_table import is_alive
 

@@ -7,7 +7,7 @@ import ssl
 from pathlib import Path
 
 from infrastructure.outbound.scripts.http import HttpScripts
-from tests.support.builders.script_runs import script_run, source_in
+from tests.support.builders.scripts import script_run, source_in
 from tests.support.servers.script_server import ScriptServer, answer
 
 TLS = Path(__file__).parents[3] / "tls"

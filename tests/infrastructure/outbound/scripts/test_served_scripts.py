@@ -8,7 +8,7 @@ from infrastructure.outbound.scripts.by_uri import ScriptsByUri
 from infrastructure.outbound.scripts.http import HttpScripts
 from infrastructure.outbound.scripts.local import LocalFileScripts
 from tests.support.builders.launches import SERVER, program
-from tests.support.builders.script_runs import Source, script_run, source_in
+from tests.support.builders.scripts import Source, script_run, source_in
 
 
 async def test_a_relative_path_starts_where_the_file_of_the_revision_is(

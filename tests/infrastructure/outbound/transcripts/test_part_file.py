@@ -24,7 +24,7 @@ from infrastructure.outbound.transcripts.files import (
     is_in_place,
     write_known_files,
 )
-from tests.support.builders.folder_trees import tree_of
+from tests.support.builders.folders import tree_of
 from tests.support.servers.ordinary_user import Becoming
 from tests.support.servers.process_table import open_descriptors
 

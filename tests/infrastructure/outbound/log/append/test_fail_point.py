@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from infrastructure.outbound.log.append.fault_point import VARIABLE, LogFaultPoint, names_of
-from tests.support.builders import hooked_runs as hooked
+from tests.support.builders import effects
 from tests.support.builders import run_histories as past
 
 PASSING = """
@@ -69,7 +69,7 @@ def test_an_event_of_a_step_or_an_effect_goes_by_its_name_too() -> None:
         "EffectAttempted:undo",
         "EffectAttempted:undo:workspace",
     ]
-    assert list(names_of([hooked.hook_parked()])) == [
+    assert list(names_of([effects.hook_parked()])) == [
         "EffectParked",
         "EffectParked:hook",
         "EffectParked:hook:subagentSpawned",

@@ -18,8 +18,7 @@ from infrastructure.outbound.log.codec import rows
 from infrastructure.outbound.log.codec.columns import encodings_of
 from infrastructure.outbound.log.codec.rows import RowEncoder
 from infrastructure.outbound.log.rebuild.fold_part import with_spans
-from tests.support.builders.family_histories import a_family
-from tests.support.builders.family_log import Recorded
+from tests.support.builders.family_log import Recorded, a_family
 
 SPAN = ("bigint", "bigint")
 INSTANTS = st.datetimes(datetime(1990, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))

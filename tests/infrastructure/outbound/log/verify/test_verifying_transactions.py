@@ -11,7 +11,7 @@ from infrastructure.outbound.log.verify.ranges import RangeChecker
 from infrastructure.outbound.log.verify.refold import RecordedStates
 from infrastructure.outbound.log.verify.rows import open_read_connection
 from tests.support.builders.damaged_log import ToldLog
-from tests.support.builders.family_histories import a_family
+from tests.support.builders.family_log import a_family
 from tests.support.builders.submissions import recording
 from tests.support.servers.running_log import RunningLog
 from tests.support.tiers import nightly_but
