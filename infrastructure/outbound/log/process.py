@@ -9,9 +9,13 @@ import contextlib
 import gc
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
+import traceback
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Self
 
 END_SECONDS_MAX = 10.0
@@ -30,6 +34,9 @@ class WorkerProcess:
 
     def __init__(self, work: Callable[[dict[str, Any]], None], order: dict[str, Any]) -> None:
         program = _PROGRAM.format(module=work.__module__, name=work.__name__)
+        # A copy of this process has all imported, which else takes as long as 10,000 events. What
+        # other threads hold, a copy could never let go.
+        copies = sys.platform == "linux" and threading.active_count() == 1
         # Not in our terminal's group: an interrupt is ours to handle, and it ends with us.
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-c", program],
@@ -37,6 +44,7 @@ class WorkerProcess:
             stdout=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            preexec_fn=partial(_work_in_copy, work) if copies else None,  # noqa: PLW1509
         )
         self.send({"path": sys.path, **order})
 
@@ -76,6 +84,29 @@ class WorkerProcess:
             if stream is not None:
                 with contextlib.suppress(BrokenPipeError):
                     stream.close()
+
+
+def _work_in_copy(work: Callable[[dict[str, Any]], None]) -> None:
+    """Be such a process, in place of the program that was to be run. Does not return."""
+    status = 1
+    try:
+        # Locks and connections are our holder's, who also waits for one of these to be closed.
+        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        sys.stdin = os.fdopen(0, closefd=False)
+        sys.stdout = os.fdopen(1, "w", closefd=False)
+        order = json.loads(sys.stdin.readline())
+        del order["path"]
+        gc.freeze()
+        gc.enable()
+        work(order)
+        status = 0
+    except SystemExit:
+        pass
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
 
 
 def send_answer(answer: Any) -> None:

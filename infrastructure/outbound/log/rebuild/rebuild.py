@@ -99,7 +99,9 @@ async def open_rebuild_connection(conninfo: str) -> AsyncIterator[LogConnection]
     """A connection whose statements may take as long and as much as a whole table needs."""
     settings = (
         f"{LIMITS}; SET statement_timeout = 0; SET work_mem = '32MB';"
-        " SET maintenance_work_mem = '128MB'"
+        " SET maintenance_work_mem = '128MB';"
+        # Two indexes are made at a time.
+        " SET max_parallel_maintenance_workers = 0"
     )
     async with await open_connection(
         conninfo,

@@ -52,6 +52,8 @@ async def fold_in_process(
         "page_events": page_events,
     }
     with WorkerProcess(work, order) as process:
+        # To wait takes a thread, with which no other process starts as quickly.
+        await asyncio.sleep(0)
         while (answer := await asyncio.to_thread(process.receive)) is not None:
             if isinstance(answer, dict):
                 raise (CorruptHistory if answer["corrupt"] else PartWorkerLost)(answer["text"])

@@ -1,0 +1,55 @@
+"""A process that works on the log beside this one: a copy of it, unless it has other threads."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infrastructure.outbound.log.process import send_answer
+
+PROJECT = Path(__file__).parents[4]
+_PROGRAM = """
+import json, os, sys, threading
+from infrastructure.outbound.log.process import WorkerProcess
+from tests.infrastructure.outbound.log.test_worker_process import work
+
+os.set_inheritable(os.open(sys.argv[1], os.O_RDONLY), True)
+end = threading.Event()
+for _ in range(int(sys.argv[2])):
+    threading.Thread(target=end.wait).start()
+with WorkerProcess(work, {"says": "this"}) as first, WorkerProcess(work, {"says": "that"}) as other:
+    found = [[one.receive(), one.receive(), one.wait()] for one in (first, other)]
+end.set()
+print(json.dumps(found))
+"""
+
+
+def work(order: dict[str, Any]) -> None:
+    """Tell of this process, and fail."""
+    command = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in (os.getpid(), os.getppid())]
+    kept = [os.readlink(one.path) for one in os.scandir("/proc/self/fd") if int(one.name) > 2]
+    files = [one for one in kept if not one.startswith("/proc/")]
+    send_answer([order, command[0] == command[1], files, os.getsid(0) == os.getpid()])
+    raise LookupError("what happens here")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc")
+@pytest.mark.parametrize("threads", [0, 1])
+def test_worker_has_its_order_and_nothing_of_its_holder(tmp_path: Path, threads: int) -> None:
+    (tmp_path / "kept").touch()
+    ran = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, str(tmp_path / "kept"), str(threads)],
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert json.loads(ran.stdout) == [
+        [[{"says": says}, threads == 0, [], True], None, 1] for says in ("this", "that")
+    ]
+    assert ran.stderr.count("LookupError: what happens here") == 2
