@@ -67,14 +67,18 @@ def events_query(
     last = f"ORDER BY position {order} LIMIT %s"
     if run_id is None:
         return f"SELECT {columns} FROM events WHERE {where} {last}", [*values, limit]
-    # An expression is in no index: a stream is short, and what lies between positions is not.
-    within = where.replace("position ", "position + 0 ")
-    found = f"SELECT {columns} FROM events WHERE"
-    own = f"{found} {within} AND stream = %s ORDER BY version {order} LIMIT %s"
-    others = f"{found} {where} AND run_id = %s AND left(stream, 4) <> 'run:' {last}"
+    # A stream is short, and what lies between positions is not: `OFFSET 0` has it read by its name.
+    own = (
+        f"SELECT {columns} FROM (SELECT * FROM events WHERE stream = %s ORDER BY version {order}"
+        f" OFFSET 0) AS events WHERE {where} ORDER BY version {order} LIMIT %s"
+    )
+    others = (
+        f"SELECT {columns} FROM events WHERE {where} AND run_id = %s AND left(stream, 4) <> 'run:'"
+        f" {last}"
+    )
     return (
         f"SELECT {columns} FROM (({own}) UNION ALL ({others})) AS events {last}",
-        [*values, run_stream(run_id), limit, *values, run_id, limit, limit],
+        [run_stream(run_id), *values, limit, *values, run_id, limit, limit],
     )
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from application.ports.verifications import Difference
 from application.projections.catalog import PROJECTIONS
-from application.projections.fold import FOREVER
+from application.projections.fold import FOREVER, STATE_VERSIONS_MAX
 from application.projections.projection import Projection
 from domain.run.state import Run
 from domain.session.state import Session
@@ -33,14 +33,19 @@ _HEAD = (
 )
 
 # Where two rows of a key do not meet: the lower one of the end that is and the end that must be is
-# the first position at which the table says something else than the log.
+# the first position at which the table says something else than the log. Earlier releases left
+# states in more past rows, which are as good.
 _ENDS = (
     "SELECT count(*) FILTER (WHERE from_position <= %(head)s), coalesce(max(from_position), 0),"
     " min(greatest(from_position, least(to_position, must_end)))"
-    " FILTER (WHERE to_position <> must_end) FROM (SELECT from_position, to_position,"
-    f" coalesce(lead(from_position) OVER (PARTITION BY {{key}} ORDER BY from_position), {FOREVER})"
-    " AS must_end FROM {table}) AS t"
+    " FILTER (WHERE to_position <> must_end), min(from_position) FILTER (WHERE is_bare"
+    f" AND version / {STATE_VERSIONS_MAX} < next_version / {STATE_VERSIONS_MAX})"
+    " FROM (SELECT from_position, to_position, version, state IS NULL AS is_bare,"
+    f" coalesce(lead(from_position) OVER next, {FOREVER}) AS must_end,"
+    " lead(version) OVER next AS next_version FROM {table}"
+    " WINDOW next AS (PARTITION BY {key} ORDER BY from_position)) AS t"
 )
+_KEY_OF = "SELECT {key} FROM {table} WHERE from_position = %s AND state IS NULL LIMIT 1"
 _WRONG_END = (
     "SELECT {key}, from_position, to_position, must_end FROM (SELECT {key}, from_position,"
     f" to_position, coalesce(lead(from_position) OVER (PARTITION BY {{key}}"
@@ -165,20 +170,26 @@ def _compare_noted_head(
 def _ends(
     connection: ReadConnection, table: Projection[Any, Any], head: int
 ) -> tuple[int, Difference | None]:
-    """How many rows began up to the head, and the first that ends where it must not."""
+    """How many rows began up to the head, and the first that ends where it must not or has ended
+    without the state that it must hold."""
     names = {"table": table.name, "key": table.key}
-    count, newest, wrong = one_row(connection, _ENDS.format(**names), {"head": head})
+    count, newest, wrong, bare = one_row(connection, _ENDS.format(**names), {"head": head})
+    found = []
     if wrong is not None:
         key, begins, ends, must_end = one_row(connection, _WRONG_END.format(**names), [wrong])
         text = (
             f"the row of {table.noun} {key} that begins at position {begins} ends at"
             f" {_end(ends)} and must end at {_end(must_end)}: to_position"
         )
-        return count, Difference(wrong, "projection", text)
+        found.append(Difference(wrong, "projection", text))
+    if bare is not None:
+        (key,) = one_row(connection, _KEY_OF.format(**names), [bare])
+        text = f"the row of {table.noun} {key} must hold a state for those behind it: state"
+        found.append(Difference(bare, "projection", text))
     if newest > head:
         text = f"a row of {table.name} begins at position {newest}, behind the end of the log"
-        return count, Difference(head + 1, "projection", text)
-    return count, None
+        found.append(Difference(head + 1, "projection", text))
+    return count, first_difference(found)
 
 
 def _end(position: int) -> str:

@@ -105,6 +105,16 @@ def test_a_state_that_is_none_is_named(told: ToldLog) -> None:
     assert told.says().endswith("differs from what the events say: state")
 
 
+def test_a_past_state_that_others_are_folded_from_is_missed(told: ToldLog) -> None:
+    query = f"SELECT from_position, session_key FROM sessions WHERE to_position < {FOREVER}"
+    here, key = told.ask(f"{query} AND state IS NOT NULL ORDER BY 1")[0]
+    told.do("UPDATE sessions SET state = NULL WHERE from_position = %s", here)
+    assert told.found() == (here, "projection")
+    assert told.says().endswith(
+        f"row of session {key} must hold a state for those behind it: state"
+    )
+
+
 def test_a_state_may_be_written_in_another_way(told: ToldLog) -> None:
     told.do("UPDATE runs SET state = jsonb_pretty(state::jsonb)")
     assert told.verify().difference is None
