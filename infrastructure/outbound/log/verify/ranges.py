@@ -20,7 +20,7 @@ from infrastructure.outbound.log.verify.chain import (
 )
 from infrastructure.outbound.log.verify.contents import check_contents
 from infrastructure.outbound.log.verify.difference import first_difference
-from infrastructure.outbound.log.verify.projections import RowCheck
+from infrastructure.outbound.log.verify.projections import check_rows
 from infrastructure.outbound.log.verify.refold import RecordedStates, Refold, RefoldResult
 from infrastructure.outbound.log.verify.rows import ReadConnection, read_rows
 from infrastructure.outbound.log.verify.streams import (
@@ -87,7 +87,6 @@ class RangeChecker:
         self._connection = connection
         self._log_id = log_id
         self._head_hash = head_hash
-        self._row_checks = [(one, RowCheck(connection, one)) for one in PROJECTIONS]
         # Where the last range ended: its last event, the end of the last whole transaction, the
         # states as of there. Without these the next one begins anew.
         self._link = BEGINNING
@@ -160,12 +159,14 @@ class RangeChecker:
                 check_contents(connection, page.references.texts, counts),
                 check_transcripts(connection, page.references.transcripts, counts),
                 *(
-                    check.first_difference(
+                    check_rows(
+                        connection,
+                        one,
                         page.runs if one.state is Run else page.sessions,
                         self._whole + 1,
                         page.whole,
                     )
-                    for one, check in self._row_checks
+                    for one in PROJECTIONS
                 ),
             )
         )
