@@ -93,7 +93,7 @@ async def _with_states(connection: LogConnection, runs: TableRows) -> TableRows:
     states = await runs_folded(connection, wanted)
     filled = []
     for key, row in zip(wanted, runs.rows, strict=True):
-        state = states[key].to_json().decode()
+        state = states[key].run.to_json().decode()
         filled.append((*row[: at["state"]], state, *row[at["state"] + 1 :]))
     return replace(runs, rows=tuple(filled))
 

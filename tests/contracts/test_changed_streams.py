@@ -145,7 +145,7 @@ async def test_the_cost_is_that_of_the_events_between_the_two(
             assert "Seq Scan" not in plan, plan
             touched.append(_pages_touched(plan))
         keys: Sequence[str] = [str(after // EVENTS_OF_A_STREAM + one) for one in range(20)]
-        plan = await _plan(connection, *query_of_sessions([(key, after) for key in keys]))
+        plan = await _plan(connection, *query_of_sessions({key: [after] for key in keys}))
         assert "Seq Scan" not in plan, plan
         assert _pages_touched(plan) < 20 * 10, plan
         plan = await _plan(connection, INSIDE, {"at": after - 3, "behind": "", "limit": 20})

@@ -24,12 +24,13 @@ from domain.run.lifecycle import OVER, SETTLED
 from domain.run.state import Run
 from domain.values.record import run_id_of, session_key_of
 from infrastructure.outbound.log.read import moments, past_runs
-from infrastructure.outbound.log.read.fold_input import runs_folded
+from infrastructure.outbound.log.read.fold_input import FoldedRun, runs_folded
 from infrastructure.outbound.log.read.moments import Moment, moment_at
 from infrastructure.outbound.log.read.state_cache import StateCaches
 from infrastructure.outbound.log.rebuild.rebuild import rebuild
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.read_model.registry import PostgresRegistry
+from infrastructure.outbound.read_model.run_bars import PostgresRunBars
 from tests.support.builders import run_commands as ask
 from tests.support.builders.family_log import a_family
 from tests.support.builders.logged_family import LoggedFamily
@@ -257,7 +258,7 @@ async def test_at_the_moment_beside_the_one_before_only_what_changed_is_folded(
 
     async def noting(
         connection: LogConnection, wanted: Sequence[tuple[UUID, int]]
-    ) -> dict[tuple[UUID, int], Run]:
+    ) -> dict[tuple[UUID, int], FoldedRun]:
         folded.extend(run_id for run_id, _ in wanted)
         return await runs_folded(connection, wanted)
 
@@ -274,6 +275,25 @@ async def test_at_the_moment_beside_the_one_before_only_what_changed_is_folded(
     remembered.forget()
     assert await registry.runs(RunQuery(), at=second, limit=RUNS_MAX) == after
     assert len(folded) > len([run for run in after if run not in before])
+
+
+@pytest.mark.server
+@pytest.mark.told("everything")
+async def test_the_stages_of_a_run_that_was_folded_are_not_read_again(
+    postgres: RunningLog,
+) -> None:
+    remembered = StateCaches()
+    registry = PostgresRegistry(postgres.pool, remembered)
+    for at in range(1, await postgres.log.head(), stride(5)):
+        runs = await registry.runs(RunQuery(), at=at, limit=RUNS_MAX)
+        versions = {run.run_id: run.version for run in runs}
+        read = await PostgresRunBars(postgres.pool).stages(versions)
+        assert await PostgresRunBars(postgres.pool, remembered).stages(versions) == read
+        for look in (remembered.past_runs.stages, remembered.moments.stages):
+            told = {run_id: look(run_id, version) for run_id, version in versions.items()}
+            assert all(read[run_id] == one for run_id, one in told.items() if one is not None)
+    assert remembered.past_runs.stages(runs[0].run_id, 99) is None
+    assert any(remembered.past_runs.stages(*one) for one in versions.items())
 
 
 @pytest.mark.told("everything")
@@ -298,7 +318,7 @@ async def test_what_was_read_before_all_was_forgotten_is_not_remembered(
 
     async def interrupted(
         connection: LogConnection, wanted: Sequence[tuple[UUID, int]]
-    ) -> dict[tuple[UUID, int], Run]:
+    ) -> dict[tuple[UUID, int], FoldedRun]:
         folded = await runs_folded(connection, wanted)
         remembered.forget()
         return folded

@@ -1,5 +1,6 @@
 """A session and all below it, as a tree, now or as it was."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,6 +17,7 @@ from application.queries.services import QueryServices
 from application.queries.sessions import visible_session
 from application.queries.views.run import RunView, view_of_bar
 from application.queries.views.view import Answer, View, selection
+from domain.session.state import Session
 
 NODES_MAX = 2_000
 NODES_DEFAULT = 500
@@ -131,17 +133,15 @@ async def get_session_tree(
     session = await visible_session(services, caller, key, moment)
     root = _Node(session.session_key, session.created_at, session.agent_id, session.depth)
     nodes = await _grow(services, root, at=moment.position, limit=limit, levels=query.depth)
-    if session.run_id is not None:
-        # Others asked for them.
-        own = await services.run_bars.own_runs(
-            session.session_key, at=moment.position, limit=NODES_MAX
-        )
-        root.runs = list(own)
-    await _add_refused(services, nodes, at=moment.position, limit=limit)
+    keys = [node.session_key for node in nodes if node.session_key is not None]
+    sessions, own, _ = await asyncio.gather(
+        services.run_bars.sessions(keys, at=moment.position),
+        _own_runs(services, session, at=moment.position),
+        _add_refused(services, nodes, at=moment.position, limit=limit),
+    )
+    root.runs = list(own)
     bars = [bar for node in nodes for bar in (*node.runs, *node.refused)]
     stages = await services.run_bars.stages({bar.run_id: bar.version for bar in bars})
-    keys = [node.session_key for node in nodes if node.session_key is not None]
-    sessions = await services.run_bars.sessions(keys, at=moment.position)
     instant = moment.instant or await services.work.log.recorded_at(moment.position)
     view = SessionTreeView(
         position=moment.position,
@@ -188,6 +188,13 @@ async def _grow(
         nodes += found
         level = found
     return nodes
+
+
+async def _own_runs(services: QueryServices, session: Session, *, at: int) -> Sequence[RunBar]:
+    """Return the runs of a child's session itself, which others asked for."""
+    if session.run_id is None:
+        return ()
+    return await services.run_bars.own_runs(session.session_key, at=at, limit=NODES_MAX)
 
 
 async def _add_refused(

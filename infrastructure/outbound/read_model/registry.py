@@ -356,7 +356,7 @@ class PostgresRegistry:
         ends = sorted({one.end for one in moments})
         runs, sessions = await asyncio.gather(
             self._runs_as_of.get_all((run_id, end) for end in ends for run_id in run_ids),
-            self._sessions_as_of(session_keys, ends),
+            self._sessions_as_of([(key, end) for end in ends for key in session_keys]),
         )
         return [
             StatesAsOf(
@@ -365,7 +365,7 @@ class PostgresRegistry:
                     **{run_id: one.runs[run_id] for run_id in run_ids if run_id in one.runs},
                 },
                 {
-                    **{found.session_key: found for end, found in sessions if end == one.end},
+                    **{key: found for (key, end), found in sessions.items() if end == one.end},
                     **{key: one.sessions[key] for key in session_keys if key in one.sessions},
                 },
             )
@@ -373,12 +373,10 @@ class PostgresRegistry:
         ]
 
     async def _sessions_as_of(
-        self, keys: Sequence[str], positions: Sequence[int]
-    ) -> list[tuple[int, Session]]:
-        wanted = [(key, at) for at in positions for key in keys]
+        self, wanted: Sequence[tuple[str, int]]
+    ) -> dict[tuple[str, int], Session]:
         async with borrow_connection(self._pool) as connection:
-            folded = await sessions_folded(connection, wanted)
-        return [(wanted[place][1], session) for place, session in folded]
+            return await sessions_folded(connection, wanted)
 
     async def position_at(self, instant: datetime) -> int:
         """The last position recorded at or before an instant."""

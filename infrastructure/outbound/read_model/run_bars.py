@@ -65,8 +65,9 @@ class PostgresRunBars:
         known_stages: KnownStages = lambda *_: None,
     ) -> None:
         self._pool = pool
-        self._moments = (remembered or StateCaches()).moments
-        self._known_stages = known_stages
+        remembered = remembered or StateCaches()
+        self._moments = remembered.moments
+        self._known_stages = known_stages, remembered.past_runs.stages, remembered.moments.stages
         self._stages = CoalescedReads(pool, _stages_of)
 
     async def overlapping(
@@ -124,14 +125,17 @@ class PostgresRunBars:
         async with borrow_connection(self._pool) as connection:
             moment = await self._moments.find(connection, at)
             unchanged = [(key, moment.end) for key in session_keys if key not in moment.sessions]
-            found = [one for _, one in await sessions_folded(connection, unchanged)]
+            found = list((await sessions_folded(connection, unchanged)).values())
         found += [moment.sessions[key] for key in session_keys if key in moment.sessions]
         return {one.session_key: SessionBar(*_FIELDS(one)) for one in found}
 
     async def stages(self, versions: Mapping[UUID, int]) -> Mapping[UUID, Sequence[ReachedStage]]:
         """From the events of each run, of which nothing has to be decoded; of those that this
-        process has followed from memory."""
-        known = {run_id: self._known_stages(run_id, until) for run_id, until in versions.items()}
+        process has followed, or has folded just now, from memory."""
+        known: dict[UUID, Sequence[ReachedStage] | None] = {}
+        for run_id, until in versions.items():
+            told = (look(run_id, until) for look in self._known_stages)
+            known[run_id] = next((stages for stages in told if stages is not None), None)
         found = await self._stages.get_all(
             (run_id, versions[run_id]) for run_id, stages in known.items() if stages is None
         )

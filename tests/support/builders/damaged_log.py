@@ -8,13 +8,14 @@ import psycopg
 from application.log.envelope import Actor, Envelope, Provenance
 from application.projections.fold import FOREVER
 from domain.run.facts import Ingredient, ScriptReceipt
+from domain.run.state import Run
+from domain.session.state import Session
 from infrastructure.outbound.log.codec.chain import chain_hash
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.read.events import COLUMNS
 from infrastructure.outbound.log.read.fold_input import (
     EVENTS_OF_RUNS,
-    fold_rows_of_runs,
-    fold_rows_of_sessions,
+    fold_rows,
     query_of_sessions,
     values_of_runs,
 )
@@ -97,13 +98,16 @@ class ToldLog:
         )
         with psycopg.connect(self.url, autocommit=True) as connection:
             rows = connection.execute(EVENTS_OF_RUNS, values_of_runs(runs), binary=True)
-            of_runs = fold_rows_of_runs(rows.fetchall(), EventMapper())
-            rows = connection.execute(*query_of_sessions(sessions), binary=True)
-            of_sessions = fold_rows_of_sessions(rows.fetchall(), EventMapper())
-        for _, run in of_runs:
+            of_runs = [one.last for one in fold_rows(rows.fetchall(), EventMapper())]
+            query = query_of_sessions({key: [at] for key, at in sessions})
+            rows = connection.execute(*query, binary=True)
+            of_sessions = [one.last for one in fold_rows(rows.fetchall(), EventMapper())]
+        for run in of_runs:
+            assert isinstance(run, Run)
             change = f"UPDATE runs SET state = %s WHERE run_id = %s AND {open_row}"
             self.do(change, run.to_json().decode(), run.run_id)
-        for _, session in of_sessions:
+        for session in of_sessions:
+            assert isinstance(session, Session)
             change = f"UPDATE sessions SET state = %s WHERE session_key = %s AND {open_row}"
             self.do(change, session.to_json().decode(), session.session_key)
 

@@ -3,7 +3,8 @@ before them."""
 
 import asyncio
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar, cast
@@ -11,10 +12,12 @@ from uuid import UUID
 
 from msgspec import DecodeError, convert
 
+from application.ports.run_bars import ReachedStage
 from application.projections.fold import FOREVER, Fold, StateSource, load_missing
+from domain.run.lifecycle import STAGE_REACHED_BY
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.states import MissingStates, State, States, StreamEvent, states
+from domain.states import MissingStates, State, States, StreamEvent
 from domain.values.record import SESSION_PREFIX, Stamp, run_stream
 from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.codec.chain import YEAR_2000_MICROSECONDS, instant_at
@@ -47,6 +50,13 @@ RUNS_AT_ONCE = 50
 """So many runs are folded without a pause; each has about a dozen events."""
 
 
+@cache
+def plain_mapper() -> EventMapper:
+    """Return the mapper of events as they are stored; to make one takes as long as to fold a
+    run."""
+    return EventMapper()
+
+
 async def read_page(
     connection: LogConnection,
     mapper: EventMapper,
@@ -77,49 +87,43 @@ async def read_stream(
     return [folded_event(row, mapper) for row in await cursor.fetchall()]
 
 
+class FoldedRun(NamedTuple):
+    """A run as of a position, and the stages that it had come to."""
+
+    run: Run
+    stages: Sequence[ReachedStage]
+
+
 async def runs_folded(
     connection: LogConnection, wanted: Sequence[tuple[UUID, int]]
-) -> dict[tuple[UUID, int], Run]:
+) -> dict[tuple[UUID, int], FoldedRun]:
     """The states of runs as of a position each, from their events alone: rows that have ended hold
     none. Those that exist there. A run that is wanted as of several positions is gone through once.
 
     `CorruptHistory` when an event cannot be folded by this program.
     """
-    mapper = EventMapper()
-    positions: dict[UUID, list[int]] = {}
-    for run_id, at in sorted(wanted):
-        positions.setdefault(run_id, []).append(at)
+    positions = _positions_of(wanted)
     run_ids = list(positions)
-    found: dict[tuple[UUID, int], Run] = {}
+    found: dict[tuple[UUID, int], FoldedRun] = {}
     for first in range(0, len(run_ids), RUNS_AT_ONCE):
         asked = run_ids[first : first + RUNS_AT_ONCE]
-        values = values_of_runs([(one, positions[one][-1]) for one in asked])
+        values = values_of_runs([(one, max(positions[one])) for one in asked])
         cursor = await connection.execute(EVENTS_OF_RUNS, values, binary=True, prepare=True)
-        for place, rows in groupby(await cursor.fetchall(), key=itemgetter(0)):
-            run_id = asked[place - 1]
-            events = (folded_event(row[1:], mapper) for row in rows)
-            for at, run in _folded_up_to(positions[run_id], events):
-                found[run_id, at] = run
+        for folded in fold_rows(await cursor.fetchall(), plain_mapper()):
+            run_id = asked[folded.place - 1]
+            for at in positions[run_id]:
+                run = folded.as_of(at)
+                if run is not None:
+                    found[run_id, at] = FoldedRun(cast("Run", run), folded.stages_as_of(at))
         await asyncio.sleep(0)
     return found
 
 
-def _folded_up_to(
-    positions: Sequence[int], events: Iterable[StreamEvent]
-) -> Iterator[tuple[int, Run]]:
-    """The run as of each of these positions, in rising order, where it was there."""
-    run: Run | None = None
-    left = iter(positions)
-    at = next(left)
-    for step in states(events):
-        while step.at.stamp.position > at:
-            if run is not None:
-                yield at, run
-            at = next(left)
-        run = step.run
-    assert run is not None
-    yield at, run
-    yield from ((later, run) for later in left)
+def _positions_of(wanted: Iterable[tuple[_Key, int]]) -> dict[_Key, list[int]]:
+    positions: dict[_Key, list[int]] = {}
+    for key, at in wanted:
+        positions.setdefault(key, []).append(at)
+    return positions
 
 
 def values_of_runs(wanted: Sequence[tuple[UUID, int]]) -> list[list[Any]]:
@@ -127,57 +131,61 @@ def values_of_runs(wanted: Sequence[tuple[UUID, int]]) -> list[list[Any]]:
     return [[run_stream(run_id) for run_id, _ in wanted], [at for _, at in wanted]]
 
 
-def fold_rows_of_runs(
-    rows: Iterable[Sequence[Any]], mapper: EventMapper
-) -> Iterator[tuple[int, Run]]:
-    """Fold the rows of `EVENTS_OF_RUNS`. Yield each run with its place in the question, from 0.
-
-    Raises:
-        CorruptHistory: This program cannot fold an event.
-    """
-    for place, those in groupby(rows, key=itemgetter(0)):
-        *_, last = states(folded_event(row[1:], mapper) for row in those)
-        yield place - 1, last.run
-
-
 def query_of_sessions(
-    wanted: Sequence[tuple[str, int]], table: str = "sessions"
+    wanted: Mapping[str, Sequence[int]], table: str = "sessions"
 ) -> tuple[str, list[Any]]:
-    """Return the query of what `fold_rows_of_sessions` folds, and its values: sessions by key as of
-    a position each, the last one of a transaction."""
-    return _SESSIONS.format(table=table), [[key for key, _ in wanted], [at for _, at in wanted]]
+    """Return the query of what `fold_rows` folds, and its values: sessions by key as of some
+    positions each, the last ones of transactions."""
+    ends = wanted.values()
+    return _SESSIONS.format(table=table), [list(wanted), [*map(min, ends)], [*map(max, ends)]]
 
 
-def fold_rows_of_sessions(
-    rows: Iterable[Sequence[Any]], mapper: EventMapper
-) -> Iterator[tuple[int, Session]]:
-    """Yield from 0 the place in what was asked, and the session. Those that exist there.
+class FoldedStream(NamedTuple):
+    """A run or session behind each of its events, in order, and by the position of that; the first
+    is a state that was stored, if it stands before all positions. `place` is where it stands in the
+    question."""
 
-    Raises:
-        CorruptHistory: An event or a state cannot be folded by this program.
-    """
-    for place, session in fold_rows(rows, mapper):
-        yield place - 1, cast("Session", session)
+    place: Any
+    states: Sequence[tuple[int, State]]
+    stages: Sequence[ReachedStage]
+
+    def as_of(self, at: int) -> State | None:
+        """Return what it was as of a position; None if it was not there."""
+        return next((state for position, state in reversed(self.states) if position <= at), None)
+
+    def stages_as_of(self, at: int) -> Sequence[ReachedStage]:
+        """Return the stages that a run had come to as of a position."""
+        return [one for one in self.stages if one.position <= at]
+
+    @property
+    def last(self) -> State:
+        """What it was behind the last of its events."""
+        return self.states[-1][1]
 
 
-def fold_rows(rows: Iterable[Sequence[Any]], mapper: EventMapper) -> Iterator[tuple[Any, State]]:
-    """Yield what the rows of each run or session begin with, and its state: that of a session which
-    the first of them has behind it, if there is one, and the events that they end with folded on.
+def fold_rows(rows: Iterable[Sequence[Any]], mapper: EventMapper) -> Iterator[FoldedStream]:
+    """Yield each run or session that exists. Its rows begin with its place, have a state behind
+    that, or none, and end with an event to fold on that, or none.
 
     Raises:
         CorruptHistory: An event or a state cannot be folded by this program.
     """
     for place, those in groupby(rows, key=itemgetter(0)):
-        state: State | None = None
-        memory = States()
+        memory, found, stages = States(), list[tuple[int, State]](), list[ReachedStage]()
         for _, text, *row in those:
             if text is not None:
-                state = _stored_session(text)
-                memory.put([state])
+                session = _stored_session(text)
+                memory.put([session])
+                found.append((0, session))
             if row[0] is not None:
-                _, state = memory.take(*folded_event(row, mapper))
-        if state is not None:
-            yield place, state
+                stream, event, stamp = folded_event(row, mapper)
+                _, after = memory.take(stream, event, stamp)
+                found.append((stamp.position, cast("State", after)))
+                stage = STAGE_REACHED_BY.get(type(event).__name__)
+                if stage is not None:
+                    stages.append(ReachedStage(stage, stamp.position, stamp.recorded_at))
+        if found:
+            yield FoldedStream(place, found, stages)
 
 
 def _stored_session(text: str) -> Session:
@@ -189,17 +197,27 @@ def _stored_session(text: str) -> Session:
 
 async def sessions_folded(
     connection: LogConnection, wanted: Sequence[tuple[str, int]], table: str = "sessions"
-) -> list[tuple[int, Session]]:
-    """Return sessions as of a position each, the last one of a transaction: the place of each in
-    what is wanted, and the session. Those that exist there.
+) -> dict[tuple[str, int], Session]:
+    """Return sessions as of a position each, the last one of a transaction: from the newest state
+    that a row of it still holds, and the events behind that. Those that exist there.
 
     Raises:
         CorruptHistory: An event or a state cannot be folded by this program.
     """
     if not wanted:
-        return []
-    cursor = await connection.execute(*query_of_sessions(wanted, table), binary=True, prepare=True)
-    return list(fold_rows_of_sessions(await cursor.fetchall(), EventMapper()))
+        return {}
+    positions = _positions_of(wanted)
+    query = query_of_sessions(positions, table)
+    cursor = await connection.execute(*query, binary=True, prepare=True)
+    keys = list(positions)
+    found: dict[tuple[str, int], Session] = {}
+    for folded in fold_rows(await cursor.fetchall(), plain_mapper()):
+        key = keys[folded.place - 1]
+        for at in positions[key]:
+            session = folded.as_of(at)
+            if session is not None:
+                found[key, at] = cast("Session", session)
+    return found
 
 
 async def end_of_transaction(connection: LogConnection, position: int) -> int | None:
@@ -220,18 +238,19 @@ _OF_STREAM = (
 )
 # Each stream by itself along its index, whatever the planner knows of their lengths.
 EVENTS_OF_RUNS = (
-    "SELECT t.place, one.* FROM unnest(%s::text[], %s::bigint[]) WITH ORDINALITY"
+    "SELECT t.place, NULL, one.* FROM unnest(%s::text[], %s::bigint[]) WITH ORDINALITY"
     " AS t (stream, until, place) CROSS JOIN LATERAL"
     f" (SELECT {EVENT_COLUMNS} FROM events WHERE events.stream = t.stream AND position <= t.until"
     " ORDER BY version) AS one ORDER BY t.place, one.version"
 )
 _SESSIONS = (
     "SELECT t.place, CASE WHEN coalesce(one.version = base.version + 1, true) THEN base.state END,"
-    " one.* FROM unnest(%s::text[], %s::bigint[]) WITH ORDINALITY AS t (key, until, place)"
+    " one.* FROM unnest(%s::text[], %s::bigint[], %s::bigint[]) WITH ORDINALITY"
+    " AS t (key, first, until, place)"
     " CROSS JOIN LATERAL (SELECT version FROM {table} WHERE {table}.session_key = t.key"
     " AND from_position <= t.until ORDER BY from_position DESC LIMIT 1) AS newest"
     " LEFT JOIN LATERAL (SELECT version, state FROM {table} WHERE {table}.session_key = t.key"
-    " AND from_position <= t.until AND state IS NOT NULL ORDER BY from_position DESC LIMIT 1)"
+    " AND from_position <= t.first AND state IS NOT NULL ORDER BY from_position DESC LIMIT 1)"
     " AS base ON true LEFT JOIN LATERAL"
     f" (SELECT {EVENT_COLUMNS} FROM events WHERE events.stream = '{SESSION_PREFIX}' || t.key"
     " AND version > coalesce(base.version, 0) AND version <= newest.version ORDER BY version)"
@@ -284,14 +303,14 @@ class TableStates:
         """The states of these runs and sessions."""
         found, later = await self._find(self._runs, "run_id", "uuid", missing.runs, at)
         folded = await runs_folded(self._connection, [(run_id, at) for run_id in later])
-        runs = (*map(Run.from_json, found), *folded.values())
+        runs = (*map(Run.from_json, found), *(one.run for one in folded.values()))
         return (*runs, *await self._load_sessions(missing.sessions, at))
 
     async def _load_sessions(self, keys: Sequence[str], at: int) -> Iterable[Session]:
         found, later = await self._find(self._sessions, "session_key", "text", keys, at)
         wanted = [(key, at) for key in later]
         folded = await sessions_folded(self._connection, wanted, self._sessions)
-        return (*map(Session.from_json, found), *(session for _, session in folded))
+        return (*map(Session.from_json, found), *folded.values())
 
     async def _find(
         self, table: str, key: str, kind: str, keys: Sequence[_Key], at: int

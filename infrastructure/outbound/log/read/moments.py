@@ -4,23 +4,24 @@ transaction before, and the events of this one up to there folded onto them."""
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
 import orjson
 
+from application.ports.run_bars import ReachedStage
 from application.projections.run_rows import run_row
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.states import States, states
 from domain.values.record import CONFIG_STREAM, SESSION_PREFIX, run_stream
-from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.read.commit_ends import CommitEnds
 from infrastructure.outbound.log.read.fold_input import (
     EVENT_COLUMNS,
     fold_rows,
+    plain_mapper,
     read_stream,
 )
 from infrastructure.outbound.log.schema.connections import LogConnection
@@ -67,13 +68,14 @@ position is an end itself."""
 class Moment:
     """How things were at a position: as the rows say as of `end`, the last position of a
     transaction, but for these runs and sessions, which have changed since. `recorded_at` is when
-    the position was recorded, None when that was not read."""
+    the position was recorded, None when that was not read; `stages` are those of the runs."""
 
     position: int
     end: int
     runs: Mapping[UUID, Run]
     sessions: Mapping[str, Session]
     recorded_at: datetime | None = None
+    stages: Mapping[UUID, Sequence[ReachedStage]] = field(default_factory=dict)
 
     @property
     def run_rows(self) -> str:
@@ -92,19 +94,19 @@ def moment_at_end(position: int) -> Moment:
 
 async def moment_at(connection: LogConnection, position: int) -> Moment:
     """That of any position."""
-    states, mapper = States(), EventMapper()
+    states = States()
+    stages: dict[UUID, Sequence[ReachedStage]] = {}
     behind = ""
     while True:
         values = {"at": position, "behind": behind, "limit": STREAMS_AT_ONCE}
         cursor = await connection.execute(INSIDE, values, binary=True, prepare=True)
         rows = await cursor.fetchall()
         end, recorded_at, last = int(rows[0][0]), rows[0][1], rows[-1][2]
-        found = [
-            one for _, one in fold_rows((row[2:] for row in rows if row[2] is not None), mapper)
-        ]
-        states.put(found)
+        found = list(fold_rows((row[2:] for row in rows if row[2] is not None), plain_mapper()))
+        states.put(one.last for one in found)
+        stages |= {one.last.run_id: one.stages for one in found if isinstance(one.last, Run)}
         if len(found) < STREAMS_AT_ONCE:
-            return Moment(position, end, states.runs, states.sessions, recorded_at)
+            return Moment(position, end, states.runs, states.sessions, recorded_at, stages)
         behind = last
         await asyncio.sleep(0)
 
@@ -146,6 +148,14 @@ class Moments:
         _, moment = self._known.get(position, (0.0, None))
         return moment.recorded_at if moment is not None else self.ends.recorded_at(position)
 
+    def stages(self, run_id: UUID, version: int) -> Sequence[ReachedStage] | None:
+        """The stages of a run of one of the moments; None when it is not as it was in one."""
+        for _, moment in self._known.values():
+            run = moment.runs.get(run_id)
+            if run is not None and run.version == version:
+                return moment.stages.get(run_id)
+        return None
+
     def __len__(self) -> int:
         """How many are remembered."""
         return len(self._known)
@@ -160,7 +170,7 @@ async def run_at_version(connection: LogConnection, run_id: UUID, version: int) 
     """A run after so many of its events."""
     run: Run | None = None
     for step in states(
-        await read_stream(connection, EventMapper(), run_stream(run_id), until=version)
+        await read_stream(connection, plain_mapper(), run_stream(run_id), until=version)
     ):
         run = step.run
     return run if run is not None and run.version == version else None

@@ -5,12 +5,13 @@ The state of a run after so many of its events is the same for ever.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
+from application.ports.run_bars import ReachedStage
 from domain.run.state import Run
-from infrastructure.outbound.log.read.fold_input import runs_folded
+from infrastructure.outbound.log.read.fold_input import FoldedRun, runs_folded
 from infrastructure.outbound.log.schema.connections import LogConnection
 
 RUNS_REMEMBERED_MAX = 300
@@ -28,7 +29,7 @@ class PastRuns:
     """Those that were folded last."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[UUID, int], Run] = OrderedDict()
+        self._known: OrderedDict[tuple[UUID, int], FoldedRun] = OrderedDict()
 
     async def find(
         self, connection: LogConnection, wanted: Iterable[PastRun]
@@ -41,18 +42,22 @@ class PastRuns:
         found: dict[tuple[UUID, int], Run] = {}
         missing: list[tuple[UUID, int]] = []
         for run_id, at, version in wanted:
-            run = known.get((run_id, version))
-            if run is None:
+            one = known.get((run_id, version))
+            if one is None:
                 missing.append((run_id, at))
             else:
                 known.move_to_end((run_id, version))
-                found[run_id, at] = run
+                found[run_id, at] = one.run
         folded = await runs_folded(connection, missing)
-        for run in folded.values():
-            known[run.run_id, run.version] = run
+        known.update(((one.run.run_id, one.run.version), one) for one in folded.values())
         while len(known) > RUNS_REMEMBERED_MAX:
             known.popitem(last=False)
-        return found | folded
+        return found | {key: one.run for key, one in folded.items()}
+
+    def stages(self, run_id: UUID, version: int) -> Sequence[ReachedStage] | None:
+        """The stages of a run after so many of its events; None when it is not remembered."""
+        one = self._known.get((run_id, version))
+        return one.stages if one is not None else None
 
     def __len__(self) -> int:
         """How many are remembered."""

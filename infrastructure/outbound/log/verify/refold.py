@@ -17,8 +17,7 @@ from infrastructure.outbound.log.codec.chain import instant_at
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.read.fold_input import (
     EVENTS_OF_RUNS,
-    fold_rows_of_runs,
-    fold_rows_of_sessions,
+    fold_rows,
     query_of_sessions,
     values_of_runs,
 )
@@ -73,13 +72,11 @@ class RecordedStates:
         if missing.runs:
             values = values_of_runs([(run_id, at) for run_id in missing.runs])
             found = self._connection.execute(EVENTS_OF_RUNS, values, binary=True).fetchall()
-            for _, run in fold_rows_of_runs(found, self._mapper):
-                yield run
+            yield from (one.last for one in fold_rows(found, self._mapper))
         if missing.sessions:
-            query = query_of_sessions([(key, at) for key in missing.sessions])
+            query = query_of_sessions({key: [at] for key in missing.sessions})
             found = self._connection.execute(*query, binary=True).fetchall()
-            for _, session in fold_rows_of_sessions(found, self._mapper):
-                yield session
+            yield from (one.last for one in fold_rows(found, self._mapper))
 
     def put(self, states: Sequence[State]) -> None:
         """They are found again."""
