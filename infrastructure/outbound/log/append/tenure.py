@@ -4,7 +4,7 @@ The lock is the session's, and the session is the one that stores: whoever can s
 Who waits for it says so on the log's channel, and the holder ends its batch and gives it up. A
 holder that is never told, because its listener is away, gives it up once in `TENURE_SECONDS_MAX`,
 and one that has nothing to do soon gives it up by itself. The database ends the session of one that
-is frozen.
+is frozen; if it is still sending an answer then, whoever waited for the lock in vain ends it.
 """
 
 import math
@@ -12,8 +12,10 @@ import time
 from datetime import datetime
 from typing import Any
 
+from psycopg import errors
+
 from infrastructure.outbound.log.append.ledger import Head
-from infrastructure.outbound.log.schema.append_lock import LOCK_KEY
+from infrastructure.outbound.log.schema.append_lock import LOCK_CLASS, LOCK_KEY
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.log.schema.followers import FOLLOWERS, GIVE_UP
 from infrastructure.outbound.log.schema.format import require_known_format
@@ -39,6 +41,14 @@ OTHER_FOLLOWERS_MIN = 2
 _WAIT = f"SELECT pg_advisory_lock({LOCK_KEY})"
 _UNLOCK = f"SELECT pg_advisory_unlock({LOCK_KEY})"
 _NO_LIMIT = "SET idle_session_timeout = 0"
+_END_FROZEN = (
+    "SELECT pg_terminate_backend(pid) FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid)"
+    " WHERE locktype = 'advisory' AND granted AND objsubid = 2"
+    " AND (SELECT oid FROM pg_database WHERE datname = current_database()) = l.database"
+    f" AND (classid, objid) = ({LOCK_CLASS}, hashtext(current_schema())::oid)"
+    " AND wait_event = 'ClientWrite'"
+    " AND query_start < clock_timestamp() - %b * interval '1 millisecond'"
+)
 
 # Statements of their own: each sees what is there when it starts, and that is behind the lock.
 _HEAD = (
@@ -99,7 +109,11 @@ class Tenure:
         # This answer waited for nothing: the clock is as old as its question, at most.
         now = head[_HEAD_COLUMNS + 2]
         if not is_held:
-            _, head = await _ask(connection, f"{_WAIT}; {_HEAD}")
+            try:
+                _, head = await _ask(connection, f"{_WAIT}; {_HEAD}")
+            except errors.LockNotAvailable:
+                await connection.execute(_END_FROZEN, [FROZEN_MILLISECONDS_MAX])
+                raise
         self._since = time.monotonic()
         require_known_format(head[_HEAD_COLUMNS])
         require_known_rows(head[_HEAD_COLUMNS + 1])

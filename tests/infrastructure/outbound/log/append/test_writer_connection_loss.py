@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 
 import psycopg
 import pytest
@@ -11,7 +11,7 @@ import pytest
 from application.log.event_log import Decision, LogUnavailable, Reservation, StoredAnswer, World
 from domain.values.refusals import Rejected
 from infrastructure.outbound.log.append import tenure, writer
-from infrastructure.outbound.log.schema.append_lock import LOCK
+from infrastructure.outbound.log.schema.append_lock import LOCK, LOCK_KEY
 from infrastructure.outbound.log.schema.connections import LogConnection, open_connection
 from tests.support.builders.submissions import (
     at_once,
@@ -235,6 +235,19 @@ async def test_a_decision_that_held_the_lock_too_long_is_made_again(
         appended = await running.log.submit(stalling(0.3, key("slow")))
         assert appended.result == 2
         assert len(await running.events()) == 1
+
+
+@pytest.mark.kill
+async def test_holder_that_reads_no_answer_is_ended(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tenure, "FROZEN_MILLISECONDS_MAX", 50)
+    lines = Lines(database_url, "lock_timeout = '30ms'")
+    with closing(psycopg.connect(database_url, autocommit=True)) as frozen:
+        frozen.execute(f"SELECT pg_advisory_lock({LOCK_KEY})")
+        frozen.pgconn.send_query(b"SELECT repeat('x', 100000000)")
+        async with running_on(database_url, connect=lines.connect) as running:
+            assert (await running.log.submit(observing(key("patient")))).position == 1
 
 
 @pytest.mark.kill
