@@ -25,6 +25,7 @@ from infrastructure.outbound.log.rebuild.build import TableBuild
 from infrastructure.outbound.log.rebuild.swap import TableSwap
 from infrastructure.outbound.log.schema.connections import (
     LIMITS,
+    STATEMENTS_WITHOUT_LIMIT,
     WHOLE_TABLE_ANSWER_SECONDS_MAX,
     LogConnection,
     open_connection,
@@ -98,7 +99,7 @@ async def rebuild(
 async def open_rebuild_connection(conninfo: str) -> AsyncIterator[LogConnection]:
     """A connection whose statements may take as long and as much as a whole table needs."""
     settings = (
-        f"{LIMITS}; SET statement_timeout = 0; SET work_mem = '32MB';"
+        f"{LIMITS}; {STATEMENTS_WITHOUT_LIMIT}; SET work_mem = '32MB';"
         " SET maintenance_work_mem = '128MB';"
         # Two indexes are made at a time.
         " SET max_parallel_maintenance_workers = 0"

@@ -20,6 +20,7 @@ from infrastructure.outbound.log.read.fold_input import StreamPart
 from infrastructure.outbound.log.rebuild.fold_part import PartFold
 from infrastructure.outbound.log.schema.connections import (
     LIMITS,
+    STATEMENTS_WITHOUT_LIMIT,
     WHOLE_TABLE_ANSWER_SECONDS_MAX,
     open_connection,
 )
@@ -84,7 +85,7 @@ def work(order: dict[str, Any]) -> None:
 async def _work(order: dict[str, Any]) -> None:
     # Nobody waits for a page to be on disk: its rows and the position that says they are there are
     # lost together or not at all, and the exchange, which comes behind them, waits.
-    settings = f"{LIMITS}; SET statement_timeout = 0; SET synchronous_commit = off"
+    settings = f"{LIMITS}; {STATEMENTS_WITHOUT_LIMIT}; SET synchronous_commit = off"
     async with await open_connection(
         order["conninfo"],
         application="rebuild",

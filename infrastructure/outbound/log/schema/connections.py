@@ -55,8 +55,17 @@ def session_limits(
 
 
 LIMITS = session_limits()
-NO_LIMITS = session_limits(lock_ms=0, statement_ms=0, idle_ms=0)
-"""For work on whole tables and for migrations."""
+CLIENT_CHECK_MS = 2_000
+# PostgreSQL refuses it on a system that cannot tell whether a client is there.
+CLIENT_CHECK = (
+    f"DO $$ BEGIN SET client_connection_check_interval = {CLIENT_CHECK_MS};"
+    " EXCEPTION WHEN invalid_parameter_value THEN NULL; END $$"
+)
+"""SQL that has a statement end within `CLIENT_CHECK_MS` of its client, however long it takes."""
+STATEMENTS_WITHOUT_LIMIT = f"SET statement_timeout = 0; {CLIENT_CHECK}"
+"""For work on whole tables."""
+NO_LIMITS = f"{session_limits(lock_ms=0, statement_ms=0, idle_ms=0)}; {STATEMENTS_WITHOUT_LIMIT}"
+"""For migrations."""
 
 
 # Every question of a server goes along an index. A plan that was made while the tables were small

@@ -29,6 +29,7 @@ from infrastructure.outbound.log.codec.binary import COPY_HEADER, COPY_TRAILER
 from infrastructure.outbound.log.process import rare_collections
 from infrastructure.outbound.log.schema.append_lock import LOCK
 from infrastructure.outbound.log.schema.connections import (
+    STATEMENTS_WITHOUT_LIMIT,
     WHOLE_TABLE_ANSWER_SECONDS_MAX,
     open_sync_connection,
 )
@@ -162,7 +163,7 @@ def _open_connection(conninfo: str) -> ReadConnection:
         application="import",
         autocommit=False,
         answer_seconds_max=WHOLE_TABLE_ANSWER_SECONDS_MAX,
-        settings=f"SET lock_timeout = {LOCK_WAIT_MS}; SET statement_timeout = 0;"
+        settings=f"SET lock_timeout = {LOCK_WAIT_MS}; {STATEMENTS_WITHOUT_LIMIT};"
         " SET idle_in_transaction_session_timeout = 0; SET maintenance_work_mem = '128MB'",
     )
 

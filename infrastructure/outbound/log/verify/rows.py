@@ -16,6 +16,7 @@ from psycopg.rows import TupleRow
 
 from infrastructure.outbound.log.codec.chain import YEAR_2000_MICROSECONDS, link_hash
 from infrastructure.outbound.log.schema.connections import (
+    CLIENT_CHECK,
     WHOLE_TABLE_ANSWER_SECONDS_MAX,
     SyncLogConnection,
     crowding_advice,
@@ -39,7 +40,7 @@ def open_read_connection(conninfo: str) -> ReadConnection:
         application="verify",
         answer_seconds_max=PAGE_ANSWER_SECONDS_MAX,
         settings=f"{session_limits(statement_ms=PAGE_TIMEOUT_MS, idle_ms=0)};"
-        " SET default_transaction_read_only = on;"
+        f" {CLIENT_CHECK}; SET default_transaction_read_only = on;"
         " SET enable_hashjoin = off; SET enable_mergejoin = off",
     )
 

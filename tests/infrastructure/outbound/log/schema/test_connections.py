@@ -1,6 +1,7 @@
 """Connections: set up with limits on what they may wait for, and never left behind."""
 
 import asyncio
+import sys
 from contextlib import suppress
 
 import psycopg
@@ -16,6 +17,7 @@ from infrastructure.outbound.log.schema.connections import (
 from infrastructure.outbound.log.verify.rows import open_read_connection, whole_table_transaction
 from tests.support.faults.held_commits import Lines, until
 from tests.support.servers.running_log import open_pool, running_on
+from tests.support.tiers import nightly_but
 
 STEPS = 60
 
@@ -44,6 +46,41 @@ def test_reader_waits_little_longer_than_a_statement(database_url: str) -> None:
             assert connection.answer_seconds_max == WHOLE_TABLE_ANSWER_SECONDS_MAX
         assert connection.execute("SHOW statement_timeout").fetchone() == ("2min",)
         assert connection.answer_seconds_max == 130
+
+
+WHOLE_TABLES = {
+    "migration": "schema.migrate import migration_engine as e; e(url).connect().exec_driver_sql",
+    "import": "transfer.import_log import _open_connection as opened; opened(url).execute",
+    "verification": "verify.rows import open_read_connection as opened; opened(url).execute",
+}
+ASLEEP = "FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60)' AND state = 'active'"
+
+
+@pytest.mark.kill
+@pytest.mark.parametrize("opening", nightly_but(WHOLE_TABLES.values(), [WHOLE_TABLES["migration"]]))
+async def test_statement_without_limit_ends_with_its_client(
+    connection: LogConnection, database_url: str, opening: str
+) -> None:
+    program = f"import sys; url = sys.argv[1]; from infrastructure.outbound.log.{opening}"
+    client = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", f"{program}('SELECT pg_sleep(60)')", database_url)
+    )
+
+    async def asleep() -> int:
+        row = await (await connection.execute(f"SELECT count(*) {ASLEEP}")).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    async def is_there() -> bool:
+        return await asleep() == 1
+
+    async def is_gone() -> bool:
+        return await asleep() == 0
+
+    await until(is_there, "the statement runs", seconds=30)
+    client.kill()
+    await client.wait()
+    await until(is_gone, "the statement has ended", seconds=15)
 
 
 async def test_who_gives_up_connecting_leaves_no_connection_behind(
