@@ -54,7 +54,7 @@ def server(api: RecordedApi) -> RecordedApi:
 def start(api: RecordedApi, tmp_path: Path) -> Started:
     """Starts `spawnlog spawn --wait` as a process. Python buffers what goes into its pipes."""
     own = {"SPAWNLOG_URL": api.url, "SPAWNLOG_TOKEN": "t", "SPAWNLOG_DATA_DIR": str(tmp_path)}
-    command = [Path(sys.executable).parent / "spawnlog", "spawn", "Count", "--wait"]
+    command = [str(Path(sys.executable).parent / "spawnlog"), "spawn", "Count", "--wait"]
 
     def started(*options: str, **streams: Any) -> "subprocess.Popen[str]":
         environment = {**os.environ, **own, "PYTHONUNBUFFERED": ""}
