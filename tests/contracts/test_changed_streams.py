@@ -11,7 +11,11 @@ import pytest
 from application.ports.registry import Registry
 from domain.values.record import run_id_of, session_key_of
 from infrastructure.outbound.log.read.events import events_between
-from infrastructure.outbound.log.read.fold_input import query_of_sessions
+from infrastructure.outbound.log.read.fold_input import (
+    SPAN_POSITIONS_MAX,
+    query_of_sessions,
+    spans_of,
+)
 from infrastructure.outbound.log.read.moments import INSIDE
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.read_model.registry import (
@@ -87,6 +91,12 @@ async def test_several_states_are_those_of_each_alone(
     assert await registry.states(run_ids, keys, at=[]) == []
 
 
+def test_positions_far_apart_are_not_folded_in_one_go() -> None:
+    near, far = 1 + SPAN_POSITIONS_MAX, 2 + SPAN_POSITIONS_MAX
+    spans = spans_of([("b", 5), ("a", far), ("a", near), ("a", 1)])
+    assert spans == [("a", [1, near]), ("a", [far]), ("b", [5])]
+
+
 async def _fill(connection: LogConnection) -> None:
     await connection.execute(
         "INSERT INTO events (position, stream, version, type, type_version, recorded_at,"
@@ -145,7 +155,7 @@ async def test_the_cost_is_that_of_the_events_between_the_two(
             assert "Seq Scan" not in plan, plan
             touched.append(_pages_touched(plan))
         keys: Sequence[str] = [str(after // EVENTS_OF_A_STREAM + one) for one in range(20)]
-        plan = await _plan(connection, *query_of_sessions({key: [after] for key in keys}))
+        plan = await _plan(connection, *query_of_sessions([(key, [after]) for key in keys]))
         assert "Seq Scan" not in plan, plan
         assert _pages_touched(plan) < 20 * 10, plan
         plan = await _plan(connection, INSIDE, {"at": after - 3, "behind": "", "limit": 20})

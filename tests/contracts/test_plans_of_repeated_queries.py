@@ -147,7 +147,7 @@ ASKED_IN_TIME: Mapping[str, RepeatedQuery] = {
     "stages": RepeatedQuery(
         STAGES, [_RUNS_NAMED, [f"run:{one}" for one in range(5)], [9] * 5, ["RunQueued"]]
     ),
-    "sessions": RepeatedQuery(*query_of_sessions({"agent:main:main": [EVENTS // 2]})),
+    "sessions": RepeatedQuery(*query_of_sessions([("agent:main:main", [EVENTS // 2])])),
     "rows of counts": RepeatedQuery(COUNTED, [[EVENTS // 3, EVENTS // 2, EVENTS]]),
     "events between rows of counts": RepeatedQuery(RANGES, [[EVENTS - 63], [EVENTS]]),
     "instants of positions": RepeatedQuery(INSTANTS, [[1, EVENTS // 2, EVENTS]]),

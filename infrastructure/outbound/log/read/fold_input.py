@@ -3,7 +3,7 @@ before them."""
 
 import asyncio
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import groupby
 from operator import itemgetter
@@ -46,6 +46,9 @@ class StreamPart(NamedTuple):
 
 
 WHOLE = StreamPart(0, 1)
+SPAN_POSITIONS_MAX = 256
+"""Behind so many positions a session is folded from another state that is stored: it may have had
+as many events."""
 RUNS_AT_ONCE = 50
 """So many runs are folded without a pause; each has about a dozen events."""
 
@@ -132,12 +135,24 @@ def values_of_runs(wanted: Sequence[tuple[UUID, int]]) -> list[list[Any]]:
 
 
 def query_of_sessions(
-    wanted: Mapping[str, Sequence[int]], table: str = "sessions"
+    wanted: Sequence[tuple[str, Sequence[int]]], table: str = "sessions"
 ) -> tuple[str, list[Any]]:
     """Return the query of what `fold_rows` folds, and its values: sessions by key as of some
     positions each, the last ones of transactions."""
-    ends = wanted.values()
-    return _SESSIONS.format(table=table), [list(wanted), [*map(min, ends)], [*map(max, ends)]]
+    ends = [positions for _, positions in wanted]
+    keys = [key for key, _ in wanted]
+    return _SESSIONS.format(table=table), [keys, [*map(min, ends)], [*map(max, ends)]]
+
+
+def spans_of(wanted: Iterable[tuple[str, int]]) -> list[tuple[str, list[int]]]:
+    """Return keys with the positions, in order, as of which each is folded in one go."""
+    spans: list[tuple[str, list[int]]] = []
+    for key, at in sorted(wanted):
+        if spans and spans[-1][0] == key and at - spans[-1][1][0] <= SPAN_POSITIONS_MAX:
+            spans[-1][1].append(at)
+        else:
+            spans.append((key, [at]))
+    return spans
 
 
 class FoldedStream(NamedTuple):
@@ -206,14 +221,12 @@ async def sessions_folded(
     """
     if not wanted:
         return {}
-    positions = _positions_of(wanted)
-    query = query_of_sessions(positions, table)
-    cursor = await connection.execute(*query, binary=True, prepare=True)
-    keys = list(positions)
+    spans = spans_of(wanted)
+    cursor = await connection.execute(*query_of_sessions(spans, table), binary=True, prepare=True)
     found: dict[tuple[str, int], Session] = {}
     for folded in fold_rows(await cursor.fetchall(), plain_mapper()):
-        key = keys[folded.place - 1]
-        for at in positions[key]:
+        key, positions = spans[folded.place - 1]
+        for at in positions:
             session = folded.as_of(at)
             if session is not None:
                 found[key, at] = cast("Session", session)

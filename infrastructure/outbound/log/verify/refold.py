@@ -74,7 +74,7 @@ class RecordedStates:
             found = self._connection.execute(EVENTS_OF_RUNS, values, binary=True).fetchall()
             yield from (one.last for one in fold_rows(found, self._mapper))
         if missing.sessions:
-            query = query_of_sessions({key: [at] for key in missing.sessions})
+            query = query_of_sessions([(key, [at]) for key in missing.sessions])
             found = self._connection.execute(*query, binary=True).fetchall()
             yield from (one.last for one in fold_rows(found, self._mapper))
 
