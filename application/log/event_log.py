@@ -201,9 +201,11 @@ class Submission(NamedTuple, Generic[T]):
 
     `about` are the runs that it is about, when they are several: an event of a session that names
     one of them is recorded as being about that one. `minted` are streams whose ids were made for
-    it: none of them can be on record. `transcript` is what it finishes. `follow_ups` are decided
-    behind it in the same transaction, each on the state that the one before left, and each an
-    append of its own on record; one that raises ends the row of them, and nobody is told.
+    it: none of them can be on record. `unseen` are keys of sessions of which this process
+    remembers nothing: most of them are not on record. `transcript` is what it finishes.
+    `follow_ups` are decided behind it in the same transaction, each on the state that the one
+    before left, and each an append of its own on record; one that raises ends the row of them, and
+    nobody is told.
     """
 
     command_id: UUID
@@ -216,6 +218,7 @@ class Submission(NamedTuple, Generic[T]):
     about: frozenset[UUID] = frozenset()
     transcript: FinishedTranscript | None = None
     minted: Sequence[str] = ()
+    unseen: Sequence[str] = ()
     follow_ups: "Sequence[Submission[Any]]" = ()
 
 

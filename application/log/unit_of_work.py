@@ -114,6 +114,7 @@ class CommandLog:
         about: frozenset[UUID] = frozenset(),
         transcript: FinishedTranscript | None = None,
         minted: Sequence[str] = (),
+        unseen: Sequence[str] = (),
         follow_ups: Sequence[Submission[Any]] = (),
     ) -> Appended[T]:
         """Decide under the log's lock and record what was decided. `decide` is pure.
@@ -132,6 +133,7 @@ class CommandLog:
                 about=about,
                 transcript=transcript,
                 minted=minted,
+                unseen=unseen,
                 follow_ups=follow_ups,
             )
         )

@@ -204,6 +204,7 @@ class Admission:
             reservation=admission.reservation,
             about=frozenset(one.run_id for one in commands),
             minted=minted,
+            unseen=[command.requester_key] if known is None else (),
         )
         runs = tuple(appended.runs[one.run_id] for one in commands)
         refusal = _refusal_answer(command, appended.result)

@@ -34,7 +34,10 @@ async def _no_connection() -> LogConnection:
 
 
 class CheckedLedger(Ledger):
-    """The product's ledger: what it need not ask for is compared with what is on record."""
+    """The product's ledger: what it need not ask for is compared with what is on record. It always
+    guesses."""
+
+    unseen_min = 0
 
     def __init__(self, remembered: StateCaches, store: Store, line: Line) -> None:
         super().__init__(remembered)

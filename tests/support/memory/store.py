@@ -545,6 +545,9 @@ class Store:
         if session.closed and Fault.ENDED_SESSION_STORES not in self.faults:
             raise LineLost
         assert self.faults or self._owner is session, "a batch is stored without the lock"
+        begun = (row.envelope.stream for row in batch.events if row.envelope.version == 1)
+        if any(session_key_of(stream) in self.sessions.current for stream in begun):
+            raise psycopg.errors.UniqueViolation
         is_opened_first = Fault.OPENED_BEFORE_CLOSED in self.faults
         self.events.extend(batch.recorded)
         self.runs.take(batch.rows["runs"], is_opened_first=is_opened_first)

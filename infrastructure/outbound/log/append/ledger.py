@@ -1,6 +1,6 @@
 """What the holder of the append lock knows of the log, from one batch to the next: pure."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -24,6 +24,8 @@ from infrastructure.outbound.log.append.load import (
 from infrastructure.outbound.log.read.state_cache import STATE_BYTES, StateCaches
 
 LANES_MAX = 64
+UNSEEN_MIN = 16
+"""So many unseen sessions in a row were not on record before the next is taken not to be."""
 
 
 class Head(NamedTuple):
@@ -39,23 +41,30 @@ class Head(NamedTuple):
 
 @dataclass(slots=True)
 class Question:
-    """What submissions are decided from: what is known of it, and what has to be read."""
+    """What submissions are decided from: what is known of it, and what has to be read. If it
+    `is_guess` that the `unseen` sessions are not on record, they are not read."""
 
     runs: dict[UUID, Run]
     sessions: dict[str, Session]
     lanes: dict[LanePlace, LaneFacts]
     lane_queries: Collection[LaneQuery]
     last_entries: dict[UUID, int]
+    unseen: Set[str] = frozenset()
+    is_guess: bool = False
     wanted: Wanted = field(default_factory=Wanted)
 
 
 class Ledger:
     """True while the log ends where it ended, in the same tables."""
 
+    unseen_min = UNSEEN_MIN
+
     def __init__(self, remembered: StateCaches) -> None:
         self._remembered = remembered
         self._head: Head | None = None
         self._lanes: dict[LanePlace, LaneFacts] = {}
+        # How many unseen sessions in a row were not on record.
+        self._absent_in_a_row = 0
 
     def take(self, head: Head) -> None:
         """Take where the log ends, as it was read under the lock. If it is not where it ended,
@@ -63,6 +72,7 @@ class Ledger:
         if head == self._head:
             return
         self._head = head
+        self._absent_in_a_row = 0
         self._lanes.clear()
         self._remembered.runs.of(head.runs_table)
         self._remembered.sessions.of(head.sessions_table)
@@ -72,13 +82,15 @@ class Ledger:
     def forget(self) -> None:
         """Know nothing: the connection is another one, and so may be the database."""
         self._head = None
+        self._absent_in_a_row = 0
         self._lanes.clear()
         self._remembered.forget()
 
     def ask(self, submissions: Sequence[Submission[Any]], *, guess: bool) -> Question:
         """Say what has to be read to decide these. With `guess` nothing is read that a key of the
-        database will refuse if it is not so: a stream whose id was just minted, and the entries of
-        a transcript that is written on with its end."""
+        database will refuse if it is not so: a stream whose id was just minted, the entries of a
+        transcript that is written on with its end, and unseen sessions, if the last ones that were
+        read were not on record either."""
         submissions = with_follow_ups(submissions)
         minted = {stream for one in submissions for stream in one.minted} if guess else set()
         streams = {stream: None for one in submissions for stream in one.streams}
@@ -95,6 +107,11 @@ class Ledger:
         question = Question(runs.certain(run_ids), sessions.certain(keys), known_lanes, queries, {})
         wanted = question.wanted
         wanted.runs, wanted.sessions = runs.uncertain(run_ids), sessions.uncertain(keys)
+        unseen = {key for one in submissions for key in one.unseen}.intersection(wanted.sessions)
+        question.unseen = unseen.difference(sessions.known(wanted.sessions))
+        question.is_guess = guess and self._absent_in_a_row >= self.unseen_min
+        if question.is_guess:
+            wanted.sessions = [key for key in wanted.sessions if key not in question.unseen]
         reservations = (one.reservation for one in submissions if one.reservation)
         wanted.reservations = list(dict.fromkeys(map(reservation_key, reservations)))
         unknown = (query for query in queries if self._lane(query) is None)
@@ -120,6 +137,10 @@ class Ledger:
         wanted = question.wanted
         self._remembered.runs.confirm(wanted.runs, found.runs)
         self._remembered.sessions.confirm(wanted.sessions, found.sessions)
+        if not question.is_guess:
+            self._absent_in_a_row += len(question.unseen)
+            if not found.sessions.keys().isdisjoint(question.unseen):
+                self._absent_in_a_row = 0
         if len(self._lanes) + len(found.lanes) > LANES_MAX:
             self._lanes.clear()
         self._lanes |= found.lanes

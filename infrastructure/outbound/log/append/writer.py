@@ -320,6 +320,10 @@ class LogWriter:
                 self._tell_callers(taken, outcomes, batch)
                 return await self._tell_followers(connection, batch)
             except Exception as error:
+                if guess and self._is_refused_guess(error):
+                    # Nothing is recorded: all are decided again, from what is read.
+                    guess, batch = False, None
+                    continue
                 is_away = self._is_away(error)
                 # Also when it is not: the lock goes with the session, and so does what the
                 # ledger took for granted.
@@ -396,6 +400,11 @@ class LogWriter:
         for waiting, outcome in zip(taken, outcomes, strict=True):
             waiting.answer(outcome)
 
+    def _is_refused_guess(self, error: Exception) -> bool:
+        connection = self._connection
+        is_refused = isinstance(error, psycopg.errors.UniqueViolation)
+        return is_refused and connection is not None and not is_in_transaction(connection)
+
     def _is_away(self, error: Exception) -> bool:
         """Whether it may go better on another connection, or in a moment."""
         if self._connection is None or self._connection.closed:
@@ -427,6 +436,9 @@ class LogWriter:
             outcomes.append(batch.decide(waiting.submission))
             if batch.text_bytes > BATCH_TEXT_BYTES_MAX:
                 break
+        if question.is_guess and not batch.fold.sessions.keys() >= question.unseen:
+            # No key refuses what was decided without the first event of an unseen session.
+            return await self._decide(connection, taken, guess=False)
         return batch, outcomes
 
     # What asks the database for more than the lock: the log in memory has its own.

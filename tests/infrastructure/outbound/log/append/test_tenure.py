@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from uuid_utils.compat import uuid7
 
-from application.log.event_log import Appended, Decision, StagedFile
+from application.log.event_log import Appended, Decision, StagedFile, Submission
 from domain.values.record import session_stream
 from infrastructure.outbound.log.append import tenure, writer
+from infrastructure.outbound.log.append.ledger import UNSEEN_MIN
 from infrastructure.outbound.log.schema.connections import LogConnection
 from tests.support.builders.submissions import (
     SeenBefore,
@@ -49,9 +50,24 @@ def round_trips(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
     return counts
 
 
-async def known(running: RunningLog, number: int | str) -> int:
+def observing_unseen(number: int | str) -> Submission[tuple[str, ...]]:
+    """Observes a session of which the process remembers nothing."""
+    return observing(key(number), unseen=[key(number)])
+
+
+async def observe_unseen(running: RunningLog) -> None:
+    """Have one session on record that is forgotten, and so many new ones that the next one is taken
+    for new."""
+    await observe(running.log, ["forgotten"])
+    running.log.remembered.sessions.forget()
+    for number in range(UNSEEN_MIN):
+        await running.log.submit(observing_unseen(number))
+
+
+async def known(running: RunningLog, number: int | str, **more: Any) -> int:
     """How many sessions of this key are on record, as a decision sees it."""
-    asked = submission(lambda world: Decision(len(world.sessions)), session_stream(key(number)))
+    stream = session_stream(key(number))
+    asked = submission(lambda world: Decision(len(world.sessions)), stream, **more)
     told: Appended[int] = await running.log.submit(asked)
     return told.result
 
@@ -247,6 +263,30 @@ async def test_guess_that_is_wrong_is_decided_again_from_what_is_on_record(
     first, second = await at_once(running.log, wrong, observing(key("beside")))
     assert isinstance(first, SeenBefore)
     assert second.position == 2
+
+
+async def test_unseen_session_is_not_read_once_many_were_not_on_record(
+    running: RunningLog, round_trips: Counter[int]
+) -> None:
+    await observe_unseen(running)
+    (holder,) = await running.writers()
+    before = round_trips[holder]
+    await running.log.submit(observing_unseen("new"))
+    assert round_trips[holder] == before + 1
+    forgotten, beside = observing_unseen("forgotten"), observing_unseen("beside")
+    first, second = await at_once(running.log, forgotten, beside)
+    assert isinstance(first, SeenBefore)
+    assert second.position == UNSEEN_MIN + 3
+    # The lock was kept, and one that was on record makes the next ones be read.
+    assert await running.writers() == [holder]
+    before = round_trips[holder]
+    await running.log.submit(observing_unseen("next"))
+    assert round_trips[holder] == before + 2
+
+
+async def test_unseen_session_that_is_not_begun_is_read(running: RunningLog) -> None:
+    await observe_unseen(running)
+    assert await known(running, "forgotten", unseen=[key("forgotten")]) == 1
 
 
 async def test_others_are_notified_only_if_there_are_any(
