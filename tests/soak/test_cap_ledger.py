@@ -27,27 +27,6 @@ def _event(kind: str, run: str, key: str, counts: dict[str, int]) -> Act:
     return lambda ledger: ledger.record(event)
 
 
-def queues(message: str) -> Act:
-    return _of_run("MessageQueued", "a", {"runId": message})
-
-
-def receives(message: str) -> Act:
-    return _of_run("MessageReceived", message, {"runId": message})
-
-
-def fails(message: str) -> Act:
-    return _of_run("ContinuationFailed", "a", {"runId": message})
-
-
-def drops(*messages: str) -> Act:
-    return _of_run("MessagesDropped", "a", {"runIds": list(messages)})
-
-
-def _of_run(kind: str, run: str, payload: dict[str, Any]) -> Act:
-    event = {"position": 1, "stream": f"run:{run}", "type": kind, "runId": run, "payload": payload}
-    return lambda ledger: ledger.record(event)
-
-
 def accepts(run: str) -> Act:
     return lambda ledger: ledger.hear(201, {"runId": run})
 
@@ -75,8 +54,6 @@ BEGINNING = (
     lambda ledger: ledger.hear(202, {"status": "queued"}, of_message=True),
 )
 SOUND = (*BEGINNING, releases("a"), admits("d", 1), releases("b"), releases("d"))
-WAITING = (*BEGINNING, queues("m"), queues("n"), queues("o"), queues("p"))
-CONTINUED = (releases("a"), receives("m"), admits("m", 1), releases("m"), releases("b"))
 BROKEN: dict[str, tuple[Act, ...]] = {
     "decided with 1 children, there were 2": (*BEGINNING, admits("d", 1)),
     "admits a child beside 2, the cap is 2": (*BEGINNING, admits("d", 2)),
@@ -86,7 +63,6 @@ BROKEN: dict[str, tuple[Act, ...]] = {
     "admits a once more": (*SOUND, admits("a", 0), releases("a")),
     "releases a, which has no place": (*SOUND, releases("a")),
     "places were lost: ['b', 'd']": SOUND[:-2],
-    "messages wait: ['n', 'o', 'p']": (*WAITING, *CONTINUED),
     "accepted and never admitted: ['e']": (*SOUND, accepts("e")),
     "refused and yet admitted: ['a']": (*SOUND, refuses("a")),
     "refused by ('active_children', 1, 2)": (*SOUND, refuses("e", current=1)),
@@ -114,12 +90,6 @@ def test_a_sound_storm_has_no_fault() -> None:
     ledger = ledger_of(*SOUND)
     assert ledger.faults == []
     assert (ledger.most, len(ledger.admitted), ledger.answers) == (2, 3, 5)
-
-
-def test_a_message_waits_until_its_run_has_a_place_or_it_is_dropped_or_refused() -> None:
-    ledger = ledger_of(*WAITING, *CONTINUED, fails("n"), drops("o", "p"))
-    assert ledger.faults == []
-    assert ledger.most == CAP
 
 
 @pytest.mark.parametrize("fault", BROKEN)

@@ -12,9 +12,15 @@ from typing import Any
 
 from tests.support.builders.key_spellings import spellings
 from tests.support.models.cap_ledger import TYPES, CapLedger
-from tests.support.servers.mortal_fleet import Fleet, Line, LostWithItsServer
+from tests.support.servers.mortal_fleet import (
+    PAGE,
+    SETTLE_SECONDS_MAX,
+    Fleet,
+    Line,
+    LostWithItsServer,
+)
 from tests.support.servers.preloaded import ROOT
-from tests.support.servers.running_server import configuration, scripted, wait_for
+from tests.support.servers.running_server import configuration, scripted
 
 SERVERS = 4
 CALLERS_EACH = 64
@@ -25,12 +31,9 @@ PAUSE_SECONDS = (0.3, 1.0)
 LAST_SECONDS = 1.0
 """How long callers go on after the last kill."""
 LOOK_SECONDS = 0.05
-PAGE = 500
 MESSAGE = {"message": "and once more"}
 KILLS_MIN = 2
-SETTLE_SECONDS_MAX = 60.0
 VERIFY_SECONDS_MAX = 1800
-BUSY = ("requested", "scripts-resolved", "overridden", "session-created", "queued", "started")
 
 
 def storm_configuration(cap: int) -> dict[str, Any]:
@@ -76,7 +79,7 @@ class CapStorm:
         """All of it, for so long and until `KILLS_MIN` servers were killed and so many children
         admitted; says in a line how much it was."""
         before, began = self._fleet.kills, time.monotonic()
-        self._position = self._read("/v1/events", limit=1)["head"]
+        self._position = self._fleet.read("/v1/events", limit=1)["head"]
         watching = asyncio.create_task(self._watch())
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -181,7 +184,7 @@ class CapStorm:
         return bool(page["nextAfter"] >= page["head"])
 
     async def _watch_until_now(self, watching: "asyncio.Task[None]") -> None:
-        head = self._read("/v1/events", limit=1)["head"]
+        head = self._fleet.read("/v1/events", limit=1)["head"]
         async with asyncio.timeout(SETTLE_SECONDS_MAX):
             while self._position < head and not watching.done():
                 await asyncio.sleep(LOOK_SECONDS)
@@ -189,21 +192,9 @@ class CapStorm:
             await watching
 
     def _settle(self) -> None:
-        """Wait until everything is over, and no message waits that would take a place yet. Then a
-        place that is taken is lost."""
-
-        def is_settled() -> bool:
-            head = self._read("/v1/events", limit=1)["head"]
-            # Nobody sends any more: if none waits, nothing begins between two of these looks.
-            if self._position < head or self.ledger.waiting:
-                return False
-            return not any(
-                self._read("/v1/runs", requester=self._key, stage=stage, limit=1)["items"]
-                for stage in BUSY
-            )
-
-        wait_for("every run to be over", is_settled, seconds=SETTLE_SECONDS_MAX)
-        active = self._read(f"/v1/sessions/{self._key}")["activeChildren"]
+        """Wait until everything is over. Then a place that is taken is lost."""
+        self._fleet.settle()
+        active = self._fleet.read(f"/v1/sessions/{self._key}")["activeChildren"]
         self.ledger.must(active == 0, f"{active} places are taken when everything is over")
 
     async def _take_every_place_again(self) -> None:
@@ -231,16 +222,6 @@ class CapStorm:
         status, answer = await line.ask("POST", "/v1/spawns", body)
         self.ledger.hear(status, answer)
         return str(answer["runId"]) if status == 201 else None
-
-    def _read(self, path: str, **query: str | int) -> dict[str, Any]:
-        """An answer of the first server, which may just have come back."""
-
-        def answered() -> dict[str, Any] | None:
-            answer = self._fleet.servers[0].http.get(path, params=query)
-            assert answer.status_code in (200, 503), answer.text
-            return dict(answer.json()) if answer.status_code == 200 else None
-
-        return wait_for(f"an answer to {path}", answered)
 
 
 def verified(fleet: Fleet) -> subprocess.CompletedProcess[str]:

@@ -4,18 +4,15 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from tests.support.models.waiting_messages import QUEUE_EVENTS, note
-
 FAULTS_MAX = 20
 ANSWERS = (201, 403, 503)
-TYPES = ("ChildAdmitted", "ChildReleased", *QUEUE_EVENTS)
+TYPES = ("ChildAdmitted", "ChildReleased")
 
 
 class CapLedger:
     """Holds the log against the cap: `faults` says where it does not keep it.
 
-    Every place must be of this session: nobody else spawns meanwhile. A message that is `waiting`
-    takes one later.
+    Every event of these types must be of this session: nobody else spawns meanwhile.
     """
 
     def __init__(self, key: str, cap: int) -> None:
@@ -25,7 +22,6 @@ class CapLedger:
         self._accepted: set[str] = set()
         self._refused: set[str] = set()
         self.admitted: set[str] = set()
-        self.waiting: set[str] = set()
         self.most = 0
         self.statuses: Counter[int] = Counter()
         self.faults: list[str] = []
@@ -42,9 +38,6 @@ class CapLedger:
 
     def record(self, event: Mapping[str, Any]) -> None:
         """The next event of the log, one of `TYPES`."""
-        if event["type"] in QUEUE_EVENTS:
-            note(self.waiting, event)
-            return
         at, run_id = f"position {event['position']}", str(event["payload"]["runId"])
         self.must(event["stream"] == self._stream, f"{at} is of {event['stream']}")
         if event["type"] == "ChildReleased":
@@ -83,7 +76,6 @@ class CapLedger:
 
     def close(self) -> None:
         """Nobody spawns any more and everything is over: every place must be free again."""
-        self.must(not self.waiting, f"messages wait: {sorted(self.waiting)[:FAULTS_MAX]}")
         self.must(not self._counted, f"places were lost: {sorted(self._counted)[:FAULTS_MAX]}")
         nowhere = self._accepted - self.admitted
         self.must(not nowhere, f"accepted and never admitted: {sorted(nowhere)[:FAULTS_MAX]}")

@@ -10,12 +10,17 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from benchmarks.load import Connection
+from domain.run.lifecycle import SETTLED, RunStage
+from tests.support.models.waiting_messages import QUEUE_EVENTS, note
 from tests.support.servers.running_server import RunningServer, wait_for
 
 IDLE_SECONDS_MAX = 10.0
+SETTLE_SECONDS_MAX = 60.0
+PAGE = 500
+UNSETTLED = sorted({*get_args(RunStage)} - SETTLED - {"unborn"})
 
 
 class Fleet:
@@ -85,6 +90,56 @@ class Fleet:
     def is_there(self, number: int) -> bool:
         """Whether this server can be asked now."""
         return number not in self._away
+
+    def up(self) -> list[int]:
+        """The servers that can be asked now, by their numbers."""
+        return [number for number in range(len(self.servers)) if self.is_there(number)]
+
+    def settle(self, *, quiet_seconds: float = 0.0) -> None:
+        """Wait until every run is announced or refused, no message waits, as it does until the
+        claim of a server that was killed has run out, and nothing was recorded for so long.
+        AssertionError when that does not come: somebody may be asking still."""
+        quiet = (0, 0.0)
+
+        def is_settled() -> bool:
+            nonlocal quiet
+            head = self._head()
+            if head != quiet[0]:
+                quiet = (head, time.monotonic())
+            if time.monotonic() - quiet[1] < quiet_seconds:
+                return False
+            stages = (self.read("/v1/runs", stage=stage, limit=1)["items"] for stage in UNSETTLED)
+            # What has begun between two of these looks was seen by none of them.
+            return not any(stages) and not self._waiting() and self._head() == head
+
+        wait_for("every run to be over", is_settled, seconds=SETTLE_SECONDS_MAX)
+
+    def _head(self) -> int:
+        return int(self.read("/v1/events", limit=1)["head"])
+
+    def _waiting(self) -> set[str]:
+        waiting = set[str]()
+        for event in self.events(types=",".join(QUEUE_EVENTS)):
+            note(waiting, event)
+        return waiting
+
+    def events(self, **query: str) -> Iterator[Mapping[str, Any]]:
+        """The whole log, or what of it is asked for."""
+        after, head = 0, -1
+        while after != head:
+            page = self.read("/v1/events", after=after, limit=PAGE, **query)
+            yield from page["items"]
+            after, head = page["nextAfter"], page["head"]
+
+    def read(self, path: str, **query: str | int) -> dict[str, Any]:
+        """An answer of the first server, once it has one: it may just have come back."""
+
+        def answered() -> dict[str, Any] | None:
+            answer = self.servers[0].http.get(path, params=query)
+            assert answer.status_code in (200, 503), answer.text
+            return dict(answer.json()) if answer.status_code == 200 else None
+
+        return wait_for(f"an answer to {path}", answered)
 
     async def until_there(self, number: int) -> None:
         """Wait until this server can be asked."""
