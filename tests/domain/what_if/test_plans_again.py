@@ -1,4 +1,4 @@
-"""Given a child that was planned, which plan it would have under another configuration."""
+"""A child is planned again, for a spawn or a message: its model, agent, credentials and folder."""
 
 from typing import Any
 
@@ -6,26 +6,33 @@ import pytest
 
 from domain.plan.credentials import FoundCredentials, MissingCredential
 from domain.run.facts import AttachmentsRequest
-from domain.what_if.verdict import SAME, Verdict
 from tests.support.builders.decisions_again import (
+    AS_BEFORE,
     BINDING,
+    ISOLATING,
+    Case,
+    Outcome,
+    Sent,
     Spawn,
     Values,
+    allowed,
     below,
     but,
+    case,
+    differs,
+    limits,
+    refused,
+    rows,
     setup,
+    still_refused,
+    unknown,
 )
 
 BASE = setup("writer", "editor", default={"subagents": {"allowAgents": ["*"], "maxSpawnDepth": 2}})
 WRITER = Spawn(agent_id="writer")
-Shown = tuple[str, str, Any, Any]
-
-
-def shown(found: Verdict) -> Shown:
-    """What is told of a difference: where, what it was, and what it is."""
-    assert found.difference is not None, found
-    one = found.difference
-    return found.verdict, one.field, one.recorded, one.decided
+NAMED_SMALL = WRITER.changed(model="acme/small")
+INHERITING = Spawn(agent_id="main", requester=below(model="acme/large"))
+COMMAND: Values = {"type": "command", "command": ["true"]}
 
 
 def subagents(**values: Any) -> Values:
@@ -43,171 +50,21 @@ def writer(**values: Any) -> Values:
     return but(BASE, own_list(**values))
 
 
-def serving(*models: str) -> Values:
-    """With a runtime that serves these."""
-    return writer(runtime={"type": "scripted", "models": list(models)})
+def serving(*models: str, **values: Any) -> Values:
+    """With a runtime of the agent `writer` that serves these."""
+    return writer(runtime={"type": "scripted", "models": list(models)}, **values)
 
 
-CHANGES: dict[str, tuple[Spawn, Values, Values, Shown]] = {
-    "the model of all": (
-        WRITER,
-        BASE,
-        subagents(model="acme/small"),
-        ("different-model", "/model", None, "acme/small"),
-    ),
-    "the model of the agent before that of all": (
-        WRITER,
-        subagents(model="acme/small"),
-        but(subagents(model="acme/small"), own_list(subagents={"model": "acme/large"})),
-        ("different-model", "/model", "acme/small", "acme/large"),
-    ),
-    "a model that was asked for and is not served any more": (
-        WRITER.changed(model="acme/large"),
-        serving("acme/large"),
-        serving("acme/small"),
-        ("different-model", "/model", "acme/large", None),
-    ),
-    "the agent of a requester that was inherited from": (
-        Spawn(agent_id="main", requester=below(model="acme/large"), model=None),
-        BASE,
-        subagents(model="acme/small"),
-        ("different-model", "/model", "acme/large", "acme/small"),
-    ),
-    "thinking of all": (
-        WRITER,
-        BASE,
-        subagents(thinking="high"),
-        ("different-plan", "/thinking", None, "high"),
-    ),
-    "thinking of the agent before that of all": (
-        WRITER,
-        subagents(thinking="high"),
-        but(subagents(thinking="high"), own_list(subagents={"thinking": "low"})),
-        ("different-plan", "/thinking", "high", "low"),
-    ),
-    "a time limit": (
-        WRITER,
-        BASE,
-        subagents(runTimeoutSeconds=90),
-        ("different-plan", "/runTimeoutSeconds", 0, 90),
-    ),
-    "when it is archived": (
-        WRITER,
-        BASE,
-        subagents(archiveAfterMinutes=5),
-        ("different-plan", "/archiveAfterMinutes", 60, 5),
-    ),
-    "prices": (
-        WRITER.changed(model="acme/small"),
-        BASE,
-        but(
-            BASE,
-            {
-                "models": {
-                    "providers": {
-                        "acme": {"models": [{"id": "small", "cost": {"input": 1, "output": 2}}]}
-                    }
-                }
-            },
-        ),
-        ("different-plan", "/prices/input", None, 1.0),
-    ),
-    "tools that are allowed": (
-        WRITER,
-        BASE,
-        but(BASE, {"tools": {"subagents": {"tools": {"allow": ["read"]}}}}),
-        ("different-plan", "/tools/allow", None, ["read"]),
-    ),
-    "a runtime of another kind": (
-        WRITER,
-        BASE,
-        writer(runtime={"type": "command", "command": ["true"]}),
-        ("different-plan", "/runtime", "scripted", "command"),
-    ),
-    "its role": (
-        WRITER,
-        BASE,
-        subagents(maxSpawnDepth=1),
-        ("different-plan", "/role", "orchestrator", "leaf"),
-    ),
-    "hooks that are told": (
-        WRITER,
-        BASE,
-        but(
-            BASE,
-            {
-                "spawnlog": {
-                    "hooks": {
-                        "onSubagentEnded": {"url": "http://hooks.example/b"},
-                        "subagentSpawned": {"url": "http://hooks.example/a"},
-                        "prepareSubagentSpawn": {"url": "http://hooks.example/c"},
-                    }
-                }
-            },
-        ),
-        ("different-plan", "/hooks", [], ["subagentSpawned", "onSubagentEnded"]),
-    ),
-    "the agent's own folder": (
-        WRITER,
-        BASE,
-        writer(workspace="/srv/elsewhere"),
-        ("different-plan", "/workspaceDir", None, "/srv/elsewhere"),
-    ),
-    "how deep its family may be": (
-        WRITER,
-        BASE,
-        subagents(maxSpawnDepth=3),
-        ("different-context", "/maxSpawnDepth", 2, 3),
-    ),
-}
+def priced(**cost: int) -> Values:
+    """With a model that costs so much."""
+    offered = {"models": [{"id": "small", "cost": cost}]}
+    return but(BASE, {"models": {"providers": {"acme": offered}}})
 
 
-@pytest.mark.parametrize("name", CHANGES)
-def test_what_is_otherwise_is_told_with_what_it_was(name: str) -> None:
-    asked, then, now, expected = CHANGES[name]
-    assert shown(asked.again(then, now).verdict) == expected
-
-
-@pytest.mark.parametrize("name", CHANGES)
-def test_and_back_again(name: str) -> None:
-    asked, then, now, (verdict, where, before, after) = CHANGES[name]
-    assert shown(asked.again(now, then).verdict) == (verdict, where, after, before)
-
-
-@pytest.mark.parametrize(
-    ("asked", "configured"),
-    [
-        (WRITER.changed(model="acme/large"), {"model": "acme/small"}),
-        (WRITER.changed(thinking="high"), {"thinking": "low"}),
-        (WRITER.changed(options={"run_timeout_seconds": 30.0}), {"runTimeoutSeconds": 90}),
-    ],
-)
-def test_what_was_asked_for_counts_before_what_is_configured(
-    asked: Spawn, configured: Values
-) -> None:
-    assert asked.again(BASE, subagents(**configured)).verdict == SAME
-
-
-def test_an_output_price_alone_is_a_difference() -> None:
-    def priced(output: int) -> Values:
-        cost = {"input": 1, "output": output}
-        offered = {"models": [{"id": "small", "cost": cost}]}
-        return but(BASE, {"models": {"providers": {"acme": offered}}})
-
-    found = WRITER.changed(model="acme/small").again(priced(2), priced(3)).verdict
-    assert shown(found) == ("different-plan", "/prices/output", 2.0, 3.0)
-
-
-def test_whether_the_model_is_the_one_that_was_named_is_told() -> None:
-    plain = {"runtime": {"type": "scripted", "models": ["acme/small"]}}
-    wanted = {"primary": "acme/large", "fallbacks": ["acme/small"]}
-    first = writer(**plain, subagents={"model": "acme/small"})
-    second = writer(**plain, subagents={"model": wanted})
-    found = WRITER.again(first, second).verdict
-    assert shown(found) == ("different-plan", "/modelApplied", True, False)
-
-
-# Words that were given and named nothing.
+def hooks(*names: str) -> Values:
+    """With these hooks."""
+    section = {one: {"url": f"http://hooks.example/{one}"} for one in names}
+    return but(BASE, {"spawnlog": {"hooks": section}})
 
 
 def named(alias: str, stands_for: str) -> Values:
@@ -215,248 +72,366 @@ def named(alias: str, stands_for: str) -> Values:
     return but(BASE, {"agents": {"defaults": {"models": {stands_for: {"alias": alias}}}}})
 
 
-FREE_WORDS = WRITER.changed(model="Our Best")
+SMALL, HIGH = subagents(model="acme/small"), subagents(thinking="high")
+DENYING = but(BASE, {"tools": {"subagents": {"tools": {"allow": ["read"]}}}})
+TOLD = hooks("onSubagentEnded", "subagentSpawned", "prepareSubagentSpawn")
+FALLING_BACK = {"model": {"primary": "acme/large", "fallbacks": ["acme/small"]}}
+
+# What differs, as it was and as it is: looked at in both directions.
+CHANGES: dict[str, tuple[Spawn, Values, Values, str, str, Any, Any]] = {
+    "model": (WRITER, BASE, SMALL, "model", "/model", None, "acme/small"),
+    "model of the agent": (
+        *(WRITER, SMALL, but(SMALL, own_list(subagents={"model": "acme/large"}))),
+        *("model", "/model", "acme/small", "acme/large"),
+    ),
+    "model that is not served": (
+        *(WRITER.changed(model="acme/large"), serving("acme/large"), serving("acme/small")),
+        *("model", "/model", "acme/large", None),
+    ),
+    "inherited model": (INHERITING, BASE, SMALL, "model", "/model", "acme/large", "acme/small"),
+    "thinking": (WRITER, BASE, HIGH, "plan", "/thinking", None, "high"),
+    "thinking of the agent": (
+        *(WRITER, HIGH, but(HIGH, own_list(subagents={"thinking": "low"}))),
+        *("plan", "/thinking", "high", "low"),
+    ),
+    "timeout": (
+        *(WRITER, BASE, subagents(runTimeoutSeconds=90), "plan", "/runTimeoutSeconds", 0, 90),
+    ),
+    "archive": (
+        *(WRITER, BASE, subagents(archiveAfterMinutes=5), "plan", "/archiveAfterMinutes", 60, 5),
+    ),
+    "prices": (NAMED_SMALL, BASE, priced(input=1, output=2), "plan", "/prices/input", None, 1.0),
+    "output price": (
+        *(NAMED_SMALL, priced(input=1, output=2), priced(input=1, output=3)),
+        *("plan", "/prices/output", 2.0, 3.0),
+    ),
+    "tools": (WRITER, BASE, DENYING, "plan", "/tools/allow", None, ["read"]),
+    "runtime": (WRITER, BASE, writer(runtime=COMMAND), "plan", "/runtime", "scripted", "command"),
+    "role": (WRITER, BASE, subagents(maxSpawnDepth=1), "plan", "/role", "orchestrator", "leaf"),
+    "hooks": (WRITER, BASE, TOLD, "plan", "/hooks", [], ["subagentSpawned", "onSubagentEnded"]),
+    "folder": (WRITER, BASE, writer(workspace="/srv/x"), "plan", "/workspaceDir", None, "/srv/x"),
+    "depth": (WRITER, BASE, subagents(maxSpawnDepth=3), "context", "/maxSpawnDepth", 2, 3),
+    "model applied": (
+        *(WRITER, serving("acme/small", subagents={"model": "acme/small"})),
+        *(serving("acme/small", subagents=FALLING_BACK), "plan", "/modelApplied", True, False),
+    ),
+}
 
 
-def test_free_words_that_are_an_alias_now_name_that_model() -> None:
-    found = FREE_WORDS.again(BASE, named("our best", "acme/large")).verdict
-    assert shown(found) == ("different-model", "/model", None, "acme/large")
+@pytest.mark.parametrize("name", CHANGES)
+def test_difference_is_told_both_ways(name: str) -> None:
+    asked, then, now, kind, field, before, after = CHANGES[name]
+    case(asked, then, now, differs(kind, field, before, after)).check()
+    case(asked, now, then, differs(kind, field, after, before)).check()
 
 
-def test_free_words_that_are_no_alias_now_either_stay_free_words() -> None:
-    assert FREE_WORDS.again(BASE, named("another", "acme/large")).verdict == SAME
+# Words that name a model, alone or by an alias.
 
+WORDS = WRITER.changed(model="Our Best")
+LARGE, LESS = named("our best", "acme/large"), named("our best", "acme/small")
+BY_ALIAS = unknown("the model that was requested: maybe by an alias that stands for another now")
+DIFFERENT_PLAN = Outcome("different-plan")
 
-def test_free_words_that_were_erased_are_named_where_aliases_changed_alone() -> None:
-    found = FREE_WORDS.again(BASE, named("our best", "acme/large"), erased=["Our Best"]).verdict
-    assert (found.verdict, found.missing) == (
-        "not-replayable",
-        ("the model that was requested: its text was erased",),
+MODELS: dict[str, Case] = {
+    "asked for before configured": case(NAMED_SMALL, BASE, subagents(model="acme/large")),
+    "words are an alias now": case(
+        WORDS, BASE, LARGE, differs("model", "/model", None, "acme/large")
+    ),
+    "words are no alias now": case(WORDS, BASE, named("another", "acme/large")),
+    "words erased": case(
+        *(WORDS, BASE, LARGE, unknown("the model that was requested: its text was erased")),
+        erased=["Our Best"],
+    ),
+    "words erased, not needed": case(WORDS, BASE, HIGH, DIFFERENT_PLAN, erased=["Our Best"]),
+    "alias stands for another": case(WORDS, LARGE, LESS, BY_ALIAS),
+    "alias is gone": case(WORDS, LARGE, BASE, BY_ALIAS),
+    "alias is gone, and more": case(WORDS, LARGE, HIGH, BY_ALIAS),
+    "alias stays": case(WORDS, LARGE, but(LARGE, named("another", "acme/other"))),
+    "name that is no alias": case(WRITER.changed(model="acme/other"), LARGE, BASE),
+    "alias of one word": case(
+        WRITER.changed(model="best"),
+        named("Best", "acme/large"),
+        named("Best", "acme/small"),
+        differs("model", "/model", "acme/large", "acme/small"),
+    ),
+}
+
+# Agents, levels of thinking and runtimes that there are or are not.
+
+SAGE = subagents(thinking="like a sage")
+WISE = WRITER.changed(thinking="like a sage")
+QUICK = subagents(thinking="low")
+GONE = setup("editor", default={"subagents": {"allowAgents": ["*"], "maxSpawnDepth": 2}})
+ASSUMED = (
+    'the credentials of agent "writer" can be had',
+    'the workspace of agent "writer" can be used',
+)
+
+AGENTS: dict[str, Case] = {
+    "thinking asked for": case(WRITER.changed(thinking="high"), BASE, QUICK),
+    "timeout asked for": case(
+        WRITER.changed(options={"run_timeout_seconds": 30.0}), BASE, subagents(runTimeoutSeconds=90)
+    ),
+    "no level": case(WISE, BASE, QUICK),
+    "no level, erased": case(WISE, BASE, QUICK, erased=["like a sage"]),
+    "no level configured": case(WRITER, BASE, SAGE, refused("thinking")),
+    "no level was configured": case(WRITER, SAGE, BASE, allowed("thinking")),
+    "agent is gone": case(WRITER, BASE, GONE, refused("agent_unknown")),
+    "agent is new": case(WRITER, GONE, BASE, allowed("agent_unknown", *ASSUMED)),
+    "runtime worker": case(
+        WRITER, BASE, writer(runtime={"type": "worker", "queue": "far"}), refused("runtime")
+    ),
+    "runtime acp": case(WRITER, BASE, writer(runtime={"type": "acp"}), refused("runtime")),
+    "runtime embedded": case(
+        WRITER, BASE, writer(runtime={"type": "embedded"}), refused("runtime")
+    ),
+    "refusal before any difference": case(
+        WRITER, BASE, subagents(model="acme/small", thinking="a sage"), refused("thinking")
+    ),
+    "model before plan": case(
+        *(WRITER, BASE, subagents(model="acme/small", thinking="low", maxSpawnDepth=4)),
+        Outcome("different-model"),
+    ),
+    "plan before context": case(
+        WRITER, BASE, subagents(thinking="low", maxSpawnDepth=4), DIFFERENT_PLAN
+    ),
+}
+
+# Credentials and folders: what was found is on record, and what would be found is not.
+
+KEYS = WRITER.changed(
+    credentials=FoundCredentials(
+        profile_ids=("acme:default", "other:default"), given=("acme:default",)
     )
-    slow = FREE_WORDS.again(BASE, subagents(thinking="low"), erased=["Our Best"]).verdict
-    assert slow.verdict == "different-plan"
-
-
-def test_what_free_words_stood_for_is_on_record_and_not_that_they_were_given() -> None:
-    """Where they stand for another model now, nobody knows whether it was asked for by its name."""
-    then = named("our best", "acme/large")
-    found = FREE_WORDS.again(then, named("our best", "acme/small")).verdict
-    assert found.verdict == "not-replayable"
-    by_alias = "the model that was requested: maybe by an alias that stands for another now"
-    assert found.missing == (by_alias,)
-    assert FREE_WORDS.again(then, BASE).verdict.missing == (by_alias,)
-    assert FREE_WORDS.again(then, subagents(thinking="low")).verdict.missing == (by_alias,)
-    more = but(then, named("another", "acme/other"))
-    assert FREE_WORDS.again(then, more).verdict == SAME
-    assert WRITER.changed(model="acme/other").again(then, BASE).verdict == SAME
-
-
-def test_an_alias_that_is_a_name_is_followed_to_where_it_leads_now() -> None:
-    asked = WRITER.changed(model="best")
-    found = asked.again(named("Best", "acme/large"), named("Best", "acme/small")).verdict
-    assert shown(found) == ("different-model", "/model", "acme/large", "acme/small")
-
-
-def test_a_word_that_is_no_level_refuses_it_whatever_is_configured() -> None:
-    asked = WRITER.changed(thinking="like a sage")
-    assert asked.again(BASE, subagents(thinking="low")).verdict == SAME
-    assert asked.again(BASE, subagents(thinking="low"), erased=["like a sage"]).verdict == SAME
-
-
-def test_a_word_of_the_configuration_that_is_no_level_refuses() -> None:
-    found = WRITER.again(BASE, subagents(thinking="like a sage")).verdict
-    assert (found.verdict, found.rule) == ("newly-refused", "thinking")
-    back = WRITER.again(subagents(thinking="like a sage"), BASE).verdict
-    assert (back.verdict, back.rule) == ("newly-allowed", "thinking")
-
-
-# Agents.
-
-
-def test_an_agent_that_is_gone_refuses_and_one_that_is_new_is_allowed() -> None:
-    gone = setup("editor", default={"subagents": {"allowAgents": ["*"], "maxSpawnDepth": 2}})
-    found = WRITER.again(BASE, gone).verdict
-    assert (found.verdict, found.rule) == ("newly-refused", "agent_unknown")
-    back = WRITER.again(gone, BASE).verdict
-    assert (back.verdict, back.rule) == ("newly-allowed", "agent_unknown")
-    assert back.assumed == (
-        'the credentials of agent "writer" can be had',
-        'the workspace of agent "writer" can be used',
+)
+LOST = WRITER.changed(
+    credentials=FoundCredentials(missing=(MissingCredential("KEY", "KEY is not set"),))
+)
+UNSET = WRITER.changed(
+    credentials=FoundCredentials(
+        missing=(MissingCredential("KEY", "KEY is not set", is_unset=True),)
     )
+)
+NEEDING = {**COMMAND, "env": {"KEY": "${KEY}"}}
+NO_WRITER = setup("writer", default={"subagents": {"allowAgents": ["main"]}})
+CANNOT = "The workspace cannot be made: it is a file."
+NO_RECORD = unknown("the workspace: whether the folder could be used is not on record")
+FORGOTTEN = unknown("the workspace: which folder it was is not on record")
+NO_ROOT = unknown(
+    "the workspace: whether the folder that was requested lies below workspaceRoots, or the"
+    " agent's own, is not on record"
+)
+ROOTS = but(BASE, {"spawnlog": {"workspaceRoots": ["/elsewhere"]}})
+ELSEWHERE = writer(workspace="/srv/elsewhere")
+INHERITS = Spawn(requester=below(workspace_dir="/srv/work"))
+USELESS = WRITER.changed(unusable=CANNOT)
+FORGETFUL = USELESS.changed(is_workspace_forgotten=True)
+NAMING = Spawn(folder=True)
+HERE, THERE = setup({"id": "main", "workspace": "/srv"}), setup({"id": "main", "workspace": "/x"})
 
 
-@pytest.mark.parametrize("kind", ["worker", "acp", "embedded"])
-def test_a_runtime_that_is_not_served_refuses(kind: str) -> None:
-    values: Values = {"type": kind} | ({"queue": "far"} if kind == "worker" else {})
-    found = WRITER.again(BASE, writer(runtime=values)).verdict
-    assert (found.verdict, found.rule) == ("newly-refused", "runtime")
+def slow(values: Values) -> Values:
+    """The same, with another level of thinking."""
+    return but(values, {"agents": {"defaults": {"subagents": {"thinking": "low"}}}})
 
 
-# Credentials and folders are on this machine: what was found is on record, what would be is not.
+TAKEN = Outcome("different-plan", assumed=ASSUMED[:1])
+FOUND: dict[str, Case] = {
+    "credentials under another environment": case(
+        KEYS, BASE, slow(writer(runtime={**COMMAND, "env": {"ACME": "a word"}})), TAKEN
+    ),
+    "credentials in another folder": case(KEYS, BASE, slow(writer(agentDir="/srv/a")), TAKEN),
+    "credentials in another folder of main": case(
+        KEYS,
+        BASE,
+        slow(but(BASE, {"agents": {"list": [{"id": "main", "agentDir": "/m"}, {"id": "writer"}]}})),
+        TAKEN,
+    ),
+    "missing credentials": case(LOST, BASE, QUICK),
+    "missing credentials, not allowed": case(
+        LOST, BASE, NO_WRITER, still_refused("credentials", "allow_agents")
+    ),
+    "useless folder": case(USELESS, BASE, QUICK),
+    "useless folder, another now": case(USELESS, BASE, ELSEWHERE, NO_RECORD),
+    "forgotten folder": case(FORGETFUL, BASE, QUICK),
+    "forgotten folder, other roots": case(FORGETFUL, BASE, ROOTS, FORGOTTEN),
+    "forgotten folder, another now": case(FORGETFUL, BASE, ELSEWHERE, FORGOTTEN),
+    "inherited folder, other roots": case(INHERITS, BASE, ROOTS),
+    "useless inherited folder": case(INHERITS.changed(unusable=CANNOT), BASE, ROOTS),
+    "named folder, other roots": case(NAMING, BASE, ROOTS, NO_ROOT),
+    "named folder, agent's own is another": case(NAMING, HERE, THERE, NO_ROOT),
+    "useless named folder, other roots": case(
+        NAMING.changed(unusable=CANNOT), BASE, ROOTS, NO_RECORD
+    ),
+    "useless named folder, own folder now": case(
+        NAMING.changed(unusable=CANNOT), setup("main"), HERE, NO_RECORD
+    ),
+    "useless named folder": case(NAMING.changed(unusable=CANNOT), BASE, QUICK),
+    "folder named for another agent": case(WRITER.changed(folder=True), BASE, ROOTS),
+}
 
-KEYS = FoundCredentials(profile_ids=("acme:default", "other:default"), given=("acme:default",))
-LOST = FoundCredentials(missing=(MissingCredential("ACME_API_KEY", "ACME_API_KEY is not set"),))
+
+@rows(MODELS | AGENTS | FOUND)
+def test_plan(row: Case) -> None:
+    row.check()
 
 
-def test_credentials_that_were_given_are_given_again() -> None:
-    found = WRITER.changed(credentials=KEYS).again(BASE, subagents(thinking="low"))
+@pytest.mark.parametrize("asked", [KEYS, Sent(agent_id="writer", credentials=KEYS.credentials)])
+def test_credentials_that_were_given_are_given_again(asked: Spawn) -> None:
+    found = asked.again(BASE, QUICK)
     assert found.planned is not None
     assert found.planned.plan.auth_profiles == ("acme:default",)
     assert found.verdict.assumed == ()
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        writer(runtime={"type": "command", "command": ["true"], "env": {"ACME": "a word"}}),
-        writer(agentDir="/srv/agents/writer"),
-        but(BASE, {"agents": {"list": [{"id": "main", "agentDir": "/srv/m"}, {"id": "writer"}]}}),
-    ],
-)
-def test_another_runtime_or_folder_of_the_agent_is_taken_to_have_its_credentials(
-    change: Values,
-) -> None:
-    slower = but(change, {"agents": {"defaults": {"subagents": {"thinking": "low"}}}})
-    found = WRITER.changed(credentials=KEYS).again(BASE, slower).verdict
-    assert found.verdict == "different-plan"
-    assert found.assumed == ('the credentials of agent "writer" can be had',)
+@pytest.mark.parametrize("now", [{"runtime": COMMAND}, {"runtime": NEEDING, "agentDir": "/x"}])
+def test_missing_credentials_may_be_found_by_another_runtime(now: Values) -> None:
+    then = limits({"id": "writer", "runtime": NEEDING}, allowAgents=["*"])
+    case(UNSET, then, then).check()
+    found = UNSET.again(then, limits({"id": "writer", **now}, allowAgents=["*"])).verdict
+    assert found.verdict != "same"
 
 
-def test_credentials_that_were_missing_are_missing_again() -> None:
-    lost = WRITER.changed(credentials=LOST)
-    assert lost.again(BASE, subagents(thinking="low")).verdict == SAME
-    found = lost.again(BASE, setup("writer", default={"subagents": {"allowAgents": ["main"]}}))
-    assert (found.verdict.verdict, found.verdict.rule) == ("same", "allow_agents")
+def test_other_credentials_are_assumed_of_the_same_plan_too() -> None:
+    given = FoundCredentials(("openai:default",), ("openai:default",))
+    then = limits({"id": "writer", "runtime": COMMAND}, allowAgents=["*"])
+    taken = {**COMMAND, "env": {"OPENAI_API_KEY": "${OTHER}"}}
+    now = limits({"id": "writer", "runtime": taken}, allowAgents=["*"])
+    found = WRITER.changed(credentials=given).again(then, now).verdict
+    assert found.verdict == "not-replayable" or found.assumed, found
 
 
-# The folder.
+# When a session that stays open is put away, and steps after the plan.
 
-GONE = "The workspace cannot be made: it is a file."
-NO_RECORD = "the workspace: whether the folder could be used is not on record"
-
-
-def test_a_folder_that_could_not_be_used_is_not_used_again() -> None:
-    asked = WRITER.changed(unusable=GONE)
-    assert asked.again(BASE, subagents(thinking="low")).verdict == SAME
-    found = asked.again(BASE, writer(workspace="/srv/elsewhere")).verdict
-    assert (found.verdict, found.missing) == ("not-replayable", (NO_RECORD,))
-
-
-def test_one_that_was_forgotten_is_as_it_was_where_no_path_changed() -> None:
-    """Refusals of before facts were recorded."""
-    asked = WRITER.changed(unusable=GONE, is_workspace_forgotten=True)
-    assert asked.again(BASE, subagents(thinking="low")).verdict == SAME
-    roots = but(BASE, {"spawnlog": {"workspaceRoots": ["/srv"]}})
-    for change in (roots, writer(workspace="/srv/elsewhere")):
-        found = asked.again(BASE, change).verdict
-        assert (found.verdict, found.missing) == (
-            "not-replayable",
-            ("the workspace: which folder it was is not on record",),
-        )
-
-
-def test_a_recorded_folder_of_the_requester_is_inherited_whatever_roots_there_are() -> None:
-    inherits = Spawn(requester=below(workspace_dir="/srv/work"))
-    roots = but(BASE, {"spawnlog": {"workspaceRoots": ["/elsewhere"]}})
-    assert inherits.again(BASE, roots).verdict == SAME
-    assert inherits.changed(unusable=GONE).again(BASE, roots).verdict == SAME
-
-
-def test_a_folder_that_was_named_may_lie_below_other_roots_or_not() -> None:
-    roots = but(BASE, {"spawnlog": {"workspaceRoots": ["/elsewhere"]}})
-    found = Spawn(folder=True).again(BASE, roots).verdict
-    assert found.verdict == "not-replayable"
-    assert found.missing == (
-        "the workspace: whether the folder that was requested lies below workspaceRoots, or the"
-        " agent's own, is not on record",
-    )
-    refused = Spawn(folder=True, unusable=GONE).again(BASE, roots).verdict
-    assert refused.missing == (NO_RECORD,)
-    assert Spawn(folder=True, unusable=GONE).again(BASE, subagents(thinking="low")).verdict == SAME
-
-
-def test_a_folder_that_is_named_for_another_agents_child_depends_on_no_root() -> None:
-    roots = but(BASE, {"spawnlog": {"workspaceRoots": ["/elsewhere"]}})
-    assert WRITER.changed(folder=True).again(BASE, roots).verdict == SAME
-
-
-# When a session that stays open is put away.
-
+BOUND = but(BASE, BINDING)
 LASTING = WRITER.changed(mode="session", thread=True, origin='{"channel": "chat"}')
-
-
-@pytest.mark.parametrize(
-    ("name", "where"), [("idleHours", "/idleHours"), ("maxAgeHours", "/maxAgeHours")]
-)
-def test_the_hours_of_a_session_that_stays_open_are_part_of_its_plan(name: str, where: str) -> None:
-    bound = but(BASE, BINDING)
-    now = but(bound, {"session": {"threadBindings": {name: 2.5}}})
-    assert shown(LASTING.again(bound, now).verdict) == ("different-plan", where, None, 2.5)
-    never = but(bound, {"session": {"threadBindings": {name: 0}}})
-    assert LASTING.again(bound, never).verdict == SAME
-    assert WRITER.again(bound, now).verdict == SAME
-
-
-# A later step.
-
-
 FILES = AttachmentsRequest(count=2, total_bytes=90)
 TAKING = {"tools": {"sessions_spawn": {"attachments": {"enabled": True}}}}
-OWN = WRITER.changed(agent_id=None, requester=below(), fork=True)
 STEPS: dict[str, Spawn] = {
     "thread_binding": LASTING,
-    "context_fork": OWN,
+    "context_fork": WRITER.changed(agent_id=None, requester=below(), fork=True),
     "attachments": WRITER.changed(attachments=FILES),
     "shared_context": WRITER,
     "dependency_failed": WRITER,
 }
-PREPARING = but(but(BASE, BINDING), TAKING)
+PREPARING = but(BOUND, TAKING)
+REBOUND = {"spawnlog": {"hooks": {"subagentSpawning": {"url": "http://h.example/"}}}}
+
+
+@pytest.mark.parametrize("name", ["idleHours", "maxAgeHours"])
+def test_hours_of_an_open_session_are_part_of_its_plan(name: str) -> None:
+    def hours(count: float) -> Values:
+        return but(BOUND, {"session": {"threadBindings": {name: count}}})
+
+    case(LASTING, BOUND, hours(2.5), differs("plan", f"/{name}", None, 2.5)).check()
+    case(LASTING, BOUND, hours(0)).check()
+    case(WRITER, BOUND, hours(2.5)).check()
 
 
 @pytest.mark.parametrize("rule", STEPS)
-def test_a_step_behind_the_plan_refuses_again_where_what_it_goes_by_is_as_it_was(rule: str) -> None:
+def test_step_refuses_again_unless_its_binding_changed(rule: str) -> None:
     asked = STEPS[rule].changed(refused_by=rule)
-    slow = but(PREPARING, {"agents": {"defaults": {"subagents": {"thinking": "low"}}}})
-    assert asked.again(PREPARING, slow).verdict == SAME
-    hooks = {"subagentSpawning": {"url": "http://h.example/"}}
-    found = asked.again(PREPARING, but(slow, {"spawnlog": {"hooks": hooks}})).verdict
-    if rule == "thread_binding":
-        assert (found.verdict, found.missing) == (
-            "not-replayable",
-            ("thread_binding: what it goes by changed (hooks or threadBindings)",),
-        )
-    else:
-        assert found == SAME
+    case(asked, PREPARING, slow(PREPARING)).check()
+    changed = unknown("thread_binding: what it goes by changed (hooks or threadBindings)")
+    expected = changed if rule == "thread_binding" else AS_BEFORE
+    case(asked, PREPARING, but(slow(PREPARING), REBOUND), expected).check()
 
 
-def test_a_step_that_refused_is_behind_a_plan_that_refuses_now() -> None:
-    found = WRITER.changed(refused_by="attachments").again(BASE, subagents(thinking="a sage"))
-    assert (found.verdict.verdict, found.verdict.rule) == ("same", "thinking")
+LATER: dict[str, Case] = {
+    "plan refuses before the step": case(
+        *(WRITER.changed(refused_by="attachments"), BASE, SAGE),
+        still_refused("attachments", "thinking"),
+    ),
+    **{
+        f"{rule} by others": case(WRITER.changed(refused_by=rule), BASE, SAGE)
+        for rule in ("stopped", "erased", "batch")
+    },
+}
 
 
-@pytest.mark.parametrize("rule", ["stopped", "erased", "batch"])
-def test_what_others_ended_would_be_ended_by_them_again(rule: str) -> None:
-    asked = WRITER.changed(refused_by=rule)
-    assert asked.again(BASE, subagents(thinking="a sage")).verdict == SAME
+@rows(LATER)
+def test_refusal_after_the_plan(row: Case) -> None:
+    row.check()
 
 
-# The first difference is told, in the order in which it is decided.
+# Messages: a session goes on under a plan of its own, in the place where it began.
 
-ORDER = (
-    ("different-model", subagents(model="acme/small")),
-    ("different-plan", subagents(thinking="low")),
-    ("different-context", subagents(maxSpawnDepth=4)),
+FOUR = limits("writer", maxChildrenPerAgent=4)
+TWO = limits("writer", maxChildrenPerAgent=2)
+SENT = Sent(agent_id="writer", active_children=2)
+WAKING = SENT.changed(is_paused=True)
+CONFINED = setup({"id": "main", "sandbox": {"mode": "all"}, "runtime": ISOLATING}, "writer")
+FREE = setup("main", "writer")
+OWN_FOLDER = but(
+    FOUR, {"agents": {"list": [{"id": "main"}, {"id": "writer", "workspace": "/srv/w"}]}}
 )
+FACTS = {"run": [{"id": "facts", "uri": "/scripts/facts", "position": "prepend"}]}
 
 
-@pytest.mark.parametrize("number", range(len(ORDER)))
-def test_of_several_differences_the_first_that_is_decided_is_told(number: int) -> None:
-    now = BASE
-    for _, change in ORDER[number:]:
-        now = but(now, {"agents": {"defaults": change["agents"]["defaults"]}})
-    assert WRITER.again(BASE, now).verdict.verdict == ORDER[number][0]
+def said(section: str, **values: Any) -> Values:
+    """A file with this in a section."""
+    return but(FOUR, {section: values})
 
 
-def test_a_refusal_comes_before_any_difference() -> None:
-    now = subagents(model="acme/small", thinking="a sage")
-    assert WRITER.again(BASE, now).verdict.verdict == "newly-refused"
+def of_all(**values: Any) -> Values:
+    """A file with this for all sub-agents."""
+    return but(FOUR, {"agents": {"defaults": {"subagents": values}}})
+
+
+def aliased(stands_for: str) -> Values:
+    """A file with an alias."""
+    return but(FOUR, {"agents": {"defaults": {"models": {stands_for: {"alias": "our best"}}}}})
+
+
+def working(source: str) -> Spawn:
+    """A message to a session with this folder."""
+    return SENT.changed(before_plan={"workspace_source": source, "workspace_dir": "/srv/old"})
+
+
+FULL = refused("active_children")
+SPAWNING = {"subagentSpawned": {"url": "http://h/a"}, "subagentSpawning": {"url": "http://h/b"}}
+ENDING = {"subagentSpawned": {"url": "http://h/a"}, "subagentEnded": {"url": "http://h/b"}}
+MESSAGES: dict[str, Case] = {
+    "no place now": case(SENT, FOUR, TWO, FULL),
+    "a place now": case(SENT, TWO, FOUR, allowed("active_children", ASSUMED[0])),
+    "yielded, no place now": case(WAKING, FOUR, TWO),
+    "yielded, never a place": case(WAKING, TWO, but(TWO, {"session": {"mainKey": "home"}})),
+    "a place in the cascade": case(SENT, FOUR, TWO, active_children=1),
+    "no place in the cascade": case(SENT, FOUR, FOUR, FULL, active_children=4),
+    "yielded, no place in the cascade": case(WAKING, FOUR, FOUR, active_children=4),
+    "depth of a leaf": case(
+        *(SENT, FOUR, of_all(maxSpawnDepth=1)),
+        differs("plan", "/role"),
+    ),
+    "agent id required": case(SENT, FOUR, of_all(requireAgentId=True)),
+    "no agent allowed": case(SENT, FOUR, of_all(allowAgents=[])),
+    "deeper sessions": case(SENT, FOUR, of_all(maxSpawnDepth=4)),
+    "main key": case(SENT, FOUR, said("session", mainKey="home")),
+    "one session for all senders": case(SENT, FOUR, said("session", scope="global")),
+    "model": case(SENT, FOUR, of_all(model="a/b"), Outcome("different-model")),
+    "agent is gone": case(
+        *(SENT, FOUR, limits("editor", maxChildrenPerAgent=4)),
+        refused("agent_unknown", "is not configured any more"),
+    ),
+    "folder of the agent": case(working("agent"), FOUR, OWN_FOLDER),
+    "folder of the requester": case(working("requester"), FOUR, OWN_FOLDER),
+    "roots": case(working("agent"), FOUR, said("spawnlog", workspaceRoots=["/srv"])),
+    "requester confined now": case(Sent(agent_id="writer"), FREE, CONFINED),
+    "requester confined then": case(Sent(agent_id="writer", is_boxed=True), CONFINED, FREE),
+    "named model": case(
+        SENT.changed(model="acme/large"), aliased("acme/large"), aliased("acme/small")
+    ),
+    "words for a model": case(SENT.changed(model="Our Best"), FOUR, aliased("acme/small")),
+    "scripts": case(SENT, FOUR, of_all(contextScripts=FACTS)),
+    "hooks of spawns": case(SENT, FOUR, said("spawnlog", hooks=SPAWNING)),
+    "hooks of ends": case(
+        *(SENT, FOUR, said("spawnlog", hooks=ENDING)),
+        differs("plan", "/hooks", [], ["subagentEnded"]),
+    ),
+    "agent that never was": case(SENT.changed(agent_id="nobody"), FOUR, FREE),
+}
+
+
+@rows(MESSAGES)
+def test_message(row: Case) -> None:
+    row.check()

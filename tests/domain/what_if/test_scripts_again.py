@@ -1,4 +1,4 @@
-"""Given what scripts printed for a spawn, what they come to when they are configured otherwise."""
+"""Scripts printed something for a spawn: what that comes to when they are configured otherwise."""
 
 import base64
 from typing import Any
@@ -12,7 +12,7 @@ from domain.states import StreamEvent
 from domain.what_if.record import recorded_decision
 from domain.what_if.scripts import ReplayedScripts, outputs_needed, replay_scripts
 from domain.what_if.verdict import NotReplayable
-from tests.support.builders.decisions_again import change_of
+from tests.support.builders.decisions_again import Values, change_of
 from tests.support.builders.script_receipts import candidate, receipt
 from tests.support.builders.storytelling import ref, requested, stamp
 
@@ -26,12 +26,12 @@ def kept(text: str) -> Any:
     return found
 
 
-def script(name: str, **values: Any) -> dict[str, Any]:
+def script(name: str, **values: Any) -> Values:
     """How a script is configured."""
     return {"id": name, "uri": f"/scripts/{name}", "position": "prepend", **values}
 
 
-def configured(*scripts: dict[str, Any], agents: tuple[str, ...] = (), **spawnlog: Any) -> Any:
+def configured(*scripts: Values, agents: tuple[str, ...] = (), **spawnlog: Any) -> Values:
     """A configuration with these for everybody."""
     return {
         "agents": {
@@ -58,8 +58,8 @@ def printed(name: str, output: str, injected: str | None = None, **changes: Any)
 
 def again(
     receipts: list[ScriptReceipt],
-    then: dict[str, Any],
-    now: dict[str, Any],
+    then: Values,
+    now: Values,
     *,
     candidates: tuple[Any, ...] = (),
     override_to: str | None = None,
@@ -79,238 +79,194 @@ def again(
     return replay_scripts(record, change, texts)
 
 
-def said(found: ReplayedScripts) -> list[tuple[str, str, str | None]]:
-    """Which script puts what where."""
-    return [
-        (one.script_id, one.position, one.text if one.injected is None else TEXTS[one.injected.id])
+def said(found: ReplayedScripts) -> str:
+    """Which script puts what where, such as `a^one b_two`: in front of the task or behind it."""
+    return " ".join(
+        one.script_id
+        + {"prepend": "^", "append": "_"}[one.position]
+        + str(one.text if one.injected is None else TEXTS[one.injected.id])
         for one in found.contributions
-    ]
-
-
-def missing(*arguments: Any, **options: Any) -> str:
-    """What is not on record."""
-    with pytest.raises(NotReplayable) as refused:
-        again(*arguments, **options)
-    return str(refused.value)
+    )
 
 
 A, B = script("a", priority=2), script("b", priority=1)
+BOTH, A_ALONE = configured(A, B), configured(A)
 OF_BOTH = [printed("a", "one", "one"), printed("b", "two", "two")]
-
-
-def test_nothing_changed_is_what_was_recorded() -> None:
-    assert said(again(OF_BOTH, configured(A, B), configured(A, B))) == [
-        ("a", "prepend", "one"),
-        ("b", "prepend", "two"),
-    ]
-
-
-def test_another_priority_is_another_order() -> None:
-    now = configured({**A, "priority": 0}, B)
-    assert [one[0] for one in said(again(OF_BOTH, configured(A, B), now))] == ["b", "a"]
-
-
-def test_one_that_is_taken_away_says_nothing() -> None:
-    assert [one[0] for one in said(again(OF_BOTH, configured(A, B), configured(B)))] == ["b"]
-
-
-def test_another_position_is_told_with_the_same_text() -> None:
-    now = configured({**A, "position": "append"}, B)
-    assert said(again(OF_BOTH, configured(A, B), now))[0] == ("a", "append", "one")
-
-
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        ({"uri": "/scripts/other"}, "uri"),
-        ({"format": "json"}, "format"),
-        ({"argMap": {"label": "label"}}, "argMap"),
-        ({"argMap": {"other": "task", "task": "task"}}, "argMap"),
-    ],
-)
-def test_one_that_would_be_called_otherwise_is_named_with_why(
-    changes: dict[str, Any], named: str
-) -> None:
-    plain = {**A, "argMap": {"task": "task", "other": "task"}}
-    text = missing(OF_BOTH, configured(plain, B), configured({**plain, **changes}, B))
-    assert text == f'context script "a": its {named} changed, so it would be called otherwise'
-
-
-def test_a_new_one_is_named() -> None:
-    text = missing([OF_BOTH[0]], configured(A), configured(A, B))
-    assert text == 'context script "b": it is new, so there is no output of it'
-
-
-def test_another_return_key_is_read_from_the_output() -> None:
-    output = '{"message": "one", "note": "a note"}'
-    now = configured({**A, "returnKey": "note"})
-    receipts = [printed("a", output, "one")]
-    assert said(again(receipts, configured(A), now)) == [("a", "prepend", "a note")]
-
-
-def test_an_output_that_is_no_text_is_read_byte_by_byte() -> None:
-    raw = b'{"message": "one", "note": "a note \xff"}'
-    one = printed(
-        "a",
-        base64.b64encode(raw).decode(),
-        "one",
-        output_encoding="base64",
-        output_bytes=len(raw),
-    )
-    now = configured({**A, "returnKey": "note"})
-    assert said(again([one], configured(A), now)) == [("a", "prepend", "a note \ufffd")]
-
-
-def test_an_output_of_before_encodings_were_recorded_is_read_as_it_was_kept() -> None:
-    one = printed("a", '{"message": "one", "note": "a note"}', "one", output_encoding=None)
-    now = configured({**A, "returnKey": "note"})
-    assert said(again([one], configured(A), now)) == [("a", "prepend", "a note")]
-
-
-def test_an_erased_output_is_named_where_it_is_needed_alone() -> None:
-    receipts = [printed("a", '{"message": "one", "note": "x"}', "one")]
-    now = configured({**A, "returnKey": "note"})
-    assert missing(receipts, configured(A), now, erased=True) == (
-        'context script "a": its output was erased'
-    )
-    elsewhere = configured({**A, "position": "append"})
-    assert [one[1] for one in said(again(receipts, configured(A), elsewhere, erased=True))] == [
-        "append"
-    ]
-
-
-def test_what_is_an_error_now_stops_the_rest_where_that_is_said() -> None:
-    receipts = [printed("a", '{"message": "one", "note": "bad"}', "one"), OF_BOTH[1]]
-    wrong = {**A, "errorKey": "note"}
-    going_on = again(receipts, configured(A, B), configured(wrong, B))
-    assert [one[0] for one in said(going_on)] == ["b"]
-    stopped = again(receipts, configured(A, B), configured({**wrong, "errorHandling": "stop"}, B))
-    assert said(stopped) == []
-
-
-def test_one_that_was_skipped_and_would_not_be_now_is_named() -> None:
-    receipts = [
-        receipt("a", "failed", exit_code=1, output=None),
-        receipt("b", "skipped", output=None, duration_ms=0),
-    ]
-    then = configured({**A, "errorHandling": "stop"}, B)
-    assert said(again(receipts, then, then)) == []
-    assert missing(receipts, then, configured(A, B)) == 'context script "b": it was not run then'
-
-
-def test_an_answer_that_broke_off_stays_a_failure_whatever_is_read_from_it() -> None:
-    """Its first bytes came with status 200, and then nothing more."""
-    cut = printed("a", '{"message": "hal', outcome="failed", exit_code=None, status_code=200)
-    now = configured({**A, "returnKey": "message"})
-    assert said(again([cut], configured(A), now)) == []
-    without_key = configured({**A, "errorKey": "none"})
-    assert said(again([cut], configured(A), without_key)) == []
-
-
-def test_a_reported_failure_is_read_again() -> None:
-    wrong = {**A, "errorKey": "note"}
-    output = '{"message": "one", "note": "bad"}'
-    failed = printed("a", output, outcome="failed")
-    assert said(again([failed], configured(wrong), configured(A))) == [("a", "prepend", "one")]
-
-
-@pytest.mark.parametrize("changes", [{"exit_code": None}, {"status_code": 200, "exit_code": None}])
-def test_a_timeout_that_may_have_decided_is_named(changes: dict[str, Any]) -> None:
-    slow = printed("a", "half", outcome="failed", duration_ms=2_000, **changes)
-    then, now = ({**A, "timeoutSeconds": one} for one in (2, 9))
-    assert "ended by its timeout" in missing([slow], configured(then), configured(now))
-
-
-def test_the_time_of_all_that_may_have_ended_one_is_named() -> None:
-    ended = receipt("a", "failed", exit_code=None, output=None, duration_ms=1_000)
-    then, now = (configured(A, scriptsTotalSeconds=one) for one in (1, 30))
-    assert "scriptsTotalSeconds" in missing([ended], then, now)
-
-
-def test_the_time_of_all_does_not_decide_where_no_script_changed() -> None:
-    """They took all of it, and would again."""
-    receipts = [
-        receipt("a", "failed", exit_code=None, output=None, duration_ms=1_001),
-        receipt("b", "skipped", output=None, duration_ms=0),
-    ]
-    then = configured(A, B, scriptsTotalSeconds=1)
-    now = configured(A, B, agents=("another",), scriptsTotalSeconds=1)
-    assert said(again(receipts, then, now)) == []
-
+NOTED = '{"message": "one", "note": "a note"}'
+OF_NOTED = [printed("a", NOTED, "one")]
+RAW = b'{"message": "one", "note": "a note \xff"}'
+IN_BASE64: Values = {"output_encoding": "base64", "output_bytes": len(RAW)}
+OF_RAW = [printed("a", base64.b64encode(RAW).decode(), "one", **IN_BASE64)]
+UNENCODED = [printed("a", NOTED, "one", output_encoding=None)]
+READING_NOTE = configured({**A, "returnKey": "note"})
+WRONG = {**A, "errorKey": "note"}
+STOPPING = configured({**WRONG, "errorHandling": "stop"}, B)
+NOTED_BOTH = [*OF_NOTED, OF_BOTH[1]]
+CUT_OFF = [printed("a", '{"message": "hal', outcome="failed", exit_code=None, status_code=200)]
+TIMED_OUT = [
+    receipt("a", "failed", exit_code=None, output=None, duration_ms=1_001),
+    receipt("b", "skipped", output=None, duration_ms=0),
+]
+ONE_SECOND = configured(A, B, scriptsTotalSeconds=1)
 
 SLOW, CUT = script("slow", priority=9), script("cut", priority=5)
+LATE_SLOW = {**SLOW, "priority": 1}
 SECONDS = configured(SLOW, CUT, scriptsTotalSeconds=3)
-SHORT = [
-    printed("slow", "", duration_ms=2_000),
-    printed("cut", "", outcome="failed", exit_code=None, duration_ms=990),
+FAILED: Values = {"outcome": "failed", "duration_ms": 990}
+OF_SLOW = printed("slow", "", duration_ms=2_000)
+SHORT = [OF_SLOW, printed("cut", "", exit_code=None, **FAILED)]
+CUT_ALONE = configured(CUT, scriptsTotalSeconds=3)
+
+SAID: dict[str, tuple[list[ScriptReceipt], Values, Values, str]] = {
+    "no change": (OF_BOTH, BOTH, BOTH, "a^one b^two"),
+    "priority": (OF_BOTH, BOTH, configured({**A, "priority": 0}, B), "b^two a^one"),
+    "script is gone": (OF_BOTH, BOTH, configured(B), "b^two"),
+    "position": (OF_BOTH, BOTH, configured({**A, "position": "append"}, B), "a_one b^two"),
+    "return key": (OF_NOTED, A_ALONE, READING_NOTE, "a^a note"),
+    "return key, bytes": (OF_RAW, A_ALONE, READING_NOTE, "a^a note \ufffd"),
+    "return key, encoding not recorded": (UNENCODED, A_ALONE, READING_NOTE, "a^a note"),
+    "error now": (NOTED_BOTH, BOTH, configured(WRONG, B), "b^two"),
+    "error now stops the rest": (NOTED_BOTH, BOTH, STOPPING, ""),
+    "answer that broke off": (CUT_OFF, A_ALONE, configured({**A, "returnKey": "message"}), ""),
+    "answer that broke off, no error": (
+        *(CUT_OFF, A_ALONE, configured({**A, "errorKey": "none"})),
+        "",
+    ),
+    "no error now": (
+        *([printed("a", NOTED, outcome="failed")], configured(WRONG), A_ALONE),
+        "a^one",
+    ),
+    "all time was used, and would be again": (
+        *(TIMED_OUT, ONE_SECOND),
+        configured(A, B, agents=("another",), scriptsTotalSeconds=1),
+        "",
+    ),
+    "as little time behind the same": (
+        *(SHORT, SECONDS),
+        configured(SLOW, {**CUT, "priority": 1, "position": "append"}, scriptsTotalSeconds=3),
+        "",
+    ),
+    "failed with time left": (
+        *([OF_SLOW, printed("cut", "", outcome="failed", exit_code=1, duration_ms=20)], SECONDS),
+        *(CUT_ALONE, ""),
+    ),
+    "no JSON": ([OF_SLOW, printed("cut", "{", **FAILED)], SECONDS, CUT_ALONE, ""),
+    "short output, less room": (
+        *([OF_BOTH[0]], configured(A, scriptOutputBytesMax=65_536)),
+        *(configured(A, scriptOutputBytesMax=1_024), "a^one"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_output_is_read_again(name: str) -> None:
+    receipts, then, now, expected = SAID[name]
+    assert said(again(receipts, then, now)) == expected
+
+
+MAPPED = {**A, "argMap": {"task": "task", "other": "task"}}
+OF_MAPPED = configured(MAPPED, B)
+CALLED = 'context script "a": its {} changed, so it would be called otherwise'
+SKIPPED = [
+    receipt("a", "failed", exit_code=1, output=None),
+    receipt("b", "skipped", output=None, duration_ms=0),
 ]
-UNTOLD = "it failed, maybe for want of the time that all may take (scriptsTotalSeconds)"
+HALF: Values = {"outcome": "failed", "duration_ms": 2_000, "exit_code": None}
+TWO_SECONDS, NINE_SECONDS = (configured({**A, "timeoutSeconds": one}) for one in (2, 9))
+UNTOLD = (
+    'context script "cut": it failed, maybe for want of the time that all may take'
+    " (scriptsTotalSeconds)"
+)
+TELLING = {**A, "argMap": {"all": "cfg"}}
+
+MISSING: dict[str, tuple[list[ScriptReceipt], Values, Values, str]] = {
+    "uri": (OF_BOTH, OF_MAPPED, configured({**MAPPED, "uri": "/x"}, B), CALLED.format("uri")),
+    "format": (
+        *(OF_BOTH, OF_MAPPED, configured({**MAPPED, "format": "json"}, B)),
+        CALLED.format("format"),
+    ),
+    "one argument": (
+        *(OF_BOTH, OF_MAPPED, configured({**A, "argMap": {"label": "label"}}, B)),
+        CALLED.format("argMap"),
+    ),
+    "order of arguments": (
+        *(OF_BOTH, OF_MAPPED),
+        configured({**A, "argMap": {"other": "task", "task": "task"}}, B),
+        CALLED.format("argMap"),
+    ),
+    "new script": (
+        *([OF_BOTH[0]], A_ALONE, BOTH),
+        'context script "b": it is new, so there is no output of it',
+    ),
+    "skipped, not now": (
+        *(SKIPPED, configured({**A, "errorHandling": "stop"}, B), BOTH),
+        'context script "b": it was not run then',
+    ),
+    "timeout": ([printed("a", "half", **HALF)], TWO_SECONDS, NINE_SECONDS, "ended by its timeout"),
+    "timeout of a URL": (
+        *([printed("a", "half", status_code=200, **HALF)], TWO_SECONDS, NINE_SECONDS),
+        "ended by its timeout",
+    ),
+    "more time for all": (
+        *(TIMED_OUT[:1], configured(A, scriptsTotalSeconds=1)),
+        *(configured(A, scriptsTotalSeconds=30), "scriptsTotalSeconds"),
+    ),
+    "less time for all": (
+        *([printed("a", "one", "one", duration_ms=3_000)], A_ALONE),
+        *(configured(A, scriptsTotalSeconds=2), "they took 3.0 s together"),
+    ),
+    "time of one that is gone": (SHORT, SECONDS, CUT_ALONE, UNTOLD),
+    "time of one that runs later": (
+        *(SHORT, SECONDS, configured(CUT, LATE_SLOW, scriptsTotalSeconds=3), UNTOLD),
+    ),
+    "time of one that runs later, sooner itself": (
+        *(SHORT, SECONDS),
+        *(configured(LATE_SLOW, {**CUT, "priority": 9}, scriptsTotalSeconds=3), UNTOLD),
+    ),
+    "long output, less room": (
+        *([printed("a", "x" * 2_000, "x")], configured(A, scriptOutputBytesMax=65_536)),
+        *(configured(A, scriptOutputBytesMax=1_024), "scriptOutputBytesMax"),
+    ),
+    "told the configuration": (
+        *([OF_BOTH[0]], configured(TELLING), configured(TELLING, agents=("another",))),
+        "it is told the configuration (cfg)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISSING)
+def test_script_that_may_say_something_else_is_named(name: str) -> None:
+    receipts, then, now, expected = MISSING[name]
+    with pytest.raises(NotReplayable) as missing:
+        again(receipts, then, now)
+    assert expected in str(missing.value)
+
+
+def test_erased_output_is_named_if_it_is_read() -> None:
+    with pytest.raises(NotReplayable, match='context script "a": its output was erased'):
+        again(OF_NOTED, A_ALONE, READING_NOTE, erased=True)
+    moved = configured({**A, "position": "append"})
+    assert said(again(OF_NOTED, A_ALONE, moved, erased=True)) == "a_one"
+
+
+ROUTER = script("a", agentIdOverrideKey="agent")
+ALONE, WITH_EDITOR = configured(ROUTER), configured(ROUTER, agents=("editor",))
+MORE = configured(ROUTER, agents=("editor", "writer"))
 
 
 @pytest.mark.parametrize(
-    "listed",
-    [(CUT,), (CUT, {**SLOW, "priority": 1}), ({**SLOW, "priority": 1}, {**CUT, "priority": 9})],
+    ("verdict", "then", "now", "expected"),
+    [
+        ("not_configured", ALONE, WITH_EDITOR, "editor"),
+        ("credentials_missing", WITH_EDITOR, MORE, None),
+        ("winner", WITH_EDITOR, ALONE, None),
+    ],
 )
-def test_what_others_had_left_no_time_for_may_say_something_where_they_do_not_run_before_it(
-    listed: tuple[dict[str, Any], ...],
+def test_proposed_agent_is_judged_again(
+    verdict: str, then: Values, now: Values, expected: str | None
 ) -> None:
-    now = configured(*listed, scriptsTotalSeconds=3)
-    assert missing(SHORT, SECONDS, now) == f'context script "cut": {UNTOLD}'
-
-
-def test_behind_the_same_ones_it_would_have_as_little_time_again() -> None:
-    later = configured(SLOW, {**CUT, "priority": 1, "position": "append"}, scriptsTotalSeconds=3)
-    assert again(SHORT, SECONDS, later).contributions == ()
-
-
-def test_one_that_failed_while_there_was_time_fails_wherever_it_stands() -> None:
-    early = [SHORT[0], printed("cut", "", outcome="failed", exit_code=1, duration_ms=20)]
-    assert again(early, SECONDS, configured(CUT, scriptsTotalSeconds=3)).contributions == ()
-    no_json = [SHORT[0], printed("cut", "{", outcome="failed", duration_ms=990)]
-    assert again(no_json, SECONDS, configured(CUT, scriptsTotalSeconds=3)).contributions == ()
-
-
-def test_less_time_for_all_than_they_took_is_named() -> None:
-    receipts = [printed("a", "one", "one", duration_ms=3_000)]
-    now = configured(A, scriptsTotalSeconds=2)
-    assert "they took 3.0 s together" in missing(receipts, configured(A), now)
-
-
-def test_a_limit_of_the_output_decides_only_about_outputs_of_that_size() -> None:
-    long = printed("a", "x" * 2_000, "x" * 2_000)
-    then, now = (configured(A, scriptOutputBytesMax=one) for one in (65_536, 1_024))
-    assert "scriptOutputBytesMax" in missing([long], then, now)
-    short = printed("a", "one", "one")
-    assert said(again([short], then, now)) == [("a", "prepend", "one")]
-
-
-def test_one_that_is_told_the_configuration_is_named_whatever_changed() -> None:
-    told = {**A, "argMap": {"all": "cfg"}}
-    receipts = [printed("a", "one", "one")]
-    now = configured(told, agents=("another",))
-    assert "it is told the configuration (cfg)" in missing(receipts, configured(told), now)
-
-
-ROUTED = [printed("a", '{"agent": "editor"}', candidate="editor")]
-
-
-def test_an_agent_that_is_configured_now_is_taken() -> None:
-    router = script("a", agentIdOverrideKey="agent")
-    proposed = (candidate("a", "editor", "not_configured"),)
-    now = configured(router, agents=("editor",))
-    assert again(ROUTED, configured(router), now, candidates=proposed).override_to == "editor"
-
-
-def test_an_agent_without_its_credentials_is_not_taken() -> None:
-    router = script("a", agentIdOverrideKey="agent")
-    proposed = (candidate("a", "editor", "credentials_missing"),)
-    then, now = (configured(router, agents=("editor", *more)) for more in ((), ("writer",)))
-    assert again(ROUTED, then, now, candidates=proposed).override_to is None
-
-
-def test_an_agent_that_is_gone_is_not_taken_any_more() -> None:
-    router = script("a", agentIdOverrideKey="agent")
-    proposed = (candidate("a", "editor", "winner"),)
-    then, now = configured(router, agents=("editor",)), configured(router)
-    found = again(ROUTED, then, now, candidates=proposed, override_to="editor")
-    assert found.override_to is None
+    routed = [printed("a", '{"agent": "editor"}', candidate="editor")]
+    proposed = (candidate("a", "editor", verdict),)
+    before = "editor" if verdict == "winner" else None
+    found = again(routed, then, now, candidates=proposed, override_to=before)
+    assert found.override_to == expected

@@ -6,8 +6,10 @@ Only `domain` is used: nothing is looked at, so folders and credentials are what
 import copy
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
+
+import pytest
 
 from domain.configuration.configuration import Configuration
 from domain.context.attachments import check_unread_attachments
@@ -51,6 +53,7 @@ from domain.what_if.decide_again import (
     texts_needed,
 )
 from domain.what_if.record import RecordedDecision, recorded_decision
+from domain.what_if.verdict import SAME, Verdict
 from tests.support.builders import continued_runs as continued
 from tests.support.builders import run_histories as past
 from tests.support.builders.facts import fact_of
@@ -581,3 +584,90 @@ def _steps(events: Iterable[RunEvent]) -> list[StreamEvent]:
         StreamEvent("", event, Stamp(FIRST_POSITION + number, number + 1, at(number)))
         for number, event in enumerate(events)
     ]
+
+
+# Cases in tables: a decision, the files of then and of now, and what comes of it.
+
+
+class Outcome(NamedTuple):
+    """A verdict as a table writes it. `difference` is its field, what was recorded and what is
+    decided; it is compared if there is one, and must be missing if the verdict is `same`. `assumed`
+    must all be assumed, and `text` must be in what the caller would be told."""
+
+    verdict: str = "same"
+    rule: str | None = None
+    difference: tuple[Any, ...] = ()
+    missing: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+    text: str = ""
+
+
+AS_BEFORE = Outcome()
+
+
+def refused(rule: str, text: str = "") -> Outcome:
+    """It was allowed, and this rule refuses it now."""
+    return Outcome("newly-refused", rule, ("/rule", None, rule), text=text)
+
+
+def allowed(rule: str, *assumed: str) -> Outcome:
+    """This rule had refused it, and nothing does now."""
+    return Outcome("newly-allowed", rule, ("/rule", rule, None), assumed=assumed)
+
+
+def still_refused(before: str, now: str) -> Outcome:
+    """Another rule refuses it now."""
+    return Outcome("same", now, ("/rule", before, now))
+
+
+def differs(kind: str, field: str, *values: Any) -> Outcome:
+    """It is allowed either way, and this is otherwise: `values` are what it was, and what it is."""
+    return Outcome(f"different-{kind}", None, (field, *values))
+
+
+def unknown(*missing: str) -> Outcome:
+    """It cannot be decided again for want of these."""
+    return Outcome("not-replayable", missing=missing)
+
+
+def check(found: Verdict, expected: Outcome) -> None:
+    """Assert that a verdict is the one of the table."""
+    assert (found.verdict, found.rule) == (expected.verdict, expected.rule), found
+    if expected.missing:
+        assert found.missing == expected.missing
+    assert set(expected.assumed) <= set(found.assumed)
+    assert expected.text in (found.text or "")
+    if expected == AS_BEFORE:
+        assert found == SAME
+    elif expected.difference:
+        assert found.difference is not None
+        of = found.difference
+        told = (of.field, of.recorded, of.decided)
+        assert told[: len(expected.difference)] == expected.difference
+
+
+class Case(NamedTuple):
+    """A row: `options` are those of `Spawn.again`."""
+
+    asked: Spawn
+    then: Values
+    now: Values
+    expected: Outcome
+    options: Mapping[str, Any]
+
+    def check(self) -> None:
+        """Assert that the decision comes to what the row says."""
+        found = self.asked.again(self.then, self.now, **self.options).verdict
+        check(found, self.expected)
+
+
+def case(
+    asked: Spawn, then: Values, now: Values, expected: Outcome = AS_BEFORE, **options: Any
+) -> Case:
+    """Return a row of a table."""
+    return Case(asked, then, now, expected, options)
+
+
+def rows(cases: Mapping[str, Case]) -> pytest.MarkDecorator:
+    """Run a test for each row, as `row`."""
+    return pytest.mark.parametrize("row", cases.values(), ids=cases)

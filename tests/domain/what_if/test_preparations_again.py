@@ -1,0 +1,489 @@
+"""A child is prepared again: its context scripts, its preamble and files, its thread, its steps."""
+
+from typing import Any
+
+import pytest
+
+from domain.configuration.agents import BootstrapLimits
+from domain.configuration.configuration import Configuration
+from domain.context.bootstrap_files import BootstrapFile, select_bootstrap_files
+from domain.run.facts import AttachmentsRequest, RespawnFacts, ScriptReceipt
+from domain.what_if.unaffected import differ_in_limits_alone, is_admitted_alike
+from tests.support.builders.decisions_again import (
+    BINDING,
+    Case,
+    Outcome,
+    Sent,
+    Spawn,
+    Values,
+    allowed,
+    below,
+    but,
+    case,
+    change_of,
+    differs,
+    limits,
+    refused,
+    rows,
+    setup,
+    still_refused,
+    unknown,
+)
+from tests.support.builders.script_receipts import candidate, receipt
+from tests.support.builders.storytelling import ref, run_id
+
+# Context scripts: what they put into the message, and who they name.
+
+FACTS: Values = {"id": "facts", "uri": "/scripts/facts", "returnKey": "message"}
+FRONT: Values = {"id": "front", "uri": "/scripts/front", "position": "prepend"}
+ROUTER: Values = {"id": "router", "uri": "/scripts/router", "agentIdOverrideKey": "agent"}
+ELSEWHERE = {**ROUTER, "agentIdOverrideKey": "nowhere"}
+OUTPUT = '{"message": "a fact", "note": "a note", "agent": "editor"}'
+
+
+def running(*scripts: Values, agents: tuple[str | Values, ...] = ("editor",)) -> Values:
+    """These run for everybody."""
+    return setup(*agents, default={"subagents": {"contextScripts": {"run": list(scripts)}}})
+
+
+def ran(name: str, injected: str | None = None, **changes: Any) -> ScriptReceipt:
+    """A script that printed the output."""
+    said: dict[str, Any] = {"output": ref(OUTPUT), "exit_code": 0, "error": None}
+    said["injected"] = ref(injected) if injected is not None else None
+    outcome = "injected" if injected is not None else "empty"
+    return receipt(name, outcome, **{**said, "position": "append", **changes})
+
+
+def spawn(*receipts: ScriptReceipt, **values: Any) -> Spawn:
+    """A spawn for which these ran."""
+    made = Spawn(receipts=receipts, **values)
+    for text in (OUTPUT, "a fact"):
+        made.texts.keep(text)
+    return made
+
+
+TOLD = spawn(ran("facts", "a fact"))
+ROUTED = spawn(
+    ran("router", candidate="editor"),
+    candidates=(candidate("router", "editor"),),
+    override_to="editor",
+)
+PROPOSED = spawn(
+    ran("router", candidate="editor"),
+    candidates=(candidate("router", "editor", "not_configured"),),
+    agent_id="nobody",
+)
+NOTE, THEN = running({**FACTS, "returnKey": "note"}), running(ROUTER)
+SCRIPTS = differs("context", "/contextScripts")
+ANYBODY = {"agents": {"defaults": {"subagents": {"allowAgents": ["*"]}}}}
+KNOWN = {"script": "facts", "position": "append"}
+MAIN = Outcome(
+    "different-agent",
+    difference=("/agentId", "editor", "main"),
+    assumed=(
+        'the credentials of agent "main" can be had',
+        'the workspace of agent "main" can be used',
+    ),
+)
+
+
+def thinking(agent_id: str) -> Values:
+    """The router, and one agent that thinks."""
+    levels: Values = {"main": {}, "editor": {}, agent_id: {"thinking": "high"}}
+    listed = [{"id": one, "subagents": levels[one]} for one in ("main", "editor")]
+    return but(THEN, {"agents": {"list": listed}})
+
+
+CONTEXT_SCRIPTS: dict[str, Case] = {
+    "position": case(TOLD, running(FACTS), running({**FACTS, "position": "prepend"}), SCRIPTS),
+    "error key": case(TOLD, running(FACTS), running({**FACTS, "errorKey": "note"}), SCRIPTS),
+    "return key, shown by size": case(
+        *(TOLD, running(FACTS), NOTE),
+        differs(
+            *("context", "/contextScripts"),
+            [{**KNOWN, "hmac": ref("a fact").hmac, "bytes": 6}],
+            [{**KNOWN, "hmac": None, "bytes": 6}],
+        ),
+    ),
+    "the same words by the default key": case(
+        TOLD, running(FACTS), running({"id": "facts", "uri": "/scripts/facts"})
+    ),
+    "order of run, not of message": case(
+        spawn(ran("facts", "a fact"), ran("front", "in front", position="prepend")),
+        running(FACTS, FRONT),
+        running(FACTS, {**FRONT, "priority": 9}),
+    ),
+    "output erased": case(
+        *(TOLD, running(FACTS), NOTE),
+        unknown('context script "facts": its output was erased'),
+        erased=[OUTPUT],
+    ),
+    "no output": case(
+        spawn(ran("facts", output=None)), running(FACTS), running({**FACTS, "returnKey": "a"})
+    ),
+    "other agent": case(ROUTED, THEN, running(ELSEWHERE), MAIN),
+    "other agent's settings": case(
+        ROUTED, THEN, thinking("editor"), differs("plan", "/thinking", None, "high")
+    ),
+    "requested agent's settings": case(ROUTED, THEN, thinking("main")),
+    "other agent is gone": case(ROUTED, THEN, running(ROUTER, agents=()), MAIN),
+    "step of the other agent": case(
+        *(ROUTED.changed(refused_by="attachments"), THEN, running(ELSEWHERE)),
+        unknown("attachments: it was taken for another agent"),
+    ),
+    "other agent is new": case(
+        PROPOSED,
+        but(running(ROUTER, agents=()), ANYBODY),
+        but(THEN, ANYBODY),
+        allowed("agent_unknown"),
+    ),
+}
+
+
+@rows(CONTEXT_SCRIPTS)
+def test_context_script(row: Case) -> None:
+    row.check()
+
+
+def test_scripts_that_had_not_run_are_unknown() -> None:
+    refused_first = TOLD.changed(refused_by="workspace")
+    record = refused_first.record(running(FACTS)).changed({"scripts": None})
+    now = running({**FACTS, "position": "prepend"})
+    missing = unknown("the context scripts: they had not run when it was refused")
+    case(refused_first, running(FACTS), running(FACTS), record=record).check()
+    case(refused_first, running(FACTS), now, missing, record=record).check()
+
+
+# The preamble, and the files of the folder.
+
+WORDS = "so many words " * 20
+PREAMBLE = Spawn(preamble=WORDS)
+KEPT = Sent(preamble_kept=WORDS)
+KEPT_CHARACTERS = differs("context", "/contextPreamble/keptCharacters")
+CUT_WORDS = unknown("the preamble of the session: it is on record as it was cut then")
+FILES = Spawn(bootstrap=("x" * 300, "y" * 300))
+CUT_FILES = unknown(
+    "the bootstrap files: they are on record as they were within the limits of then"
+)
+
+
+def words(characters: int, **own: Any) -> Values:
+    """So many characters of the preamble are kept."""
+    return setup(
+        {"id": "main", "subagents": own},
+        default={"subagents": {"contextPreambleMaxChars": characters}},
+    )
+
+
+def files(one: int, together: int = 150_000) -> Values:
+    """So many characters of one file, and of all."""
+    return setup(default={"bootstrapMaxChars": one, "bootstrapTotalMaxChars": together})
+
+
+def cut_at(characters: int) -> Spawn:
+    """A child whose files were cut."""
+    whole = [BootstrapFile("AGENTS.md", "x" * 1_000), BootstrapFile("TOOLS.md", "y" * 1_000)]
+    cut = select_bootstrap_files(whole, BootstrapLimits(characters, 150_000))
+    assert cut.warnings
+    return FILES.changed(bootstrap=tuple(one.text for one in cut.files), warnings=cut.warnings)
+
+
+# Its warning is beside those of files, and it is no file.
+NO_FILE = FILES.changed(model="acme/bootstrap-7b")
+NO_MODELS = {"agents": {"defaults": {"runtime": {"type": "scripted", "models": []}}}}
+WHAT_IT_READS: dict[str, Case] = {
+    **{
+        f"preamble {then} to {now}": case(PREAMBLE, words(then), words(now), KEPT_CHARACTERS)
+        for then, now in [(4000, 50), (50, 4000), (50, 0), (0, 50), (100, 50)]
+    },
+    **{
+        f"preamble {then} to {now}": case(PREAMBLE, words(then), words(now))
+        for then, now in [(4000, 280), (280, 5000), (50, 52)]
+    },
+    "limit of the agent": case(PREAMBLE, words(4000), words(50, contextPreambleMaxChars=4000)),
+    "preamble erased": case(
+        *(PREAMBLE, words(4000), words(50), unknown("the preamble: its text was erased")),
+        erased=[WORDS],
+    ),
+    "preamble erased, limit as it was": case(PREAMBLE, words(50), words(50), erased=[WORDS]),
+    "no preamble": case(Spawn(), words(4000), words(50)),
+    "preamble of a session": case(KEPT, words(4000), words(50), CUT_WORDS),
+    "preamble of a session, more room": case(KEPT, words(4000), words(5000)),
+    "short preamble of a session": case(Sent(preamble_kept="short"), words(4000), words(50)),
+    "files, 299 each": case(FILES, files(20_000), files(299), CUT_FILES),
+    "files, 300 each": case(FILES, files(20_000), files(300), CUT_FILES),
+    "files, 500 in all": case(FILES, files(20_000), files(20_000, 500), CUT_FILES),
+    "files fit": case(FILES, files(20_000), files(1_000)),
+    "files fit exactly": case(FILES, files(1_000), files(20_000, 600)),
+    "files were cut": case(cut_at(300), files(300), files(20_000), CUT_FILES),
+    "files are cut alike": case(cut_at(300), files(300), files(300)),
+    "no file": case(NO_FILE, but(files(1_000), NO_MODELS), but(files(20_000), NO_MODELS)),
+    "light context": case(FILES.changed(light_context=True), files(20_000), files(1)),
+    "no files": case(Spawn(), files(20_000), files(1)),
+}
+
+
+@rows(WHAT_IT_READS)
+def test_preamble_and_files(row: Case) -> None:
+    row.check()
+
+
+# Threads: what binds them is asked, and its answer is not on record.
+
+HERE = '{"channel": "chat", "accountId": "work", "to": "room:1"}'
+BOUND_BASE = but(setup("writer", default={"subagents": {"allowAgents": ["*"]}}), BINDING)
+BOUND = Spawn(agent_id="writer", mode="session", thread=True, origin=HERE)
+UNBOUND = Spawn(agent_id="writer", origin=HERE)
+GOING_ON = Sent(mode="session", thread=True, origin=HERE, thread_origin=HERE)
+OTHERWISE = unknown("the thread: what binds it changed (hooks or threadBindings)")
+REBOUND = unknown("thread_binding: what it goes by changed (hooks or threadBindings)")
+NO_ADDRESS = unknown("the requester's addresses: they were erased")
+OFF = {"threadBindings": {"spawnSessions": False}}
+
+SWITCHED_OFF: dict[str, Values] = {
+    "of all": {"session": {"threadBindings": {"enabled": False}}},
+    "of the channel": {"channels": {"Chat": OFF}},
+    "of the account": {"channels": {"chat": {"accounts": {"work": OFF}}}},
+    "nobody is asked": {"spawnlog": {"hooks": {"subagentSpawning": None}}},
+}
+BINDINGS: dict[str, Values] = {
+    "context": {"session": {"threadBindings": {"defaultSpawnContext": "isolated"}}},
+    "hook": {"spawnlog": {"hooks": {"subagentSpawning": {"url": "http://hooks.example/"}}}},
+}
+OF_OTHERS: dict[str, Values] = {
+    "another channel": {"channels": {"mail": OFF}},
+    "another account": {"channels": {"chat": {"accounts": {"home": OFF}}}},
+    "the same in other words": {"session": {"threadBindings": {"enabled": True}}},
+}
+
+
+@pytest.mark.parametrize("name", SWITCHED_OFF)
+def test_thread_that_nobody_binds_is_refused(name: str) -> None:
+    off = but(BOUND_BASE, SWITCHED_OFF[name])
+    told = refused("thread_binding", "not running on a channel that can bind")
+    case(BOUND, BOUND_BASE, off, told).check()
+    case(BOUND, off, off).check()
+    case(BOUND, off, BOUND_BASE, REBOUND).check()
+    newly_admitted = still_refused("allow_agents", "thread_binding")
+    case(BOUND, setup("writer"), off, newly_admitted).check()
+
+
+@pytest.mark.parametrize("name", BINDINGS)
+def test_answer_of_a_hook_that_binds_is_not_on_record(name: str) -> None:
+    now = but(BOUND_BASE, BINDINGS[name])
+    case(BOUND, BOUND_BASE, now, OTHERWISE).check()
+    case(BOUND.changed(refused_by="thread_binding"), BOUND_BASE, now, REBOUND).check()
+
+
+@pytest.mark.parametrize("name", BINDINGS | SWITCHED_OFF)
+def test_binding_matters_to_new_threads_alone(name: str) -> None:
+    now = but(BOUND_BASE, (BINDINGS | SWITCHED_OFF)[name])
+    case(UNBOUND, BOUND_BASE, now).check()
+    case(GOING_ON, BOUND_BASE, now).check()
+
+
+THREADS: dict[str, Case] = {
+    **{name: case(BOUND, BOUND_BASE, but(BOUND_BASE, OF_OTHERS[name])) for name in OF_OTHERS},
+    "address erased": case(
+        *(BOUND, BOUND_BASE, but(BOUND_BASE, OF_OTHERS["another channel"]), NO_ADDRESS),
+        erased=[HERE],
+    ),
+    "no address, channel": case(
+        BOUND.changed(origin=None), BOUND_BASE, but(BOUND_BASE, SWITCHED_OFF["of the channel"])
+    ),
+    "no address, all": case(
+        BOUND.changed(origin=None), BOUND_BASE, but(BOUND_BASE, BINDINGS["context"]), OTHERWISE
+    ),
+    "newly allowed": case(
+        BOUND,
+        but(setup("writer"), BINDING),
+        BOUND_BASE,
+        allowed("allow_agents", "a thread is bound"),
+    ),
+}
+
+
+@rows(THREADS)
+def test_thread(row: Case) -> None:
+    row.check()
+
+
+# Steps after the plan. FULL refuses by its limit what BASE lets pass to them.
+
+BASE = limits("writer", allowAgents=["*"])
+FULL = limits("writer", allowAgents=["*"], maxChildrenPerAgent=1)
+SAGE = but(BASE, {"agents": {"defaults": {"subagents": {"thinking": "a sage"}}}})
+SLOW = {"agents": {"defaults": {"subagents": {"thinking": "low"}}}}
+CROWDED = Spawn(agent_id="writer", active_children=1)
+FORKING = Spawn(active_children=1, fork=True)
+ATTACHED = AttachmentsRequest(count=2, total_bytes=90)
+WRONG = AttachmentsRequest(count=2, refusal=ref("attachments_invalid_name (empty)"))
+ATTACHING = CROWDED.changed(attachments=ATTACHED)
+CREATED = Spawn(agent_id="writer", attachments=ATTACHED)
+TAKEN_OVER = allowed("active_children", "the conversation that it begins with can be taken over")
+NO_FILES = unknown("the attachments: their limits changed, and they are not on record")
+RESPAWN = RespawnFacts(run_id=run_id(7), transcript_up_to=3)
+
+
+def taking(values: Values = BASE, **attachments: int | bool) -> Values:
+    """A file that lets spawns attach files, within these limits."""
+    section = {"attachments": {"enabled": True, **attachments}}
+    return but(values, {"tools": {"sessions_spawn": section}})
+
+
+STEPS: dict[str, tuple[Spawn, str]] = {
+    "files are off": (ATTACHING, "attachments"),
+    "another agent's conversation": (CROWDED.changed(fork=True), "context_fork"),
+    "no conversation": (FORKING, "context_fork"),
+    "no binding": (CROWDED.changed(thread=True, mode="session"), "thread_binding"),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_step_refuses_what_passes_the_rules_before_it(name: str) -> None:
+    asked, rule = STEPS[name]
+    case(asked, FULL, BASE, still_refused("active_children", rule)).check()
+    asked = asked.changed(active_children=0)
+    case(asked, SAGE, BASE, still_refused("thinking", rule)).check()
+    case(asked, BASE, but(BASE, SLOW)).check()
+
+
+HOOK, ANOTHER = {"url": "http://hooks.example/a"}, {"url": "http://elsewhere.example/"}
+SAID = '{"message": "m", "agent": "writer"}'
+UNROUTED = Spawn(
+    fork=True,
+    requester=below(),
+    receipts=(receipt("router", output=ref(SAID), exit_code=0, outcome="injected"),),
+)
+ROUTED_FORK = UNROUTED.changed(
+    receipts=(receipt("router", "injected", output=ref(SAID), exit_code=0, candidate="writer"),),
+    candidates=(candidate("router", "writer"),),
+    override_to="writer",
+)
+for one in (UNROUTED, ROUTED_FORK):
+    one.texts.keep(SAID)
+
+
+def routing(key: str | None) -> Values:
+    """A file in which a script may name another agent, under this key."""
+    own = {"contextScripts": {"run": [{**ROUTER, "agentIdOverrideKey": key}]}}
+    return but(BASE, {"agents": {"list": [{"id": "main", "subagents": own}, {"id": "writer"}]}})
+
+
+def preparing(values: Values, hook: Values | None = HOOK) -> Values:
+    """A file with an engine that prepares."""
+    return but(values, {"spawnlog": {"hooks": {"prepareSubagentSpawn": hook}}})
+
+
+ENGINE = unknown("context_engine: what it goes by changed (hooks or threadBindings)")
+BY_ENGINE = Spawn(agent_id="writer", refused_by="context_engine")
+AFTER_PLAN: dict[str, Case] = {
+    "wrong files": case(
+        *(CROWDED.changed(attachments=WRONG), taking(FULL), taking()),
+        still_refused("active_children", "attachments"),
+    ),
+    "files not judged": case(ATTACHING, FULL, taking(), NO_FILES),
+    "files judged": case(
+        *(ATTACHING, taking(FULL), taking()),
+        allowed("active_children", "what is attached can be written"),
+    ),
+    "conversation of a child": case(FORKING.changed(requester=below()), FULL, BASE, TAKEN_OVER),
+    "provided conversation": case(FORKING.changed(has_transcript=True), FULL, BASE, TAKEN_OVER),
+    "conversation of an earlier run": case(
+        CROWDED.changed(changes={"respawn": RESPAWN}), FULL, BASE, TAKEN_OVER
+    ),
+    "first step before anybody is asked": case(
+        CROWDED.changed(thread=True, mode="session", attachments=ATTACHED, fork=True),
+        but(FULL, BINDING),
+        but(BASE, BINDING),
+        still_refused("active_children", "context_fork"),
+    ),
+    "files off": case(CREATED, taking(), BASE, refused("attachments", "attachments are disabled")),
+    "too many files": case(
+        *(CREATED, taking(), taking(maxFiles=1)),
+        refused("attachments", "attachments_file_count_exceeded (maxFiles=1)"),
+    ),
+    "no attachments": case(Spawn(agent_id="writer"), taking(), BASE),
+    "bytes of a file fit": case(CREATED, taking(), taking(maxFileBytes=90)),
+    "bytes of all fit": case(CREATED, taking(), taking(maxTotalBytes=90)),
+    "count fits": case(CREATED, taking(), taking(maxFiles=2)),
+    "more files fit": case(CREATED, taking(maxFileBytes=50), taking(maxFileBytes=50, maxFiles=9)),
+    "bytes of a file may not fit": case(CREATED, taking(), taking(maxFileBytes=89), NO_FILES),
+    "bytes of all may not fit": case(CREATED, taking(), taking(maxTotalBytes=89), NO_FILES),
+    "files are retained": case(CREATED, taking(), taking(retainOnSessionKeep=True), NO_FILES),
+    "another agent's child may not fork": case(
+        UNROUTED, routing(None), routing("agent"), refused("context_fork")
+    ),
+    "another agent's child": case(
+        UNROUTED.changed(fork=False), routing(None), routing("agent"), Outcome("different-agent")
+    ),
+    "same agent's child may fork": case(
+        *(ROUTED_FORK, routing("agent"), routing(None)),
+        allowed("context_fork", *TAKEN_OVER.assumed),
+    ),
+    "engine is gone": case(BY_ENGINE, preparing(BASE), BASE, allowed("context_engine")),
+    "engine stays": case(BY_ENGINE, preparing(BASE), preparing(but(BASE, SLOW))),
+    "engine is another": case(BY_ENGINE, preparing(BASE), preparing(BASE, ANOTHER), ENGINE),
+    "new engine may refuse": case(Spawn(), BASE, preparing(BASE), Outcome("not-replayable")),
+    "another engine may refuse": case(
+        Spawn(), preparing(BASE), preparing(BASE, ANOTHER), Outcome("not-replayable")
+    ),
+    "newly allowed with an engine": case(
+        *(CROWDED, preparing(FULL), preparing(BASE)),
+        allowed("active_children", "hook prepareSubagentSpawn refuses nothing"),
+    ),
+}
+
+
+@rows(AFTER_PLAN)
+def test_step(row: Case) -> None:
+    row.check()
+
+
+# Values that Python takes for equal, and a reader of the file does not.
+
+
+def is_unaffected(asked: Spawn, then: Values, now: Values) -> bool:
+    """Return True if nobody has to look at it."""
+    change = change_of(then, now)
+    alone = differ_in_limits_alone(change, [change.then.configuration])
+    return alone and is_admitted_alike(change, asked.record(then).request)
+
+
+SWITCH = {"channels": {"chat": {"threadBindings": {"spawnSessions": False}}}}
+ZERO = {"channels": {"chat": {"threadBindings": {"spawnSessions": 0}}}}
+TWICE = {"channels": {"Chat": {"threadBindings": {"enabled": False}}, "chat": {}}}
+REVERSED = {"channels": {"chat": {}, "Chat": {"threadBindings": {"enabled": False}}}}
+
+
+@pytest.mark.parametrize(("before", "after"), [(SWITCH, ZERO), (TWICE, REVERSED)])
+def test_sections_are_equal_if_they_are_read_alike(before: Values, after: Values) -> None:
+    then, now = (but(but(BASE, BINDING), one) for one in (before, after))
+    policies = [Configuration.model_validate(one).threads_of("chat", None) for one in (then, now)]
+    assert policies[0] != policies[1]
+    assert BOUND.again(then, now).verdict.verdict != "same"
+    assert not is_unaffected(BOUND, then, now)
+
+
+TELLING: Values = {"id": "router", "uri": "/scripts/router", "argMap": {"all": "cfg"}}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(1, True), (0, False), (1, 1.0), ({"a": 1, "b": 2}, {"b": 2, "a": 1})]
+)
+def test_script_is_told_the_configuration_as_printed(before: object, after: object) -> None:
+    scripts = {"agents": {"defaults": {"subagents": {"contextScripts": {"run": [TELLING]}}}}}
+    then, now = (but(BASE, {**scripts, "other": {"x": x}}) for x in (before, after))
+    assert not change_of(then, now).agent("main").scripts.is_nothing
+
+
+def test_agent_without_credentials_may_have_some_under_another_runtime() -> None:
+    scripts = {"contextScripts": {"run": [ROUTER]}, "allowAgents": ["*"]}
+    passed_over = Spawn(
+        receipts=(receipt("router", "empty", exit_code=0, error=None, candidate="editor"),),
+        candidates=(candidate("router", "editor", "credentials_missing"),),
+    )
+    then = limits({"id": "editor", "runtime": {"type": "command", "command": ["true"]}}, **scripts)
+    now = limits({"id": "editor"}, **scripts)
+    assert passed_over.again(then, now).verdict.verdict != "same"
+    assert not is_unaffected(passed_over, then, now)
