@@ -299,6 +299,14 @@ def test_a_message_goes_to_the_agent_that_its_session_would_be_of() -> None:
     assert (gone.verdict, gone.rule) == ("newly-refused", "agent_unknown")
 
 
+def test_agent_in_the_place_of_the_requester_may_not_ask() -> None:
+    counts = following([routed()], routing(None), routing("agent"))
+    asked = child(2, agent_id=None, requester=ASKS)
+    assert noted(counts, asked, routing(None), routing("agent")).verdict.missing == (
+        'whether agent "writer", in the place of its requester, would ask for it',
+    )
+
+
 def test_a_message_to_an_agent_that_is_gone_goes_to_the_one_in_its_place() -> None:
     then, now = routing("agent"), routing("agent")
     now["agents"]["list"].pop()

@@ -6,14 +6,16 @@ from uuid import UUID
 import pytest
 
 from domain.run.events import RunEvent, SpawnRequested
-from domain.run.facts import AttachmentsRequest, Dependency
+from domain.run.facts import AttachmentsRequest, BatchFacts, Dependency
 from domain.run.state import Run
 from domain.session.shared_context import SHARED_BYTES_MAX, SHARED_KEYS_MAX
 from domain.values import rules
 from domain.values.shared_values import SharedContextRequest
-from domain.what_if.decide_again import OtherSession, is_session_needed
+from domain.what_if.decide_again import OtherSession, is_session_needed, waits_for_needed
 from tests.support.builders import run_histories as past
 from tests.support.builders.decisions_again import (
+    AS_BEFORE,
+    FIRST_POSITION,
     ISOLATING,
     Case,
     Outcome,
@@ -201,6 +203,17 @@ def test_dependency_is_judged_as_it_was_then(
     assert all("name" not in one for one in found.assumed)
 
 
+def test_dependencies_are_read_if_a_limit_refused_before_them() -> None:
+    def needed(asked: Spawn, values: Values) -> tuple[UUID, ...]:
+        request = asked.record(values).request
+        assert isinstance(request, SpawnRequested)
+        return waits_for_needed(request)
+
+    assert needed(waiting_below(8), STRICT) == (run_id(7), run_id(8))
+    assert needed(waiting_below(8), OPEN) == ()
+    assert needed(WRITER, STRICT) == ()
+
+
 @pytest.mark.parametrize(
     ("sizes", "expected"),
     [
@@ -372,3 +385,13 @@ def test_session_is_read_if_it_may_have_confined_the_requester(
     question = asked.question(then, now)
     assert is_session_needed(question) == needed
     assert (question.requester is not None) == needed
+
+
+@pytest.mark.parametrize(("index", "expected"), [(0, AS_BEFORE), (1, allowed("sandbox"))])
+def test_session_may_be_seen_first_by_another_task_of_the_batch(
+    index: int, expected: Outcome
+) -> None:
+    batch = BatchFacts(batch_id=run_id(5), index=index, run_ids=(run_id(1), run_id(2)))
+    asked = FREE.changed(is_boxed=None, batch=batch)
+    session = asked.session(CONFINED).changed({"created_position": FIRST_POSITION - 2})
+    case(asked, CONFINED, UNCONFINED, expected, requester=session).check()

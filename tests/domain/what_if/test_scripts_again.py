@@ -107,6 +107,7 @@ TIMED_OUT = [
     receipt("a", "failed", exit_code=None, output=None, duration_ms=1_001),
     receipt("b", "skipped", output=None, duration_ms=0),
 ]
+ONE_SECOND_OF_A = configured(A, scriptsTotalSeconds=1)
 ONE_SECOND = configured(A, B, scriptsTotalSeconds=1)
 
 SLOW, CUT = script("slow", priority=9), script("cut", priority=5)
@@ -151,6 +152,10 @@ SAID: dict[str, tuple[list[ScriptReceipt], Values, Values, str]] = {
         *(CUT_ALONE, ""),
     ),
     "no JSON": ([OF_SLOW, printed("cut", "{", **FAILED)], SECONDS, CUT_ALONE, ""),
+    "failed answer, more time for all": (
+        *([printed("a", "{", status_code=200, **FAILED)], ONE_SECOND_OF_A),
+        *(configured(A, scriptsTotalSeconds=30), ""),
+    ),
     "short output, less room": (
         *([OF_BOTH[0]], configured(A, scriptOutputBytesMax=65_536)),
         *(configured(A, scriptOutputBytesMax=1_024), "a^one"),
@@ -208,12 +213,20 @@ MISSING: dict[str, tuple[list[ScriptReceipt], Values, Values, str]] = {
         "ended by its timeout",
     ),
     "more time for all": (
-        *(TIMED_OUT[:1], configured(A, scriptsTotalSeconds=1)),
+        *(TIMED_OUT[:1], ONE_SECOND_OF_A),
         *(configured(A, scriptsTotalSeconds=30), "scriptsTotalSeconds"),
+    ),
+    "more time for all, failed answer": (
+        *([printed("a", "{", status_code=503, **FAILED)], ONE_SECOND_OF_A),
+        *(configured(A, scriptsTotalSeconds=30), "scriptsTotalSeconds"),
+    ),
+    "timeout of now": (
+        *([printed("a", "one", "one", duration_ms=2_000)], NINE_SECONDS, TWO_SECONDS),
+        "ended by its timeout",
     ),
     "less time for all": (
         *([printed("a", "one", "one", duration_ms=3_000)], A_ALONE),
-        *(configured(A, scriptsTotalSeconds=2), "they took 3.0 s together"),
+        *(configured(A, scriptsTotalSeconds=3), "they took 3.0 s together"),
     ),
     "time of one that is gone": (SHORT, SECONDS, CUT_ALONE, UNTOLD),
     "time of one that runs later": (

@@ -122,6 +122,8 @@ def test_a_limit_that_is_not_reached_either_way_affects_nobody() -> None:
     wide, narrow = setting(maxChildrenPerAgent=9), setting(maxChildrenPerAgent=1)
     assert is_unaffected(Spawn(), wide, narrow)
     assert not is_unaffected(Spawn(active_children=1), wide, narrow)
+    assert is_unaffected(Sent(agent_id="writer"), wide, narrow)
+    assert not is_unaffected(Sent(agent_id="writer", active_children=1), wide, narrow)
 
 
 def test_what_is_refused_by_the_same_rule_is_refused_alike() -> None:
