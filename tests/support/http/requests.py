@@ -25,7 +25,9 @@ def replayed(answer: httpx2.Response) -> bool:
     return answer.headers.get("idempotent-replayed") == "true"
 
 
-def asked(house: House, target: str, *headers: tuple[str, str], method: str = "GET") -> bytes:
+def request_head(
+    house: House, target: str, *headers: tuple[str, str], method: str = "GET"
+) -> bytes:
     """The head of a request with the administrator's token and these headers."""
     return head(method, target, [*headers, ("Authorization", f"Bearer {house.server.token}")])
 
@@ -34,7 +36,7 @@ def spawn_head(house: House, **headers: str) -> bytes:
     """The head of a `POST /v1/spawns` with the administrator's token and a JSON body."""
     given = {name.replace("_", "-"): value for name, value in headers.items()}
     whole = {"Host": "127.0.0.1", "Content-Type": "application/json"} | given
-    return asked(house, "/v1/spawns", *whole.items(), method="POST")
+    return request_head(house, "/v1/spawns", *whole.items(), method="POST")
 
 
 def pages_of_events(client: httpx2.Client, **query: Any) -> Iterator[httpx2.Response]:

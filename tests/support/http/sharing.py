@@ -9,9 +9,7 @@ from tests.support.servers.http_server import House
 
 def prompt(house: House, run_id: str) -> str:
     """The system prompt of a run."""
-    answer = house.http.get(f"/v1/runs/{run_id}/prompt")
-    assert answer.status_code == 200, answer.text
-    return str(answer.json()["systemPrompt"])
+    return str(house.get(f"/v1/runs/{run_id}/prompt")["systemPrompt"])
 
 
 def shared(house: House, session: str, **params: Any) -> dict[str, Any]:
@@ -25,9 +23,7 @@ def shared(house: House, session: str, **params: Any) -> dict[str, Any]:
 
 def given(house: House, run_id: str) -> dict[str, Any]:
     """What a run was given."""
-    answer = house.http.get(f"/v1/runs/{run_id}/shared-context")
-    assert answer.status_code == 200, answer.text
-    return dict(answer.json())
+    return house.get(f"/v1/runs/{run_id}/shared-context")
 
 
 def patched(
@@ -41,5 +37,4 @@ def patched(
 
 def types(house: House, run_id: str) -> list[str]:
     """The types of the events of a run."""
-    items = house.http.get(f"/v1/runs/{run_id}/events").json()["items"]
-    return [one["type"] for one in items]
+    return [one["type"] for one in house.events(run_id)]

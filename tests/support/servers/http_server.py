@@ -111,15 +111,24 @@ class House:
         }
         return self.http.post("/v1/spawns", content=content, headers=given)
 
+    def get(self, path: str, **query: Any) -> dict[str, Any]:
+        """Return the body of a read with the administrator's token, which must succeed."""
+        answer = self.http.get(path, params=query)
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
+
+    def events(self, run_id: object, kind: str | None = None) -> list[dict[str, Any]]:
+        """Return the events of a run, or those of one type."""
+        items = self.get(f"/v1/runs/{run_id}/events", limit=500)["items"]
+        return [one for one in items if kind in (None, one["type"])]
+
     def runs(self, requester: str) -> list[dict[str, Any]]:
         """What is on record of a requester's spawns, newest first."""
-        answer = self.http.get("/v1/runs", params={"requester": requester, "limit": 500})
-        assert answer.status_code == 200, answer.text
-        return list(answer.json()["items"])
+        return list(self.get("/v1/runs", requester=requester, limit=500)["items"])
 
     def head(self) -> int:
         """The position of the log's end."""
-        return int(self.http.get("/v1/events", params={"limit": 1}).json()["head"])
+        return int(self.get("/v1/events", limit=1)["head"])
 
 
 @dataclass(frozen=True)

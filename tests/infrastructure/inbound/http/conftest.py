@@ -1,31 +1,15 @@
-"""The servers of all tests of the HTTP door; what they wrote is looked through at the end."""
+"""The other servers of tests of the HTTP door; what they wrote is looked through at the end."""
 
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.support.servers.attachment_server import AttachingHouse, attaching_house
 from tests.support.servers.databases import Databases
-from tests.support.servers.http_server import House, open_house
+from tests.support.servers.http_server import House
 from tests.support.servers.inner_server import InnerServer, inner_server
 from tests.support.servers.running_server import configuration, scripted
-
-
-@pytest.fixture(scope="package")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    """The server. Each test spawns for a session of its own, so that none sees another's runs."""
-    folder: Path = tmp_path_factory.mktemp("door")
-    folder.chmod(0o755)
-    house = open_house(folder)
-    with house.server:
-        yield house
-    log = house.server.log()
-    assert "Traceback" not in log, log[-5000:]
-    assert " ERROR " not in log, log[-5000:]
-    for name, secret in house.secrets.items():
-        assert secret not in log, f"the {name} token stands in the log"
 
 
 @pytest.fixture(scope="package")

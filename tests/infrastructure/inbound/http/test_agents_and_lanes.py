@@ -9,9 +9,9 @@ pytestmark = pytest.mark.server
 
 
 def test_without_a_requester_it_is_the_main_session(house: House) -> None:
-    body = house.http.get("/v1/agents").json()
+    body = house.get("/v1/agents")
     assert body["requester"] == "main"
-    assert body == house.http.get("/v1/agents", params={"requester": "main"}).json()
+    assert body == house.get("/v1/agents", requester="main")
 
 
 def test_the_agent_on_record_outranks_the_one_in_the_key(house: House) -> None:
@@ -19,10 +19,10 @@ def test_the_agent_on_record_outranks_the_one_in_the_key(house: House) -> None:
     requester = {"sessionKey": key, "agentIdOverride": "narrow"}
     body = {"requester": requester, "task": "hello", "agentId": "narrow"}
     assert house.http.post("/v1/spawns", json=body).status_code == 201
-    session = house.http.get(f"/v1/sessions/{key}").json()
+    session = house.get(f"/v1/sessions/{key}")
     assert (session["agentId"], session["assertions"]) == ("narrow", ["agentId"])
     for spelling in (key, key.upper(), session["sessionId"]):
-        told = house.http.get("/v1/agents", params={"requester": spelling}).json()
+        told = house.get("/v1/agents", requester=spelling)
         assert (told["requester"], told["allowAny"]) == ("narrow", False)
         assert [agent["id"] for agent in told["agents"]] == ["narrow"]
 
@@ -49,6 +49,6 @@ def test_a_token_is_told_of_the_sessions_that_it_covers_alone(house: House) -> N
 def test_limit_of_lanes_is_kept(house: House) -> None:
     with house.held(house.session()) as run, house.held(run.child) as below:
         house.server.run(below.run_id, "started")
-        depths = [lane["depth"] for lane in house.http.get("/v1/lanes").json()["items"]]
+        depths = [lane["depth"] for lane in house.get("/v1/lanes")["items"]]
         assert depths == [1, 2]
-        assert len(house.http.get("/v1/lanes", params={"limit": 1}).json()["items"]) == 1
+        assert len(house.get("/v1/lanes", limit=1)["items"]) == 1

@@ -1,5 +1,6 @@
-"""Files that a request attaches: what its caller is told, where they lie, and for how long."""
+"""Files that a request attaches: receipts, places, how long they stay, and how they are refused."""
 
+import base64
 import json
 import os
 import stat
@@ -8,10 +9,15 @@ from typing import Any
 
 import pytest
 
+from tests.support.faults.hostile_attachments import LIMITS
+from tests.support.http.problems import pointers_of, problem_of
 from tests.support.http.requests import a_key, replayed
 from tests.support.servers.attachment_server import AttachingHouse, binary, listed, text
+from tests.support.servers.canaries import answers_about, files_with, tables_with
+from tests.support.servers.http_server import House
 
 pytestmark = pytest.mark.server
+
 
 RECEIPT = {"count", "totalBytes", "files", "relDir"}
 FILES = [text("notes.txt", "dreißig", mimeType="text/plain"), binary("photo.png", b"\0\xff\n")]
@@ -84,7 +90,7 @@ def test_the_child_is_told_where_they_are(attaching: AttachingHouse) -> None:
         "Requested mountPath hint: /srv/in:x."
     )
     assert note in told["systemPrompt"]
-    prompt = attaching.http.get(f"/v1/runs/{answer['runId']}/prompt").json()
+    prompt = attaching.get(f"/v1/runs/{answer['runId']}/prompt")
     (part,) = [part for part in prompt["parts"] if part["source"] == "attachments"]
     shown = prompt["systemPrompt"].encode()[part["start"] : part["end"]].decode()
     assert shown.strip() == note
@@ -114,7 +120,7 @@ def test_the_same_key_gives_the_same_answer_and_writes_once(attaching: Attaching
 def test_each_step_is_on_record_before_and_after(attaching: AttachingHouse) -> None:
     answer = attaching.attached(FILES)
     attaching.server.run(answer["runId"], "announced")
-    items = attaching.http.get(f"/v1/runs/{answer['runId']}/events").json()["items"]
+    items = attaching.get(f"/v1/runs/{answer['runId']}/events")["items"]
     begun, taken = (
         next(
             one["payload"]
@@ -216,3 +222,181 @@ def test_what_is_attached_can_be_white_space_or_nothing(attaching: AttachingHous
         folder = attaching.folder_of(answer)
         for file in files:
             assert (folder / file["name"]).read_bytes() == file["content"].encode()
+
+
+MIB = 1024 * 1024
+DISABLED = (
+    "attachments are disabled for sessions_spawn (enable tools.sessions_spawn.attachments.enabled)"
+)
+KILOBYTE = LIMITS.max_file_bytes
+SPENT = [text(str(number), "x" * 1000) for number in range(4)]
+
+
+def refused_files(
+    house: AttachingHouse, files: list[dict[str, Any]], detail: str, **body: Any
+) -> dict[str, Any]:
+    """The problem of a refused spawn; nothing of it is in any workspace, and no place is taken."""
+    session = house.session()
+    answer = house.attach(files, requester={"sessionKey": session}, **body)
+    problem = problem_of(answer, 422, "spawn_error")
+    assert (problem["rule"], problem["detail"]) == ("attachments", detail)
+    assert "childSessionKey" not in problem
+    run = house.server.run(problem["runId"])
+    assert (run["stage"], run["rule"], run["error"]) == ("refused", "attachments", detail)
+    assert run["attachments"] is None
+    assert house.get(f"/v1/sessions/{session}")["activeChildren"] == 0
+    assert not list(house.server.data_dir.glob(f"workspaces/*/.openclaw/*/{problem['runId']}"))
+    return problem
+
+
+def test_they_are_off_unless_they_are_enabled(house: House) -> None:
+    session = house.session()
+    answer = house.spawn(session, attachments=[text("../a")])
+    problem = problem_of(answer, 403, "spawn_forbidden")
+    assert (problem["rule"], problem["detail"]) == ("attachments", DISABLED)
+    (run,) = house.runs(session)
+    assert (run["stage"], run["rule"], run["error"]) == ("refused", "attachments", DISABLED)
+    assert run["attachments"] is None
+    assert house.get(f"/v1/sessions/{session}")["activeChildren"] == 0
+
+
+def test_the_refusal_is_on_record_with_its_step(attaching: AttachingHouse) -> None:
+    problem = refused_files(attaching, [text("..")], "attachments_invalid_name (..)")
+    items = attaching.get(f"/v1/runs/{problem['runId']}/events")["items"]
+    assert items[-1]["type"] == "SpawnRefused"
+    payload = items[-1]["payload"]
+    assert (payload["rule"], payload["step"], payload["status"]) == (
+        "attachments",
+        "attachments",
+        "error",
+    )
+    asked = items[0]["payload"]["attachments"]
+    assert (asked["count"], asked.get("manifest")) == (1, None)
+    told = attaching.get(f"/v1/runs/{problem['runId']}/explain")
+    assert told["refused"]["step"] == "attachments"
+    rules = [one for one in told["decisions"] if one["rule"] == "attachments"]
+    assert [one["result"] for one in rules] == ["refused"]
+
+
+def test_a_refusal_is_repeated_under_its_key(attaching: AttachingHouse) -> None:
+    requester, key = {"sessionKey": attaching.session()}, a_key()
+    first, again = (attaching.attach([text("/")], requester=requester, key=key) for _ in range(2))
+    assert replayed(again)
+    assert again.json() == first.json()
+    assert len(attaching.runs(requester["sessionKey"])) == 1
+
+
+def test_other_rules_speak_first(attaching: AttachingHouse) -> None:
+    answer = attaching.attach([text("..")], agentId="nobody-knows")
+    assert problem_of(answer, 422, "spawn_error")["rule"] == "agent_unknown"
+
+
+def test_nothing_is_made_for_what_is_refused(attaching: AttachingHouse) -> None:
+    problem = refused_files(
+        attaching, [text("..")], "attachments_invalid_name (..)", agentId="unseen"
+    )
+    assert "StepBegun" not in attaching.server.events(problem["runId"])
+    assert not attaching.workspace_of("unseen").exists()
+
+
+def test_a_thousand_items_are_counted_and_more_are_invalid(attaching: AttachingHouse) -> None:
+    refused_files(attaching, [text("a")] * 1000, "attachments_file_count_exceeded (maxFiles=50)")
+    session = attaching.session()
+    answer = attaching.attach([text("a")] * 1001, requester={"sessionKey": session})
+    assert pointers_of(problem_of(answer, 422, "invalid_request")) == ["/attachments"]
+    assert attaching.runs(session) == []
+
+
+def test_a_mount_path_of_the_longest_is_told(attaching: AttachingHouse) -> None:
+    path = "/srv/" + "x" * 250
+    assert len(path) == 255
+    answer = attaching.attached([text("a")], agentId="teller", attachAs={"mountPath": path})
+    assert answer["attachments"]["files"] == [listed("a", b"x")]
+    assert f"mountPath hint: {path}." in attaching.told(answer["runId"])["systemPrompt"]
+
+
+class Canary:
+    """Two files that say what nothing else says, and whatever that could be stored as."""
+
+    def __init__(self) -> None:
+        plain, packed = (f"canary-{uuid.uuid4().hex}" for _ in range(2))
+        encoded = base64.b64encode(packed.encode()).decode()
+        self.name = f"{uuid.uuid4().hex}.txt"
+        self.contents = (plain, packed, encoded)
+        self.files: list[dict[str, Any]] = [
+            text(self.name, plain),
+            {"name": "packed.bin", "content": encoded, "encoding": "base64"},
+        ]
+
+
+def found_anywhere(
+    house: AttachingHouse, answer: dict[str, Any], canaries: tuple[str, ...], session: str
+) -> list[str]:
+    """Where they stand: in a table, a file, the log or an answer. The database's own files are left
+    out, for it keeps what was deleted for a while."""
+    data = house.server.data_dir
+    found = list(tables_with(data, canaries))
+    for place in (house.ground, house.gates.folder, *data.iterdir()):
+        if place.is_dir() and place.name != "postgres":
+            found += [f"{place.name}/{name}" for name in files_with(place, canaries)]
+    told = [
+        house.server.log(),
+        str(answer),
+        *answers_about(house.server, [answer["runId"]], [session]),
+    ]
+    return [*found, *(one[:200] for one in told if any(canary in one for canary in canaries))]
+
+
+def test_contents_stand_in_the_workspace_alone_and_then_nowhere(
+    attaching: AttachingHouse,
+) -> None:
+    canary = Canary()
+    with attaching.waiting(canary.files) as answer:
+        folder = f"workspaces/holder/{answer['attachments']['relDir']}"
+        found = found_anywhere(attaching, answer, canary.contents, answer["childSessionKey"])
+        assert sorted(found) == [f"{folder}/{canary.name}", f"{folder}/packed.bin"]
+    attaching.undone(answer["runId"])
+    assert found_anywhere(attaching, answer, canary.contents, answer["childSessionKey"]) == []
+
+
+def test_contents_that_are_kept_stand_in_the_workspace_alone(retaining: AttachingHouse) -> None:
+    canary = Canary()
+    answer = retaining.attached(canary.files)
+    retaining.server.run(answer["runId"], "announced")
+    found = found_anywhere(retaining, answer, canary.contents, answer["childSessionKey"])
+    folder = f"workspaces/main/{answer['attachments']['relDir']}"
+    assert sorted(found) == [f"{folder}/{canary.name}", f"{folder}/packed.bin"]
+
+
+@pytest.mark.parametrize(
+    ("agent_id", "last"), [("main", ".."), ("nobody-knows", "fine")], ids=["name", "agent"]
+)
+def test_contents_of_what_is_refused_stand_nowhere(
+    attaching: AttachingHouse, agent_id: str, last: str
+) -> None:
+    canary, session = Canary(), attaching.session()
+    files = [*canary.files, text(last)]
+    answer = attaching.attach(files, agentId=agent_id, requester={"sessionKey": session})
+    assert answer.status_code == 422, answer.text
+    assert found_anywhere(attaching, dict(answer.json()), canary.contents, session) == []
+
+
+def test_names_stand_in_no_event_and_not_in_the_log(attaching: AttachingHouse) -> None:
+    canary = Canary()
+    answer = attaching.attached(canary.files)
+    attaching.server.run(answer["runId"], "announced")
+    events = attaching.http.get(f"/v1/runs/{answer['runId']}/events").text
+    hashes = [file["sha256"] for file in answer["attachments"]["files"]]
+    for kept_out in (canary.name, "packed.bin", *hashes):
+        assert kept_out not in events
+        assert kept_out not in attaching.server.log()
+
+
+def test_names_are_told_to_those_alone_who_may_read_texts(attaching: AttachingHouse) -> None:
+    answer = attaching.attached(Canary().files)
+    with attaching.with_token(attaching.secrets["reader"]) as http:
+        run = http.get(f"/v1/runs/{answer['runId']}").json()
+    receipt = answer["attachments"]
+    assert run["attachments"].pop("state") in ("written", "removing", "removed")
+    assert run["attachments"] == {name: receipt[name] for name in receipt if name != "files"}
+    assert run["attachments"]["count"] == 2

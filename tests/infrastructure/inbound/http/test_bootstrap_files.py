@@ -38,7 +38,7 @@ def ran(house: AttachingHouse, workspace: Path, **body: Any) -> dict[str, Any]:
 
 def brought(house: AttachingHouse, run: dict[str, Any]) -> dict[str, str]:
     """The parts of the run's prompt that are bootstrap files, in their order."""
-    prompt = house.http.get(f"/v1/runs/{run['runId']}/prompt").json()
+    prompt = house.get(f"/v1/runs/{run['runId']}/prompt")
     system = prompt["systemPrompt"].encode()
     return {
         part["source"]: system[part["start"] : part["end"]].decode()
@@ -55,7 +55,7 @@ def test_the_files_of_the_workspace_are_parts_of_the_prompt(attaching: Attaching
     assert list(parts) == ["bootstrap:AGENTS.md", "bootstrap:TOOLS.md"]
     assert parts["bootstrap:AGENTS.md"].strip() == f"## AGENTS.md\n\n{AGENTS}"
     assert parts["bootstrap:TOOLS.md"].strip() == f"## TOOLS.md\n\n{TOOLS}"
-    prompt = attaching.http.get(f"/v1/runs/{run['runId']}/prompt").json()
+    prompt = attaching.get(f"/v1/runs/{run['runId']}/prompt")
     assert "never read" not in prompt["systemPrompt"] + prompt["message"]
 
 
@@ -102,7 +102,7 @@ def test_what_cannot_be_read_is_told_and_left_out(attaching: AttachingHouse) -> 
     link, pipe = run["warnings"]
     assert link.startswith(f"AGENTS.md {left_out} a symbolic link.")
     assert pipe.startswith(f"TOOLS.md {left_out} no regular file.")
-    prompt = attaching.http.get(f"/v1/runs/{run['runId']}/prompt").json()
+    prompt = attaching.get(f"/v1/runs/{run['runId']}/prompt")
     assert "canary" not in prompt["systemPrompt"]
 
 
@@ -112,6 +112,6 @@ def test_they_stand_before_the_attachments(attaching: AttachingHouse) -> None:
     answer = attaching.attach([text("a")], workspace, requester=requester)
     assert answer.status_code == 201, answer.text
     run = attaching.server.run(answer.json()["runId"], "ended")
-    prompt = attaching.http.get(f"/v1/runs/{run['runId']}/prompt").json()
+    prompt = attaching.get(f"/v1/runs/{run['runId']}/prompt")
     sources = [part["source"] for part in prompt["parts"]]
     assert sources.index("bootstrap:AGENTS.md") < sources.index("attachments")

@@ -11,7 +11,7 @@ from tests.support.servers.http_server import House
 pytestmark = pytest.mark.server
 
 
-def waiting(house: House, session: str, *names: str, **body: Any) -> dict[str, Any]:
+def spawn_waiting(house: House, session: str, *names: str, **body: Any) -> dict[str, Any]:
     """A run that waits for those of these labels."""
     accepted = house.accepted(session, dependsOn=[*names], **body)
     run = house.server.run(accepted["runId"])
@@ -19,7 +19,7 @@ def waiting(house: House, session: str, *names: str, **body: Any) -> dict[str, A
     return run
 
 
-def told_in_inbox(house: House, session: str, run_id: str) -> str:
+def announced_text(house: House, session: str, run_id: str) -> str:
     """The announcement of a run."""
     (found,) = [one for one in house.server.inbox(session) if one["runId"] == run_id]
     return str(found["text"])
@@ -28,7 +28,7 @@ def told_in_inbox(house: House, session: str, run_id: str) -> str:
 def test_a_run_waits_until_the_one_that_it_depends_on_is_done(house: House) -> None:
     session = house.session()
     with house.held(session, label="first") as first:
-        run = waiting(house, session, "first", label="second")
+        run = spawn_waiting(house, session, "first", label="second")
         second = run["runId"]
         expected = {"runId": first.run_id, "name": "first", "via": "dependsOn"}
         expected |= {"require": "success", "state": "waiting"}
@@ -36,20 +36,20 @@ def test_a_run_waits_until_the_one_that_it_depends_on_is_done(house: House) -> N
         assert types(house, second)[-2:] == ["SessionCreated", "RunWaits"]
         for status, found in (("waiting", [second]), ("preparing", []), ("queued", [])):
             query = {"requester": session, "status": status}
-            items = house.http.get("/v1/runs", params=query).json()["items"]
+            items = house.get("/v1/runs", **query)["items"]
             assert [one["runId"] for one in items] == found, status
-        assert house.http.get(f"/v1/sessions/{session}").json()["activeChildren"] == 2
+        assert house.get(f"/v1/sessions/{session}")["activeChildren"] == 2
     run = house.server.run(second, "announced")
     assert (run["status"], run["dependsOn"]) == ("done", [expected | {"state": "met"}])
     recorded = types(house, second)
     at = recorded.index("RunWaits")
     assert recorded[at : at + 3] == ["RunWaits", "DependencyMet", "RunQueued"]
-    events = house.http.get(f"/v1/runs/{second}/events").json()["items"]
+    events = house.events(second)
     then = {one["type"]: f"pos:{one['position']}" for one in events}
     for name, state in (("SpawnRequested", "waiting"), ("SessionCreated", "waiting")):
-        past = house.http.get(f"/v1/runs/{second}", params={"at": then[name]}).json()
+        past = house.get(f"/v1/runs/{second}", at=then[name])
         assert [one["state"] for one in past["dependsOn"]] == [state], name
-    lanes = house.http.get("/v1/lanes").json()["items"]
+    lanes = house.get("/v1/lanes")["items"]
     assert second not in str(lanes)
 
 
@@ -65,8 +65,8 @@ def test_a_run_whose_dependencies_are_met_is_queued_at_once(house: House) -> Non
 def test_a_run_whose_dependency_fails_ends_without_starting_and_says_why(house: House) -> None:
     session = house.session()
     with house.held(session, label="first") as first:
-        after = waiting(house, session, "first", label="after")
-        last = waiting(house, session, "after")
+        after = spawn_waiting(house, session, "first", label="after")
+        last = spawn_waiting(house, session, "after")
         patient = house.accepted(session, dependsOn=[{"run": "first", "require": "ended"}])
         house.http.post(f"/v1/runs/{first.run_id}/stop", json={})
     run = house.server.run(after["runId"], "announced")
@@ -77,18 +77,18 @@ def test_a_run_whose_dependency_fails_ends_without_starting_and_says_why(house: 
     )
     why = f'it was not started: "first" (run {first.run_id}), which it depends on, was stopped'
     assert run["error"] == why
-    assert why in told_in_inbox(house, session, after["runId"])
+    assert why in announced_text(house, session, after["runId"])
     run = house.server.run(last["runId"], "announced")
     assert '"after"' in run["error"]
     assert run["error"].endswith("ended as error")
     assert house.server.run(patient["runId"], "announced")["outcome"] == "success"
-    assert house.http.get(f"/v1/sessions/{session}").json()["activeChildren"] == 0
+    assert house.get(f"/v1/sessions/{session}")["activeChildren"] == 0
 
 
 def test_a_run_that_waits_is_stopped_like_any_other(house: House) -> None:
     session = house.session()
     with house.held(session, label="first"):
-        second = waiting(house, session, "first")["runId"]
+        second = spawn_waiting(house, session, "first")["runId"]
         answer = house.http.post(f"/v1/runs/{second}/stop", json={"reason": "enough"})
         assert answer.status_code == 200, answer.text
         run = house.server.run(second, "announced")
@@ -101,7 +101,7 @@ def test_to_wait_for_a_run_is_to_wait_for_all_below_it(house: House) -> None:
     with house.held(session, label="first") as first:
         below = house.accepted(first.child, agentId="holder", label="below")
         house.gates.wait(below["runId"])
-        second = waiting(house, session, "first")["runId"]
+        second = spawn_waiting(house, session, "first")["runId"]
     assert house.server.run(first.run_id)["stage"] == "ended"
     assert house.server.run(second)["status"] == "waiting"
     house.gates.open(below["runId"])
@@ -135,10 +135,10 @@ def test_names_that_cannot_be_waited_for_are_refused_and_recorded(house: House) 
         assert (run["stage"], run["rule"]) == ("refused", rule)
         if rule == "dependency_unknown":
             assert f'"twin" (run {twin["runId"]})' in problem["detail"]
-        explained = house.http.get(f"/v1/runs/{problem['runId']}/explain").json()["decisions"]
+        explained = house.get(f"/v1/runs/{problem['runId']}/explain")["decisions"]
         (said,) = [one for one in explained if one["rule"] == rule]
         assert said["result"] == "refused"
-    assert house.http.get(f"/v1/sessions/{session}").json()["activeChildren"] == 0
+    assert house.get(f"/v1/sessions/{session}")["activeChildren"] == 0
     other = house.session("other")
     answer = house.spawn(other, dependsOn=[twin["runId"]])
     assert problem_of(answer, 422, "spawn_error")["rule"] == "dependency_unknown"
@@ -147,7 +147,7 @@ def test_names_that_cannot_be_waited_for_are_refused_and_recorded(house: House) 
 def test_nobody_waits_in_a_ring(house: House) -> None:
     session = house.session()
     with house.held(session, label="first") as first, house.held(session, label="other") as other:
-        waits = waiting(house, session, "other", label="waits")["runId"]
+        waits = spawn_waiting(house, session, "other", label="waits")["runId"]
         cases = [
             (first, "first", "which is this session's own run or one above it"),
             (first, first.run_id, "which is this session's own run or one above it"),

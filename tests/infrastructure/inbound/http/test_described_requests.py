@@ -110,7 +110,7 @@ def make_quick(case: Any) -> bool:
     return bool(given) or "" in (case.query or {}).values()
 
 
-def sent(server: InnerServer, case: Any) -> Any:
+def send(server: InnerServer, case: Any) -> Any:
     """Send a request that Schemathesis has made, and return the answer."""
     import requests
 
@@ -154,7 +154,7 @@ def test_every_answer_is_as_described(
             if data.draw(st.integers(0, 3)):
                 case.path_parameters[parameter] = data.draw(st.sampled_from(known[parameter]))
         is_changed = make_quick(case)
-        answer = sent(lived, case)
+        answer = send(lived, case)
         looked_at = [
             not_a_server_error,
             checks.status_code_conformance,

@@ -100,7 +100,7 @@ async def reading(
             await serving
 
 
-async def ended(serving: "asyncio.Task[None]") -> None:
+async def wait_for_end(serving: "asyncio.Task[None]") -> None:
     async with asyncio.timeout(SECONDS_MAX):
         await serving
 
@@ -178,7 +178,7 @@ async def test_reader_that_takes_nothing_is_left_and_nothing_is_read_ahead() -> 
         await reader.until(b"retry: 1000")
         reader.stop_taking()
         await log.grow(100)
-        await ended(serving)
+        await wait_for_end(serving)
     assert not reader.complete
     assert log.read <= 2
 
@@ -200,7 +200,7 @@ async def test_a_reader_that_leaves_ends_the_stream() -> None:
     async with reading(log) as (reader, serving):
         await reader.until(b"retry: 1000")
         reader.leave()
-        await ended(serving)
+        await wait_for_end(serving)
 
 
 async def test_a_service_that_stops_ends_the_stream_in_good_order() -> None:
@@ -209,7 +209,7 @@ async def test_a_service_that_stops_ends_the_stream_in_good_order() -> None:
         await log.grow(2)
         await reader.until(b"id: 2\n")
         stops.set()
-        await ended(serving)
+        await wait_for_end(serving)
     assert reader.complete
 
 
@@ -218,7 +218,7 @@ async def test_a_log_that_is_lost_ends_the_stream_after_what_there_is() -> None:
     async with reading(log) as (reader, serving):
         await log.grow(3)
         await log.break_off(ConnectionError("the database is away"))
-        await ended(serving)
+        await wait_for_end(serving)
     assert b"id: 3\n" in reader.taken
     assert reader.complete
     assert b"database" not in reader.taken
@@ -230,9 +230,9 @@ async def test_stream_beyond_the_limit_is_503_until_one_ends() -> None:
         await reader.until(b"retry: 1000")
         async with reading(log, streams=streams) as (_, refused):
             with pytest.raises(HttpProblem, match=r"ulimit -n") as problem:
-                await ended(refused)
+                await wait_for_end(refused)
             assert (problem.value.status, problem.value.code) == (503, "unavailable")
         reader.leave()
-        await ended(serving)
+        await wait_for_end(serving)
     async with reading(log, streams=streams) as (reader, _):
         await reader.until(b"retry: 1000")

@@ -51,7 +51,7 @@ def test_a_stream_begins_at_the_head_and_goes_on_live(house: House, reading: Ope
 
 
 def test_a_frame_is_the_event_as_pages_show_it(house: House, reading: Open) -> None:
-    page = house.http.get("/v1/events", params={"limit": 20}).json()["items"]
+    page = house.get("/v1/events", limit=20)["items"]
     with reading("?after=0") as stream:
         assert [stream.event().data for _ in page] == page
 

@@ -21,7 +21,7 @@ TOO_LARGE = (
 )
 
 
-def told(house: House, name: str = "told", **more: Any) -> str:
+def session_with_transcript(house: House, name: str = "told", **more: Any) -> str:
     """A session whose transcript was told."""
     session = house.session(name)
     answer = tell(house.http, session, **more)
@@ -29,21 +29,20 @@ def told(house: House, name: str = "told", **more: Any) -> str:
     return session
 
 
-def recorded(house: House, run_id: str, kind: str) -> list[dict[str, Any]]:
-    items = house.http.get(f"/v1/runs/{run_id}/events").json()["items"]
-    return [one["payload"] for one in items if one["type"] == kind]
+def payloads(house: House, run_id: str, kind: str) -> list[dict[str, Any]]:
+    return [one["payload"] for one in house.events(run_id, kind)]
 
 
 def fork_taken(house: House, run_id: str) -> dict[str, Any]:
     """The step that forked, on record once."""
-    taken = recorded(house, run_id, "StepTaken")
+    taken = payloads(house, run_id, "StepTaken")
     (step,) = [one for one in taken if one["step"] == "context_fork"]
     return step
 
 
-def begun(house: House, session: str, tokens: int) -> tuple[str, dict[str, Any]]:
+def first_entry(house: House, session: str, tokens: int) -> tuple[str, dict[str, Any]]:
     """What stands in front of what a child of this session takes over."""
-    session_id = house.http.get(f"/v1/sessions/{session}").json()["sessionId"]
+    session_id = house.get(f"/v1/sessions/{session}")["sessionId"]
     return "session", {
         "parentSessionKey": session,
         "parentSessionId": session_id,
@@ -53,16 +52,16 @@ def begun(house: House, session: str, tokens: int) -> tuple[str, dict[str, Any]]
 
 
 def test_a_child_begins_with_what_was_told_of_its_requester(house: House) -> None:
-    session = told(house, totalTokens=50)
+    session = session_with_transcript(house, totalTokens=50)
     answer = house.accepted(session, context="fork", agentId="main")
     assert (answer["note"], answer["warnings"]) == (INBOX_NOTE, [])
     run_id = answer["runId"]
     run = house.server.run(run_id, "announced")
     assert (run["outcome"], run["contextMode"]) == ("success", "fork")
     entries = entries_of(house.http, run_id)
-    assert entries[:5] == [begun(house, session, 50), *KEPT]
+    assert entries[:5] == [first_entry(house, session, 50), *KEPT]
     assert len(entries) > 5, "and goes on with what it says itself"
-    spoken = house.http.get(f"/v1/runs/{run_id}/transcript").json()["items"]
+    spoken = house.get(f"/v1/runs/{run_id}/transcript")["items"]
     assert [one["kind"] for one in spoken[:3]] == ["session", "message", "message"]
     taken = fork_taken(house, run_id)
     assert taken["outcome"] == "forked"
@@ -71,24 +70,24 @@ def test_a_child_begins_with_what_was_told_of_its_requester(house: House) -> Non
         4,
         50,
     )
-    (created,) = recorded(house, run_id, "SessionCreated")
+    (created,) = payloads(house, run_id, "SessionCreated")
     assert created["contextMode"] == "fork"
     wait_for("the file", Path(run["transcriptPath"]).exists)
     lines = Path(run["transcriptPath"]).read_bytes().splitlines()
     assert [json.loads(line)["kind"] for line in lines] == [kind for kind, _ in entries]
-    (ended,) = recorded(house, run_id, "RunEnded")
+    (ended,) = payloads(house, run_id, "RunEnded")
     assert ended["transcript"]["count"] == len(entries)
     folder = Path(run["transcriptPath"]).parent
     wait_for("the file to go", lambda: not list(folder.glob(f"*{run['sessionId']}.fork*")))
-    prompt = house.http.get(f"/v1/runs/{run_id}/prompt").json()
+    prompt = house.get(f"/v1/runs/{run_id}/prompt")
     assert "This session begins with 4 entries of your requester" in prompt["systemPrompt"]
     assert "fork" in [part["source"] for part in prompt["parts"]]
-    events = json.dumps(house.http.get(f"/v1/runs/{run_id}/events").json())
+    events = json.dumps(house.get(f"/v1/runs/{run_id}/events"))
     assert "arbour" not in events
 
 
 def test_it_is_what_was_told_before_the_spawn_that_counts(house: House) -> None:
-    session = told(house)
+    session = session_with_transcript(house)
     first = house.accepted(session, context="fork")
     tell(house.http, session, [message("later")])
     second = house.accepted(session, context="fork")
@@ -104,19 +103,19 @@ def test_it_is_what_was_told_before_the_spawn_that_counts(house: House) -> None:
 def test_a_child_begins_with_nothing_unless_it_is_asked_for(
     house: House, more: dict[str, Any]
 ) -> None:
-    answer = house.accepted(told(house), **more)
+    answer = house.accepted(session_with_transcript(house), **more)
     house.server.run(answer["runId"], "announced")
     assert "session" not in [kind for kind, _ in entries_of(house.http, answer["runId"])]
-    steps = [one["step"] for one in recorded(house, answer["runId"], "StepBegun")]
+    steps = [one["step"] for one in payloads(house, answer["runId"], "StepBegun")]
     assert "context_fork" not in steps
 
 
 def test_a_hundred_thousand_tokens_are_taken_over_and_one_more_is_not(house: House) -> None:
-    most = house.accepted(told(house, totalTokens=100_000), context="fork")
+    most = house.accepted(session_with_transcript(house, totalTokens=100_000), context="fork")
     assert most["note"] == INBOX_NOTE
     assert house.server.run(most["runId"], "announced")["outcome"] == "success"
-    assert recorded(house, most["runId"], "SessionCreated")[0]["contextMode"] == "fork"
-    session, key = told(house, totalTokens=100_001), a_key()
+    assert payloads(house, most["runId"], "SessionCreated")[0]["contextMode"] == "fork"
+    session, key = session_with_transcript(house, totalTokens=100_001), a_key()
     answer = house.spawn(session, context="fork", key=key)
     assert answer.status_code == 201, answer.text
     assert answer.json()["note"] == f"{INBOX_NOTE} {TOO_LARGE}"
@@ -126,29 +125,29 @@ def test_a_hundred_thousand_tokens_are_taken_over_and_one_more_is_not(house: Hou
     taken = fork_taken(house, run_id)
     assert (taken["outcome"], taken["made"]) == ("isolated", False)
     assert taken["fork"]["tokens"] == 100_001
-    assert recorded(house, run_id, "SessionCreated")[0]["contextMode"] == "isolated"
+    assert payloads(house, run_id, "SessionCreated")[0]["contextMode"] == "isolated"
     again = house.spawn(session, context="fork", key=key)
     assert replayed(again)
     assert again.json() == answer.json()
 
 
-def refused(house: House, session: str, **body: Any) -> dict[str, Any]:
+def refused_fork(house: House, session: str, **body: Any) -> dict[str, Any]:
     """The problem of a spawn that is refused by this rule, and leaves nothing."""
     problem = problem_of(house.spawn(session, context="fork", **body), 422, "spawn_error")
     assert problem["rule"] == "context_fork"
     run_id = problem["runId"]
     assert problem["childSessionKey"] == house.server.run(run_id)["childSessionKey"]
-    (event,) = recorded(house, run_id, "SpawnRefused")
+    (event,) = payloads(house, run_id, "SpawnRefused")
     assert (event["rule"], event["step"]) == ("context_fork", "context_fork")
-    assert house.http.get(f"/v1/sessions/{session}").json()["activeChildren"] == 0
+    assert house.get(f"/v1/sessions/{session}")["activeChildren"] == 0
     assert entries_of(house.http, run_id) == []
-    explained = house.http.get(f"/v1/runs/{run_id}/explain").json()["refused"]
+    explained = house.get(f"/v1/runs/{run_id}/explain")["refused"]
     assert (explained["rule"], explained["step"]) == ("context_fork", "context_fork")
     return problem
 
 
 def test_a_child_of_another_agent_is_refused(house: House) -> None:
-    assert refused(house, told(house), agentId="talker")["detail"] == (
+    assert refused_fork(house, session_with_transcript(house), agentId="talker")["detail"] == (
         'context="fork" currently requires the same target agent as the requester; use '
         'context="isolated" for cross-agent spawns.'
     )
@@ -156,10 +155,10 @@ def test_a_child_of_another_agent_is_refused(house: House) -> None:
 
 def test_a_requester_of_which_nothing_was_told_is_refused(house: House) -> None:
     expected = 'context="fork" requested but the requester session transcript is not available.'
-    assert refused(house, house.session())["detail"] == expected
+    assert refused_fork(house, house.session())["detail"] == expected
     session = house.session()
     house.ended(session)
-    assert refused(house, session)["detail"] == expected
+    assert refused_fork(house, session)["detail"] == expected
     tell(house.http, session, [])
     (warning,) = house.accepted(session, context="fork")["warnings"]
     assert warning.startswith("the child begins with nothing of its requester's conversation")

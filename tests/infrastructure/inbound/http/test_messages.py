@@ -1,4 +1,4 @@
-"""Messages to sessions: what is taken, what is refused, and what a repeat is told."""
+"""Messages to sessions: what is taken, what is refused, by whom, and what a repeat is told."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -8,10 +8,11 @@ import httpx2
 import pytest
 
 from tests.support.http.problems import pointers_of, problem_of
-from tests.support.http.requests import a_key, replayed
-from tests.support.servers.http_server import GHOST, House
+from tests.support.http.requests import a_key, replayed, spawn_body
+from tests.support.servers.http_server import GHOST, HeldRun, House
 
 pytestmark = pytest.mark.server
+
 
 BYTES_MAX = 8_388_608
 NOBODY = "0f7ba0d0-3b5e-4c0f-9d5a-0c1de0f5a001"
@@ -24,18 +25,12 @@ def send(
     return client.post(f"/v1/runs/{run_id}/messages", json={"message": message}, headers=headers)
 
 
-def said(house: House, run_id: str, content: bytes) -> httpx2.Response:
-    """The body as it stands."""
-    headers = {"Content-Type": "application/json"}
-    return house.http.post(f"/v1/runs/{run_id}/messages", content=content, headers=headers)
-
-
 @pytest.fixture
 def first(house: House) -> Iterator[dict[str, Any]]:
     """The announced run of a child; whatever is sent to it, it is by itself again at the end."""
     run = house.ended(house.session("asks"), label="one")
     yield run
-    (own, *_) = house.http.get(f"/v1/sessions/{run['childSessionKey']}").json()["ownRuns"]
+    (own, *_) = house.get(f"/v1/sessions/{run['childSessionKey']}")["ownRuns"]
     house.server.run(own["runId"], "announced")
 
 
@@ -43,9 +38,9 @@ def first(house: House) -> Iterator[dict[str, Any]]:
 def untouched(house: House, first: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The same, and nothing may be recorded of it."""
     path = f"/v1/sessions/{first['childSessionKey']}"
-    before = house.http.get(path).json(), len(house.runs(first["requesterSessionKey"]))
+    before = house.get(path), len(house.runs(first["requesterSessionKey"]))
     yield first
-    after = house.http.get(path).json(), len(house.runs(first["requesterSessionKey"]))
+    after = house.get(path), len(house.runs(first["requesterSessionKey"]))
     assert after == before
 
 
@@ -70,7 +65,7 @@ def test_a_message_becomes_a_run_of_the_same_session(house: House, first: dict[s
     assert (run["task"], run["continues"]) == ("and then?", first["runId"])
     assert (run["resultText"], run["outcome"]) == ("done", "success")
     assert house.server.run(first["runId"])["continues"] is None
-    events = house.http.get(f"/v1/runs/{told['runId']}/events").json()["items"]
+    events = house.events(told["runId"])
     assert [one["type"] for one in events][:3] == [
         "MessageReceived",
         "ContinuationPlanned",
@@ -98,7 +93,7 @@ def test_a_message_has_a_limit_in_bytes(house: House, first: dict[str, Any]) -> 
     largest = "é" * (BYTES_MAX // 2)
     problem = problem_of(send(house.http, first["runId"], largest + "x"), 413, "too_large")
     assert str(BYTES_MAX) in problem["detail"]
-    assert house.http.get(f"/v1/sessions/{first['childSessionKey']}").json()["ownRuns"] == [
+    assert house.get(f"/v1/sessions/{first['childSessionKey']}")["ownRuns"] == [
         {"runId": first["runId"], "stage": "announced", "continues": None}
     ]
     answer = send(house.http, first["runId"], largest)
@@ -140,7 +135,7 @@ def test_a_message_to_a_session_at_work_waits_and_is_answered_so_again(house: Ho
         answer = send(house.http, held.run_id, key=key)
         assert (answer.status_code, answer.json()["status"]) == (202, "queued")
         run_id = answer.json()["runId"]
-        assert house.http.get(f"/v1/runs/{run_id}").json()["status"] == "waiting"
+        assert house.get(f"/v1/runs/{run_id}")["status"] == "waiting"
         again = send(house.http, held.run_id, key=key)
         assert (again.status_code, again.json()["runId"], replayed(again)) == (202, run_id, True)
     house.gates.wait(run_id)
@@ -156,3 +151,102 @@ def test_what_the_requester_reads_of_it_is_in_its_inbox_once_a_run(
     house.server.run(second, "announced")
     items = house.server.inbox(first["requesterSessionKey"])
     assert [one["runId"] for one in items] == [first["runId"], second]
+
+
+CHILDREN_MAX = 5
+
+
+def test_a_refusal_is_recorded_and_given_again(house: House) -> None:
+    requester, key = house.session("crowded"), a_key()
+    first = house.ended(requester)
+    slow = [house.accepted(requester, agentId="slow")["runId"] for _ in range(CHILDREN_MAX)]
+    answer = send(house.http, first["runId"], key=key)
+    problem = problem_of(answer, 403, "spawn_forbidden")
+    assert (problem["rule"], problem["current"], problem["limit"]) == (
+        "active_children",
+        CHILDREN_MAX,
+        CHILDREN_MAX,
+    )
+    assert "retry-after" not in answer.headers
+    refused = house.server.run(problem["runId"])
+    assert (refused["stage"], refused["rule"]) == ("refused", "active_children")
+    assert (refused["continues"], refused["task"]) == (first["runId"], "and then?")
+    assert house.server.events(problem["runId"]) == ["MessageReceived", "SpawnRefused"]
+    for run_id in slow:
+        house.http.post(f"/v1/runs/{run_id}/stop")
+        house.server.run(run_id, "ended")
+    again = send(house.http, first["runId"], key=key)
+    assert (again.status_code, again.content, replayed(again)) == (403, answer.content, True)
+    assert again.headers["content-type"] == "application/problem+json"
+    own = house.get(f"/v1/sessions/{first['childSessionKey']}")
+    assert [run["runId"] for run in own["ownRuns"]] == [first["runId"]]
+    # The refused one stands for its session too, which goes on from the run that was not refused.
+    taken = send(house.http, problem["runId"], key=a_key())
+    assert (taken.status_code, taken.json()["continues"]) == (201, first["runId"])
+    house.server.run(taken.json()["runId"], "announced")
+
+
+def stop(client: httpx2.Client, key: str) -> httpx2.Response:
+    return client.post(f"/v1/sessions/{key}/stop", json={})
+
+
+@pytest.fixture
+def parent(house: House) -> Iterator[HeldRun]:
+    """A child that stands at its gate, and may have children of its own."""
+    with house.held(house.session("parent")) as run:
+        yield run
+
+
+def announced_run(client: httpx2.Client, session: str, **body: Any) -> dict[str, Any]:
+    """An announced run that a session asked for with its own token."""
+    answer = client.post("/v1/spawns", json=spawn_body(session, **{"agentId": "main", **body}))
+    assert answer.status_code == 201, answer.text
+    path = f"/v1/runs/{answer.json()['runId']}?wait=20s&until=announced"
+    return dict(client.get(path).json())
+
+
+def test_a_child_sends_to_its_own_children(house: House, parent: HeldRun) -> None:
+    with house.with_token(parent.token) as client:
+        below = announced_run(client, parent.child)
+        answer = send(client, below["runId"])
+        assert answer.status_code == 201, answer.text
+        run = client.get(f"/v1/runs/{answer.json()['runId']}?wait=20s&until=announced").json()
+        assert (run["continues"], run["requesterSessionKey"]) == (below["runId"], parent.child)
+        assert stop(client, below["childSessionKey"]).status_code == 200
+
+
+def test_a_continued_child_does_not_send_to_itself_by_an_earlier_run(house: House) -> None:
+    requester = house.session("parent")
+    with house.held(requester) as held:
+        first = held.run_id
+    house.server.run(first, "announced")
+    second = str(send(house.http, first).json()["runId"])
+    token = house.gates.wait(second)
+    try:
+        with house.with_token(token) as client:
+            for run_id in (second, first):
+                problem_of(send(client, run_id), 403, "not_permitted")
+            problem_of(stop(client, held.child), 403, "not_permitted")
+            session = client.get("/v1/sessions/current").json()
+            assert [run["runId"] for run in session["ownRuns"]] == [second, first]
+            below = announced_run(client, held.child)
+            assert send(client, below["runId"]).status_code == 201
+    finally:
+        house.gates.open(second)
+        house.server.run(second, "announced")
+    with house.with_token(token) as client:
+        problem_of(send(client, below["runId"]), 401, "unauthorized")
+
+
+def test_a_token_sends_within_its_own_sessions_only(house: House) -> None:
+    own, foreign = house.ended(house.session("reader")), house.ended(house.session("else"))
+    with house.with_token(house.secrets["controller"]) as client:
+        answer = send(client, own["runId"])
+        assert answer.status_code == 201, answer.text
+        problem_of(send(client, foreign["runId"]), 404, "not_found")
+        problem_of(stop(client, foreign["childSessionKey"]), 404, "not_found")
+        house.server.run(answer.json()["runId"], "announced")
+        assert stop(client, own["childSessionKey"]).status_code == 200
+        assert stop(client, own["requesterSessionKey"]).status_code == 200
+    (event,) = house.events(answer.json()["runId"], "MessageReceived")
+    assert (event["payload"]["by"], event["actor"]["token"]) == ("controller", "controller")

@@ -29,17 +29,17 @@ def scraped(server: RunningServer) -> Samples:
     }
 
 
-def by(samples: Samples, name: str, label: str) -> dict[str, float]:
+def values_by(samples: Samples, name: str, label: str) -> dict[str, float]:
     """The values of a metric by one of its labels."""
     return {dict(labels)[label]: value for (each, labels), value in samples.items() if each == name}
 
 
-def one(samples: Samples, name: str, **labels: str) -> float:
+def sample(samples: Samples, name: str, **labels: str) -> float:
     """The value of a metric with these labels."""
     return samples[name, frozenset(labels.items())]
 
 
-def recorded(server: RunningServer) -> list[dict[str, Any]]:
+def recorded_events(server: RunningServer) -> list[dict[str, Any]]:
     """Every event of the log."""
     return list(server.http.get("/v1/events", params={"limit": 500}).json()["items"])
 
@@ -66,26 +66,28 @@ def test_counters_are_what_the_log_has_after_known_lives(server: RunningServer) 
     rule = server.spawn(agentId="nobody").json()["rule"]
     for _ in range(2):
         assert server.spawn(agentId="endless").status_code == 201
-    wait_for("one to be at work", lambda: by(scraped(server), "spawnlog_runs_due", "work")["run"])
+    wait_for(
+        "one to be at work", lambda: values_by(scraped(server), "spawnlog_runs_due", "work")["run"]
+    )
 
-    samples, events = scraped(server), recorded(server)
+    samples, events = scraped(server), recorded_events(server)
 
     types = Counter(event["type"] for event in events)
-    assert by(samples, "spawnlog_events_appended_total", "type") == types
-    assert by(samples, "spawnlog_runs_ended_total", "outcome") == {"success": 2, "error": 1}
-    assert by(samples, "spawnlog_spawns_total", "step") == {"requested": 6, "accepted": 5}
-    assert by(samples, "spawnlog_spawns_refused_total", "rule") == {rule: 1}
-    assert by(samples, "spawnlog_tokens_total", "direction") == {"input": 140, "output": 14}
-    assert one(samples, "spawnlog_run_seconds_count") == 3
-    assert one(samples, "spawnlog_log_position") == events[-1]["position"]
-    assert one(samples, "spawnlog_tail_lag_events") == 0
-    assert one(samples, "spawnlog_append_seconds_count") > len(types)
-    assert one(samples, "spawnlog_database_up") == 1
+    assert values_by(samples, "spawnlog_events_appended_total", "type") == types
+    assert values_by(samples, "spawnlog_runs_ended_total", "outcome") == {"success": 2, "error": 1}
+    assert values_by(samples, "spawnlog_spawns_total", "step") == {"requested": 6, "accepted": 5}
+    assert values_by(samples, "spawnlog_spawns_refused_total", "rule") == {rule: 1}
+    assert values_by(samples, "spawnlog_tokens_total", "direction") == {"input": 140, "output": 14}
+    assert sample(samples, "spawnlog_run_seconds_count") == 3
+    assert sample(samples, "spawnlog_log_position") == events[-1]["position"]
+    assert sample(samples, "spawnlog_tail_lag_events") == 0
+    assert sample(samples, "spawnlog_append_seconds_count") > len(types)
+    assert sample(samples, "spawnlog_database_up") == 1
     lane = {"lane": "subagent", "depth": "1"}
-    assert one(samples, "spawnlog_lane_runs", **lane, state="running") == 1
-    assert one(samples, "spawnlog_lane_runs", **lane, state="queued") == 1
-    assert one(samples, "spawnlog_lane_width") == 1
-    assert one(samples, "process_open_fds") > 0
+    assert sample(samples, "spawnlog_lane_runs", **lane, state="running") == 1
+    assert sample(samples, "spawnlog_lane_runs", **lane, state="queued") == 1
+    assert sample(samples, "spawnlog_lane_width") == 1
+    assert sample(samples, "process_open_fds") > 0
 
 
 def test_requests_are_counted_by_the_template_of_their_route(server: RunningServer) -> None:
@@ -99,7 +101,7 @@ def test_requests_are_counted_by_the_template_of_their_route(server: RunningServ
 
     samples = scraped(server)
 
-    routes = set(by(samples, "spawnlog_http_requests_total", "route"))
+    routes = set(values_by(samples, "spawnlog_http_requests_total", "route"))
     assert {"/v1/spawns", "/v1/runs/{runId}", "/v1/runs/{runId}/events", "/mcp"} <= routes
     assert not {route for route in routes if run in route or "nobody" in route or "7" in route}
     asked = {"method": "GET", "route": "/v1/runs/{runId}"}
@@ -108,11 +110,11 @@ def test_requests_are_counted_by_the_template_of_their_route(server: RunningServ
         for (name, labels), value in samples.items()
         if name == "spawnlog_http_requests_total" and asked.items() <= dict(labels).items()
     )
-    assert one(samples, "spawnlog_http_request_seconds_count", **asked) == answered > 1
+    assert sample(samples, "spawnlog_http_request_seconds_count", **asked) == answered > 1
     other = {"method": "GET", "route": "other", "status": "404"}
-    assert one(samples, "spawnlog_http_requests_total", **other) == 1
+    assert sample(samples, "spawnlog_http_requests_total", **other) == 1
     unserved = {"method": "PUT", "route": "other", "status": "405"}
-    assert one(samples, "spawnlog_http_requests_total", **unserved) == 2
+    assert sample(samples, "spawnlog_http_requests_total", **unserved) == 2
 
 
 def test_a_server_that_nobody_watches_loads_no_library_for_it() -> None:

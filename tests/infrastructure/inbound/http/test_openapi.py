@@ -1,149 +1,215 @@
-"""The description that the server gives of itself."""
+"""The description of the API: made of the rows of the operations, whole, and true."""
 
+import json
+import re
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
+import application
+from application.operations import MODULES
+from application.operations import OPERATIONS as WITHOUT_HTTP
+from infrastructure.inbound.http.openapi import documented_route
+from infrastructure.inbound.http.operations import OPERATIONS
+from infrastructure.inbound.http.responses.examples import EXAMPLES, EXPLANATION, example_of
 from infrastructure.inbound.http.responses.problems import TITLES
+from tests.support.builders.explained_spawns import ADMITTED, plan_facts, told
+from tests.support.builders.run_histories import created, resolved
+from tests.support.builders.script_receipts import candidate, receipt
+from tests.support.builders.storytelling import requested
+from tests.support.http.described_answers import JSON, LINES, check_answer, document, must_fit
+from tests.support.servers.attachment_server import AttachingHouse
 from tests.support.servers.http_server import House
-
-pytestmark = pytest.mark.server
 
 REPORTS = {"claimRun", "prolongClaim", "reportTranscript", "endRun"}
 OPEN = {"getHealth", "getReadiness", "tradePageCode"}
-BODIES = {"spawn", "respawn", "stopRun", "sendMessage", "stopSession"}
-BODIES |= {
-    "acknowledgeAnnouncement",
-    "redriveAnnouncement",
-    "provideTranscript",
-    "yieldSession",
-    "writePreamble",
+KEYED = {one.name for one in OPERATIONS if one.repeat == "key"}
+DESCRIBED = {
+    operation["operationId"]: (path, method, operation)
+    for path, operations in document()["paths"].items()
+    for method, operation in operations.items()
 }
+EACH = pytest.mark.parametrize("name", DESCRIBED)
+# A text is not described any further.
+EACH_JSON = pytest.mark.parametrize("name", [name for name in DESCRIBED if name != "getMetrics"])
+OPTIONAL = {"totals"}
+"""Members that an answer may leave out."""
 
 
-@pytest.fixture(scope="module")
-def document(house: House) -> dict[str, Any]:
-    answer = house.http.get("/openapi.json")
-    assert answer.status_code == 200
-    return dict(answer.json())
+def described(name: str) -> dict[str, Any]:
+    return dict(DESCRIBED[name][2])
 
 
-@pytest.fixture(scope="module")
-def operations(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {
-        operation["operationId"]: operation
-        for path in document["paths"].values()
-        for operation in path.values()
-    }
-
-
-def codes_of(operation: dict[str, Any]) -> set[str]:
-    """The problems that an operation is described with."""
+def codes_of(name: str) -> set[str]:
+    """Return the problems that an operation is described with."""
     return {
         code
-        for response in operation["responses"].values()
+        for response in described(name)["responses"].values()
         for code in response["content"].get("application/problem+json", {}).get("examples", {})
     }
 
 
-def test_it_is_openapi_of_today(document: dict[str, Any]) -> None:
-    assert document["openapi"].startswith("3.1")
-    assert document["info"]["title"] == "spawnlog"
+def successes(name: str) -> list[tuple[int, dict[str, Any]]]:
+    """Return statuses and contents of a success, the usual one first: that of something made, if
+    there is one."""
+    found = [
+        (int(status), one["content"].get(JSON) or one["content"][LINES])
+        for status, one in described(name)["responses"].items()
+        if status < "300"
+    ]
+    return sorted(found, key=lambda one: one[0] != 201)
 
 
-def test_every_operation_is_described_in_words(operations: dict[str, dict[str, Any]]) -> None:
-    for name, operation in operations.items():
-        assert operation["summary"].strip(), name
-        assert operation["description"].strip(), name
-        for parameter in operation.get("parameters", ()):
-            assert parameter.get("description", "").strip(), f"{name}: {parameter['name']}"
+def examples(content: dict[str, Any]) -> list[Any]:
+    """Return the example, or each line of one that is answered line by line."""
+    example = content["example"]
+    lines = example.splitlines() if isinstance(example, str) else None
+    return [json.loads(one) for one in lines] if lines is not None else [example]
 
 
-def test_every_operation_has_an_example_of_success(operations: dict[str, dict[str, Any]]) -> None:
-    for name, operation in operations.items():
-        success = [one for status, one in operation["responses"].items() if status < "300"]
-        assert success, name
-        for one in success:
-            (content,) = list(one["content"].values())[:1]
-            assert content["example"], name
+@pytest.mark.server
+def test_server_tells_the_document(house: House) -> None:
+    served = house.get("/openapi.json")
+    # The document of a server has its version.
+    assert served == json.loads(json.dumps({**document(), "info": served["info"]}))
+    assert served["openapi"].startswith("3.1")
+    assert served["info"]["title"] == "spawnlog"
 
 
-def test_every_problem_has_an_example_that_is_one(operations: dict[str, dict[str, Any]]) -> None:
-    for name, operation in operations.items():
-        for status, response in operation["responses"].items():
-            if status < "400":
-                continue
-            assert list(response["content"]) == ["application/problem+json"], (name, status)
-            content = response["content"]["application/problem+json"]
-            assert content["schema"] == {"$ref": "#/components/schemas/Problem"}
-            for code, example in content["examples"].items():
-                value = example["value"]
-                assert (value["code"], str(value["status"])) == (code, status)
-                assert TITLES[code] == (value["status"], value["title"])
-                assert value["detail"].strip()
-                assert value["instance"].startswith("/")
-                assert ("retryAfterMs" in value) is value["retryable"]
+def test_paths_have_the_order_of_the_table() -> None:
+    assert list(document()["paths"]) == list(dict.fromkeys(row.path for row in OPERATIONS))
+    assert [row for row in OPERATIONS if row in WITHOUT_HTTP] == list(WITHOUT_HTTP)
 
 
-def test_every_operation_tells_the_problems_it_may_answer_with(
-    operations: dict[str, dict[str, Any]],
-) -> None:
-    for name, operation in operations.items():
-        expected = {"foreign_host", "foreign_origin", "unavailable", "internal"}
-        expected |= {"target_too_long", "headers_too_large"}
-        if name not in OPEN:
-            expected |= {"unauthorized", "not_permitted", "invalid_request"}
-        if name in REPORTS:
-            expected |= {"malformed_json", "not_json", "too_large", "claim_over", "run_over"}
-        if name in BODIES:
-            expected |= {"malformed_json", "not_json", "too_large"}
-            expected |= {"idempotency_in_flight", "idempotency_key_reused"}
-        assert expected <= codes_of(operation), (name, expected - codes_of(operation))
-    assert {"spawn_forbidden", "spawn_error", "session_closed"} <= codes_of(operations["spawn"])
-    assert {
-        *("run_active", "session_closed", "no_session", "not_found", "erased"),
-        *("spawn_forbidden", "spawn_error", "queue_full", "steered_too_soon"),
-    } <= codes_of(operations["sendMessage"])
-    assert "not_found" in codes_of(operations["stopSession"])
-    assert "not_found" in codes_of(operations["patchSharedContext"])
-    assert "foreign_cursor" in codes_of(operations["listRuns"])
-    assert "not_started" in codes_of(operations["getRunPrompt"])
-    assert "no_announcement" in codes_of(operations["acknowledgeAnnouncement"])
+def test_every_module_with_an_operation_is_in_the_table() -> None:
+    modules = Path(application.__path__[0]).rglob("*.py")
+    written = {
+        str(one) for one in modules if re.search(r"^@operation\(", one.read_text("utf-8"), re.M)
+    }
+    missing = written - {str(one.__file__) for one in MODULES}
+    assert not missing, "add to MODULES of application/operations.py"
 
 
-def test_health_needs_no_token_and_all_else_does(
-    document: dict[str, Any], operations: dict[str, dict[str, Any]]
-) -> None:
-    assert document["security"] == [{"bearer": []}]
-    for name, operation in operations.items():
-        assert operation.get("security") == ([] if name in OPEN else None), name
+def test_tags_are_listed_and_their_operations_stand_together() -> None:
+    tags = [row.tag for row in OPERATIONS]
+    assert [one["name"] for one in document()["tags"]] == list(dict.fromkeys(tags))
+    assert tags == sorted(tags, key=tags.index)
 
 
-def parameters_of(operations: dict[str, dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
-    for name, operation in operations.items():
-        for parameter in operation.get("parameters", ()):
-            yield name, parameter
+def test_every_example_is_of_an_operation() -> None:
+    assert set(EXAMPLES) == {row.name for row in OPERATIONS}
 
 
-def test_every_parameter_tells_its_limits(operations: dict[str, dict[str, Any]]) -> None:
-    for name, parameter in parameters_of(operations):
-        schema, where = parameter["schema"], f"{name}: {parameter['name']}"
+@pytest.mark.parametrize("kind", ["request", "response"])
+def test_missing_example_is_told_with_operation_and_file(kind: str) -> None:
+    with pytest.raises(LookupError, match=rf"^newOne has no example: .*{kind}.*examples\.json"):
+        example_of("newOne", kind)
+
+
+def test_missing_example_of_a_stream_is_told() -> None:
+    row = next(row for row in OPERATIONS if row.streams)
+    with pytest.raises(LookupError, match="newOne has no example"):
+        documented_route(replace(row, name="newOne"))
+
+
+@EACH
+def test_operation_is_described_in_words_with_examples(name: str) -> None:
+    operation = described(name)
+    assert operation["summary"].strip()
+    assert operation["description"].strip()
+    for parameter in operation.get("parameters", ()):
+        assert parameter.get("description", "").strip(), parameter["name"]
+    success = [one for status, one in operation["responses"].items() if status < "300"]
+    assert success
+    for one in success:
+        assert next(iter(one["content"].values()))["example"]
+    if name in KEYED:
+        content = operation["requestBody"]["content"][JSON]
+        assert content["schema"]["$ref"].startswith("#/components/schemas/")
+
+
+@EACH
+def test_every_problem_of_operation_has_an_example_that_is_one(name: str) -> None:
+    for status, response in described(name)["responses"].items():
+        if status < "400":
+            continue
+        assert list(response["content"]) == ["application/problem+json"], status
+        content = response["content"]["application/problem+json"]
+        assert content["schema"] == {"$ref": "#/components/schemas/Problem"}
+        for code, example in content["examples"].items():
+            value = example["value"]
+            assert (value["code"], str(value["status"])) == (code, status)
+            assert TITLES[code] == (value["status"], value["title"])
+            assert value["detail"].strip()
+            assert value["instance"].startswith("/")
+            assert ("retryAfterMs" in value) is value["retryable"]
+
+
+@EACH
+def test_operation_tells_the_problems_it_may_answer_with(name: str) -> None:
+    expected = {"foreign_host", "foreign_origin", "unavailable", "internal"}
+    expected |= {"target_too_long", "headers_too_large"}
+    if name not in OPEN:
+        expected |= {"unauthorized", "not_permitted", "invalid_request"}
+    if name in REPORTS:
+        expected |= {"malformed_json", "not_json", "too_large", "claim_over", "run_over"}
+    if name in KEYED:
+        expected |= {"malformed_json", "not_json", "too_large"}
+        expected |= {"idempotency_in_flight", "idempotency_key_reused"}
+    assert expected <= codes_of(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "codes"),
+    [
+        ("spawn", {"spawn_forbidden", "spawn_error", "session_closed"}),
+        (
+            "sendMessage",
+            {
+                *("run_active", "session_closed", "no_session", "not_found", "erased"),
+                *("spawn_forbidden", "spawn_error", "queue_full", "steered_too_soon"),
+            },
+        ),
+        ("stopSession", {"not_found"}),
+        ("patchSharedContext", {"not_found"}),
+        ("listRuns", {"foreign_cursor"}),
+        ("getRunPrompt", {"not_started"}),
+        ("acknowledgeAnnouncement", {"no_announcement"}),
+    ],
+)
+def test_operation_tells_problems_of_its_own(name: str, codes: set[str]) -> None:
+    assert codes <= codes_of(name)
+
+
+def test_health_needs_no_token_and_all_else_does() -> None:
+    assert document()["security"] == [{"bearer": []}]
+    for name in DESCRIBED:
+        assert described(name).get("security") == ([] if name in OPEN else None), name
+
+
+@EACH
+def test_every_parameter_tells_its_limits(name: str) -> None:
+    for parameter in described(name).get("parameters", ()):
+        schema = parameter["schema"]
         one = schema["items"] if schema["type"] == "array" else schema
         if one["type"] == "string":
-            assert "enum" in one or one["maxLength"] > 0, where
+            assert "enum" in one or one["maxLength"] > 0, parameter["name"]
         elif one["type"] == "integer":
-            assert one["minimum"] < one["maximum"], where
+            assert one["minimum"] < one["maximum"], parameter["name"]
         else:
-            assert one["type"] == "boolean", where
+            assert one["type"] == "boolean", parameter["name"]
 
 
-def test_what_is_just_within_the_limits_is_taken(document: dict[str, Any], house: House) -> None:
+@pytest.mark.server
+def test_what_is_just_within_the_limits_is_taken(house: House) -> None:
     """Of texts that are compared only, and of numbers."""
+    schemas = {one["name"]: one["schema"] for one in described("listRuns")["parameters"]}
     for name in ("agentId", "label", "limit", "stage", "status", "outcome", "order"):
-        parameters = document["paths"]["/v1/runs"]["get"]["parameters"]
-        schema = next(one["schema"] for one in parameters if one["name"] == name)
-        one = schema.get("items", schema)
+        one = schemas[name].get("items", schemas[name])
         bounds = [one[bound] for bound in ("minimum", "maximum") if bound in one]
         longest = ["x" * one["maxLength"]] if "maxLength" in one else []
         for value in (*bounds, *longest, *one.get("enum", ())):
@@ -151,37 +217,116 @@ def test_what_is_just_within_the_limits_is_taken(document: dict[str, Any], house
             assert answer.status_code == 200, f"{name}={value}: {answer.text}"
 
 
-def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
-    def references(value: Any) -> set[str]:
-        if isinstance(value, dict):
-            own = {value["$ref"]} if isinstance(value.get("$ref"), str) else set()
-            return own.union(*map(references, value.values()))
-        return set[str]().union(*map(references, value)) if isinstance(value, list) else set()
+def references(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        if isinstance(value.get("$ref"), str):
+            yield value["$ref"]
+        value = list(value.values())
+    for one in value if isinstance(value, list) else ():
+        yield from references(one)
 
-    for reference in references(document):
-        place: Any = document
+
+def test_every_reference_leads_somewhere() -> None:
+    for reference in set(references(document())):
+        place: Any = document()
         for name in reference.removeprefix("#/").split("/"):
             assert name in place, reference
             place = place[name]
 
 
-def test_the_schema_of_problems_names_every_member(document: dict[str, Any]) -> None:
-    problem = document["components"]["schemas"]["Problem"]
-    named = set(problem["properties"])
-    assert {"rule", "limit", "current", "runId", "childSessionKey", "retryAfterMs"} <= named
-    assert problem["properties"]["code"]["enum"] == sorted(TITLES)
-
-
-def test_bodies_are_described_by_their_fields(
-    document: dict[str, Any], operations: dict[str, dict[str, Any]]
-) -> None:
-    schemas = document["components"]["schemas"]
-    body = schemas["SpawnRequest"]
-    assert body["required"] == ["requester", "task"]
-    assert {"requester", "task", "agentId", "cleanup", "runTimeoutSeconds"} <= set(
-        body["properties"]
-    )
+def test_schemas_name_their_members() -> None:
+    schemas = document()["components"]["schemas"]
+    problem = schemas["Problem"]["properties"]
+    assert {"rule", "limit", "current", "runId", "childSessionKey", "retryAfterMs"} <= set(problem)
+    assert problem["code"]["enum"] == sorted(TITLES)
+    assert schemas["SpawnRequest"]["required"] == ["requester", "task"]
+    given = {"requester", "task", "agentId", "cleanup", "runTimeoutSeconds"}
+    assert given <= set(schemas["SpawnRequest"]["properties"])
     assert schemas["RequesterBody"]["required"] == ["sessionKey"]
-    for name in BODIES:
-        content = operations[name]["requestBody"]["content"]["application/json"]
-        assert content["schema"]["$ref"].startswith("#/components/schemas/"), name
+
+
+def vague(schema: Any) -> bool:
+    """Return True if an object somewhere in a schema may have any members."""
+    if isinstance(schema, list):
+        return any(map(vague, schema))
+    if not isinstance(schema, dict):
+        return False
+    named = {"properties", "additionalProperties"} & {*schema}
+    return (schema.get("type") == "object" and not named) or any(map(vague, schema.values()))
+
+
+@EACH_JSON
+def test_example_is_an_answer_as_it_is_described(name: str) -> None:
+    path, method, _ = DESCRIBED[name]
+    for status, content in successes(name):
+        assert not vague(content["schema"])
+        for one in examples(content):
+            must_fit(path, method, status, one)
+
+
+@EACH_JSON
+def test_answer_with_a_member_too_few_or_too_many_is_not_as_described(name: str) -> None:
+    path, method, _ = DESCRIBED[name]
+    (status, content), *_ = successes(name)
+    example = examples(content)[0]
+    fewer = [
+        {key: value for key, value in example.items() if key != left_out}
+        for left_out in example.keys() - OPTIONAL
+    ]
+    for wrong in ({**example, "another": 1}, *fewer):
+        with pytest.raises(AssertionError, match="is not as described"):
+            must_fit(path, method, status, wrong)
+
+
+def test_answers_are_found_by_their_paths() -> None:
+    request = httpx2.Request("GET", "http://test/v1/sessions/a%2Fb/announcements?limit=1")
+    check_answer(httpx2.Response(200, json={"items": [], "nextAfter": None}, request=request))
+    with pytest.raises(AssertionError, match="is not as described"):
+        check_answer(httpx2.Response(200, json={"items": []}, request=request))
+    check_answer(httpx2.Response(404, json={}, request=request))
+
+
+def test_the_example_of_an_explanation_has_every_rule() -> None:
+    decisions = told(
+        requested(),
+        ADMITTED,
+        resolved(receipts=(receipt("who", "injected"),), candidates=(candidate("who", "main"),)),
+        created(facts=plan_facts()),
+    )
+    real = [one.members() for one in decisions]
+    assert [one["rule"] for one in EXPLANATION["decisions"]] == [one["rule"] for one in real]
+    for shown, one in zip(EXPLANATION["decisions"], real, strict=True):
+        assert set(shown) == set(one)
+        assert set(shown["compared"]) == set(one["compared"]), shown["rule"]
+        assert shown["step"] == one["step"]
+
+
+@pytest.mark.server
+def test_the_example_of_a_spawn_is_taken(attaching: AttachingHouse) -> None:
+    body = described("spawn")["requestBody"]["content"][JSON]["example"]
+    answer = attaching.http.post("/v1/spawns", json={**body, "agentId": "main"})
+    assert answer.status_code == 201
+    run_id = answer.json()["runId"]
+    attaching.undone(run_id)
+    for name, real in {
+        "spawn": answer.json(),
+        "getRun": attaching.server.run(run_id),
+        "listRuns": attaching.runs("agent:main:main")[0],
+    }.items():
+        ((_, content),) = successes(name)
+        (example,) = examples(content)
+        receipt = (example["items"][0] if name == "listRuns" else example)["attachments"]
+        where = f".openclaw/attachments/{run_id}"
+        assert {**receipt, "relDir": where} == real["attachments"], name
+
+
+@pytest.mark.server
+def test_the_lines_of_what_if_are_as_in_the_example(house: House) -> None:
+    house.ended(house.session())
+    body = described("whatIf")["requestBody"]["content"][JSON]["example"]
+    answer = house.http.post("/v1/what-if", json={**body, "only": [], "from": "pos:0"})
+    assert answer.is_success, answer.text
+    lines = [json.loads(line) for line in answer.text.splitlines()]
+    expected = examples(successes("whatIf")[0][1])
+    assert [set(lines[0]), set(lines[-1])] == [set(expected[0]), set(expected[-1])]
+    assert set(lines[-1]["totals"]) == set(expected[-1]["totals"])

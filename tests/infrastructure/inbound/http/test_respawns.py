@@ -26,7 +26,7 @@ def respawned(house: House, run_id: str, **body: Any) -> dict[str, Any]:
 
 
 def requested(house: House, run_id: str) -> dict[str, Any]:
-    events = house.http.get(f"/v1/runs/{run_id}/events", params={"limit": 1}).json()["items"]
+    events = house.get(f"/v1/runs/{run_id}/events", limit=1)["items"]
     return dict(events[0]["payload"])
 
 
@@ -68,7 +68,7 @@ def test_free_texts_in_the_place_of_names_are_carried_over(house: House) -> None
     again = problem_of(respawn(house.http, run_id), 422, "spawn_error")
     assert again["rule"] == "agent_id"
     assert again["detail"] == refused.json()["detail"]
-    texts = house.http.get(f"/v1/runs/{again['runId']}/explain").json()["given"]
+    texts = house.get(f"/v1/runs/{again['runId']}/explain")["given"]
     assert (texts["agentId"], texts["model"]) == ("No Agent!", "two words")
     mended = respawned(
         house, run_id, changes={"agentId": "talker", "model": None, "thinking": None}
@@ -148,7 +148,7 @@ def test_what_was_refused_for_a_name_is_refused_for_it_again_until_there_is_such
     assert {(one["name"], one["runId"], one["state"]) for one in shown} == {
         (name, None, "unmet") for name in named
     }
-    explained = house.http.get(f"/v1/runs/{refused['runId']}/explain").json()["given"]
+    explained = house.get(f"/v1/runs/{refused['runId']}/explain")["given"]
     assert all(name in explained["dependencies"] for name in named)
     again = problem_of(respawn(house.http, refused["runId"]), 422, "spawn_error")
     assert (again["rule"], again["detail"]) == (rule, refused["detail"])

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from domain.values.moments import DURATION_FORMS, MOMENT_FORMS
 from tests.support.http.problems import problem_of
 from tests.support.servers.http_server import GHOST, House
 
@@ -58,7 +57,7 @@ def test_a_list_is_newest_first_or_oldest_first(house: House, family: dict[str, 
 def test_the_last_page_has_no_cursor(house: House, family: dict[str, Any]) -> None:
     for limit, more in ((6, True), (7, False), (8, False)):
         params = {"requester": family["session"], "limit": limit}
-        page = house.http.get("/v1/runs", params=params).json()
+        page = house.get("/v1/runs", **params)
         assert (page["nextCursor"] is not None) is more
 
 
@@ -111,23 +110,6 @@ def test_a_run_has_every_member_of_the_contract(house: House, family: dict[str, 
     cache = {"cacheReadTokens": 0, "cacheWriteTokens": 0}
     assert talker["usage"] == {"inputTokens": 7, "outputTokens": 3, "totalTokens": 10, **cache}
     assert (share["inputTokens"], share["outputTokens"]) == (7, 3)
-
-
-def test_a_requester_is_found_by_every_spelling_of_its_key(
-    house: House, family: dict[str, Any]
-) -> None:
-    key = str(family["session"])
-    expected = listed(house, requester=key)
-    rest = key.removeprefix("agent:main:")
-    for spelling in (
-        key.upper(),
-        f"  {key} ",
-        key.replace(":", "::"),
-        rest,
-        f"Agent : Main : {rest}",
-    ):
-        assert listed(house, requester=spelling) == expected
-    assert listed(house, requester=f"agent:narrow:{rest}") == []
 
 
 def test_a_tree_is_found_by_its_root(house: House) -> None:
@@ -191,9 +173,9 @@ def test_the_order_of_the_values_of_a_filter_is_not_of_the_question(
     house: House, family: dict[str, Any]
 ) -> None:
     params = {"requester": family["session"], "limit": 1, "status": ["failed", "done"]}
-    page = house.http.get("/v1/runs", params=params).json()
+    page = house.get("/v1/runs", **params)
     turned = {**params, "status": ["done", "failed"], "cursor": page["nextCursor"]}
-    page = house.http.get("/v1/runs", params=turned).json()
+    page = house.get("/v1/runs", **turned)
     assert [run["runId"] for run in page["items"]] == [family["done"][-1]]
 
 
@@ -205,35 +187,22 @@ def test_since_is_inclusive_and_until_is_not(house: House, family: dict[str, Any
     assert listed(house, **own, since=third, until=third) == []
 
 
-def test_since_takes_every_form_of_a_moment(house: House, family: dict[str, Any]) -> None:
+def test_since_and_until_take_times_ago_and_moments_of_runs(
+    house: House, family: dict[str, Any]
+) -> None:
     own = {"requester": family["session"]}
     done = family["done"]
     everything = listed(house, **own)
-    for since in ("12h", "-12h", "1d", "2w", "pos:0"):
-        assert listed(house, **own, since=since, limit=2) == everything, since
-        assert listed(house, **own, until=since) == [], since
+    assert listed(house, **own, since="12h", limit=2) == everything
+    assert listed(house, **own, until="12h") == []
     moment = f"run:{done[2]}@ended"
     assert listed(house, **own, since=moment) == everything[: everything.index(done[2])]
     assert listed(house, **own, until=moment) == done[2::-1]
 
 
-def test_no_moment_is_refused_with_the_forms(house: House) -> None:
-    answer = house.http.get("/v1/runs", params={"since": "yesterday"})
-    problem = problem_of(answer, 422, "invalid_request")
-    assert MOMENT_FORMS in problem["errors"][0]["detail"]
-
-
-def test_wait_takes_every_form_of_a_duration(house: House, family: dict[str, Any]) -> None:
-    path = f"/v1/runs/{family['done'][0]}"
-    for wait in ("1", "1s", "500ms", "10m", "1h", "1d"):
-        assert house.http.get(path, params={"wait": wait}).status_code == 200, wait
-    problem = problem_of(house.http.get(path, params={"wait": "-1s"}), 422, "invalid_request")
-    assert DURATION_FORMS in problem["detail"]
-
-
 def test_a_cursor_belongs_to_its_question(house: House, family: dict[str, Any]) -> None:
     own = {"requester": family["session"], "limit": 1}
-    cursor = house.http.get("/v1/runs", params=own).json()["nextCursor"]
+    cursor = house.get("/v1/runs", **own)["nextCursor"]
     for other in ({"order": "asc"}, {"label": "x"}, {"requester": "main"}, {"status": "done"}):
         answer = house.http.get("/v1/runs", params={**own, **other, "cursor": cursor})
         problem_of(answer, 422, "invalid_request")
@@ -256,7 +225,7 @@ def test_runs_are_found_by_the_rule_that_refused_them_their_depth_and_how_labels
     assert listed(house, requester=session, depth=2) == []
     before = refused["stages"][0]["position"]
     assert listed(house, requester=session, rule=rule, at=f"pos:{before}") == []
-    bars = house.http.get("/v1/timeline", params={"rule": rule, "tree": session}).json()
+    bars = house.get("/v1/timeline", rule=rule, tree=session)
     assert [one["runId"] for one in bars["items"]] == [family["refused"]]
 
 
@@ -271,7 +240,7 @@ def test_runs_are_found_by_words_and_counted(house: House, family: dict[str, Any
     assert page["totals"]["runs"] == statuses.total()
     assert page["totals"]["countedTo"] is None
     following = {"requester": session, "totals": True, "limit": 1, "cursor": page["nextCursor"]}
-    assert house.http.get("/v1/runs", params=following).json()["totals"] is None
+    assert house.get("/v1/runs", **following)["totals"] is None
 
 
 @pytest.mark.parametrize("query", [{"q": " "}, {"q": "a b c d e f g h i"}])

@@ -90,7 +90,7 @@ def test_the_name_it_was_given_is_not_put_on_record_in_place_of_the_key(
     house.ended(key)
     by_id = session_of(house.http, key)["sessionId"]
     run_id = house.accepted(by_id)["runId"]
-    (requested,) = house.http.get(f"/v1/runs/{run_id}/events", params={"limit": 1}).json()["items"]
+    (requested,) = house.get(f"/v1/runs/{run_id}/events", limit=1)["items"]
     asked_by = requested["payload"]["requester"]
     assert (asked_by["sessionKey"], asked_by["displayKey"]) == (key, key)
 

@@ -14,6 +14,7 @@ import httpx2
 import pytest
 
 from infrastructure.inbound.mcp.tools.catalogue import TOOLS
+from tests.support.http import operations
 from tests.support.http.described_answers import document
 from tests.support.http.mcp import McpCaller
 from tests.support.http.streams import StreamReader
@@ -222,25 +223,12 @@ QUERIES: Mapping[str, Sequence[dict[str, str]]] = {
     "listAgents": [{"requester": REQUESTER}],
 }
 BODIES: Mapping[str, Any] = {
+    **operations.BODIES,
     "spawn": {"requester": {"sessionKey": REQUESTER}, "task": "another", "agentId": "nobody"},
     "respawn": {"changes": {"agentId": "nobody"}},
     "whatIf": {
         "patch": [{"op": "add", "path": "/agents/defaults/subagents/allowAgents", "value": []}]
     },
-    "reportTranscript": {"epoch": 1, "first": 1, "entries": []},
-    "endRun": {"epoch": 1, "outcome": "success"},
-    "prolongClaim": {"epoch": 1},
-    "claimRun": {"executor": "somebody"},
-    "stopRun": {"reason": "no longer needed"},
-    "stopSession": {"reason": "no longer needed"},
-    "sendMessage": {"message": "and now?"},
-    "writePreamble": {"preamble": "a beginner"},
-    "yieldSession": {},
-    "acknowledgeAnnouncement": {},
-    "redriveAnnouncement": {"reason": "again"},
-    "provideTranscript": {"entries": []},
-    "patchSharedContext": {"another": 1},
-    "tradePageCode": {"code": "none"},
 }
 # What changes something comes last, and stops come behind everything else.
 ORDER = sorted(
@@ -294,7 +282,7 @@ SHOWN_BY_TOOLS: Mapping[str, set[str]] = {
 """The same by tools for models, with resources and tasks."""
 
 
-def asked(story: Story, http: httpx2.Client, operation: str) -> str:
+def answers_of(story: Story, http: httpx2.Client, operation: str) -> str:
     """Return the texts of all answers of an operation."""
     path, method = OPERATIONS[operation]
     texts = []
@@ -305,7 +293,7 @@ def asked(story: Story, http: httpx2.Client, operation: str) -> str:
     return "\n".join(texts)
 
 
-def asked_of_tools(story: Story, name: str) -> dict[str, set[str]]:
+def marks_of_tools(story: Story, name: str) -> dict[str, set[str]]:
     """Return the marks that each tool shows to a token, and resources and tasks too."""
     caller = story.caller(name)
     found: dict[str, set[str]] = {}
@@ -336,10 +324,10 @@ def test_operations_show_previews_alone_without_content(story: Story) -> None:
     with story.client("seeing") as http:
         for operation, (_, method) in OPERATIONS.items():
             if method == "get":
-                whole |= marks_in(asked(story, http, operation))
+                whole |= marks_in(answers_of(story, http, operation))
     # A message that waits is shown whole once it is a run.
     assert {f"END-{kind}" for kind in KINDS} - whole == {"END-queued"}
-    tools = asked_of_tools(story, "blind")
+    tools = marks_of_tools(story, "blind")
     assert not beyond(tools, SHOWN_BY_TOOLS)
     with StreamReader(story.server.url, "/v1/events?after=0", SECRETS["blind"]) as stream:
         frames = stream.until(lambda frame: int(frame.id or 0) >= story.head)
@@ -348,7 +336,7 @@ def test_operations_show_previews_alone_without_content(story: Story) -> None:
         stream_of_entries = f"/v1/runs/{story.runs['telling']}/transcript"
         answer = http.get(stream_of_entries, headers={"Accept": "text/event-stream"})
         assert answer.status_code == 403
-        seen = {operation: marks_in(asked(story, http, operation)) for operation in ORDER}
+        seen = {operation: marks_in(answers_of(story, http, operation)) for operation in ORDER}
     assert not beyond(seen, SHOWN)
     assert seen["listRuns"] == LISTED
 

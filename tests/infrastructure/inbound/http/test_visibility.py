@@ -127,14 +127,14 @@ def test_token_reaches_own_runs_alone(
 ) -> None:
     names = families.names[about]
     path = f"/v1/runs/{names['runId']}/events"
-    before = house.http.get(path).json()
+    before = house.get(path)
     with house.with_token(families.tokens[caller]) as http:
         found = {
             name: outcome_of(http.request(**request_of(ABOUT_ONE[name], names)))
             for name in expected
         }
     assert found == expected
-    assert caller == about or house.http.get(path).json() == before
+    assert caller == about or house.get(path) == before
 
 
 REFUSED: Mapping[Outcome, str] = {

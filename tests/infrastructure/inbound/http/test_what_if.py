@@ -27,7 +27,7 @@ def ask(http: httpx2.Client, **body: Any) -> httpx2.Response:
     return wait_for("a place", answered)
 
 
-def last(answer: httpx2.Response) -> dict[str, Any]:
+def last_line(answer: httpx2.Response) -> dict[str, Any]:
     """The last line."""
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = json.loads(answer.text.splitlines()[-1])
@@ -157,7 +157,7 @@ def test_readers_that_go_away_give_their_places_back(house: House) -> None:
 
 
 def decisions(answer: httpx2.Response) -> int:
-    return int(last(answer)["totals"]["decisions"])
+    return int(last_line(answer)["totals"]["decisions"])
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def leaf(house: House, child: HeldRun) -> Iterator[HeldRun]:
         yield run
 
 
-def listed(caller: McpCaller) -> set[str]:
+def tools_of(caller: McpCaller) -> set[str]:
     return {one["name"] for one in caller.ask("tools/list")["result"]["tools"]}
 
 
@@ -40,13 +40,13 @@ def test_each_role_is_offered_what_its_policy_leaves(
     more = {
         "sessions_spawn", "sessions_list", "sessions_history", "subagents", "subagents_wait",
     }  # fmt: skip
-    assert listed(McpCaller(house.server.url, leaf.token)) == of_leaf
-    assert listed(McpCaller(house.server.url, child.token)) == of_leaf | more
+    assert tools_of(McpCaller(house.server.url, leaf.token)) == of_leaf
+    assert tools_of(McpCaller(house.server.url, child.token)) == of_leaf | more
 
 
 def test_a_token_is_offered_what_its_scopes_are_good_for(house: House) -> None:
     caller = McpCaller(house.server.url, house.secrets["reader"], session="agent:main:reader-1")
-    assert listed(caller) == {
+    assert tools_of(caller) == {
         "subagents", "subagents_wait", "sessions_list", "session_status", "agents_list", "runs_at",
         "runs_explain",
     }  # fmt: skip
@@ -61,7 +61,7 @@ def test_what_is_denied_is_refused_and_on_record(house: House, leaf: HeldRun) ->
         answer = caller.call(tool, message="x", sessionKey="x")
         assert answer["isError"], tool
         assert answer["structuredContent"]["status"] == "forbidden", tool
-    events = house.http.get("/v1/events", params={"types": "ToolRefused", "limit": 500}).json()
+    events = house.get("/v1/events", types="ToolRefused", limit=500)
     stream = f"session:{leaf.child}"
     denied = [one["payload"]["tool"] for one in events["items"] if one["stream"] == stream]
     assert denied == [
@@ -94,10 +94,10 @@ def test_a_child_reaches_nothing_beyond_its_session_with_any_tool(
 ) -> None:
     with house.held(house.session("stranger"), label=CANARY, task=CANARY) as held:
         run = house.server.run(held.run_id)
-        before = house.http.get(f"/v1/runs/{held.run_id}/events").json()["items"]
+        before = house.events(held.run_id)
         caller = McpCaller(house.server.url, child.token)
         follower = McpCaller(house.server.url, child.token, tasks=True)
-        assert {one.name for one in TOOLS} >= listed(caller)
+        assert {one.name for one in TOOLS} >= tools_of(caller)
         for tool in TOOLS:
             for given in arguments(tool.name, run):
                 answer = caller.ask("tools/call", {"name": tool.name, "arguments": given})
@@ -109,9 +109,9 @@ def test_a_child_reaches_nothing_beyond_its_session_with_any_tool(
             params = {"taskId": held.run_id, "inputResponses": {"a": "x"}}
             assert "no such task" in follower.ask(method, params)["error"]["message"]
         assert CANARY not in json.dumps(caller.ask("resources/list"))
-        after = house.http.get(f"/v1/runs/{held.run_id}/events").json()["items"]
+        after = house.events(held.run_id)
         assert after == before, "nothing was done to it"
         named = McpCaller(house.server.url, child.token, session=run["childSessionKey"])
-        assert "error" in named.ask("tools/list") or not listed(named) - listed(caller)
+        assert "error" in named.ask("tools/list") or not tools_of(named) - tools_of(caller)
         assert named.call("sessions_spawn", task="x")["isError"]
     assert {one["requesterSessionKey"] for one in house.runs(run["childSessionKey"])} == set()

@@ -1,23 +1,28 @@
-"""`/mcp` before the protocol begins: who may come in, and what."""
+"""`/mcp` before the protocol begins: who may come in, and what; also first of all."""
 
 import contextlib
 import json
+from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx2
 import pytest
 
 from tests.support.http.mcp import VERSION, McpCaller, mcp_client, values_of
 from tests.support.http.problems import problem_of
 from tests.support.servers.data_directories import copied
+from tests.support.servers.databases import Databases
 from tests.support.servers.http_server import ONE, House
+from tests.support.servers.inner_server import inner_server
 from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS
 from tests.support.servers.running_server import RunningServer, configuration, scripted
 
-SLOW = scripted("slow", steps=[{"afterMs": 300_000}])
-
 pytestmark = pytest.mark.server
+
+
+SLOW = scripted("slow", steps=[{"afterMs": 300_000}])
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
@@ -144,7 +149,7 @@ def test_the_trace_of_a_call_is_on_record(house: House) -> None:
     caller = McpCaller(house.server.url, house.server.token, session=key)
     spawned = caller.call("sessions_spawn", meta={"traceparent": trace}, task="look")
     run_id = spawned["structuredContent"]["runId"]
-    (requested, *_) = house.http.get(f"/v1/runs/{run_id}/events").json()["items"]
+    (requested, *_) = house.events(run_id)
     assert requested["traceparent"] == trace
 
 
@@ -172,3 +177,33 @@ async def test_a_client_comes_back_to_another_server_and_its_task_is_as_the_reco
         caller = McpCaller(server.url, server.token, tasks=True)
         task = caller.ask("tasks/get", {"taskId": spawned["runId"]})["result"]
         assert (task["status"], task["result"]["isError"]) == ("completed", True)
+
+
+META = {
+    "io.modelcontextprotocol/protocolVersion": VERSION,
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+MESSAGE = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": META}}
+HEADERS = {
+    "Accept": "application/json, text/event-stream",
+    "Content-Type": "application/json",
+    "MCP-Protocol-Version": VERSION,
+    "Mcp-Method": "tools/list",
+}
+
+
+def test_two_first_requests_get_the_same_answer(databases: Databases, tmp_path: Path) -> None:
+    url = databases.create()
+    with inner_server(tmp_path, configuration(scripted()), url) as server:
+
+        def ask(_: int) -> httpx2.Response:
+            return server.request(
+                "POST", "/mcp", headers=HEADERS, content=json.dumps(MESSAGE).encode()
+            )
+
+        with ThreadPoolExecutor(2) as pool:
+            first, second = pool.map(ask, range(2))
+    databases.drop(url)
+    assert (first.status_code, second.status_code) == (200, 200), first.text
+    assert "sessions_spawn" in first.text
+    assert first.text == second.text

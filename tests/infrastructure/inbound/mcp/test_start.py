@@ -49,7 +49,7 @@ def serving() -> list[asyncio.Task[Any]]:
     ]
 
 
-async def asked(endpoint: McpEndpoint) -> int:
+async def ask(endpoint: McpEndpoint) -> int:
     """Ask what the server is; gives the status of the answer."""
     told: list[int] = []
     given = iter([{"type": "http.request", "body": BODY, "more_body": False}])
@@ -87,7 +87,7 @@ async def test_who_leaves_while_it_is_loaded_ends_no_start_and_begins_no_second(
     monkeypatch.setattr(importlib, "import_module", loaded_slowly)
     services = cast(CommandServices, await query_services(running, tmp_path))
     endpoint = McpEndpoint(services)
-    first = asyncio.create_task(asked(endpoint))
+    first = asyncio.create_task(ask(endpoint))
 
     async def has_begun() -> bool:
         return bool(serving())
@@ -97,7 +97,7 @@ async def test_who_leaves_while_it_is_loaded_ends_no_start_and_begins_no_second(
     with pytest.raises(asyncio.CancelledError):
         await first
     left.set()
-    assert await asked(endpoint) == 200
+    assert await ask(endpoint) == 200
     assert len(serving()) == 1
     await endpoint.close()
     assert serving() == []

@@ -24,7 +24,7 @@ def caller(house: House, key: str) -> McpCaller:
     return McpCaller(house.server.url, house.server.token, session=key)
 
 
-def told(answer: dict[str, Any]) -> list[str]:
+def labels_of(answer: dict[str, Any]) -> list[str]:
     return [one["run"]["label"] for one in answer["done"]]
 
 
@@ -34,14 +34,14 @@ def test_what_was_given_is_given_again_until_its_reader_says_so(
     house.ended(key, label="first")
     first = caller.values("subagents_wait")
     again = caller.values("subagents_wait")
-    assert told(first) == told(again) == ["first"]
+    assert labels_of(first) == labels_of(again) == ["first"]
     assert f"after: {first['after']}" not in first["text"], "nobody is at work"
     behind = caller.values("subagents_wait", after=first["after"])
-    assert (behind["status"], told(behind), behind["after"]) == ("done", [], first["after"])
+    assert (behind["status"], labels_of(behind), behind["after"]) == ("done", [], first["after"])
     house.ended(key, label="second")
-    assert told(caller.values("subagents_wait", after=first["after"])) == ["second"]
-    assert told(caller.values("subagents_wait")) == ["second"], "the first was acknowledged"
-    (entry, *_) = house.http.get(f"/v1/sessions/{key}/announcements").json()["items"]
+    assert labels_of(caller.values("subagents_wait", after=first["after"])) == ["second"]
+    assert labels_of(caller.values("subagents_wait")) == ["second"], "the first was acknowledged"
+    (entry, *_) = house.get(f"/v1/sessions/{key}/announcements")["items"]
     assert (entry["label"], entry["state"]) == ("first", "acknowledged")
 
 
@@ -51,11 +51,11 @@ def test_one_who_waits_for_any_goes_on_behind_what_it_was_given(
     house.ended(key, label="early")
     with house.held(key, label="late") as late:
         first = caller.values("subagents_wait", until="any")
-        assert (first["status"], told(first)) == ("waiting", ["early"])
+        assert (first["status"], labels_of(first)) == ("waiting", ["early"])
         assert f"with after: {first['after']}." in first["text"]
         house.gates.open(late.run_id)
         second = caller.values("subagents_wait", until="any", after=first["after"])
-        assert told(second) == ["late"]
+        assert labels_of(second) == ["late"]
 
 
 def test_more_reports_than_an_answer_has_come_one_answer_after_the_other(
@@ -70,7 +70,7 @@ def test_more_reports_than_an_answer_has_come_one_answer_after_the_other(
     found: list[str] = []
     answer = caller.values("subagents_wait")
     while True:
-        found += told(answer)
+        found += labels_of(answer)
         if not answer["more"]:
             break
         assert len(answer["done"]) == 50
@@ -89,12 +89,12 @@ def test_refusals_hide_no_report(house: House, caller: McpCaller, key: str) -> N
     body = {**spawn_body(key), "agentId": "ghost", "task": tasks, "parallel": True}
     for _ in range(5):
         assert house.http.post("/v1/spawns", json=body).status_code == 403
-    refused = house.http.get("/v1/runs", params={"requester": key, "status": "refused"}).json()
+    refused = house.get("/v1/runs", requester=key, status="refused")
     assert refused["nextCursor"]
-    assert told(caller.values("subagents_wait")) == ["hidden"]
+    assert labels_of(caller.values("subagents_wait")) == ["hidden"]
     assert caller.values("subagents")["total"] == 1
     assert caller.values("sessions_list")["count"] == 1
-    assert told(caller.values("subagents_wait", targets=[run["runId"]])) == ["hidden"]
+    assert labels_of(caller.values("subagents_wait", targets=[run["runId"]])) == ["hidden"]
 
 
 def test_a_run_id_means_the_session_in_which_the_run_went_on(
@@ -114,10 +114,10 @@ def test_a_token_that_may_not_acknowledge_goes_on_by_the_position(house: House) 
     house.ended(key, label="read")
     reader = McpCaller(house.server.url, house.secrets["texts"], session=key)
     first = reader.values("subagents_wait", until="any")
-    assert told(first)[-1] == "read"
+    assert labels_of(first)[-1] == "read"
     behind = reader.values("subagents_wait", until="any", after=first["after"], timeoutSeconds=0)
     assert behind["done"] == []
-    assert told(reader.values("subagents_wait"))[-1] == "read"
+    assert labels_of(reader.values("subagents_wait"))[-1] == "read"
 
 
 def test_a_repeated_call_is_answered_as_the_first_time(
@@ -147,7 +147,7 @@ def test_a_session_that_yields_is_not_told_again_what_it_has_read(house: House, 
         early = child.values("sessions_spawn", task="look", label="early", agentId="main")
         house.server.run(early["runId"], "announced")
         read = child.values("subagents_wait", until="any")
-        assert told(read) == ["early"]
+        assert labels_of(read) == ["early"]
         child.values("subagents_wait", until="any", after=read["after"], timeoutSeconds=0)
         silent = child.values("sessions_spawn", task="look", label="unread", agentId="main")
         house.server.run(silent["runId"], "announced")
@@ -172,7 +172,7 @@ def test_a_yield_is_answered_once_for_each_key(house: House, key: str) -> None:
         child.call("sessions_yield", {"idempotencyKey": "y" * 20}, message="one")
         other = child.call("sessions_yield", {"idempotencyKey": "y" * 20}, message="other")
         assert other["structuredContent"]["code"] == "idempotency_key_reused"
-    events = house.http.get(f"/v1/runs/{parent.run_id}/events").json()["items"]
+    events = house.events(parent.run_id)
     assert [one["type"] for one in events].count("YieldRequested") == 1
 
 

@@ -1,4 +1,5 @@
-"""The server of all tests of the tools for models; what it wrote is looked through at the end."""
+"""The server of all tests of HTTP and of the tools for models; what it wrote is looked through at
+the end."""
 
 from collections.abc import Iterator
 
@@ -10,7 +11,7 @@ from tests.support.servers.http_server import House, open_house
 @pytest.fixture(scope="package")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """The server. Each test spawns for a session of its own, so that none sees another's runs."""
-    folder = tmp_path_factory.mktemp("models")
+    folder = tmp_path_factory.mktemp("door")
     folder.chmod(0o755)
     house = open_house(folder)
     with house.server:

@@ -1,4 +1,4 @@
-"""Connections that are silent or slow, and connections that use the last files, on real sockets."""
+"""Silent, slow and stuck connections, and those that use the last files, on real sockets."""
 
 import asyncio
 import contextlib
@@ -11,18 +11,25 @@ from functools import partial
 
 import pytest
 import uvicorn
+from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, StreamingResponse
+from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from infrastructure.inbound.http.middleware.disconnects import while_present
+from infrastructure.inbound.http.middleware.disconnects import DroppableConnection, while_present
 from infrastructure.inbound.http.middleware.open_files import OpenFiles
 from infrastructure.inbound.http.middleware.positions import PositionHeaders
 from infrastructure.inbound.http.middleware.request_guard import RequestGuard
 from infrastructure.inbound.http.middleware.timed_connection import ArrivalLimits, TimedConnection
 from infrastructure.inbound.http.operations import is_essential
+from infrastructure.inbound.http.requests.event_stream import EventStream, OpenStreams
+from infrastructure.inbound.http.routes.streams import Frames, event_frames
+from tests.support.http.tail import GrowingLog
+from tests.support.http.wire import head as request_head
 
 pytestmark = pytest.mark.server
+
 
 SECONDS_MAX = 20.0
 BYTES_MAX = 65_536
@@ -321,3 +328,53 @@ async def line_free_number() -> AsyncIterator[int]:
     finally:
         for one in held:
             one.close()
+
+
+EVENTS = 20_000
+
+
+async def test_a_reader_that_does_not_read_is_disconnected_and_leaves_nothing_behind(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    log, let_go = GrowingLog(), asyncio.Event()
+    marks = PositionHeaders("a-log", head, lambda: 0)
+    await log.grow(EVENTS)
+
+    async def events(_: Request) -> EventStream:
+        frames = Frames(lambda _: True, after=0, filtered=False)
+        return EventStream(
+            event_frames(frames, log, 0, lambda: False),
+            headers={},
+            streams=OpenStreams(1),
+            stuck_seconds=0.3,
+        )
+
+    application = Starlette(routes=[Route("/v1/events", events)])
+
+    async def streaming(scope: Scope, receive: Receive, send: Send) -> None:
+        await RequestGuard(application, {"127.0.0.1"}, marks)(scope, receive, send)
+        let_go.set()
+
+    config = uvicorn.Config(
+        streaming, log_config=None, lifespan="off", http=DroppableConnection, ws="none"
+    )
+    with socket.create_server(("127.0.0.1", 0)) as listening, socket.socket() as reader:
+        server = Server(config)
+        serving = asyncio.create_task(server.serve(sockets=[listening]))
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        reader.setblocking(False)
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(SECONDS_MAX):
+            await loop.sock_connect(reader, listening.getsockname())
+            await loop.sock_sendall(
+                reader, request_head("GET", "/v1/events", {"Host": "127.0.0.1"})
+            )
+            await let_go.wait()
+            assert log.read < EVENTS
+            assert not server.server_state.connections
+            with contextlib.suppress(ConnectionResetError):
+                while await loop.sock_recv(reader, 1_000_000):
+                    pass
+            server.should_exit = True
+            await serving
+    assert [one.getMessage() for one in caplog.records if one.levelno > logging.INFO] == []

@@ -1,4 +1,4 @@
-"""Sessions by every name they have, and what their inboxes hold."""
+"""Sessions by every name they have, what is first seen of them, and what their inboxes hold."""
 
 import time
 import uuid
@@ -9,35 +9,20 @@ from urllib.parse import quote
 import pytest
 
 from tests.support.http.problems import problem_of
-from tests.support.servers.http_server import House
+from tests.support.servers.http_server import ONE, House
 
 pytestmark = pytest.mark.server
+
 
 UNKNOWN = "12345678-1234-4234-8234-123456781234"
 
 
 def session_of(house: House, name: str) -> dict[str, Any]:
-    answer = house.http.get(f"/v1/sessions/{quote(name, safe='')}")
-    assert answer.status_code == 200, answer.text
-    return dict(answer.json())
+    return house.get(f"/v1/sessions/{quote(name, safe='')}")
 
 
 def inbox_of(house: House, name: str, **query: Any) -> dict[str, Any]:
-    path = f"/v1/sessions/{quote(name, safe='')}/announcements"
-    answer = house.http.get(path, params=query)
-    assert answer.status_code == 200, answer.text
-    return dict(answer.json())
-
-
-def test_a_session_is_found_by_every_spelling_and_by_its_id(house: House) -> None:
-    key = house.session()
-    house.ended(key)
-    session = session_of(house, key)
-    assert session["sessionKey"] == key
-    rest = key.removeprefix("agent:main:")
-    names = (key.upper(), f" {key} ", rest, key.replace(":", "::"), session["sessionId"])
-    for name in names:
-        assert session_of(house, name) == session
+    return house.get(f"/v1/sessions/{quote(name, safe='')}/announcements", **query)
 
 
 def test_the_main_session_is_found_by_its_alias(house: House) -> None:
@@ -185,3 +170,80 @@ def test_a_stop_reaches_those_below(house: House) -> None:
         assert house.http.post(f"/v1/runs/{parent.run_id}/stop").status_code == 200
         for run_id in (parent.run_id, below):
             assert house.server.run(run_id, "announced")["outcome"] == "stopped"
+
+
+def test_a_session_tells_on_whose_word_it_was_first_seen(house: House) -> None:
+    key = house.session("asserted")
+    requester = {"sessionKey": key, "sandboxed": True, "agentIdOverride": "boxed"}
+    body = {"requester": requester, "task": "hello", "agentId": "boxed"}
+    answer = house.http.post("/v1/spawns", json=body)
+    assert answer.status_code == 201, answer.text
+    session = session_of(house, key)
+    assert (session["assertedBy"], session["depthFrom"]) == ("admin", "shape")
+    assert (session["agentId"], session["sandboxed"]) == ("boxed", True)
+    assert session["assertions"] == ["agentId", "sandboxed"]
+    assert session["workspaceDir"] is None
+    child = session_of(house, answer.json()["childSessionKey"])
+    assert (child["assertedBy"], child["assertions"], child["depthFrom"]) == ("spawn", [], "spawn")
+    run = house.server.run(answer.json()["runId"])
+    assert child["workspaceDir"] == run["workspaceDir"]
+    assert child["sandboxed"] is run["sandboxed"] is True
+
+
+def test_what_a_request_says_later_of_a_session_changes_nothing_of_it(house: House) -> None:
+    key = house.session("settled")
+    house.ended(key)
+    session = session_of(house, key)
+    assert (session["sandboxed"], session["assertions"]) == (False, [])
+    requester = {"sessionKey": key, "sandboxed": True, "agentIdOverride": "narrow"}
+    house.http.post("/v1/spawns", json={"requester": requester, "task": "hello"})
+    later = session_of(house, key)
+    same = ("agentId", "sandboxed", "assertions", "assertedBy", "depthFrom", "depth")
+    assert [later[name] for name in same] == [session[name] for name in same]
+
+
+def test_a_token_cannot_make_its_session_another_agents(house: House) -> None:
+    requester = {"sessionKey": ONE, "agentIdOverride": "boxed"}
+    with house.with_token(house.secrets["one"]) as http:
+        answer = http.post("/v1/spawns", json={"requester": requester, "task": "hello"})
+    assert answer.status_code == 403, answer.text
+    assert answer.json()["code"] == "not_permitted"
+    assert 'does not act for agent "boxed"' in answer.json()["detail"]
+    recorded = house.http.get(f"/v1/sessions/{ONE}").json()
+    assert recorded.get("agentId", "main") == "main"
+
+
+def test_what_is_no_agent_id_is_not_bent_into_one(house: House) -> None:
+    requester = {"sessionKey": house.session("bent"), "agentIdOverride": "Agent not found: xyz"}
+    answer = house.http.post("/v1/spawns", json={"requester": requester, "task": "hello"})
+    assert answer.status_code == 422, answer.text
+    assert answer.json()["errors"][0]["pointer"] == "/requester/agentIdOverride"
+
+
+def test_a_session_leaves_no_sandbox_by_saying_that_it_is_another_agent(house: House) -> None:
+    key = "agent:boxed:escape"
+    requester = {"sessionKey": key, "agentIdOverride": "main"}
+    answer = house.http.post("/v1/spawns", json={"requester": requester, "task": "hello"})
+    assert answer.status_code == 403, answer.text
+    assert answer.json()["rule"] == "sandbox"
+    assert session_of(house, key)["sandboxed"] is True
+
+
+SHOWN_MAX = 50
+
+
+def test_of_many_runs_the_newest_are_told_also_of_those_that_were_then(house: House) -> None:
+    first = house.ended(house.session())
+    path = f"/v1/sessions/{first['childSessionKey']}"
+    runs, heads = [first["runId"]], [house.head()]
+    for _ in range(SHOWN_MAX + 1):
+        sent = house.http.post(f"/v1/runs/{runs[0]}/messages", json={"message": "and then?"})
+        assert sent.status_code == 201, sent.text
+        runs.append(sent.json()["runId"])
+        house.server.run(runs[-1], "announced")
+        heads.append(house.head())
+    newest_first = runs[::-1]
+    assert [run["runId"] for run in house.get(path)["ownRuns"]] == newest_first[:SHOWN_MAX]
+    for index in (0, 1, SHOWN_MAX - 1, SHOWN_MAX):
+        then = house.get(path, at=f"pos:{heads[index]}")["ownRuns"]
+        assert [run["runId"] for run in then] == runs[: index + 1][::-1][:SHOWN_MAX], index

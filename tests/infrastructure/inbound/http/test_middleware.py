@@ -1,0 +1,540 @@
+"""The guard of requests, room for large bodies, marks of positions, callers that leave."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta, timezone
+from typing import Any
+from urllib.parse import unquote
+
+import httpx2
+import orjson
+import pytest
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from application.log.event_log import LogUnavailable
+from infrastructure.inbound.http.middleware.body_limits import (
+    BODY_BYTES_MAX,
+    DISCARDED_BYTES_MAX,
+    SMALL_BODY_BYTES_MAX,
+    BodyBudget,
+    BudgetExhausted,
+    note_owner,
+)
+from infrastructure.inbound.http.middleware.disconnects import EXTENSION, while_present
+from infrastructure.inbound.http.middleware.positions import POSITION_HEADER, PositionHeaders
+from infrastructure.inbound.http.middleware.request_guard import RequestGuard, host_of
+from infrastructure.inbound.http.requests.event_stream import prefers_stream
+from infrastructure.inbound.http.responses.path_encoding import (
+    protect_encoded_slashes,
+    restore_slashes,
+)
+from tests.support.builders.submissions import key, observing
+from tests.support.http.problems import problem_of
+from tests.support.servers.running_log import RunningLog, running_on
+
+HEAD = 7
+
+
+async def head() -> int:
+    return HEAD
+
+
+def guarding(app: ASGIApp) -> RequestGuard:
+    return RequestGuard(app, {"spawnlog.test"}, PositionHeaders("a-log", head, lambda: 0))
+
+
+def client_of(app: ASGIApp) -> httpx2.AsyncClient:
+    guarded = guarding(app)
+    return httpx2.AsyncClient(
+        transport=httpx2.ASGITransport(guarded), base_url="http://spawnlog.test"
+    )
+
+
+async def nothing() -> Message:
+    return {"type": "http.request", "body": b""}
+
+
+async def messages_sent(
+    app: ASGIApp, receive: Receive = nothing, content_length: bytes = b"0"
+) -> list[Message]:
+    """What the guarded application sends to a `POST /v1/spawns`."""
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/v1/spawns",
+        "raw_path": b"/v1/spawns",
+        "query_string": b"",
+        "headers": [(b"host", b"spawnlog.test"), (b"content-length", content_length)],
+    }
+    await guarding(app)(scope, receive, send)
+    return sent
+
+
+async def failing(scope: Scope, receive: Receive, send: Send) -> None:
+    raise RuntimeError("canary-of-the-inside")
+
+
+async def failing_late(scope: Scope, receive: Receive, send: Send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    raise RuntimeError("canary-of-the-inside")
+
+
+async def plain(scope: Scope, receive: Receive, send: Send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": scope["path"].encode()})
+
+
+async def test_a_failure_inside_is_a_problem_that_tells_nothing_of_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with client_of(failing) as client:
+        answer = await client.get("/v1/runs?token=canary-token")
+    problem_of(answer, 500, "internal")
+    assert "canary" not in answer.text
+    (record,) = [one for one in caplog.records if one.levelno >= logging.ERROR]
+    assert record.name == "spawnlog.http"
+    assert "canary-token" not in record.getMessage()
+
+
+async def test_a_failure_after_the_answer_began_is_logged_and_no_second_answer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    sent = await messages_sent(failing_late)
+    assert [message["type"] for message in sent] == ["http.response.start"]
+    assert [one.name for one in caplog.records] == ["spawnlog.http"]
+
+
+async def test_every_answer_is_marked_and_guarded() -> None:
+    async with client_of(plain) as client:
+        answer = await client.get("/v1/runs")
+    assert answer.headers["spawnlog-log"] == "a-log"
+    assert answer.headers["spawnlog-position"] == "7"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["cache-control"] == "no-store"
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert answer.headers["referrer-policy"] == "no-referrer"
+
+
+async def test_an_answer_that_knows_its_position_keeps_it() -> None:
+    async def knowing(scope: Scope, receive: Receive, send: Send) -> None:
+        headers = [(b"spawnlog-position", b"3")]
+        await send({"type": "http.response.start", "status": 204, "headers": headers})
+        await send({"type": "http.response.body", "body": b""})
+
+    async with client_of(knowing) as client:
+        answer = await client.get("/v1/runs")
+    assert answer.headers.get_list("spawnlog-position") == ["3"]
+
+
+async def test_a_body_is_counted_even_when_its_length_is_a_lie() -> None:
+    async def taking(scope: Scope, receive: Receive, send: Send) -> None:
+        while (await receive()).get("more_body"):
+            pass
+        await plain(scope, receive, send)
+
+    megabytes = 0
+
+    async def receive() -> Message:
+        nonlocal megabytes
+        megabytes += 1
+        return {"type": "http.request", "body": bytes(1024 * 1024), "more_body": True}
+
+    sent = await messages_sent(taking, receive, content_length=b"10")
+    assert sent[0]["status"] == 413
+    bytes_max = BODY_BYTES_MAX + DISCARDED_BYTES_MAX + 1024 * 1024
+    assert BODY_BYTES_MAX < megabytes * 1024 * 1024 <= bytes_max
+
+
+@pytest.mark.parametrize(
+    ("authority", "host"),
+    [
+        ("Spawnlog.TEST:80", "spawnlog.test"),
+        ("[::1]:8700", "::1"),
+        ("user@evil.example", "evil.example"),
+        ("", ""),
+        ("[", ""),
+        ("a b", "a b"),
+    ],
+)
+def test_the_host_of_an_authority(authority: str, host: str) -> None:
+    assert host_of(authority) == host
+
+
+@pytest.mark.parametrize(
+    ("raw", "path"),
+    [
+        (b"/v1/sessions/agent:main:a", "/v1/sessions/agent:main:a"),
+        (b"/v1/sessions/a%2Fb", "/v1/sessions/a\x1fb"),
+        (b"/v1/sessions/a%2fb%20c", "/v1/sessions/a\x1fb c"),
+        (b"/v1/sessions/a%252Fb", "/v1/sessions/a%2Fb"),
+        (b"/v1/sessions/%FF%2F", "/v1/sessions/\ufffd\x1f"),
+    ],
+)
+def test_an_encoded_slash_is_not_a_slash_of_the_path(raw: bytes, path: str) -> None:
+    scope = {"raw_path": raw, "path": unquote(raw.decode())}
+    assert protect_encoded_slashes(scope) == path
+    assert "\x1f" not in restore_slashes(path)
+
+
+LARGE = 100 * 1024
+SECONDS = 10.0
+FULL = "the service holds as many large requests as it can; ask again in a moment"
+
+
+class Application:
+    """Takes a whole body, then waits until it may answer."""
+
+    def __init__(self) -> None:
+        self.may_answer = asyncio.Event()
+        self.taken = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if "owner" in scope:
+            note_owner(scope, scope["owner"])
+        while (await receive()).get("more_body"):
+            pass
+        self.taken += 1
+        await self.may_answer.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+
+class Door:
+    """The guard before such an application. `ask` gives status and body of the answer."""
+
+    def __init__(self, bytes_max: int, wait_seconds_max: float = SECONDS, **limits: int) -> None:
+        self.budget = BodyBudget(bytes_max, wait_seconds_max=wait_seconds_max, **limits)
+        self.application = Application()
+        marks = PositionHeaders("a-log", head, lambda: 0)
+        self._guard = RequestGuard(self.application, {"spawnlog.test"}, marks, self.budget)
+
+    async def ask(
+        self, size: int, *, declared: bool = True, owner: str | None = None
+    ) -> tuple[int, dict[str, Any]]:
+        half = size // 2
+        pieces: list[Message] = [
+            {"type": "http.request", "body": bytes(half), "more_body": True},
+            {"type": "http.request", "body": bytes(size - half), "more_body": False},
+        ]
+        sent: list[Message] = []
+
+        async def receive() -> Message:
+            return pieces.pop(0)
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        headers = [(b"host", b"spawnlog.test")]
+        if declared:
+            headers.append((b"content-length", b"%d" % size))
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": "/v1/spawns",
+            "raw_path": b"/v1/spawns",
+            "query_string": b"",
+            "headers": headers,
+        }
+        if owner is not None:
+            scope["owner"] = owner
+        await self._guard(scope, receive, send)
+        body = b"".join(one.get("body", b"") for one in sent[1:])
+        return sent[0]["status"], orjson.loads(body) if body else {}
+
+    async def until(self, *, taken: int = 0, waiting: int = 0) -> None:
+        async with asyncio.timeout(SECONDS):
+            while self.application.taken < taken or self.budget.waiting < waiting:
+                await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("declared", [True, False])
+async def test_a_body_that_has_no_room_is_told_to_come_again(declared: bool) -> None:
+    door = Door(LARGE, wait_seconds_max=0.05)
+    first = asyncio.create_task(door.ask(LARGE))
+    await door.until(taken=1)
+    status, problem = await door.ask(LARGE, declared=declared)
+    assert (status, problem["code"], problem["retryable"]) == (503, "unavailable", True)
+    assert problem["detail"] == FULL
+    assert problem["retryAfterMs"] == 1000
+    door.application.may_answer.set()
+    assert (await first)[0] == 200
+    assert (door.budget.free_bytes, door.budget.waiting) == (LARGE, 0)
+
+
+async def test_a_body_waits_until_another_was_answered() -> None:
+    door = Door(LARGE)
+    asking = [asyncio.create_task(door.ask(LARGE)) for _ in range(3)]
+    await door.until(taken=1, waiting=2)
+    door.application.may_answer.set()
+    assert [status for status, _ in await asyncio.gather(*asking)] == [200, 200, 200]
+    assert door.budget.free_bytes == LARGE
+
+
+async def test_small_bodies_do_not_wait() -> None:
+    door = Door(LARGE)
+    first = asyncio.create_task(door.ask(LARGE))
+    await door.until(taken=1)
+    small = [
+        asyncio.create_task(door.ask(SMALL_BODY_BYTES_MAX, declared=one)) for one in (True, False)
+    ]
+    await door.until(taken=3)
+    door.application.may_answer.set()
+    assert [status for status, _ in await asyncio.gather(first, *small)] == [200, 200, 200]
+
+
+async def test_room_is_given_back_whatever_becomes_of_a_request() -> None:
+    door = Door(LARGE)
+    first = asyncio.create_task(door.ask(LARGE))
+    await door.until(taken=1)
+    waiting = asyncio.create_task(door.ask(LARGE))
+    await door.until(waiting=1)
+    waiting.cancel()
+    first.cancel()
+    await asyncio.gather(first, waiting, return_exceptions=True)
+    assert (door.budget.free_bytes, door.budget.waiting) == (LARGE, 0)
+
+
+async def test_who_comes_first_has_room_first() -> None:
+    budget = BodyBudget(10)
+    await budget.take("a", 6)
+    large = asyncio.create_task(budget.take("a", 8))
+    await asyncio.sleep(0)
+    small = asyncio.create_task(budget.take("a", 2))
+    await asyncio.sleep(0)
+    assert budget.waiting == 2
+    budget.give_back("a", 6)
+    await asyncio.gather(large, small)
+    assert budget.free_bytes == 0
+
+
+async def test_no_more_than_so_many_wait() -> None:
+    budget = BodyBudget(1, waiting_max=1)
+    await budget.take("a", 1)
+    first = asyncio.create_task(budget.take("a", 1))
+    await asyncio.sleep(0)
+    with pytest.raises(BudgetExhausted):
+        await budget.take("a", 1)
+    budget.give_back("a", 1)
+    await first
+
+
+async def test_owner_takes_no_more_than_its_share() -> None:
+    budget = BodyBudget(10, share_bytes_max=4, wait_seconds_max=0.01)
+    await budget.take("a", 4)
+    with pytest.raises(BudgetExhausted) as refused:
+        await budget.take("a", 1)
+    assert refused.value.is_share
+    await budget.take("b", 4)
+    with pytest.raises(BudgetExhausted) as refused:
+        await budget.take("c", 4)
+    assert not refused.value.is_share
+    budget.give_back("a", 4)
+    budget.give_back("b", 4)
+    assert (budget.free_bytes, budget.waiting) == (10, 0)
+
+
+async def test_owner_that_waits_for_its_share_is_in_nobodys_way() -> None:
+    budget = BodyBudget(10, share_bytes_max=4)
+    await budget.take("a", 4)
+    own = asyncio.create_task(budget.take("a", 4))
+    await asyncio.sleep(0)
+    async with asyncio.timeout(SECONDS):
+        await budget.take("b", 4)
+    assert budget.waiting == 1
+    budget.give_back("a", 4)
+    await own
+    assert budget.free_bytes == 2
+
+
+async def test_owner_has_a_share_of_the_queue() -> None:
+    budget = BodyBudget(2, share_bytes_max=1, share_waiting_max=1)
+    await budget.take("a", 1)
+    waiting = asyncio.create_task(budget.take("a", 1))
+    await asyncio.sleep(0)
+    with pytest.raises(BudgetExhausted) as refused:
+        await budget.take("a", 1)
+    assert refused.value.is_share
+    await budget.take("b", 1)
+    budget.give_back("a", 1)
+    await waiting
+
+
+async def test_bodies_without_a_token_share_one_part() -> None:
+    door = Door(4 * LARGE, 0.05, share_bytes_max=LARGE)
+    first = asyncio.create_task(door.ask(LARGE))
+    await door.until(taken=1)
+    status, problem = await door.ask(LARGE)
+    assert (status, problem["code"], problem["retryAfterMs"]) == (429, "bodies_busy", 1000)
+    assert "as many as one token may" in problem["detail"]
+    known = asyncio.create_task(door.ask(LARGE, owner="token:a"))
+    await door.until(taken=2)
+    door.application.may_answer.set()
+    assert [(await one)[0] for one in (first, known)] == [200, 200]
+    assert door.budget.free_bytes == 4 * LARGE
+
+
+NOTHING_HERE = 404
+NOT_READY = 503
+
+
+def marks_of(server: RunningLog) -> PositionHeaders:
+    """As a server marks what neither read nor decided."""
+    return PositionHeaders(str(server.log.log_id), server.log.head, lambda: server.tail.position)
+
+
+async def marked_position(
+    marks: PositionHeaders, status: int, given: Sequence[tuple[bytes, bytes]] = ()
+) -> int | None:
+    position = dict(await marks.with_position(status, given)).get(POSITION_HEADER)
+    return int(position) if position is not None else None
+
+
+async def test_an_error_of_one_server_is_not_behind_what_another_has_told(
+    running: RunningLog,
+) -> None:
+    async with running_on(running.url) as other:
+        # It hears nothing of the log any more, as one that is busy does for a moment.
+        await other.tail.close()
+        appended = await running.log.submit(observing(key("one")))
+        assert other.tail.position < appended.position
+        assert await marked_position(marks_of(running), NOTHING_HERE) == appended.position
+        assert await marked_position(marks_of(other), NOTHING_HERE) == appended.position
+
+
+async def test_what_an_answer_says_itself_is_left_to_it() -> None:
+    marks = PositionHeaders("a-log", away, lambda: 9)
+    assert await marked_position(marks, NOTHING_HERE, [(POSITION_HEADER, b"3")]) == 3
+
+
+async def test_while_the_log_is_away_a_server_that_is_not_ready_names_what_it_knows() -> None:
+    seen = 3
+    marks = PositionHeaders("a-log", away, lambda: seen)
+    assert await marked_position(marks, NOT_READY) == 3
+    await marked_position(marks, 200, [(POSITION_HEADER, b"5")])
+    assert await marked_position(marks, NOT_READY) == 5
+    seen = 6
+    assert await marked_position(marks, NOT_READY) == 6
+
+
+async def test_while_the_log_is_away_no_other_answer_names_a_position() -> None:
+    for head in (away, silent):
+        assert (
+            await marked_position(PositionHeaders("a-log", head, lambda: 3), NOTHING_HERE) is None
+        )
+
+
+async def test_answer_tells_the_clock_of_the_log_also_while_it_is_away() -> None:
+    instant = datetime(2026, 3, 1, 10, 0, 0, 250_000, tzinfo=timezone(timedelta(hours=1)))
+    marks = PositionHeaders("a-log", away, lambda: 3, now=lambda: instant)
+    for status in (200, NOTHING_HERE, NOT_READY):
+        headers = dict(await marks.with_position(status, []))
+        assert headers[b"spawnlog-clock"] == b"2026-03-01T09:00:00.250000Z"
+
+
+async def away() -> int:
+    raise LogUnavailable("the database is away")
+
+
+async def silent() -> int:
+    never: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    return await never
+
+
+async def test_an_answer_is_not_lost_for_want_of_its_mark() -> None:
+    assert await marked_position(PositionHeaders("a-log", broken, lambda: 3), 200) is None
+
+
+async def broken() -> int:
+    raise RuntimeError("nobody expected this")
+
+
+class FakeConnection:
+    """What `while_present` asks of a connection."""
+
+    def __init__(self, *, is_open: bool = True) -> None:
+        self.on_lost: Callable[[], None] | None = None
+        self._is_open = is_open
+
+    def watch(self) -> Callable[[], bool]:
+        return lambda: self._is_open
+
+
+def working(connection: FakeConnection, work: asyncio.Future[str]) -> "asyncio.Task[str]":
+    async def answer() -> str:
+        return await work
+
+    return asyncio.create_task(while_present({"extensions": {EXTENSION: connection}}, answer()))
+
+
+async def test_caller_that_stays_gets_its_answer() -> None:
+    connection, work = FakeConnection(), asyncio.get_running_loop().create_future()
+    waiting = working(connection, work)
+    await asyncio.sleep(0)
+    assert connection.on_lost is not None
+    work.set_result("done")
+    assert await waiting == "done"
+    assert connection.on_lost is None
+
+
+async def test_caller_that_leaves_cancels_its_wait() -> None:
+    connection, work = FakeConnection(), asyncio.get_running_loop().create_future()
+    waiting = working(connection, work)
+    await asyncio.sleep(0)
+    assert connection.on_lost is not None
+    connection.on_lost()
+    with pytest.raises(ClientDisconnect):
+        await waiting
+    assert work.cancelled()
+    assert connection.on_lost is None
+
+
+async def test_caller_that_left_before_begins_no_wait() -> None:
+    connection, work = FakeConnection(is_open=False), asyncio.get_running_loop().create_future()
+    with pytest.raises(ClientDisconnect):
+        await working(connection, work)
+    assert not work.cancelled()
+
+
+async def test_server_that_stops_cancels_without_a_caller_that_left() -> None:
+    connection, work = FakeConnection(), asyncio.get_running_loop().create_future()
+    waiting = working(connection, work)
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+
+EVENTS = "text/event-stream"
+
+
+@pytest.mark.parametrize(
+    ("accepted", "prefers"),
+    [
+        ([], False),
+        (["*/*"], False),
+        (["text/*"], False),
+        (["application/json"], False),
+        ([EVENTS], True),
+        (["Text/Event-Stream"], True),
+        ([f"{EVENTS}; charset=utf-8"], True),
+        ([f"application/json, {EVENTS}"], True),
+        (["application/json", EVENTS], True),
+        ([f"application/json;q=0.5, {EVENTS};q=0.9"], True),
+        ([f"application/json, {EVENTS};q=0.9"], False),
+        ([f"{EVENTS};q=0"], False),
+        ([f"{EVENTS};q=0.000"], False),
+        ([f"{EVENTS};q=nan"], False),
+        ([f"{EVENTS}er"], False),
+        ([f'application/json;x="{EVENTS}"'], False),
+    ],
+)
+def test_stream_is_sent_if_json_is_not_preferred(accepted: list[str], prefers: bool) -> None:
+    headers = [(b"accept", one.encode()) for one in accepted]
+    assert prefers_stream(Request({"type": "http", "headers": headers})) is prefers
