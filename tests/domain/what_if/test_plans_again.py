@@ -16,6 +16,7 @@ from tests.support.builders.decisions_again import (
     Spawn,
     Values,
     allowed,
+    at_hand,
     below,
     but,
     case,
@@ -162,10 +163,7 @@ SAGE = subagents(thinking="like a sage")
 WISE = WRITER.changed(thinking="like a sage")
 QUICK = subagents(thinking="low")
 GONE = setup("editor", default={"subagents": {"allowAgents": ["*"], "maxSpawnDepth": 2}})
-ASSUMED = (
-    'the credentials of agent "writer" can be had',
-    'the workspace of agent "writer" can be used',
-)
+ASSUMED = at_hand("writer")
 
 AGENTS: dict[str, Case] = {
     "thinking asked for": case(WRITER.changed(thinking="high"), BASE, QUICK),

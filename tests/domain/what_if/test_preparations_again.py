@@ -17,6 +17,7 @@ from tests.support.builders.decisions_again import (
     Spawn,
     Values,
     allowed,
+    at_hand,
     below,
     but,
     case,
@@ -80,10 +81,7 @@ KNOWN = {"script": "facts", "position": "append"}
 MAIN = Outcome(
     "different-agent",
     difference=("/agentId", "editor", "main"),
-    assumed=(
-        'the credentials of agent "main" can be had',
-        'the workspace of agent "main" can be used',
-    ),
+    assumed=at_hand("main"),
 )
 
 
@@ -298,7 +296,7 @@ THREADS: dict[str, Case] = {
         BOUND,
         but(setup("writer"), BINDING),
         BOUND_BASE,
-        allowed("allow_agents", "a thread is bound"),
+        allowed("allow_agents", *at_hand("writer"), "a thread is bound"),
     ),
 }
 
@@ -320,7 +318,8 @@ ATTACHED = AttachmentsRequest(count=2, total_bytes=90)
 WRONG = AttachmentsRequest(count=2, refusal=ref("attachments_invalid_name (empty)"))
 ATTACHING = CROWDED.changed(attachments=ATTACHED)
 CREATED = Spawn(agent_id="writer", attachments=ATTACHED)
-TAKEN_OVER = allowed("active_children", "the conversation that it begins with can be taken over")
+FORK_ASSUMED = "the conversation that it begins with can be taken over"
+TAKEN_OVER = allowed("active_children", *at_hand("main"), FORK_ASSUMED)
 NO_FILES = unknown("the attachments: their limits changed, and they are not on record")
 RESPAWN = RespawnFacts(run_id=run_id(7), transcript_up_to=3)
 
@@ -385,12 +384,15 @@ AFTER_PLAN: dict[str, Case] = {
     "files not judged": case(ATTACHING, FULL, taking(), NO_FILES),
     "files judged": case(
         *(ATTACHING, taking(FULL), taking()),
-        allowed("active_children", "what is attached can be written"),
+        allowed("active_children", *at_hand("writer"), "what is attached can be written"),
     ),
     "conversation of a child": case(FORKING.changed(requester=below()), FULL, BASE, TAKEN_OVER),
     "provided conversation": case(FORKING.changed(has_transcript=True), FULL, BASE, TAKEN_OVER),
     "conversation of an earlier run": case(
-        CROWDED.changed(changes={"respawn": RESPAWN}), FULL, BASE, TAKEN_OVER
+        CROWDED.changed(changes={"respawn": RESPAWN}),
+        FULL,
+        BASE,
+        allowed("active_children", *at_hand("writer"), FORK_ASSUMED),
     ),
     "first step before anybody is asked": case(
         CROWDED.changed(thread=True, mode="session", attachments=ATTACHED, fork=True),
@@ -430,7 +432,7 @@ AFTER_PLAN: dict[str, Case] = {
     ),
     "newly allowed with an engine": case(
         *(CROWDED, preparing(FULL), preparing(BASE)),
-        allowed("active_children", "hook prepareSubagentSpawn refuses nothing"),
+        allowed("active_children", *at_hand("writer"), "hook prepareSubagentSpawn refuses nothing"),
     ),
 }
 

@@ -22,6 +22,7 @@ from tests.support.builders.decisions_again import (
     Spawn,
     Values,
     allowed,
+    at_hand,
     below,
     but,
     case,
@@ -106,8 +107,7 @@ ADMISSION: dict[str, Case] = {
         allowed(
             "allow_agents",
             'context script "facts" names no other agent',
-            'the credentials of agent "writer" can be had',
-            'the workspace of agent "writer" can be used',
+            *at_hand("writer"),
         ),
     ),
     "unknown agent": case(
@@ -125,7 +125,10 @@ ADMISSION: dict[str, Case] = {
         WRITER.changed(changes={"dependencies_argument": ref("names")}), limits("writer"), OPEN
     ),
     "sizes of shared keys not on record": case(
-        SHARING, limits("writer"), OPEN, allowed("allow_agents", "what is shared fits")
+        SHARING,
+        limits("writer"),
+        OPEN,
+        allowed("allow_agents", "what is shared fits", *at_hand("writer")),
     ),
 }
 

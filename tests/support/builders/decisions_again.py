@@ -591,8 +591,8 @@ def _steps(events: Iterable[RunEvent]) -> list[StreamEvent]:
 
 class Outcome(NamedTuple):
     """A verdict as a table writes it. `difference` is its field, what was recorded and what is
-    decided; it is compared if there is one, and must be missing if the verdict is `same`. `assumed`
-    must all be assumed, and `text` must be in what the caller would be told."""
+    decided; it is compared if there is one, as are `missing` and `assumed`. `text` must be in what
+    the caller would be told."""
 
     verdict: str = "same"
     rule: str | None = None
@@ -615,6 +615,14 @@ def allowed(rule: str, *assumed: str) -> Outcome:
     return Outcome("newly-allowed", rule, ("/rule", rule, None), assumed=assumed)
 
 
+def at_hand(agent_id: str) -> tuple[str, str]:
+    """What is assumed of an agent, since it is on this machine and not on record."""
+    return (
+        f'the credentials of agent "{agent_id}" can be had',
+        f'the workspace of agent "{agent_id}" can be used',
+    )
+
+
 def still_refused(before: str, now: str) -> Outcome:
     """Another rule refuses it now."""
     return Outcome("same", now, ("/rule", before, now))
@@ -635,7 +643,8 @@ def check(found: Verdict, expected: Outcome) -> None:
     assert (found.verdict, found.rule) == (expected.verdict, expected.rule), found
     if expected.missing:
         assert found.missing == expected.missing
-    assert set(expected.assumed) <= set(found.assumed)
+    if expected.assumed:
+        assert found.assumed == expected.assumed
     assert expected.text in (found.text or "")
     if expected == AS_BEFORE:
         assert found == SAME
