@@ -91,8 +91,8 @@ def _work_in_copy(work: Callable[[dict[str, Any]], None]) -> None:
     status = 1
     try:
         # Locks and connections are our holder's, who also waits for one of these to be closed.
+        _forget_signals()
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-        signal.signal(signal.SIGINT, signal.default_int_handler)
         sys.stdin = os.fdopen(0, closefd=False)
         sys.stdout = os.fdopen(1, "w", closefd=False)
         order = json.loads(sys.stdin.readline())
@@ -107,6 +107,15 @@ def _work_in_copy(work: Callable[[dict[str, Any]], None]) -> None:
         traceback.print_exc()
     finally:
         os._exit(status)
+
+
+def _forget_signals() -> None:
+    """Be ended by signals as a program is that was just started."""
+    signal.set_wakeup_fd(-1)
+    for number in signal.valid_signals():
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def send_answer(answer: Any) -> None:

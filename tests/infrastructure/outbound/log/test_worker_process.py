@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from infrastructure.outbound.log.process import send_answer
 
 PROJECT = Path(__file__).parents[4]
 _PROGRAM = """
-import json, os, sys, threading
+import asyncio, json, os, signal, sys, threading
 from infrastructure.outbound.log.process import WorkerProcess
 from tests.infrastructure.outbound.log.test_worker_process import work
 
@@ -21,8 +22,13 @@ os.set_inheritable(os.open(sys.argv[1], os.O_RDONLY), True)
 end = threading.Event()
 for _ in range(int(sys.argv[2])):
     threading.Thread(target=end.wait).start()
-with WorkerProcess(work, {"says": "this"}) as first, WorkerProcess(work, {"says": "that"}) as other:
-    found = [[one.receive(), one.receive(), one.wait()] for one in (first, other)]
+
+async def look():
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, print)
+    with WorkerProcess(work, {"says": "this"}) as one, WorkerProcess(work, {"says": "that"}) as two:
+        return [[each.receive(), each.receive(), each.wait()] for each in (one, two)]
+
+found = asyncio.run(look())
 end.set()
 print(json.dumps(found))
 """
@@ -33,7 +39,8 @@ def work(order: dict[str, Any]) -> None:
     command = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in (os.getpid(), os.getppid())]
     kept = [os.readlink(one.path) for one in os.scandir("/proc/self/fd") if int(one.name) > 2]
     files = [one for one in kept if not one.startswith("/proc/")]
-    send_answer([order, command[0] == command[1], files, os.getsid(0) == os.getpid()])
+    ends = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL and signal.set_wakeup_fd(-1) == -1
+    send_answer([order, command[0] == command[1], files, os.getsid(0) == os.getpid(), ends])
     raise LookupError("what happens here")
 
 
@@ -50,6 +57,6 @@ def test_worker_has_its_order_and_nothing_of_its_holder(tmp_path: Path, threads:
         check=True,
     )
     assert json.loads(ran.stdout) == [
-        [[{"says": says}, threads == 0, [], True], None, 1] for says in ("this", "that")
+        [[{"says": says}, threads == 0, [], True, True], None, 1] for says in ("this", "that")
     ]
     assert ran.stderr.count("LookupError: what happens here") == 2
