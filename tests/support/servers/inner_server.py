@@ -113,12 +113,15 @@ class InnerServer:
     def spawn(self, **body: Any) -> dict[str, Any]:
         """Spawn for `agent:main:main` and return the run when it is announced."""
         whole = {"requester": {"sessionKey": "agent:main:main"}, "task": "hello", **body}
-        answer = self.request(
-            "POST",
-            "/v1/spawns",
-            headers={"Content-Type": "application/json"},
-            content=json.dumps(whole).encode(),
-        )
+        return self._announced("/v1/spawns", whole)
+
+    def run_of_message(self, run_id: str) -> dict[str, Any]:
+        """Send a message to the session of a run and return its run when it is announced."""
+        return self._announced(f"/v1/runs/{run_id}/messages", {"message": "and then?"})
+
+    def _announced(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        headers = {"Content-Type": "application/json"}
+        answer = self.request("POST", path, headers=headers, content=json.dumps(body).encode())
         assert answer.status_code == 201, answer.text
         run = self.request(
             "GET", f"/v1/runs/{answer.json()['runId']}?wait=60s&until=announced"

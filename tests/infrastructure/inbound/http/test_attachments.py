@@ -278,19 +278,6 @@ def test_the_refusal_is_on_record_with_its_step(attaching: AttachingHouse) -> No
     assert [one["result"] for one in rules] == ["refused"]
 
 
-def test_a_refusal_is_repeated_under_its_key(attaching: AttachingHouse) -> None:
-    requester, key = {"sessionKey": attaching.session()}, a_key()
-    first, again = (attaching.attach([text("/")], requester=requester, key=key) for _ in range(2))
-    assert replayed(again)
-    assert again.json() == first.json()
-    assert len(attaching.runs(requester["sessionKey"])) == 1
-
-
-def test_other_rules_speak_first(attaching: AttachingHouse) -> None:
-    answer = attaching.attach([text("..")], agentId="nobody-knows")
-    assert problem_of(answer, 422, "spawn_error")["rule"] == "agent_unknown"
-
-
 def test_nothing_is_made_for_what_is_refused(attaching: AttachingHouse) -> None:
     problem = refused_files(
         attaching, [text("..")], "attachments_invalid_name (..)", agentId="unseen"

@@ -8,8 +8,10 @@ from urllib.parse import quote
 
 import pytest
 
+from application.queries import sessions
 from tests.support.http.problems import problem_of
 from tests.support.servers.http_server import ONE, House
+from tests.support.servers.inner_server import InnerServer
 
 pytestmark = pytest.mark.server
 
@@ -229,21 +231,22 @@ def test_a_session_leaves_no_sandbox_by_saying_that_it_is_another_agent(house: H
     assert session_of(house, key)["sandboxed"] is True
 
 
-SHOWN_MAX = 50
+def test_of_many_runs_the_newest_are_told_also_of_those_that_were_then(
+    inner: InnerServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown_max = 3
+    monkeypatch.setattr(sessions, "OWN_RUNS_SHOWN_MAX", shown_max)
+    first = inner.spawn(requester={"sessionKey": "agent:main:many"})
+    runs, heads = [first["runId"]], [first["stages"][-1]["position"]]
+    for _ in range(shown_max + 1):
+        run = inner.run_of_message(runs[0])
+        runs.append(run["runId"])
+        heads.append(run["stages"][-1]["position"])
 
+    def own_runs(query: str = "") -> list[str]:
+        path = f"/v1/sessions/{first['childSessionKey']}{query}"
+        return [run["runId"] for run in inner.request("GET", path).json()["ownRuns"]]
 
-def test_of_many_runs_the_newest_are_told_also_of_those_that_were_then(house: House) -> None:
-    first = house.ended(house.session())
-    path = f"/v1/sessions/{first['childSessionKey']}"
-    runs, heads = [first["runId"]], [house.head()]
-    for _ in range(SHOWN_MAX + 1):
-        sent = house.http.post(f"/v1/runs/{runs[0]}/messages", json={"message": "and then?"})
-        assert sent.status_code == 201, sent.text
-        runs.append(sent.json()["runId"])
-        house.server.run(runs[-1], "announced")
-        heads.append(house.head())
-    newest_first = runs[::-1]
-    assert [run["runId"] for run in house.get(path)["ownRuns"]] == newest_first[:SHOWN_MAX]
-    for index in (0, 1, SHOWN_MAX - 1, SHOWN_MAX):
-        then = house.get(path, at=f"pos:{heads[index]}")["ownRuns"]
-        assert [run["runId"] for run in then] == runs[: index + 1][::-1][:SHOWN_MAX], index
+    assert own_runs() == runs[::-1][:shown_max]
+    for count, head in enumerate(heads, start=1):
+        assert own_runs(f"?at=pos:{head}") == runs[:count][::-1][:shown_max]
