@@ -72,8 +72,6 @@ def test_results_have_no_part_in_the_size_of_what_is_shared_and_are_read_whole(
     assert length == RESULT_BYTES_MAX
     assert end.endswith("[truncated: frozen completion output exceeded 100KB (100KB)]")
     more = server.spawn(
-        "One more",
-        requester={"sessionKey": f"agent:main:{session}"},
-        sharedContext={"a": 1},
+        "One more", requester={"sessionKey": f"agent:main:{session}"}, sharedContext={"a": 1}
     )
     assert more.json()["rule"] == "shared_context", "what is literal is at its limit"

@@ -116,8 +116,7 @@ def test_all_subagents_that_are_spawned_in_parallel_get_the_same_context(
 
 
 @pytest.mark.parametrize(
-    ("label", "labels"),
-    [({}, [None] * 3), ({"label": "part"}, ["part-1", "part-2", "part-3"])],
+    ("label", "labels"), [({}, [None] * 3), ({"label": "part"}, ["part-1", "part-2", "part-3"])]
 )
 def test_they_have_labels_when_a_label_is_given(
     server: RunningServer, label: dict[str, str], labels: list[str | None]

@@ -107,10 +107,7 @@ def announced(given: Given) -> Answer:
 
 def _cleanup(family: CaseFamily, name: str) -> Answer:
     run = family.run(name)
-    return {
-        "cleanupHandled": run.inbox is not None,
-        "cleanupCompletedAt": as_set(run.announced_at),
-    }
+    return {"cleanupHandled": run.inbox is not None, "cleanupCompletedAt": as_set(run.announced_at)}
 
 
 def archived(given: Given) -> Answer:

@@ -7,12 +7,7 @@ from typing import Any
 import pytest
 
 from domain.delivery.announcement import display_name
-from infrastructure.contract.subagents import (
-    Subagents,
-    TargetError,
-    find_subagent,
-    subagents_of,
-)
+from infrastructure.contract.subagents import Subagents, TargetError, find_subagent, subagents_of
 from infrastructure.inbound.command_line.client.find_run import RunNames, choose_run, parse_run_name
 from tests.support.cases.cases import Answer, Case, Given, Runner, cases_of
 from tests.support.cases.comparison import hold

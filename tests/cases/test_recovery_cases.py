@@ -89,10 +89,7 @@ def _one_entry(servers: TakeOvers, given: Given) -> None:
 def _after_one(servers: TakeOvers, name: str) -> Answer:
     servers.attempt(name, servers.claimed(name))
     run = servers.family.run(name)
-    again = {
-        "automaticAttempts": run.attempt - 1,
-        "lastRunId": servers.family.names[run.run_id],
-    }
+    again = {"automaticAttempts": run.attempt - 1, "lastRunId": servers.family.names[run.run_id]}
     return {"abortedLastRun": run.holder == LOST, "subagentRecovery": again}
 
 

@@ -70,9 +70,7 @@ def test_what_was_stored_is_read_and_nothing_of_it_is_lost(key: tuple[str, int])
 
 
 @pytest.mark.parametrize("key", STORED, ids=lambda key: f"{key[0]}:{key[1]}")
-def test_a_golden_history_leaves_no_field_empty(
-    key: tuple[str, int],
-) -> None:
+def test_a_golden_history_leaves_no_field_empty(key: tuple[str, int]) -> None:
     newest, stored = upcast_event(*key, json.loads(STORED[key].read_text()))
     found = fields(EVENT_TYPES[key[0], newest])
     required = {field.encode_name for field in found if field.required}

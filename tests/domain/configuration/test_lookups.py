@@ -63,12 +63,7 @@ def test_the_first_agent_marked_as_default_is_the_default() -> None:
 def test_an_agents_own_word_replaces_the_defaults() -> None:
     both = configuration(
         agents={
-            "defaults": {
-                "subagents": {
-                    "allowAgents": ["x", "y"],
-                    "requireAgentId": True,
-                }
-            },
+            "defaults": {"subagents": {"allowAgents": ["x", "y"], "requireAgentId": True}},
             "list": [
                 {"id": "a"},
                 {

@@ -621,9 +621,7 @@ Entry = dict[str, Any]
 
 ids = st.sampled_from(["a", "b", "c", "d", "e"])
 entries = st.lists(
-    st.fixed_dictionaries(
-        {"id": ids, "priority": st.sampled_from([-1, 0, 0.5, 1, 100])},
-    ),
+    st.fixed_dictionaries({"id": ids, "priority": st.sampled_from([-1, 0, 0.5, 1, 100])}),
     max_size=6,
 )
 

@@ -115,8 +115,7 @@ def test_blank_output_says_nothing(output: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "output",
-    ["## Identity\n", '"text"', "42", "null", "{'a': 1}", '{"a": NaN}', "{" * 9000],
+    "output", ["## Identity\n", '"text"', "42", "null", "{'a': 1}", '{"a": NaN}', "{" * 9000]
 )
 def test_what_is_no_json_object_is_content_as_it_stands(output: str) -> None:
     assert read(output, return_key="data") == ScriptReading(content=output)

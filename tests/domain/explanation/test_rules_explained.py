@@ -65,13 +65,7 @@ ADMISSION: list[tuple[str, dict[str, Any], bool, dict[str, JsonValue], str]] = [
         {"given": True, "targetAgentId": None},
         "what was given as agentId has not the form of an agent id",
     ),
-    (
-        "mode",
-        {},
-        False,
-        {"mode": "run", "thread": False},
-        'mode "run" with thread false',
-    ),
+    ("mode", {}, False, {"mode": "run", "thread": False}, 'mode "run" with thread false'),
     (
         "mode",
         {"mode": "session"},

@@ -7,14 +7,7 @@ from domain.plan.model import UNNAMED_MODEL, ModelPlan, fallback_models, plan_mo
 
 # Which model a child runs with.
 
-PLACES = (
-    "argument",
-    "agent_subagents",
-    "defaults_subagents",
-    "caller",
-    "agent",
-    "defaults",
-)
+PLACES = ("argument", "agent_subagents", "defaults_subagents", "caller", "agent", "defaults")
 
 
 def verdicts(plan: ModelPlan) -> list[tuple[str, str | None, str]]:

@@ -20,11 +20,7 @@ from domain.plan.credentials import (
 )
 from domain.plan.sandbox import missing_sandbox_refusal, sandbox_refusal
 from domain.plan.thinking import ThinkingPlan, plan_thinking
-from domain.plan.timeout import (
-    run_timeout_seconds,
-    run_timeout_source,
-    run_timeout_warnings,
-)
+from domain.plan.timeout import run_timeout_seconds, run_timeout_source, run_timeout_warnings
 from domain.plan.tools import (
     DEFAULT_DENY,
     LEAF_DEFAULT_DENY,

@@ -95,7 +95,7 @@ SHAPES = {
                     SharedValue("old", "literal", None),
                 ),
                 UUID(RUN),
-            ),
+            )
         ),
     ),
     "bootstrap": prompt(

@@ -6,12 +6,7 @@ import pytest
 
 from application.delivery.announce import disposition_of
 from application.projections.run_rows import due
-from domain.run.continuation import (
-    QUEUED_MESSAGES_MAX,
-    CannotYield,
-    QueueFull,
-    SteeredTooSoon,
-)
+from domain.run.continuation import QUEUED_MESSAGES_MAX, CannotYield, QueueFull, SteeredTooSoon
 from domain.run.decide import dedupe_key
 from domain.run.events import (
     ContinuationFailed,

@@ -240,9 +240,7 @@ ATTEMPTS_MAX = 3
 HOOKS = st.sampled_from(HOOK_ORDER)
 NAMES = st.sets(HOOKS).map(lambda names: tuple(one for one in HOOK_ORDER if one in names))
 OPTIONS = st.builds(
-    SpawnOptions,
-    mode=st.sampled_from(["run", "session"]),
-    expects_completion_message=st.booleans(),
+    SpawnOptions, mode=st.sampled_from(["run", "session"]), expects_completion_message=st.booleans()
 )
 
 

@@ -138,9 +138,7 @@ def test_a_step_is_never_begun_again_at_another_place(change: dict[str, str]) ->
 
 
 @pytest.mark.parametrize("refusal", [past.refused(), past.refused(rule="stopped", step="queued")])
-def test_all_that_was_made_is_undone_when_the_spawn_is_refused(
-    refusal: SpawnRefused,
-) -> None:
+def test_all_that_was_made_is_undone_when_the_spawn_is_refused(refusal: SpawnRefused) -> None:
     due = undos(past.a_run_with_steps(), (refusal,))
     assert due == {"workspace": at(8), "attachments": at(8)}
 
@@ -215,10 +213,7 @@ def test_what_was_told_outside_of_a_child_that_never_started_is_taken_back(
 
 def test_what_was_made_last_is_undone_first() -> None:
     story = given(*past.a_run_with_steps(), past.refused())
-    for command in (
-        ask.confirm_undo(step="workspace"),
-        ask.note_undo_failure(step="workspace"),
-    ):
+    for command in (ask.confirm_undo(step="workspace"), ask.note_undo_failure(step="workspace")):
         story.when(command).refused(NotYet, "undo attachments comes before workspace")
     story = story.when(ask.confirm_undo()).then(past.step_undone())
     story = story.when(ask.confirm_undo(step="workspace", how="left_in_place")).then(

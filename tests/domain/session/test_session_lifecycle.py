@@ -34,12 +34,7 @@ from domain.session.events import (
     ToolRefused,
     TranscriptProvided,
 )
-from domain.session.state import (
-    SESSION_LIFECYCLE,
-    Session,
-    SessionStage,
-    evolve,
-)
+from domain.session.state import SESSION_LIFECYCLE, Session, SessionStage, evolve
 from domain.values.refusals import CorruptHistory, Rejected, SessionIsClosed
 from domain.values.shared_values import SharedChange, SharedKey
 from tests.support.builders.storytelling import (

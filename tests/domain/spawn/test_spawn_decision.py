@@ -411,12 +411,7 @@ def test_a_refusal_gives_all_places_back_and_settles_who_waits_for_them() -> Non
     asked_for(log, "ship")
     log.end("ship")
     told = tell_all(
-        log,
-        {
-            "mast": (ask.stop(),),
-            "hull": (ask.refuse(None),),
-            "sail": (ask.refuse(None),),
-        },
+        log, {"mast": (ask.stop(),), "hull": (ask.refuse(None),), "sail": (ask.refuse(None),)}
     )
     assert [one for one in told if "Refused" in one] == [
         "run mast SpawnRefused",

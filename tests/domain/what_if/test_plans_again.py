@@ -397,10 +397,7 @@ MESSAGES: dict[str, Case] = {
     "a place in the cascade": case(SENT, FOUR, TWO, active_children=1),
     "no place in the cascade": case(SENT, FOUR, FOUR, FULL, active_children=4),
     "yielded, no place in the cascade": case(WAKING, FOUR, FOUR, active_children=4),
-    "depth of a leaf": case(
-        *(SENT, FOUR, of_all(maxSpawnDepth=1)),
-        differs("plan", "/role"),
-    ),
+    "depth of a leaf": case(*(SENT, FOUR, of_all(maxSpawnDepth=1)), differs("plan", "/role")),
     "agent id required": case(SENT, FOUR, of_all(requireAgentId=True)),
     "no agent allowed": case(SENT, FOUR, of_all(allowAgents=[])),
     "deeper sessions": case(SENT, FOUR, of_all(maxSpawnDepth=4)),

@@ -79,9 +79,7 @@ SCRIPTS = differs("context", "/contextScripts")
 ANYBODY = {"agents": {"defaults": {"subagents": {"allowAgents": ["*"]}}}}
 KNOWN = {"script": "facts", "position": "append"}
 MAIN = Outcome(
-    "different-agent",
-    difference=("/agentId", "editor", "main"),
-    assumed=at_hand("main"),
+    "different-agent", difference=("/agentId", "editor", "main"), assumed=at_hand("main")
 )
 
 

@@ -63,9 +63,7 @@ def compared(
     prompt = compose_run_prompt(run, opened, pieces, deepest, values, before)
     prompt = replace(prompt, system_prompt=prompt.system_prompt.replace(*said, 1))
     started = past.started(
-        system_prompt=ref(prompt.system_prompt),
-        message=ref(prompt.message),
-        shared_context=shared,
+        system_prompt=ref(prompt.system_prompt), message=ref(prompt.message), shared_context=shared
     )
     record = record.changed({"started": started})
     known |= {ref(one).id: one for one in (prompt.system_prompt, prompt.message)}

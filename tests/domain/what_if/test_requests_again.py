@@ -104,11 +104,7 @@ ADMISSION: dict[str, Case] = {
         WRITER,
         limits("writer"),
         limits({"id": "writer", "subagents": FACTS}, allowAgents=["*"]),
-        allowed(
-            "allow_agents",
-            'context script "facts" names no other agent',
-            *at_hand("writer"),
-        ),
+        allowed("allow_agents", 'context script "facts" names no other agent', *at_hand("writer")),
     ),
     "unknown agent": case(
         Spawn(agent_id="nobody"),

@@ -10,11 +10,7 @@ from application.ports.configurations import PinnedConfiguration
 from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError, ConfigurationProblem
 from infrastructure.outbound.configuration.files import LoadedFiles
-from infrastructure.outbound.configuration.load import (
-    LoadedConfiguration,
-    load_document,
-    read_text,
-)
+from infrastructure.outbound.configuration.load import LoadedConfiguration, load_document, read_text
 from infrastructure.outbound.configuration.workspaces import ConfiguredWorkspaces
 from tests.support.models.plan_words import WORKSPACES
 
@@ -26,10 +22,7 @@ def load_text(
 ) -> LoadedConfiguration:
     """The configuration that a JSON5 text holds, as if read from a file."""
     return load_document(
-        read_text(text, source),
-        source,
-        folder or Path.cwd(),
-        references_allowed=references_allowed,
+        read_text(text, source), source, folder or Path.cwd(), references_allowed=references_allowed
     )
 
 

@@ -26,12 +26,7 @@ from domain.values.record import ContentRef, run_stream
 from domain.values.refusals import Refusal
 from domain.values.session_key import agent_id_of, child_key
 from domain.what_if.change import Change, WholeConfiguration
-from domain.what_if.decide_again import (
-    DecidedAgain,
-    Question,
-    decide_again,
-    is_session_needed,
-)
+from domain.what_if.decide_again import DecidedAgain, Question, decide_again, is_session_needed
 from domain.what_if.record import recorded_decision
 from tests.support.builders import run_commands as ask
 from tests.support.builders.configurations import PlacedConfigurations

@@ -105,10 +105,7 @@ class LoggedFamily:
         asker = self.key(by)
         parent = session.run_id if (session := self.sessions.get(asker)) is not None else None
         request = spawn_request(
-            run_id=self.id(name),
-            session_id=self.session_id(name),
-            requester_key=asker,
-            **changes,
+            run_id=self.id(name), session_id=self.session_id(name), requester_key=asker, **changes
         )
         key = content_key_of(request.session_id)
 

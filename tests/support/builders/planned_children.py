@@ -56,10 +56,7 @@ def asked(agent_id: str = "main", asks: dict[str, Any] | None = None, **changes:
     """A run whose scripts have had their say. `asks` is what the requester is like."""
     options = fact_of(SpawnOptions, changes.pop("options", {}))
     event = requested(
-        requested_agent_id=agent_id,
-        requester=requester(**(asks or {})),
-        options=options,
-        **changes,
+        requested_agent_id=agent_id, requester=requester(**(asks or {})), options=options, **changes
     )
     return run_of(event, resolved())
 

@@ -152,10 +152,7 @@ CONTRADICTIONS: Mapping[str, tuple[str, Mutation]] = {
         changed_event(6, facts={"batch": {"batchId": "batch of p", "index": 0, "runIds": ["p1"]}}),
     ),
     "a batch that was created twice": ("batches_are_whole", changed_event(12, append_last=12)),
-    "a batch refused in part": (
-        "batches_are_whole",
-        added_event(47, stream="run:p2", run_id="p2"),
-    ),
+    "a batch refused in part": ("batches_are_whole", added_event(47, stream="run:p2", run_id="p2")),
     "a batch of other runs": (
         "accepted_batches_are_recorded",
         changed_call("batch", answer={"runs": _RUNS[::-1]}),

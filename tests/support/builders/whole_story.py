@@ -194,8 +194,7 @@ async def _those_that_are_refused_or_stopped(family: LoggedFamily) -> None:
     await family.tell("stopped", ask.stop(by_requester=True))
     await family.spawn("told later")
     await family.tell(
-        "told later",
-        ask.refuse(family.run("told later").epoch, announcement=ref("it was refused")),
+        "told later", ask.refuse(family.run("told later").epoch, announcement=ref("it was refused"))
     )
     await family.tell("told later", ask.acknowledge())
     await family.queue("waiting")
