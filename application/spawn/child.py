@@ -5,10 +5,8 @@ before it is done and when it has been. A preparation that another process began
 way, from what is on record.
 """
 
-import asyncio
 import logging
 from collections.abc import Sequence
-from uuid import UUID
 
 from application.context.recorded_scripts import NothingRecorded, read_recorded_outputs
 from application.context.scripts import NOTHING, ContextGatherer, GatheredContext
@@ -36,7 +34,7 @@ from domain.run.state import Run
 from domain.spawn.pipeline import ChildFacts, Need
 from domain.spawn.stages import SPAWN_STAGES, decide_child
 from domain.values import rules
-from domain.values.refusals import Refusal, WrongStage
+from domain.values.refusals import Refusal
 from domain.values.session_key import child_key
 
 _log = logging.getLogger("spawnlog.preparing")
@@ -64,13 +62,6 @@ class ChildPreparer:
         self._bootstrap = bootstrap
         self._credentials = credentials
         self._workspaces = workspaces
-        self._scripts: dict[UUID, asyncio.Task[GatheredContext]] = {}
-
-    def interrupt(self, run_id: UUID) -> None:
-        """End the scripts of a run that was refused meanwhile."""
-        task = self._scripts.get(run_id)
-        if task is not None:
-            task.cancel()
 
     async def prepare(
         self, run: Run, caller_is_there: CallerPresence, in_hand: RecordedInputs | None
@@ -212,20 +203,9 @@ class ChildPreparer:
         child.resolved(preparation.recorded(appended.runs[run.run_id]), gathered.receipts)
 
     async def _gather(self, preparation: Preparation) -> GatheredContext:
-        run, agent = preparation.run, preparation.agent
-        if not agent.context_scripts:
+        if not preparation.agent.context_scripts:
             return NOTHING
-        task = asyncio.create_task(self._gathered(preparation))
-        self._scripts[run.run_id] = task
-        try:
-            return await task
-        except asyncio.CancelledError:
-            if (current := asyncio.current_task()) and current.cancelling():
-                task.cancel()
-                raise
-            raise WrongStage("go on with the preparation", "refused meanwhile") from None
-        finally:
-            self._scripts.pop(run.run_id, None)
+        return await self._stepping.answer(preparation.run.run_id, self._gathered(preparation))
 
     async def _gathered(self, preparation: Preparation) -> GatheredContext:
         """Run the scripts. For a run that was made from an earlier one, take what they said for

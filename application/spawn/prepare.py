@@ -14,10 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from uuid import UUID
 
-from application.context.scripts import ContextGatherer
 from application.log.unit_of_work import RunCommands, UnitOfWork
-from application.ports.credentials import Credentials
-from application.ports.files import BootstrapFiles, Workspaces
 from application.spawn.child import ChildPreparer
 from application.spawn.create import create_children
 from application.spawn.outcomes import DecidedSpawn, Outcome, Ready
@@ -45,15 +42,12 @@ class RunPreparer:
     def __init__(
         self,
         work: UnitOfWork,
-        gathering: ContextGatherer,
         stepping: StepRunner,
-        bootstrap: BootstrapFiles,
-        credentials: Credentials,
-        workspaces: Workspaces,
+        children: ChildPreparer,
     ) -> None:
         self._work = work
         self._stepping = stepping
-        self.children = ChildPreparer(work, gathering, stepping, bootstrap, credentials, workspaces)
+        self.children = children
         self._callers: dict[UUID, CallerPresence] = {}
 
     @property
@@ -69,7 +63,6 @@ class RunPreparer:
     def interrupt(self, run_id: UUID) -> None:
         """End what is under way for a run that was refused meanwhile (stopped): its scripts need
         not end, and nobody waits for an answer of somebody else."""
-        self.children.interrupt(run_id)
         self._stepping.interrupt(run_id)
 
     async def resume(self, run: Run, holder: str, reason: str) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Coroutine, Sequence
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from application.log.event_log import LogUnavailable
@@ -26,6 +26,7 @@ from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
 from domain.values.refusals import Refusal, WrongStage
 
+Answer = TypeVar("Answer")
 _log = logging.getLogger("spawnlog.stepping")
 
 
@@ -44,7 +45,7 @@ class StepRunner:
         self._staged = staged
         self._interruption = interruption
         self._room = asyncio.Semaphore(STEPS_AT_ONCE_MAX)
-        self._answers: dict[UUID, asyncio.Task[StepResult]] = {}
+        self._answers: dict[UUID, asyncio.Task[Any]] = {}
 
     def interrupt(self, run_id: UUID) -> None:
         """Wait no more for an answer from outside: the spawn was refused meanwhile. What comes of
@@ -143,12 +144,13 @@ class StepRunner:
         self._interruption("before", f"step:{maker.name}")
         making = maker.make(run, state, is_resumed=is_resumed)
         # Files are written to their end: they are undone as soon as that is known.
-        made = await (making if state.root is not None else self._answer(run.run_id, making))
+        made = await (making if state.root is not None else self.answer(run.run_id, making))
         self._interruption("after", f"step:{maker.name}")
         return made
 
-    async def _answer(self, run_id: UUID, making: Coroutine[Any, Any, StepResult]) -> StepResult:
-        task = asyncio.create_task(making)
+    async def answer(self, run_id: UUID, asking: Coroutine[Any, Any, Answer]) -> Answer:
+        """Return what somebody outside answers. Raise `WrongStage` if the run is interrupted."""
+        task = asyncio.create_task(asking)
         self._answers[run_id] = task
         try:
             return await task

@@ -50,6 +50,7 @@ from application.queries.what_if.ask import AT_ONCE_MAX as QUESTIONS_MAX
 from application.session.continue_session import SessionContinuation
 from application.session.stop import StopService
 from application.session.tool_policy import ToolGuard
+from application.spawn.child import ChildPreparer
 from application.spawn.dependencies import DependencyWaits
 from application.spawn.prepare import RunPreparer
 from application.spawn.service import SpawnService
@@ -160,9 +161,10 @@ def build_workers(work: UnitOfWork, needs: WorkerDependencies) -> Workers:
     makers = _step_makers(work, needs)
     stepping = StepRunner(work, makers, needs.staged, needs.interruption)
     gathering = ContextGatherer(needs.scripts, needs.credentials, needs.script_secrets)
-    preparing = RunPreparer(
+    children = ChildPreparer(
         work, gathering, stepping, needs.bootstrap, needs.credentials, needs.workspaces
     )
+    preparing = RunPreparer(work, stepping, children)
     launching = _launch_composer(work, needs)
     performers = (
         UndoPerformer(makers),

@@ -7,6 +7,7 @@ from psycopg_pool import AsyncConnectionPool
 from application.context.scripts import ContextGatherer
 from application.log.unit_of_work import UnitOfWork
 from application.ports.files import Workspaces
+from application.spawn.child import ChildPreparer
 from application.spawn.prepare import RunPreparer
 from application.steps.attachments import AttachmentsStep
 from application.steps.run_steps import StepRunner
@@ -38,4 +39,6 @@ def preparing_on(
         AttachmentsStep(WorkspaceAttachments(), staged, work.contents, uninterrupted),
     )
     stepping = StepRunner(work, makers, staged, uninterrupted)
-    return kind(work, gathering, stepping, DiskBootstrapFiles(), NoCredentials(), workspaces)
+    bootstrap, credentials = DiskBootstrapFiles(), NoCredentials()
+    children = ChildPreparer(work, gathering, stepping, bootstrap, credentials, workspaces)
+    return kind(work, stepping, children)

@@ -16,6 +16,7 @@ from application.delivery.undo import UndoPerformer
 from application.log.envelope import SYSTEM, Actor
 from application.log.unit_of_work import UnitOfWork
 from application.session.stop import StopService
+from application.spawn.child import ChildPreparer
 from application.spawn.prepare import RunPreparer
 from application.spawn.service import SpawnResult, SpawnService
 from application.steps.attachments import AttachmentsStep
@@ -122,7 +123,7 @@ class Workshop:
         makers = (self.workspace, self.attachments)
         scripts = LocalFileScripts(ProcessLauncher(), source_in(folder), server={})
         stepping = StepRunner(self.work, makers, self.staged, uninterrupted)
-        self.preparing = RunPreparer(
+        children = ChildPreparer(
             self.work,
             ContextGatherer(scripts),
             stepping,
@@ -130,6 +131,7 @@ class Workshop:
             NoCredentials(),
             self.configurations.workspaces,
         )
+        self.preparing = RunPreparer(self.work, stepping, children)
         self._spawning = SpawnService(
             self.work, self.preparing, NoPlaces(), Holder(lambda: "workshop"), Flushes()
         )
