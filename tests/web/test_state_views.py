@@ -199,6 +199,7 @@ def test_a_parked_hook_is_called_again_with_a_reason(window: Page, state: State)
         return [one for one in state.outside.calls("subagentSpawned") if one.run_id == state.child]
 
     wait_for("the second call", lambda: len(calls()) == 2)
+    expect(window.get_by_role("button", name="Call again")).to_have_count(0)
 
 
 @pytest.mark.nightly
