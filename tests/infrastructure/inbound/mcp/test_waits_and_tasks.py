@@ -1,12 +1,11 @@
-"""`subagents_wait`: no report is lost, whoever is cut off; and none is given twice to who says what
-it has read."""
+"""`subagents_wait` loses no report and repeats none that was read; a task is the run."""
 
 import json
 from typing import Any
 
 import pytest
 
-from tests.support.http.mcp import McpCaller
+from tests.support.http.mcp import TASKS, McpCaller
 from tests.support.http.requests import spawn_body
 from tests.support.servers.http_server import House
 from tests.support.servers.running_server import wait_for
@@ -233,3 +232,124 @@ def test_nothing_is_pushed_so_that_a_stream_is_refused(house: House) -> None:
     with house.with_token(house.server.token) as client:
         for method in ("GET", "DELETE"):
             assert client.request(method, "/mcp").status_code == 405
+
+
+@pytest.fixture
+def follower(house: House, key: str) -> McpCaller:
+    return McpCaller(house.server.url, house.server.token, session=key, tasks=True)
+
+
+def task_of(follower: McpCaller, task_id: str) -> dict[str, Any]:
+    return dict(follower.ask("tasks/get", {"taskId": task_id})["result"])
+
+
+def wait_until(follower: McpCaller, task_id: str, status: str) -> dict[str, Any]:
+    def look() -> dict[str, Any] | None:
+        task = task_of(follower, task_id)
+        return task if task["status"] == status else None
+
+    return wait_for(f"the task to be {status}", look)
+
+
+def test_a_server_says_that_it_has_tasks(follower: McpCaller) -> None:
+    told = follower.ask("server/discover")["result"]
+    assert TASKS in told["capabilities"]["extensions"]
+
+
+def test_a_spawn_is_a_task_with_the_runs_id_for_a_caller_that_follows_tasks(
+    house: House, follower: McpCaller, key: str
+) -> None:
+    task = follower.call("sessions_spawn", task="look")
+    assert (task["resultType"], task["status"], task["ttlMs"]) == ("task", "working", None)
+    assert [one["runId"] for one in house.runs(key)] == [task["taskId"]]
+    done = wait_until(follower, task["taskId"], "completed")
+    assert done["result"]["isError"] is False
+    assert "done" in done["result"]["content"][0]["text"]
+    run = house.server.run(task["taskId"])
+    assert done["createdAt"] == run["createdAt"].replace("Z", "+00:00")
+    plain = McpCaller(house.server.url, house.server.token, session=key)
+    assert plain.values("sessions_spawn", task="look")["status"] == "accepted"
+
+
+def test_a_failed_run_is_a_result_that_is_an_error(follower: McpCaller) -> None:
+    task = follower.call("sessions_spawn", task="fail", agentId="failing")
+    done = wait_until(follower, task["taskId"], "completed")
+    assert done["result"]["isError"] is True
+    assert "it went wrong" in done["result"]["content"][0]["text"]
+
+
+def test_a_refused_spawn_is_no_task(follower: McpCaller) -> None:
+    refused = follower.call("sessions_spawn", task="x", agentId="ghost")
+    assert refused["structuredContent"]["status"] in ("forbidden", "error")
+
+
+def test_a_cancelled_task_stops_the_run(house: House, follower: McpCaller) -> None:
+    task = follower.call("sessions_spawn", task="long", agentId="slow")
+    assert "result" in follower.ask("tasks/cancel", {"taskId": task["taskId"]})
+    cancelled = wait_until(follower, task["taskId"], "cancelled")
+    assert "result" not in cancelled
+    assert house.server.run(task["taskId"], "ended")["outcome"] == "stopped"
+
+
+def test_update_is_refused_and_leaves_the_run(house: House, follower: McpCaller) -> None:
+    task = follower.call("sessions_spawn", task="long", agentId="slow")
+    house.server.run(task["taskId"], "started")
+    given = {"taskId": task["taskId"], "inputResponses": {"a": "turn round"}}
+    error = follower.ask("tasks/update", given)["error"]
+    assert (error["code"], error["data"]["code"]) == (-32602, "invalid_request")
+    assert "call subagents with action steer" in error["message"]
+    assert house.server.run(task["taskId"])["stage"] == "started"
+    follower.ask("tasks/cancel", {"taskId": task["taskId"]})
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"taskId": "none"},
+        {"taskId": "00000000-0000-4000-8000-000000000000"},
+        {"taskId": "x" * 100},
+        {},
+        {"taskId": 5},
+    ],
+)
+def test_what_is_no_task_is_an_error_of_the_call(
+    follower: McpCaller, params: dict[str, Any]
+) -> None:
+    for method in ("tasks/get", "tasks/cancel", "tasks/update"):
+        assert follower.ask(method, params)["error"]["code"] == -32602, method
+
+
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/cancel", "tasks/update"])
+def test_tasks_are_for_callers_that_say_that_they_follow_them(
+    house: House, follower: McpCaller, key: str, method: str
+) -> None:
+    task = follower.call("sessions_spawn", task="look")
+    plain = McpCaller(house.server.url, house.server.token, session=key)
+    answer = plain.post(method, {"taskId": task["taskId"]})
+    assert answer.status_code == 400
+    error = answer.json()["error"]
+    assert error["code"] == -32021
+    assert error["data"]["requiredCapabilities"] == {"extensions": {TASKS: {}}}
+    wait_until(follower, task["taskId"], "completed")
+
+
+@pytest.mark.parametrize("named", ["another", None])
+def test_the_header_has_to_name_the_task_that_is_meant(
+    follower: McpCaller, named: str | None
+) -> None:
+    task = follower.call("sessions_spawn", task="look")
+    answer = follower.post("tasks/get", {"taskId": task["taskId"]}, headers={"Mcp-Name": named})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["code"] == -32020
+    assert "Mcp-Name" in answer.json()["error"]["message"]
+
+
+def test_a_task_opens_for_nobody_else(house: House, follower: McpCaller) -> None:
+    task = follower.call("sessions_spawn", task="look")
+    stranger = McpCaller(
+        house.server.url, house.secrets["controller"], session="agent:main:reader-7", tasks=True
+    )
+    for method in ("tasks/get", "tasks/cancel", "tasks/update"):
+        params = {"taskId": task["taskId"]}
+        assert "no such task" in stranger.ask(method, params)["error"]["message"]
+    wait_until(follower, task["taskId"], "completed")
