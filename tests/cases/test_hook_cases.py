@@ -151,7 +151,7 @@ def _told(family: CaseFamily) -> int:
 
 RUNNERS: Mapping[str, Runner] = {
     "spawn.thread": bound_to,
-    "effects.ended": told_of_an_end,
+    "hooks.ended": told_of_an_end,
     "registry.kill": killed,
     "registry.steer": completed_in_session_mode,
     "announce.silent": put_away,
