@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from tests.support.servers.configurations import configuration
 from tests.support.servers.data_directories import new_place
 from tests.support.servers.databases import Databases
-from tests.support.servers.running_server import RunningServer, configuration
-from tests.support.servers.verified_servers import Serve, must_be_whole
+from tests.support.servers.server import Serve, Server
 
 
 @pytest.fixture(scope="module")
@@ -18,15 +18,13 @@ def serve(databases: Databases) -> Iterator[Serve]:
     """Starts servers of the module, each on a database of its own."""
     with ExitStack() as stack:
 
-        def start(
-            *agents: dict[str, Any], further: dict[str, Any] | None = None, **subagents: Any
-        ) -> RunningServer:
+        def start(*agents: dict[str, Any], **settings: Any) -> Server:
             place = stack.enter_context(new_place())
             url = databases.create()
             stack.callback(databases.drop, url)
-            config = configuration(*agents, **subagents) | (further or {})
-            server = RunningServer(place / "data", config, database_url=url)
-            stack.callback(must_be_whole, server)
+            config = configuration(*agents, **settings)
+            server = Server(place / "data", config, database_url=url)
+            stack.callback(server.require_sound_log)
             return stack.enter_context(server)
 
         yield start

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.servers.answering_children import answerer, recorded, said, spawned
-from tests.support.servers.running_server import RunningServer
-from tests.support.servers.verified_servers import Serve
+from tests.support.servers.server import Serve, Server
 
 pytestmark = pytest.mark.server
 
@@ -22,13 +21,13 @@ BY = ["chainAfter", "dependsOn", "chainAfter-ended", "the-reference-alone"]
 
 
 @pytest.fixture(scope="module")
-def server(serve: Serve, gates: Path) -> RunningServer:
+def server(serve: Serve, gates: Path) -> Server:
     return serve({**answerer("main"), "default": True}, answerer("gated", gates), maxConcurrent=8)
 
 
 @pytest.mark.parametrize("chain", CHAINS, ids=BY)
 def test_a_later_subagent_answers_from_the_result_of_an_earlier_one(
-    server: RunningServer, gates: Path, chain: dict[str, Any], request: pytest.FixtureRequest
+    server: Server, gates: Path, chain: dict[str, Any], request: pytest.FixtureRequest
 ) -> None:
     name = request.node.callspec.id.lower()
     first = spawned(server, name, f"Look at {name}", agentId="gated", label="first")
@@ -46,9 +45,7 @@ def test_a_later_subagent_answers_from_the_result_of_an_earlier_one(
     )
 
 
-def test_a_chain_hands_on_what_was_said_from_one_to_the_next(
-    server: RunningServer, gates: Path
-) -> None:
+def test_a_chain_hands_on_what_was_said_from_one_to_the_next(server: Server, gates: Path) -> None:
     chain = [spawned(server, "long", "Begin slowly", agentId="gated", label="link-0")]
     for number in (1, 2, 3):
         before = f"link-{number - 1}"
@@ -68,7 +65,7 @@ def test_a_chain_hands_on_what_was_said_from_one_to_the_next(
 
 
 def test_one_that_is_chained_has_what_those_before_it_brought_the_family(
-    server: RunningServer, gates: Path
+    server: Server, gates: Path
 ) -> None:
     goal = {"projectGoal": "a harbour"}
     session = "brought"

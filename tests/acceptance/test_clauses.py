@@ -11,8 +11,9 @@ import pytest
 
 from tests.support.http.problems import problem_of
 from tests.support.servers.child_programs import waiter
-from tests.support.servers.running_server import RunningServer, scripted, wait_for
-from tests.support.servers.verified_servers import Serve
+from tests.support.servers.configurations import agent, scripted
+from tests.support.servers.server import Serve, Server
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 
@@ -49,63 +50,63 @@ def usage(model: str | None) -> dict[str, Any]:
 
 def priced(models: dict[str, float]) -> dict[str, Any]:
     offered = [{"id": name, "cost": {"input": cost}} for name, cost in models.items()]
-    return {"models": {"providers": {"p": {"models": offered}}}}
+    return {"providers": {"p": {"models": offered}}}
 
 
 @pytest.fixture(scope="module")
-def server(serve: Serve, gates: Path) -> RunningServer:
+def server(serve: Serve, gates: Path) -> Server:
     script = gates / "oops.sh"
     script.write_text(FAILING, "utf-8")
     script.chmod(0o755)
     scripts = [{"id": "s", "uri": str(script), "errorKey": "oops"}]
     echo = {"type": "command", "command": [sys.executable, "-I", "-c", ECHO], "output": "jsonl"}
     agents = [
-        {**scripted("main"), "default": True},
-        {**scripted("cheap", steps=[usage("p/x")]), "model": "p/m"},
-        scripted("unplanned", steps=[usage("p/x")]),
-        scripted("late", steps=[{"afterMs": 60_000}]),
-        scripted("lost", outcome="unknown", error="nobody knows"),
-        {**scripted("told"), "subagents": {"contextScripts": {"run": scripts}}},
+        agent("main", default=True),
+        agent("cheap", scripted(steps=[usage("p/x")]), model="p/m"),
+        agent("unplanned", scripted(steps=[usage("p/x")])),
+        agent("late", scripted(steps=[{"afterMs": 60_000}])),
+        agent("lost", scripted(outcome="unknown", error="nobody knows")),
+        agent("told", subagents={"contextScripts": {"run": scripts}}),
         {"id": "echo", "runtime": echo},
         {"id": "meddler", "runtime": echo | {"command": [sys.executable, "-I", "-c", MEDDLING]}},
         waiter("waiter", gates),
     ]
-    return serve(*agents, further=priced({"m": 1, "x": 1000}), maxSpawnDepth=2)
+    return serve(*agents, models=priced({"m": 1, "x": 1000}), maxSpawnDepth=2)
 
 
-def ended(server: RunningServer, agent_id: str, **body: Any) -> dict[str, Any]:
+def ended(server: Server, agent_id: str, **body: Any) -> dict[str, Any]:
     answer = server.spawn("do it", agentId=agent_id, **body)
     assert answer.status_code == 201, answer.text
     return dict(server.run(answer.json()["runId"], "announced"))
 
 
-def announcement(server: RunningServer, run: dict[str, Any]) -> str:
+def announcement(server: Server, run: dict[str, Any]) -> str:
     path = f"/v1/sessions/{run['requesterSessionKey']}/announcements"
     items = server.http.get(path, params={"limit": 500}).json()["items"]
     return str(next(one["text"] for one in items if one["runId"] == run["runId"]))
 
 
-def at_work(server: RunningServer, gates: Path, **body: Any) -> dict[str, Any]:
+def at_work(server: Server, gates: Path, **body: Any) -> dict[str, Any]:
     """A child that waits to be let go."""
     run_id = server.spawn("wait", agentId="waiter", **body).json()["runId"]
     wait_for("it to begin", (gates / f"{run_id}.began").exists)
     return dict(server.run(run_id))
 
 
-def test_c42_an_error_key_that_is_present_is_an_error(server: RunningServer) -> None:
+def test_c42_an_error_key_that_is_present_is_an_error(server: Server) -> None:
     run = ended(server, "told")
     events = server.http.get(f"/v1/runs/{run['runId']}/events").json()["items"]
     (resolved,) = [one for one in events if one["type"] == "ScriptsResolved"]
     assert [one["outcome"] for one in resolved["payload"]["receipts"]] == ["failed"]
 
 
-def test_p14_the_preamble_of_an_open_session_is_changed_and_cleared(server: RunningServer) -> None:
+def test_p14_the_preamble_of_an_open_session_is_changed_and_cleared(server: Server) -> None:
     place = f"/v1/sessions/{ended(server, 'main')['childSessionKey']}/preamble"
     assert server.http.put(place, json={"preamble": "It rains."}).json()["changed"] is True
     assert server.http.delete(place).json()["characters"] == 0
 
 
-def test_t18_t84_t91_t92_the_child_is_told_what_its_requester_said(server: RunningServer) -> None:
+def test_t18_t84_t91_t92_the_child_is_told_what_its_requester_said(server: Server) -> None:
     requester = {
         "sessionKey": "agent:main:telling",
         "channel": "telegram",
@@ -124,14 +125,14 @@ def test_t18_t84_t91_t92_the_child_is_told_what_its_requester_said(server: Runni
     assert (given["lane"], given["depth"]) == ("subagent", 1)
 
 
-def test_t24_a_refusal_tells_the_key_that_the_child_would_have(server: RunningServer) -> None:
+def test_t24_a_refusal_tells_the_key_that_the_child_would_have(server: Server) -> None:
     refused = problem_of(server.spawn("x", context="fork"), 422, "spawn_error")
     assert refused["rule"] == "context_fork"
     assert refused["childSessionKey"].startswith("agent:main:subagent:")
 
 
 def test_t37_a14_the_depth_rule_speaks_to_a_leaf_and_is_recorded(
-    server: RunningServer, gates: Path
+    server: Server, gates: Path
 ) -> None:
     above = at_work(server, gates)
     leaf = at_work(server, gates, requester={"sessionKey": above["childSessionKey"]})
@@ -144,7 +145,7 @@ def test_t37_a14_the_depth_rule_speaks_to_a_leaf_and_is_recorded(
 
 
 def test_what_the_tool_policy_denies_a_session_is_refused_and_recorded(
-    server: RunningServer, gates: Path
+    server: Server, gates: Path
 ) -> None:
     above = at_work(server, gates)
     leaf = ended(server, "meddler", requester={"sessionKey": above["childSessionKey"]})
@@ -159,14 +160,14 @@ def test_what_the_tool_policy_denies_a_session_is_refused_and_recorded(
     (gates / f"{above['runId']}.go").touch()
 
 
-def test_t52_a_session_shows_its_model_and_where_that_comes_from(server: RunningServer) -> None:
+def test_t52_a_session_shows_its_model_and_where_that_comes_from(server: Server) -> None:
     run = ended(server, "main", model="p/m", thinking="low")
     session = server.http.get(f"/v1/sessions/{run['childSessionKey']}").json()
     shown = ("modelProvider", "model", "modelSource", "thinking", "thinkingSource")
     assert [session[name] for name in shown] == ["p", "m", "argument", "low", "argument"]
 
 
-def test_t60_a7_a_transcript_has_both_sides(server: RunningServer) -> None:
+def test_t60_a7_a_transcript_has_both_sides(server: Server) -> None:
     run = ended(server, "main")
     path = f"/v1/runs/{run['runId']}/transcript"
     first, *_, last = server.http.get(path).json()["items"]
@@ -175,13 +176,13 @@ def test_t60_a7_a_transcript_has_both_sides(server: RunningServer) -> None:
     assert last["body"]["text"] == "done"
 
 
-def test_a42_a_run_whose_end_nobody_knows_is_unknown(server: RunningServer) -> None:
+def test_a42_a_run_whose_end_nobody_knows_is_unknown(server: Server) -> None:
     run = ended(server, "lost")
     assert (run["outcome"], run["status"]) == ("unknown", "unknown")
     assert announcement(server, run).startswith("Status: unknown\n")
 
 
-def test_a44_a_timeout_names_its_limit(server: RunningServer) -> None:
+def test_a44_a_timeout_names_its_limit(server: Server) -> None:
     run = ended(server, "late", runTimeoutSeconds=1)
     text = "it took longer than its limit of 1 s (runTimeoutSeconds)"
     assert (run["outcome"], run["error"]) == ("timeout", text)
@@ -189,14 +190,14 @@ def test_a44_a_timeout_names_its_limit(server: RunningServer) -> None:
 
 
 @pytest.mark.parametrize("agent_id", ["cheap", "unplanned"])
-def test_a49_the_model_that_was_reported_is_paid(server: RunningServer, agent_id: str) -> None:
+def test_a49_the_model_that_was_reported_is_paid(server: Server, agent_id: str) -> None:
     run = ended(server, agent_id)
     assert run["estimatedCostUsd"] == 1000
     assert [(one["model"], one["costUsd"]) for one in run["usage"]["models"]] == [("p/x", 1000)]
     assert "est $1000.00" in announcement(server, run)
 
 
-def test_a32_a50_the_path_of_a_transcript_is_there_when_it_is_read(server: RunningServer) -> None:
+def test_a32_a50_the_path_of_a_transcript_is_there_when_it_is_read(server: Server) -> None:
     run = ended(server, "main", cleanup="delete")
     server.run(run["runId"], "archived")
 
@@ -208,8 +209,8 @@ def test_a32_a50_the_path_of_a_transcript_is_there_when_it_is_read(server: Runni
 
 
 def test_a53_a13_a_session_without_the_tool_spawns_nobody(serve: Serve, gates: Path) -> None:
-    tools = {"tools": {"subagents": {"tools": {"deny": ["sessions_spawn"]}}}}
-    denying = serve(waiter("waiter", gates), further=tools, maxSpawnDepth=2)
+    tools = {"subagents": {"tools": {"deny": ["sessions_spawn"]}}}
+    denying = serve(waiter("waiter", gates), tools=tools, maxSpawnDepth=2)
     above = at_work(denying, gates)
     asks: dict[str, Any] = {"requester": {"sessionKey": above["childSessionKey"]}}
     refused = problem_of(denying.spawn("x", agentId="waiter", **asks), 403, "spawn_forbidden")
@@ -220,13 +221,13 @@ def test_a53_a13_a_session_without_the_tool_spawns_nobody(serve: Serve, gates: P
     (gates / f"{above['runId']}.go").touch()
 
 
-def test_t102_who_expects_no_completion_is_not_told_to_wait(server: RunningServer) -> None:
+def test_t102_who_expects_no_completion_is_not_told_to_wait(server: Server) -> None:
     answer = server.spawn("x", expectsCompletionMessage=False).json()
     assert answer["note"].startswith("No completion is announced for this child")
 
 
 @pytest.mark.parametrize("seconds", [0.5, -1])
-def test_a_limit_that_was_made_none_is_a_warning(server: RunningServer, seconds: float) -> None:
+def test_a_limit_that_was_made_none_is_a_warning(server: Server, seconds: float) -> None:
     answer = server.spawn("x", runTimeoutSeconds=seconds).json()
     (warning,) = answer["warnings"]
     assert warning.startswith(f"runTimeoutSeconds {seconds:g} was made 0, which is without limit")

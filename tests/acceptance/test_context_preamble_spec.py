@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.servers.running_server import RunningServer, command, scripted
-from tests.support.servers.verified_servers import Serve
+from tests.support.servers.configurations import agent, command
+from tests.support.servers.server import Serve, Server
 
 pytestmark = pytest.mark.server
 
@@ -39,20 +39,20 @@ print(json.dumps({"word": word, "before": before}))
 
 
 @pytest.fixture(scope="module")
-def server(serve: Serve) -> RunningServer:
+def server(serve: Serve) -> Server:
     program = [sys.executable, "-I", "-S", "-c"]
-    short = command("short", *program, READER)
+    short = agent("short", command(*program, READER))
     short["subagents"] = {"contextPreambleMaxChars": 40}
     return serve(
-        {**scripted("main"), "default": True},
-        command("reader", *program, READER),
-        command("echo", *program, ECHO, input="stdin-json"),
-        command("diary", *program, DIARY, input="stdin-json"),
+        agent("main", default=True),
+        agent("reader", command(*program, READER)),
+        agent("echo", command(*program, ECHO, input="stdin-json")),
+        agent("diary", command(*program, DIARY, input="stdin-json")),
         short,
     )
 
 
-def announced(server: RunningServer, agent: str, **body: Any) -> dict[str, Any]:
+def announced(server: Server, agent: str, **body: Any) -> dict[str, Any]:
     answer = server.spawn("Say the word.", agentId=agent, **body)
     assert answer.status_code == 201, answer.text
     run = server.run(answer.json()["runId"], "announced")
@@ -60,17 +60,17 @@ def announced(server: RunningServer, agent: str, **body: Any) -> dict[str, Any]:
     return {**run, "answer": answer.json()}
 
 
-def prompt(server: RunningServer, run: dict[str, Any]) -> dict[str, Any]:
+def prompt(server: Server, run: dict[str, Any]) -> dict[str, Any]:
     return dict(server.http.get(f"/v1/runs/{run['runId']}/prompt").json())
 
 
-def test_the_context_of_a_spawn_is_passed_to_the_subagent(server: RunningServer) -> None:
+def test_the_context_of_a_spawn_is_passed_to_the_subagent(server: Server) -> None:
     run = announced(server, "echo", contextPreamble="Remember the word harbour")
     said = json.loads(run["resultText"])
     assert said["system"].startswith(f"{OPENING}Remember the word harbour{CLOSING}")
 
 
-def test_it_is_a_preamble_of_the_system_prompt_and_no_turn(server: RunningServer) -> None:
+def test_it_is_a_preamble_of_the_system_prompt_and_no_turn(server: Server) -> None:
     run = announced(server, "echo", contextPreamble="Remember the word harbour")
     said = json.loads(run["resultText"])
     assert "harbour" not in said["message"]
@@ -80,7 +80,7 @@ def test_it_is_a_preamble_of_the_system_prompt_and_no_turn(server: RunningServer
     assert (part["of"], part["start"]) == ("systemPrompt", 0)
 
 
-def test_the_subagent_sees_it_and_its_history_is_without_it(server: RunningServer) -> None:
+def test_the_subagent_sees_it_and_its_history_is_without_it(server: Server) -> None:
     first = announced(server, "diary", contextPreamble="Remember the word harbour")
     assert json.loads(first["resultText"])["word"] == "harbour"
     transcript = server.http.get(f"/v1/runs/{first['runId']}/transcript").json()["items"]
@@ -101,7 +101,7 @@ def test_the_subagent_sees_it_and_its_history_is_without_it(server: RunningServe
         *({"contextPreamble": text} for text in ("", " \n\t", "\u3000\u2028\xa0", "\u200b\ufeff")),
     ],
 )
-def test_without_any_nothing_is_injected(server: RunningServer, given: dict[str, str]) -> None:
+def test_without_any_nothing_is_injected(server: Server, given: dict[str, str]) -> None:
     run = announced(server, "reader", **given)
     assert run["resultText"] == "the word is (none)"
     kept = prompt(server, run)
@@ -110,7 +110,7 @@ def test_without_any_nothing_is_injected(server: RunningServer, given: dict[str,
     assert run["answer"].get("warnings", []) == []
 
 
-def test_what_is_too_long_is_cut_at_4000_characters(server: RunningServer) -> None:
+def test_what_is_too_long_is_cut_at_4000_characters(server: Server) -> None:
     whole = "wörd " * 799 + "ended"
     assert len(whole) == 4000
     run = announced(server, "reader", contextPreamble=whole)
@@ -121,7 +121,7 @@ def test_what_is_too_long_is_cut_at_4000_characters(server: RunningServer) -> No
     assert prompt(server, run)["systemPrompt"].startswith(shown)
 
 
-def test_the_limit_is_the_agents_own_and_both_sizes_are_on_record(server: RunningServer) -> None:
+def test_the_limit_is_the_agents_own_and_both_sizes_are_on_record(server: Server) -> None:
     given = "Remember the word harbour " + "and forget " * 10
     run = announced(server, "short", contextPreamble=given)
     kept = "Remember the word harbour and forget and"
@@ -143,7 +143,7 @@ def test_the_limit_is_the_agents_own_and_both_sizes_are_on_record(server: Runnin
     }
 
 
-def test_a_subagents_answer_shows_that_it_used_the_context(server: RunningServer) -> None:
+def test_a_subagents_answer_shows_that_it_used_the_context(server: Server) -> None:
     run = announced(server, "reader", contextPreamble="Remember the word harbour")
     assert run["resultText"] == "the word is harbour"
     run = announced(server, "reader", contextPreamble="Remember the word lighthouse")

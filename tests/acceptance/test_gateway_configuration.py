@@ -8,8 +8,7 @@ import pytest
 from tests.support.servers.data_directories import new_place
 from tests.support.servers.databases import Databases
 from tests.support.servers.preloaded import ROOT
-from tests.support.servers.running_server import RunningServer
-from tests.support.servers.verified_servers import must_be_whole
+from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.server
 
@@ -24,7 +23,7 @@ def workspace() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def server(workspace: Path, databases: Databases) -> Iterator[RunningServer]:
+def server(workspace: Path, databases: Databases) -> Iterator[Server]:
     """A server with the example."""
     environment = {
         "GATEWAY_TOKEN": "t",
@@ -34,15 +33,15 @@ def server(workspace: Path, databases: Databases) -> Iterator[RunningServer]:
     }
     with new_place() as place:
         url = databases.create()
-        running = RunningServer(place / "data", CONFIG, database_url=url, environment=environment)
+        running = Server(place / "data", CONFIG, database_url=url, environment=environment)
         with running:
             yield running
-        must_be_whole(running)
+        running.require_sound_log()
         databases.drop(url)
 
 
 def test_a_child_is_planned_as_the_gateway_would_and_executed_by_the_runtime(
-    server: RunningServer,
+    server: Server,
 ) -> None:
     answer = server.spawn("look into it", agentId="research")
     assert answer.status_code == 201, answer.text
@@ -55,7 +54,7 @@ def test_a_child_is_planned_as_the_gateway_would_and_executed_by_the_runtime(
     assert run["warnings"] == []
 
 
-def test_what_only_the_gateway_reads_is_kept_without_its_secrets(server: RunningServer) -> None:
+def test_what_only_the_gateway_reads_is_kept_without_its_secrets(server: Server) -> None:
     agents = server.http.get("/v1/agents").json()["agents"]
     assert [one["id"] for one in agents] == ["main", "research"]
     assert "DISCORD_TOKEN" not in server.log()

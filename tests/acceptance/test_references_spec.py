@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.servers.answering_children import answerer, recorded, said, spawned
-from tests.support.servers.running_server import RunningServer, command
-from tests.support.servers.verified_servers import Serve
+from tests.support.servers.configurations import agent, command
+from tests.support.servers.server import Serve, Server
 
 pytestmark = pytest.mark.server
 
@@ -30,18 +30,18 @@ print(json.dumps({key: [len(text), text[-60:]] for key, text in values.items()})
 
 
 @pytest.fixture(scope="module")
-def server(serve: Serve, gates: Path) -> RunningServer:
+def server(serve: Serve, gates: Path) -> Server:
     return serve(
         {**answerer("main"), "default": True},
         answerer("gated", gates),
-        command("talker", sys.executable, "-I", "-S", "-c", _TALKER),
-        command("measurer", sys.executable, "-I", "-S", "-c", _MEASURER),
+        agent("talker", command(sys.executable, "-I", "-S", "-c", _TALKER)),
+        agent("measurer", command(sys.executable, "-I", "-S", "-c", _MEASURER)),
         maxConcurrent=8,
     )
 
 
 def test_the_run_that_is_meant_is_fixed_when_the_spawn_is_admitted(
-    server: RunningServer, gates: Path
+    server: Server, gates: Path
 ) -> None:
     session = "fixed"
     old = spawned(server, session, "Old view", agentId="gated", label="view")
@@ -55,7 +55,7 @@ def test_the_run_that_is_meant_is_fixed_when_the_spawn_is_admitted(
 
 
 def test_results_have_no_part_in_the_size_of_what_is_shared_and_are_read_whole(
-    server: RunningServer,
+    server: Server,
 ) -> None:
     session = "large"
     sizes = {"one": 9_000, "two": RESULT_BYTES_MAX, "three": RESULT_BYTES_MAX + 1}

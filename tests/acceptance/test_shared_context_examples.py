@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.servers.answering_children import answerer
-from tests.support.servers.running_server import RunningServer
-from tests.support.servers.verified_servers import Serve
+from tests.support.servers.server import Serve, Server
 
 pytestmark = pytest.mark.server
 
@@ -38,36 +37,36 @@ RESEARCHED = f"Research the best AI frameworks{KNOWN}"
 
 
 @pytest.fixture(scope="module")
-def server(serve: Serve) -> RunningServer:
+def server(serve: Serve) -> Server:
     return serve({**answerer("main"), "default": True}, maxConcurrent=8)
 
 
-def spawned(server: RunningServer, session: str, **asked: Any) -> dict[str, Any]:
+def spawned(server: Server, session: str, **asked: Any) -> dict[str, Any]:
     requester = {"sessionKey": f"agent:main:{session}"}
     answer = server.http.post("/v1/spawns", json={"requester": requester, **asked})
     assert answer.status_code == 201, answer.text
     return dict(answer.json())
 
 
-def announced(server: RunningServer, answer: dict[str, Any]) -> dict[str, Any]:
+def announced(server: Server, answer: dict[str, Any]) -> dict[str, Any]:
     run = server.run(answer["runId"], "announced")
     assert run["outcome"] == "success", run
     return run
 
 
-def each(server: RunningServer, answer: dict[str, Any]) -> list[dict[str, Any]]:
+def each(server: Server, answer: dict[str, Any]) -> list[dict[str, Any]]:
     return [announced(server, one) for one in answer["runs"]]
 
 
-def given(server: RunningServer, run: dict[str, Any]) -> dict[str, Any]:
+def given(server: Server, run: dict[str, Any]) -> dict[str, Any]:
     return dict(server.http.get(f"/v1/runs/{run['runId']}/shared-context").json())
 
 
-def family(server: RunningServer, session: str) -> dict[str, Any]:
+def family(server: Server, session: str) -> dict[str, Any]:
     return dict(server.http.get(f"/v1/sessions/agent:main:{session}/shared-context").json())
 
 
-def test_the_examples_work_one_after_another(server: RunningServer) -> None:
+def test_the_examples_work_one_after_another(server: Server) -> None:
     research = announced(server, spawned(server, "examples", **RESEARCH))
     assert (research["label"], research["resultText"].strip()) == ("researcher", RESEARCHED)
 
@@ -87,7 +86,7 @@ def test_the_examples_work_one_after_another(server: RunningServer) -> None:
     assert family(server, "examples")["values"] == shared, "a result is for the one that asked"
 
 
-def test_a_reference_is_to_the_newest_result_that_was_there(server: RunningServer) -> None:
+def test_a_reference_is_to_the_newest_result_that_was_there(server: Server) -> None:
     announced(server, spawned(server, "used", task="First view", label="researcher"))
     one = announced(server, spawned(server, "used", **DESIGN))
     assert one["resultText"].strip().endswith("; research is [First view]")
@@ -98,7 +97,7 @@ def test_a_reference_is_to_the_newest_result_that_was_there(server: RunningServe
 
 
 def test_all_subagents_that_are_spawned_in_parallel_get_the_same_context(
-    server: RunningServer,
+    server: Server,
 ) -> None:
     answer = spawned(server, "parallel", **THREE)
     runs = each(server, answer)
@@ -119,7 +118,7 @@ def test_all_subagents_that_are_spawned_in_parallel_get_the_same_context(
     ("label", "labels"), [({}, [None] * 3), ({"label": "part"}, ["part-1", "part-2", "part-3"])]
 )
 def test_they_have_labels_when_a_label_is_given(
-    server: RunningServer, label: dict[str, str], labels: list[str | None]
+    server: Server, label: dict[str, str], labels: list[str | None]
 ) -> None:
     session = f"labels-{len(label)}"
     runs = each(server, spawned(server, session, **THREE, **label))
@@ -129,7 +128,7 @@ def test_they_have_labels_when_a_label_is_given(
         assert (f"- Label: {one['label']}\n" in text) == bool(label)
 
 
-def test_each_result_of_a_batch_is_given_to_one_that_refers_to_all(server: RunningServer) -> None:
+def test_each_result_of_a_batch_is_given_to_one_that_refers_to_all(server: Server) -> None:
     each(server, spawned(server, "gathered", **THREE, label="part"))
     names = {f"$part-{number}": "reference" for number in (1, 2, 3)}
     last = announced(server, spawned(server, "gathered", task="Put together", sharedContext=names))

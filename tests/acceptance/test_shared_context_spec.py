@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.servers.running_server import RunningServer, command
-from tests.support.servers.verified_servers import Serve
+from tests.support.servers.configurations import agent, command
+from tests.support.servers.server import Serve, Server
 
 pytestmark = pytest.mark.server
 
@@ -68,20 +68,18 @@ SHOWN = (
 
 
 @pytest.fixture(scope="module")
-def server(serve: Serve) -> RunningServer:
+def server(serve: Serve) -> Server:
     agents = [
-        {**command("reader", sys.executable, "-c", READER), "default": True},
-        command("echo", sys.executable, "-c", ECHO),
-        command("json", sys.executable, "-c", ECHO, input="stdin-json"),
-        command("spawner", sys.executable, "-c", SPAWNER, input="stdin-json"),
+        agent("reader", command(sys.executable, "-c", READER), default=True),
+        agent("echo", command(sys.executable, "-c", ECHO)),
+        agent("json", command(sys.executable, "-c", ECHO, input="stdin-json")),
+        agent("spawner", command(sys.executable, "-c", SPAWNER, input="stdin-json")),
     ]
-    for agent in agents:
-        agent["subagents"] = {"allowAgents": ["*"]}
     return serve(*agents, maxSpawnDepth=3, maxConcurrent=8)
 
 
 def announced(
-    server: RunningServer, session: str, agent: str = "reader", task: str = "answer", **body: Any
+    server: Server, session: str, agent: str = "reader", task: str = "answer", **body: Any
 ) -> dict[str, Any]:
     requester = {"sessionKey": f"agent:reader:{session}"}
     answer = server.spawn(task, requester=requester, agentId=agent, **body)
@@ -91,13 +89,13 @@ def announced(
     return run
 
 
-def family(server: RunningServer, session: str) -> dict[str, Any]:
+def family(server: Server, session: str) -> dict[str, Any]:
     answer = server.http.get(f"/v1/sessions/agent:reader:{session}/shared-context")
     assert answer.status_code == 200, answer.text
     return dict(answer.json())
 
 
-def test_shared_context_can_be_passed_to_a_spawn(server: RunningServer) -> None:
+def test_shared_context_can_be_passed_to_a_spawn(server: Server) -> None:
     run = announced(
         server,
         "passed",
@@ -109,13 +107,13 @@ def test_shared_context_can_be_passed_to_a_spawn(server: RunningServer) -> None:
     assert family(server, "passed")["values"] == GOAL
 
 
-def test_the_subagent_receives_it_in_its_execution(server: RunningServer) -> None:
+def test_the_subagent_receives_it_in_its_execution(server: Server) -> None:
     told = json.loads(announced(server, "received", "json", sharedContext=GOAL)["resultText"])
     assert told["sharedContext"] == GOAL
     assert list(told["sharedContext"]) == list(GOAL)
 
 
-def test_the_subagents_answer_shows_that_it_used_it(server: RunningServer) -> None:
+def test_the_subagents_answer_shows_that_it_used_it(server: Server) -> None:
     first = announced(server, "used", sharedContext=GOAL)
     assert first["resultText"].strip() == 'For "Developers" I would "Build a modern web app"'
     later = announced(server, "used", sharedContext={"targetAudience": "Children"})
@@ -124,7 +122,7 @@ def test_the_subagents_answer_shows_that_it_used_it(server: RunningServer) -> No
     assert other["resultText"].strip() == "For (nobody) I would rest"
 
 
-def test_it_is_accessible_in_the_registry(server: RunningServer) -> None:
+def test_it_is_accessible_in_the_registry(server: Server) -> None:
     run = announced(server, "registry", label="one", sharedContext=GOAL)
     of_the_run = server.http.get(f"/v1/runs/{run['runId']}/shared-context").json()
     of_the_family = family(server, "registry")
@@ -138,7 +136,7 @@ def test_it_is_accessible_in_the_registry(server: RunningServer) -> None:
 
 
 def test_it_is_injected_into_the_system_prompt_in_the_form_of_the_specification(
-    server: RunningServer,
+    server: Server,
 ) -> None:
     two = {name: GOAL[name] for name in ("projectGoal", "targetAudience")}
     run = announced(server, "injected", "echo", sharedContext=two)
@@ -152,7 +150,7 @@ def test_it_is_injected_into_the_system_prompt_in_the_form_of_the_specification(
 
 
 def test_later_subagents_of_the_session_have_it_and_those_of_another_do_not(
-    server: RunningServer,
+    server: Server,
 ) -> None:
     announced(server, "siblings", label="researcher", sharedContext=GOAL)
     later = announced(server, "siblings", "json", task="Design the UI", label="designer")
@@ -162,7 +160,7 @@ def test_later_subagents_of_the_session_have_it_and_those_of_another_do_not(
 
 
 def test_children_inherit_it_extend_it_and_cannot_change_that_of_their_parent(
-    server: RunningServer,
+    server: Server,
 ) -> None:
     shared = GOAL | {"notes": {"long": "x" * 5_000}}
     said = json.loads(announced(server, "inherited", "spawner", sharedContext=shared)["resultText"])
@@ -175,7 +173,7 @@ def test_children_inherit_it_extend_it_and_cannot_change_that_of_their_parent(
     assert family(server, "inherited")["values"] == shared
 
 
-def test_a_spawn_without_it_is_as_it_was_before(server: RunningServer) -> None:
+def test_a_spawn_without_it_is_as_it_was_before(server: Server) -> None:
     run = announced(server, "without", "echo")
     assert "[Shared Context]" not in run["resultText"]
     items = server.http.get(f"/v1/runs/{run['runId']}/events").json()["items"]

@@ -5,14 +5,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.servers.answering_children import answerer, said, spawned
-from tests.support.servers.running_server import RunningServer
-from tests.support.servers.verified_servers import Serve
+from tests.support.servers.server import Serve, Server
 
 pytestmark = pytest.mark.server
 
 
 @pytest.fixture(scope="module")
-def server(serve: Serve, gates: Path) -> RunningServer:
+def server(serve: Serve, gates: Path) -> Server:
     """One run of a depth at a time, and two children of a session."""
     return serve(
         {**answerer("main"), "default": True},
@@ -25,7 +24,7 @@ def server(serve: Serve, gates: Path) -> RunningServer:
 
 @pytest.mark.parametrize("by", ["label", "run id"])
 def test_one_that_waits_for_a_run_below_a_sibling_has_no_slot_and_has_a_place(
-    server: RunningServer, gates: Path, by: str
+    server: Server, gates: Path, by: str
 ) -> None:
     name = f"Sibling by {by}"
     session = f"agent:main:{by.replace(' ', '-')}"

@@ -8,7 +8,7 @@ import pytest
 from tests.support.cases.cases import Answer, Case, Given, Runner, cases_of
 from tests.support.cases.comparison import hold
 from tests.support.cases.served import caller_of, case_house, child_of, configured
-from tests.support.servers.running_server import wait_for
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from build_page import node, node_environment
+from tests.support.servers.configurations import agent, command, configuration, scripted
 from tests.support.servers.preloaded import ROOT
-from tests.support.servers.running_server import command, configuration, scripted
 
 SUITE = "node_modules/@modelcontextprotocol/conformance/dist/index.js"
 SECONDS_MAX = 120
@@ -178,13 +178,13 @@ def suite_configuration() -> dict[str, Any]:
     that says what it was told."""
     failing = {"id": FAILING, "runtime": {"type": "scripted", "outcome": "error", "error": "wrong"}}
     slow = [
-        scripted(f"{SLOW}-{seconds}", steps=[{"afterMs": seconds * 1000}])
+        agent(f"{SLOW}-{seconds}", scripted(steps=[{"afterMs": seconds * 1000}]))
         for seconds in TASKS_SECONDS
     ]
     config = configuration(
-        {**scripted(), "default": True},
+        agent(default=True),
         failing,
-        command(ECHO, "cat"),
+        agent(ECHO, command("cat")),
         *slow,
         maxChildrenPerAgent=20,
         maxConcurrent=20,

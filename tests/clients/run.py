@@ -17,12 +17,8 @@ from typing import Any
 
 from build_page import node, node_environment, npm
 from tests.clients.conformance import conformance, suite_configuration
-from tests.support.servers.running_server import (
-    MAIN,
-    RunningServer,
-    configuration,
-    scripted,
-)
+from tests.support.servers.configurations import agent, configuration, scripted
+from tests.support.servers.server import MAIN, Server
 
 HERE = Path(__file__).parent
 BUILD = HERE.parents[1] / ".build" / "clients"
@@ -40,14 +36,14 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="clients-") as folder:
         place = Path(folder)
         place.chmod(0o755)
-        slow = scripted("slow", steps=[{"afterMs": 300_000}])
-        config = configuration({**scripted(), "default": True}, slow)
-        with RunningServer(place / "data", config) as server:
+        slow = agent("slow", scripted(steps=[{"afterMs": 300_000}]))
+        config = configuration(agent(default=True), slow)
+        with Server(place / "data", config) as server:
             for client in CLIENTS:
                 for transport in TRANSPORTS:
                     failed += _lived(server, client, transport)
         program = "tests.clients.conformance_server"
-        with RunningServer(place / "suite", suite_configuration(), program=program) as server:
+        with Server(place / "suite", suite_configuration(), program=program) as server:
             failed += conformance(BUILD, f"{server.url}/mcp")
     print("FAILED: " + "; ".join(failed) if failed else "every client saw what it should")
     return 1 if failed else 0
@@ -67,7 +63,7 @@ def _install() -> None:
     )
 
 
-def _lived(server: RunningServer, client: str, transport: str) -> list[str]:
+def _lived(server: Server, client: str, transport: str) -> list[str]:
     session = f"agent:main:client-{uuid.uuid4().hex}"
     place = {
         "url": f"{server.url}/mcp",

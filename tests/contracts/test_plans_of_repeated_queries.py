@@ -63,8 +63,9 @@ from infrastructure.outbound.read_model.run_bars import (
 )
 from infrastructure.outbound.read_model.staged_files import DELETE_EXPIRED
 from infrastructure.server.database import migrate_database
-from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS
-from tests.support.servers.running_server import RunningServer, configuration, scripted, wait_for
+from tests.support.servers.configurations import agent, configuration
+from tests.support.servers.server import QUICK_LEASE_SECONDS, Server
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 
@@ -305,9 +306,9 @@ def test_an_idle_server_asks_nothing_that_is_not_looked_at_here(
     home = folder / "postgres"
     with closing(EmbeddedPostgres.start(home)) as database:
         migrate_database(database.conninfo, home)
-        config = configuration(scripted())
+        config = configuration(agent())
         config["spawnlog"]["leaseSeconds"] = QUICK_LEASE_SECONDS
-        server = RunningServer(folder / "data", config, database_url=database.conninfo)
+        server = Server(folder / "data", config, database_url=database.conninfo)
         server.start()
         try:
             with psycopg.connect(database.conninfo, autocommit=True) as connection:

@@ -10,7 +10,9 @@ import pytest
 from infrastructure.outbound.embedded_postgres.data_directory import Home
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
 from infrastructure.server.database import migrate_database
-from tests.support.servers.running_server import RunningServer, configuration, scripted, wait_for
+from tests.support.servers.configurations import agent, configuration
+from tests.support.servers.server import Server
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 LIVES = 8
@@ -35,8 +37,8 @@ def test_life_asks_for_nothing_that_is_known(
         with psycopg.connect(database.conninfo, autocommit=True) as connection:
             connection.execute("ALTER SYSTEM SET log_statement = 'all'")
             connection.execute("SELECT pg_reload_conf()")
-        config, log = configuration(scripted()), Home.at(home).log
-        with RunningServer(folder / "data", config, database_url=database.conninfo) as server:
+        config, log = configuration(agent()), Home.at(home).log
+        with Server(folder / "data", config, database_url=database.conninfo) as server:
             wait_for("statements in the log", lambda: bool(STATEMENT.search(log.read_text())))
             _live(server)
             before = len(log.read_text("utf-8", "replace"))
@@ -50,7 +52,7 @@ def test_life_asks_for_nothing_that_is_known(
     assert all(counted[name] < LIVES for name in seldom), counted
 
 
-def _live(server: RunningServer) -> None:
+def _live(server: Server) -> None:
     accepted = server.spawn(cleanup="delete").json()
     path = f"/v1/runs/{accepted['runId']}?wait=20s&until=archived"
     assert server.http.get(path).json()["stage"] == "archived"

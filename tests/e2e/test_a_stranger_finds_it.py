@@ -18,7 +18,7 @@ from tests.support.servers.misconfigured_storm import (
     server_of_storm,
 )
 from tests.support.servers.preloaded import ROOT, run_command
-from tests.support.servers.reloaded_server import ReloadedServer
+from tests.support.servers.server import Server
 
 pytestmark = [pytest.mark.server, pytest.mark.nightly]
 PAGE = ROOT / "docs" / "a-wrong-configuration.md"
@@ -26,7 +26,7 @@ COMMANDS_MAX = 10
 
 
 @pytest.fixture(scope="module")
-def storm(made_data_dir: Path) -> Iterator[tuple[ReloadedServer, StormRecord]]:
+def storm(made_data_dir: Path) -> Iterator[tuple[Server, StormRecord]]:
     with new_place() as place, server_of_storm(copied(made_data_dir, place / "data")) as server:
         yield server, blow(server)
 
@@ -40,7 +40,7 @@ def commands() -> list[list[str]]:
 
 
 def test_the_page_leads_to_the_revision_the_position_and_the_runs(
-    storm: tuple[ReloadedServer, StormRecord], monkeypatch: pytest.MonkeyPatch
+    storm: tuple[Server, StormRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server, record = storm
     assert len(record.accepted) + len(record.refused) == sum(SPAWNS)
@@ -94,7 +94,7 @@ def test_the_page_leads_to_the_revision_the_position_and_the_runs(
 
 
 def test_how_it_was_in_the_middle_is_shown_too(
-    storm: tuple[ReloadedServer, StormRecord], monkeypatch: pytest.MonkeyPatch
+    storm: tuple[Server, StormRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server, _ = storm
     monkeypatch.setenv("SPAWNLOG_URL", server.url)

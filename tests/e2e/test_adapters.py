@@ -16,8 +16,9 @@ from typing import ClassVar
 
 import pytest
 
+from tests.support.servers.configurations import agent, configuration, scripted
 from tests.support.servers.data_directories import copied, new_place
-from tests.support.servers.running_server import RunningServer, configuration, scripted
+from tests.support.servers.server import Server
 
 pytestmark = [pytest.mark.server, pytest.mark.nightly]
 
@@ -30,24 +31,24 @@ SESSION = "agent:main:adapters"
 
 
 @pytest.fixture(scope="module")
-def server(made_data_dir: Path) -> Iterator[RunningServer]:
+def server(made_data_dir: Path) -> Iterator[Server]:
     if not PYTHON.exists():
         told = "the libraries of the adapters are not installed here: run `make adapters`"
         if os.environ.get("CI"):
             pytest.fail(told)
         pytest.skip(f"NOT TESTED: {told}")
     config = configuration(
-        {**scripted("main"), "default": True}, scripted("counter", result="There are 41 ships.")
+        agent("main", default=True), agent("counter", scripted(result="There are 41 ships."))
     )
     with (
         new_place() as place,
-        RunningServer(copied(made_data_dir, place / "data"), config) as server,
+        Server(copied(made_data_dir, place / "data"), config) as server,
     ):
         yield server
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_a_model_spawns_and_is_told_what_came_of_it(server: RunningServer, library: str) -> None:
+def test_a_model_spawns_and_is_told_what_came_of_it(server: Server, library: str) -> None:
     finished = subprocess.run(
         [PYTHON, PROGRAMS / f"{library}_program.py"],
         env={

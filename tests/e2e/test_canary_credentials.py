@@ -1,7 +1,6 @@
 """Credentials are given to a child, and are nowhere else: not even when it tells them."""
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,12 @@ import pytest
 
 from infrastructure.outbound.credentials.auth_profiles import FILE_NAME
 from tests.support.builders.folders import api_key, write_profiles
+from tests.support.builders.launches import program
 from tests.support.servers.canaries import answers_about, encoded, files_with, tables_with
 from tests.support.servers.child_programs import waiter
+from tests.support.servers.configurations import agent, command, configuration, python
 from tests.support.servers.data_directories import copied, new_place
-from tests.support.servers.running_server import RunningServer, configuration, scripted, wait_for
+from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.server
 
@@ -71,105 +72,88 @@ echo '{"message": "m", "agentId": "lacking"}'
 
 def teller(agent_id: str, notes: Path, form: str, status: int, folder: Path) -> dict[str, Any]:
     """An agent that tells everything it was given, in both outputs."""
-    runtime = {
-        "type": "command",
-        "command": [sys.executable, "-I", "-S", "-c", _TELLER, str(notes), form, str(status)],
-        "output": form,
-        "env": {"OF_CONFIGURATION_TOKEN": IN_CONFIGURATION},
+    env = {"OF_CONFIGURATION_TOKEN": IN_CONFIGURATION}
+    runtime = python(_TELLER, notes, form, status, output=form, env=env)
+    return agent(agent_id, runtime, agentDir=str(folder))
+
+
+def canaries(folder: Path) -> dict[str, Any]:
+    """Return a configuration whose agents have credentials in a folder; notes go into `notes`."""
+    notes = folder / "notes"
+    notes.mkdir()
+    profiles = {
+        "by-variable:default": api_key("by-variable", "${CANARY_VARIABLE}"),
+        "by-file:default": api_key("by-file", {"file": "one.key"}),
+        "by-profile:default": api_key("by-profile", IN_PROFILE),
     }
-    return {"id": agent_id, "agentDir": str(folder), "runtime": runtime}
-
-
-class Canaries(RunningServer):
-    """A server whose agents have credentials. `folder` is theirs, outside the data directory."""
-
-    def __init__(self, data_dir: Path, folder: Path) -> None:
-        self.folder, self.notes = folder, folder / "notes"
-        self.notes.mkdir(parents=True)
-        keys = folder / "keys"
-        write_profiles(
-            keys,
-            {
-                "by-variable:default": api_key("by-variable", "${CANARY_VARIABLE}"),
-                "by-file:default": api_key("by-file", {"file": "one.key"}),
-                "by-profile:default": api_key("by-profile", IN_PROFILE),
-            },
-        )
-        (keys / "one.key").write_text(IN_FILE)
-        lacking = {"lacking:default": api_key("lacking", "${CANARY_THAT_IS_NOT_SET}")}
-        write_profiles(folder / "lacking", lacking)
-        self.vanishing = write_profiles(folder / "vanishing", {"v": api_key("v", {"file": "v"})})
-        (folder / "vanishing" / "v").write_text(IN_FILE)
-        self.of_main = write_profiles(
-            data_dir / "agents" / "main" / "agent", {"of-main": api_key("of-main", OF_MAIN)}
-        )
-        script = folder / "proposing.sh"
-        script.write_text(_PROPOSING)
-        script.chmod(0o755)
-        super().__init__(
-            data_dir,
-            self._agents(keys, script),
-            environment={"CANARY_VARIABLE": ENVIRONMENT},
-        )
-
-    def _agents(self, keys: Path, script: Path) -> dict[str, Any]:
-        named = {"id": "p", "uri": str(script), "format": "json", "returnKey": "message"}
-        proposing = {"run": [{**named, "agentIdOverrideKey": "agentId", "log": "verbose"}]}
-        command = {"type": "command", "command": ["true"]}
-        config = configuration(
-            {**scripted("main"), "default": True},
-            teller("plain", self.notes, "text", 0, keys),
-            teller("lines", self.notes, "jsonl", 0, keys),
-            teller("failing", self.notes, "text", 3, keys),
-            {"id": "lacking", "agentDir": str(self.folder / "lacking"), "runtime": command},
-            {"id": "vanishing", "agentDir": str(self.folder / "vanishing"), "runtime": command},
-            {**scripted("proposing"), "subagents": {"contextScripts": proposing}},
-            waiter("waiter", self.notes),
-            maxConcurrent=1,
-            archiveAfterMinutes=0,
-        )
-        return config
-
-    def ask(self, agent_id: str) -> Any:
-        """The answer to a spawn."""
-        return self.spawn(agentId=agent_id, requester={"sessionKey": KEY})
-
-    def ran(self, agent_id: str) -> dict[str, Any]:
-        """A run that has been announced."""
-        answer = self.ask(agent_id)
-        assert answer.status_code == 201, answer.text
-        return self.run(answer.json()["runId"], "announced")
+    lacking = {"lacking:default": api_key("lacking", "${CANARY_THAT_IS_NOT_SET}")}
+    write_profiles(folder / "keys", profiles)
+    write_profiles(folder / "lacking", lacking)
+    write_profiles(folder / "vanishing", {"v": api_key("v", {"file": "v"})})
+    for name in ("keys/one.key", "vanishing/v"):
+        (folder / name).write_text(IN_FILE)
+    script = program(folder / "proposing.sh", _PROPOSING)
+    named = {"id": "p", "uri": str(script), "format": "json", "returnKey": "message"}
+    proposing = {"run": [{**named, "agentIdOverrideKey": "agentId", "log": "verbose"}]}
+    return configuration(
+        agent("main", default=True),
+        teller("plain", notes, "text", 0, folder / "keys"),
+        teller("lines", notes, "jsonl", 0, folder / "keys"),
+        teller("failing", notes, "text", 3, folder / "keys"),
+        agent("lacking", command("true"), agentDir=str(folder / "lacking")),
+        agent("vanishing", command("true"), agentDir=str(folder / "vanishing")),
+        agent("proposing", subagents={"contextScripts": proposing}),
+        waiter("waiter", notes),
+        maxConcurrent=1,
+        archiveAfterMinutes=0,
+    )
 
 
 @pytest.fixture(scope="module")
-def server(made_data_dir: Path) -> Iterator[Canaries]:
+def folder() -> Iterator[Path]:
+    """Where the agents' credentials are, outside the data directory."""
     with new_place() as place:
-        with Canaries(copied(made_data_dir, place / "data"), place / "agents") as started:
-            yield started
+        yield place
 
 
 @pytest.fixture(scope="module")
-def children(server: Canaries) -> dict[str, dict[str, Any]]:
+def server(made_data_dir: Path, folder: Path) -> Iterator[Server]:
+    with new_place() as place:
+        data = copied(made_data_dir, place / "data")
+        write_profiles(profiles_of_main(data), {"of-main": api_key("of-main", OF_MAIN)})
+        environment = {"CANARY_VARIABLE": ENVIRONMENT}
+        with Server(
+            data, canaries(folder), folder=folder / "notes", environment=environment
+        ) as running:
+            yield running
+
+
+def profiles_of_main(data_dir: Path) -> Path:
+    """Return the folder of the main agent's own credentials."""
+    return data_dir / "agents" / "main" / "agent"
+
+
+@pytest.fixture(scope="module")
+def children(server: Server, folder: Path) -> dict[str, dict[str, Any]]:
     """What became of each, once all of it is over."""
-    found = {name: server.ran(name) for name in ("plain", "lines", "failing", "proposing")}
-    found["lacking"] = dict(server.ask("lacking").json())
-    first = server.ask("waiter").json()["runId"]
-    began = server.notes / f"{first}.began"
-    wait_for("the first child", began.exists)
-    queued = server.ask("vanishing")
-    assert queued.status_code == 201, queued.text
-    (server.folder / "vanishing" / "v").unlink()
-    (server.notes / f"{first}.go").touch()
-    found["vanishing"] = server.run(queued.json()["runId"], "announced")
+    announced = ("plain", "lines", "failing", "proposing")
+    found = {name: server.announced(name, session=KEY) for name in announced}
+    found["lacking"] = dict(server.spawn(agentId="lacking", session=KEY).json())
+    first = server.accepted("waiter", session=KEY)
+    server.began(first)
+    queued = server.accepted("vanishing", session=KEY)
+    (folder / "vanishing" / "v").unlink()
+    server.let_go(first)
+    found["vanishing"] = server.run(queued, "announced")
     return found
 
 
 @pytest.mark.parametrize("name", ["plain", "lines", "failing"])
 def test_a_child_is_given_its_credentials_and_the_record_names_the_profiles(
-    server: Canaries, children: dict[str, dict[str, Any]], name: str
+    server: Server, children: dict[str, dict[str, Any]], name: str
 ) -> None:
     run_id = children[name]["runId"]
-    told = json.loads((server.notes / f"{run_id}.json").read_text())
+    told = json.loads((server.folder / f"{run_id}.json").read_text())
     assert {variable: told.get(variable) for variable in GIVEN} == GIVEN
     events = server.http.get(f"/v1/runs/{run_id}/events").json()["items"]
     (created,) = [one for one in events if one["type"] == "SessionCreated"]
@@ -179,7 +163,7 @@ def test_a_child_is_given_its_credentials_and_the_record_names_the_profiles(
 
 
 def test_what_a_child_tells_is_told_without_its_credentials(
-    server: Canaries, children: dict[str, dict[str, Any]]
+    server: Server, children: dict[str, dict[str, Any]]
 ) -> None:
     assert children["plain"]["outcome"] == children["lines"]["outcome"] == "success"
     assert children["failing"]["outcome"] == "error"
@@ -198,7 +182,7 @@ def test_what_a_child_tells_is_told_without_its_credentials(
 
 
 def test_a_credential_that_is_missing_refuses_the_spawn_by_its_name(
-    server: Canaries, children: dict[str, dict[str, Any]]
+    server: Server, children: dict[str, dict[str, Any]]
 ) -> None:
     refused = children["lacking"]
     assert (refused["rule"], refused["status"]) == ("credentials", 422)
@@ -210,7 +194,7 @@ def test_a_credential_that_is_missing_refuses_the_spawn_by_its_name(
 
 
 def test_an_agent_without_its_credentials_is_not_put_in_the_place_of_another(
-    server: Canaries, children: dict[str, dict[str, Any]]
+    server: Server, children: dict[str, dict[str, Any]]
 ) -> None:
     assert children["proposing"]["agentId"] == "proposing"
     explained = server.http.get(f"/v1/runs/{children['proposing']['runId']}/explain").json()
@@ -227,10 +211,14 @@ def test_what_vanished_since_ends_the_run_that_cannot_be_started(
     assert 'profile "v" is in a file that is not there' in run["error"]
 
 
-def test_no_credential_is_anywhere(server: Canaries, children: dict[str, dict[str, Any]]) -> None:
+def test_no_credential_is_anywhere(
+    server: Server, folder: Path, children: dict[str, dict[str, Any]]
+) -> None:
     ids = [str(one["runId"]) for one in children.values()]
+    of_main = profiles_of_main(server.data_dir) / FILE_NAME
+    assert of_main.exists()
     tokens = [
-        json.loads(path.read_text())["SPAWNLOG_TOKEN"] for path in server.notes.glob("*.json")
+        json.loads(path.read_text())["SPAWNLOG_TOKEN"] for path in server.folder.glob("*.json")
     ]
     assert len(tokens) == 3
     wanted = [form for one in (*CANARIES, *tokens) for form in (one, *encoded(one))]
@@ -240,9 +228,8 @@ def test_no_credential_is_anywhere(server: Canaries, children: dict[str, dict[st
     joined = [text.replace("\\n", "").replace("\n", "") for text in answers]
     assert [text[:200] for text in joined if any(one in text for one in wanted)] == []
     assert [*tables_with(server.data_dir, wanted)] == []
-    assert files_with(server.data_dir, wanted, but=[server.of_main]) == []
+    assert files_with(server.data_dir, wanted, but=[of_main]) == []
     assert [one for one in wanted if one in server.log()] == []
-    assert files_with(server.folder, [OF_MAIN]) == [
-        str(path.relative_to(server.folder)) for path in sorted(server.notes.glob("*.json"))
+    assert files_with(folder, [OF_MAIN]) == [
+        str(path.relative_to(folder)) for path in sorted(server.folder.glob("*.json"))
     ]
-    assert server.of_main.name == FILE_NAME

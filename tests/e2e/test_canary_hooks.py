@@ -9,15 +9,9 @@ import pytest
 from tests.support.servers.canaries import answers_about, files_with, tables_with
 from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.hook_server import HookServer, Reply
-from tests.support.servers.hooked_server import (
-    ASKING,
-    BOUND,
-    TELLING,
-    TIMEOUT_SECONDS,
-    hooked,
-    threaded,
-)
-from tests.support.servers.running_server import RunningServer, wait_for
+from tests.support.servers.hooked import ASKING, BOUND, TELLING, TIMEOUT_SECONDS, hooked, threaded
+from tests.support.servers.server import Server
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 
@@ -46,16 +40,22 @@ def configured(outside: HookServer, folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def server(made_data_dir: Path, outside: HookServer) -> Iterator[RunningServer]:
+def outside() -> Iterator[HookServer]:
+    with HookServer() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def server(made_data_dir: Path, outside: HookServer) -> Iterator[Server]:
     with new_place() as place:
         config = configured(outside, place / "notes")
         data = copied(made_data_dir, place / "data")
         environment = {"CANARY_OF_A_HOOK": IN_ENVIRONMENT}
-        with RunningServer(data, config, environment=environment) as started:
+        with Server(data, config, environment=environment) as started:
             yield started
 
 
-def ended(server: RunningServer, name: str, **more: Any) -> str:
+def ended(server: Server, name: str, **more: Any) -> str:
     """A spawn, whatever becomes of it; gives the run's id once nothing of it is left to do."""
     answer = server.spawn(**threaded(name, **more))
     run_id = str(answer.json()["runId"])
@@ -64,7 +64,7 @@ def ended(server: RunningServer, name: str, **more: Any) -> str:
     return run_id
 
 
-def story_of(server: RunningServer, run_id: str, event: str, times: int = 1) -> None:
+def story_of(server: Server, run_id: str, event: str, times: int = 1) -> None:
     wait_for(
         f"{times} {event} of {run_id}",
         lambda: server.events(run_id).count(event) >= times,
@@ -72,7 +72,7 @@ def story_of(server: RunningServer, run_id: str, event: str, times: int = 1) -> 
 
 
 def test_headers_and_queries_are_sent_and_stand_nowhere(
-    server: RunningServer, outside: HookServer
+    server: Server, outside: HookServer
 ) -> None:
     outside.replies("subagentSpawning", Reply(said={**BOUND, **ECHO}))
     runs = [told := ended(server, "told")]

@@ -8,7 +8,8 @@ import httpx2
 import pytest
 
 from tests.support.builders.key_spellings import spellings
-from tests.support.servers.spawning_server import CHILDREN_MAX, Stories
+from tests.support.servers.server import Server
+from tests.support.servers.stories import CHILDREN_MAX
 
 pytestmark = pytest.mark.server
 
@@ -21,7 +22,7 @@ PAST_MOMENTS = 50
 class Crowd:
     """Callers that spawn at the same time, and somebody who looks at the count meanwhile."""
 
-    def __init__(self, servers: Sequence[Stories], name: str, callers: int) -> None:
+    def __init__(self, servers: Sequence[Server], name: str, callers: int) -> None:
         self.servers = servers
         self.name = name
         self.key = f"agent:main:{name}"
@@ -97,7 +98,7 @@ class Crowd:
             assert past.json()["activeChildren"] == counts[position]
         self._must_have_every_place_again(server)
 
-    def _counts(self, server: Stories) -> dict[int, int]:
+    def _counts(self, server: Server) -> dict[int, int]:
         """How many children are counted in the record, by the position at which it changed."""
         counted: set[str] = set()
         counts: dict[int, int] = {}
@@ -112,7 +113,7 @@ class Crowd:
             counts[event["position"]] = len(counted)
         return counts
 
-    def _must_have_every_place_again(self, server: Stories) -> None:
+    def _must_have_every_place_again(self, server: Server) -> None:
         session = server.session(self.key)
         assert (session["activeChildren"], session["maxChildren"]) == (0, CHILDREN_MAX)
         requester = {"sessionKey": self.key}
@@ -123,7 +124,7 @@ class Crowd:
             server.run(run_id, "announced")
 
 
-def test_sixty_four_callers_never_have_more_children_than_the_cap(server: Stories) -> None:
+def test_sixty_four_callers_never_have_more_children_than_the_cap(server: Server) -> None:
     crowd = Crowd([server], "crowded", CALLERS)
     crowd.play()
     assert crowd.statuses.total() == CALLERS * SPAWNS_EACH
@@ -132,7 +133,7 @@ def test_sixty_four_callers_never_have_more_children_than_the_cap(server: Storie
     assert " ERROR " not in server.log(), server.log()
 
 
-def test_the_cap_is_one_for_two_servers(server: Stories, partner: Stories) -> None:
+def test_the_cap_is_one_for_two_servers(server: Server, partner: Server) -> None:
     crowd = Crowd([server, partner], "shared", CALLERS // 4)
     crowd.play()
     crowd.must_have_kept_the_cap()

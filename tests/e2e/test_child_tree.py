@@ -6,8 +6,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.support.servers.running_server import wait_for
-from tests.support.servers.spawning_server import Stories
+from tests.support.servers.server import Server
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 
@@ -17,13 +17,11 @@ ROOT = "agent:main:tree"
 class Tree:
     """An orchestrator that has ended, and its child, which has not."""
 
-    def __init__(self, server: Stories) -> None:
+    def __init__(self, server: Server) -> None:
         self.server = server
-        self.foreign = server.accepted("plain", requester={"sessionKey": "agent:main:foreign"})
+        self.foreign = server.accepted("plain", session="agent:main:foreign")
         task = f"get help; foreign run: {self.foreign}"
-        self.parent = server.accepted(
-            "orchestrator", task, requester={"sessionKey": ROOT}, cleanup="delete"
-        )
+        self.parent = server.accepted("orchestrator", task, session=ROOT, cleanup="delete")
         left = json.loads(server.note(f"{self.parent}.json"))
         self.token: str = left["token"]
         self.said: dict[str, Any] = left["said"]
@@ -36,7 +34,7 @@ class Tree:
 
 
 @pytest.fixture(scope="module")
-def tree(server: Stories) -> Tree:
+def tree(server: Server) -> Tree:
     return Tree(server)
 
 
@@ -116,7 +114,7 @@ def test_a_token_is_on_no_record(tree: Tree) -> None:
     assert tree.token not in log + run + server.log()
 
 
-def test_stopping_an_orchestrator_stops_what_is_below_it(server: Stories) -> None:
+def test_stopping_an_orchestrator_stops_what_is_below_it(server: Server) -> None:
     tree = Tree(server)
     server.note(f"{tree.child}.began")
     server.run(tree.parent, "ended")  # What it left behind was written before its process ended.

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from spawnlog import AsyncClient
-from tests.support.servers.running_server import RunningServer, configuration, scripted
+from tests.support.servers.configurations import agent, configuration, scripted
+from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.server
 
@@ -20,11 +21,11 @@ def free_port() -> int:
 
 
 async def test_a_wait_and_a_stream_outlive_a_restart(database_url: str, tmp_path: Path) -> None:
-    config = configuration(scripted("slow", steps=[{"afterMs": 300_000}]) | {"default": True})
+    config = configuration(agent("slow", scripted(steps=[{"afterMs": 300_000}]), default=True))
     config["spawnlog"] |= {"drainSeconds": 0}
     config["agents"]["defaults"] = {"subagents": {"maxConcurrent": 1}}
     arguments = ("--port", str(free_port()))
-    with RunningServer(
+    with Server(
         tmp_path / "data", config, arguments=arguments, database_url=database_url
     ) as server:
         url, token = server.url, server.token

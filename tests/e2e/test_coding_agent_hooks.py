@@ -13,8 +13,9 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.support.servers.configurations import EXTERNAL, agent, configuration
 from tests.support.servers.data_directories import new_place
-from tests.support.servers.running_server import RunningServer, configuration, scripted
+from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.server
 
@@ -29,15 +30,15 @@ REQUESTER = f"agent:main:{SESSION['session_id']}"
 
 
 @pytest.fixture(scope="module")
-def server(module_database_url: str) -> Iterator[RunningServer]:
+def server(module_database_url: str) -> Iterator[Server]:
     config = configuration(
-        {**scripted("main"), "default": True},
-        {"id": "explore", "runtime": {"type": "external"}},
+        agent("main", default=True),
+        agent("explore", EXTERNAL),
         maxChildrenPerAgent=2,
     )
     with (
         new_place() as place,
-        RunningServer(place / "data", config, database_url=module_database_url) as server,
+        Server(place / "data", config, database_url=module_database_url) as server,
     ):
         yield server
 
@@ -45,7 +46,7 @@ def server(module_database_url: str) -> Iterator[RunningServer]:
 class CodingAgent:
     """Runs the hook with one input, as the coding agent would."""
 
-    def __init__(self, server: RunningServer, folder: Path, url: str = "") -> None:
+    def __init__(self, server: Server, folder: Path, url: str = "") -> None:
         self._environment = {
             **os.environ,
             "SPAWNLOG_URL": url or server.url,
@@ -82,54 +83,56 @@ class CodingAgent:
 
 
 @pytest.fixture
-def agent(server: RunningServer, tmp_path: Path) -> CodingAgent:
+def coding_agent(server: Server, tmp_path: Path) -> CodingAgent:
     return CodingAgent(server, tmp_path / "hooks")
 
 
-def runs(server: RunningServer) -> list[dict[str, Any]]:
+def runs(server: Server) -> list[dict[str, Any]]:
     answer = server.http.get("/v1/runs", params={"requester": REQUESTER, "order": "asc"})
     return list(answer.json()["items"])
 
 
 def test_a_sub_agent_is_judged_watched_stopped_and_announced(
-    server: RunningServer, agent: CodingAgent, tmp_path: Path
+    server: Server, coding_agent: CodingAgent, tmp_path: Path
 ) -> None:
-    unknown = agent.asks_for("Stranger", 0, "Who are you?")
+    unknown = coding_agent.asks_for("Stranger", 0, "Who are you?")
     assert "not configured" in unknown["permissionDecisionReason"]
-    assert agent.asks_for("Explore", 1, "Where is the harbour?") == {}
-    assert agent.asks_for("Explore", 2, "Where is the lighthouse?") == {}
-    refused = agent.asks_for("Explore", 3, "Where is the third?")
+    assert coding_agent.asks_for("Explore", 1, "Where is the harbour?") == {}
+    assert coding_agent.asks_for("Explore", 2, "Where is the lighthouse?") == {}
+    refused = coding_agent.asks_for("Explore", 3, "Where is the third?")
     assert refused["permissionDecision"] == "deny"
     assert "max active children" in refused["permissionDecisionReason"]
     first, second = (run for run in runs(server) if run["stage"] == "queued")
     me = {"agent_id": "a8a5aea3b68767861", "agent_type": "Explore"}
-    began = agent.hook("SubagentStart", **me)
+    began = coding_agent.hook("SubagentStart", **me)
     assert "Where is the harbour?" not in began["additionalContext"]
     assert "sub-agent" in began["additionalContext"].lower()
     other = {"agent_id": "b1", "agent_type": "Explore"}
-    agent.hook("SubagentStart", **other)
+    coding_agent.hook("SubagentStart", **other)
     use = {"tool_name": "Grep", "tool_use_id": "toolu_9", "tool_input": {"pattern": "harbour"}}
-    assert agent.hook("PreToolUse", **me, **use) == {}
-    agent.hook("PostToolUse", **me, **use, tool_response={"matches": ["a.txt"]})
-    agent.hook("PostToolUse", **me, **use, tool_response={"matches": []})
+    assert coding_agent.hook("PreToolUse", **me, **use) == {}
+    coding_agent.hook("PostToolUse", **me, **use, tool_response={"matches": ["a.txt"]})
+    coding_agent.hook("PostToolUse", **me, **use, tool_response={"matches": []})
     # The coding agent's own tools are nobody's run.
-    agent.hook("PostToolUse", **use, tool_response={"matches": []})
+    coding_agent.hook("PostToolUse", **use, tool_response={"matches": []})
     server.http.post(f"/v1/runs/{second['runId']}/stop", json={"reason": "found already"})
-    stopped = agent.hook("PreToolUse", **other, **use)
+    stopped = coding_agent.hook("PreToolUse", **other, **use)
     assert stopped["permissionDecision"] == "deny"
     assert "stopped by admin: found already" in stopped["permissionDecisionReason"]
     own = tmp_path / "agent.jsonl"
     usage = {"input_tokens": 10, "cache_read_input_tokens": 5, "output_tokens": 3}
     message = {"id": "msg_1", "model": "example-model", "usage": usage}
     own.write_text(f"{json.dumps({'type': 'assistant', 'message': message})}\n" * 2, "utf-8")
-    agent.hook(
+    coding_agent.hook(
         "SubagentStop",
         **me,
         stop_hook_active=False,
         agent_transcript_path=str(own),
         last_assistant_message="The harbour is in a.txt",
     )
-    agent.hook("SubagentStop", **other, stop_hook_active=False, last_assistant_message="Stopped")
+    coding_agent.hook(
+        "SubagentStop", **other, stop_hook_active=False, last_assistant_message="Stopped"
+    )
     run = server.run(first["runId"], "announced")
     assert (run["outcome"], run["label"]) == ("success", "Look 1")
     assert run["resultText"] == "The harbour is in a.txt"
@@ -141,7 +144,7 @@ def test_a_sub_agent_is_judged_watched_stopped_and_announced(
     inbox = server.inbox(REQUESTER)
     assert "The harbour is in a.txt" in inbox[0]["text"]
     # Nobody waits for a place that is free again.
-    assert agent.asks_for("Explore", 5, "And the pier?") == {}
+    assert coding_agent.asks_for("Explore", 5, "And the pier?") == {}
 
 
 class Between(ThreadingHTTPServer):
@@ -189,7 +192,7 @@ class _Passing(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def between(server: RunningServer) -> Iterator[Between]:
+def between(server: Server) -> Iterator[Between]:
     with Between(server.url) as relay:
         thread = threading.Thread(target=relay.serve_forever, args=(0.01,))
         thread.start()
@@ -199,17 +202,19 @@ def between(server: RunningServer) -> Iterator[Between]:
 
 
 def test_a_tool_call_whose_answer_was_lost_is_on_record_once_and_hides_no_other(
-    server: RunningServer, between: Between, tmp_path: Path
+    server: Server, between: Between, tmp_path: Path
 ) -> None:
-    agent = CodingAgent(server, tmp_path / "hooks", between.url)
-    assert agent.asks_for("Explore", 20, "What is lost?") == {}
+    coding_agent = CodingAgent(server, tmp_path / "hooks", between.url)
+    assert coding_agent.asks_for("Explore", 20, "What is lost?") == {}
     me = {"agent_id": "lossy", "agent_type": "Explore"}
-    agent.hook("SubagentStart", **me)
+    coding_agent.hook("SubagentStart", **me)
     (run,) = (one for one in runs(server) if one["stage"] == "started")
     use = {"tool_name": "Grep", "tool_use_id": "toolu_9", "tool_input": {"pattern": "x"}}
 
     def used(answered: str) -> str:
-        return agent.hook_that_may_fail("PostToolUse", **me, **use, tool_response=answered)[1]
+        return coding_agent.hook_that_may_fail("PostToolUse", **me, **use, tool_response=answered)[
+            1
+        ]
 
     between.instead["transcript"] = None
     assert used("recorded, its answer lost").startswith("spawnlog: ")
@@ -217,7 +222,7 @@ def test_a_tool_call_whose_answer_was_lost_is_on_record_once_and_hides_no_other(
     assert "503" in used("not recorded at first")
     between.instead.clear()
     assert used("recorded at once") == ""
-    agent.hook("SubagentStop", **me, stop_hook_active=False, last_assistant_message="Found")
+    coding_agent.hook("SubagentStop", **me, stop_hook_active=False, last_assistant_message="Found")
     assert server.run(run["runId"], "announced")["outcome"] == "success"
     told = server.http.get(f"/v1/runs/{run['runId']}/transcript", params={"tools": "true"})
     outputs = [one["body"].get("output") for one in told.json()["items"] if one["kind"] == "tool"]
@@ -237,18 +242,18 @@ def test_a_tool_call_whose_answer_was_lost_is_on_record_once_and_hides_no_other(
     ],
 )
 def test_a_spawn_is_denied_by_the_rules_and_by_no_other_answer(
-    server: RunningServer,
+    server: Server,
     between: Between,
     tmp_path: Path,
     status: int,
     code: str | None,
     is_stopped: bool,
 ) -> None:
-    agent = CodingAgent(server, tmp_path / "hooks", between.url)
+    coding_agent = CodingAgent(server, tmp_path / "hooks", between.url)
     problem = json.dumps({"code": code, "detail": "no"}).encode() if code else b"<html>"
     between.instead["spawns"] = (status, problem)
     given = {"subagent_type": "Explore", "description": "Look", "prompt": "go"}
-    told, said = agent.hook_that_may_fail(
+    told, said = coding_agent.hook_that_may_fail(
         "PreToolUse", tool_name="Agent", tool_use_id="toolu_no", tool_input=given
     )
     assert (told.get("permissionDecision") == "deny", bool(said)) == (is_stopped, not is_stopped)

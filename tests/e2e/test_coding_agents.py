@@ -20,7 +20,8 @@ from domain.delivery.transcript import LINE_BYTES_MAX
 from infrastructure.outbound.configuration.load import load
 from tests.support.servers.data_directories import new_place
 from tests.support.servers.process_table import is_alive
-from tests.support.servers.recorded_agents import AGENTS, EXAMPLE, RecordedAgents, start_preset
+from tests.support.servers.recorded_agents import AGENTS, EXAMPLE, recorded_agents, start_preset
+from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.server
 
@@ -54,11 +55,24 @@ LEVELS = {
 
 
 @pytest.fixture(scope="module")
-def server(module_database_url: str) -> Iterator[RecordedAgents]:
+def server(module_database_url: str) -> Iterator[Server]:
     with new_place() as place:
-        data_dir = place / "data"
-        with RecordedAgents(data_dir, place / "own", module_database_url) as agents:
-            yield agents
+        config, environment = recorded_agents(place)
+        with Server(
+            place / "data", config, database_url=module_database_url, environment=environment
+        ) as running:
+            yield running
+
+
+def asked(server: Server, agent_id: str, task: str = "Have the boats counted.", **body: Any) -> str:
+    """Spawn an agent. Return the run's id."""
+    requester = {"sessionKey": "agent:claude:main"}
+    return server.accepted(agent_id, task, requester=requester, **body)
+
+
+def found_by(server: Server, run_id: str) -> dict[str, Any]:
+    """Return what the program of a run found, once it has looked."""
+    return dict(json.loads(server.note(f"{run_id}.json")))
 
 
 def said(entries: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
@@ -66,19 +80,20 @@ def said(entries: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module", params=AGENTS)
-def over(server: RecordedAgents, request: pytest.FixtureRequest) -> dict[str, Any]:
+def over(server: Server, request: pytest.FixtureRequest) -> dict[str, Any]:
     """A run of each agent that is over."""
-    run_id = server.asked(request.param, thinking="high")
+    run_id = asked(server, request.param, thinking="high")
     return server.run(run_id, "announced")
 
 
 def test_what_an_agent_printed_is_the_transcript_the_usage_and_the_result(
-    server: RecordedAgents, over: dict[str, Any]
+    server: Server, over: dict[str, Any]
 ) -> None:
     tokens = TOKENS[over["agentId"]]
     assert (over["outcome"], over["resultText"], over["error"]) == ("success", ANSWER, None)
     assert {name: over["usage"][name] for name in tokens} == tokens
-    entries = server.transcript(over["runId"])
+    items = server.transcript(over["runId"])
+    entries = [one["body"] | {"kind": one["kind"]} for one in items]
     spawned, waited = said(entries, "tool")
     assert (spawned["name"], waited["name"]) == TOOLS[over["agentId"]]
     assert json.loads(spawned["input"]) == SPAWN
@@ -88,9 +103,9 @@ def test_what_an_agent_printed_is_the_transcript_the_usage_and_the_result(
 
 @pytest.mark.nightly
 def test_an_agent_finds_the_tools_of_its_session_and_is_told_all_that_its_run_was(
-    server: RecordedAgents, over: dict[str, Any]
+    server: Server, over: dict[str, Any]
 ) -> None:
-    found = server.found(over["runId"])
+    found = found_by(server, over["runId"])
     assert {"sessions_spawn", "subagents_wait", "sessions_yield"} <= set(found["tools"])
     assert Path(found["cwd"]).name == over["agentId"]
     prompt = server.http.get(f"/v1/runs/{over['runId']}/prompt").json()
@@ -105,26 +120,26 @@ def test_an_agent_finds_the_tools_of_its_session_and_is_told_all_that_its_run_wa
 
 @pytest.mark.nightly
 def test_no_prompt_and_no_secret_is_among_the_arguments_of_an_agent(
-    server: RecordedAgents, over: dict[str, Any]
+    server: Server, over: dict[str, Any]
 ) -> None:
-    arguments = "\n".join(server.found(over["runId"])["arguments"])
+    arguments = "\n".join(found_by(server, over["runId"])["arguments"])
     assert "Bearer " not in arguments.replace("Bearer ${SPAWNLOG_TOKEN}", "")
     assert "boats" not in arguments
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("agent_id", AGENTS)
-def test_an_agent_that_fails_says_why(server: RecordedAgents, agent_id: str) -> None:
-    run = server.run(server.asked(agent_id, "Play: failed"), "announced")
+def test_an_agent_that_fails_says_why(server: Server, agent_id: str) -> None:
+    run = server.run(asked(server, agent_id, "Play: failed"), "announced")
     assert run["outcome"] == "error"
     assert f"exited with code 1: {agent_id} failed: " in run["error"]
     assert "the harbour is closed" in run["error"]
 
 
 @pytest.mark.nightly
-def test_an_agent_whose_run_is_stopped_is_gone(server: RecordedAgents) -> None:
-    run_id = server.asked("claude", "Play: endless")
-    pid = server.found(run_id)["pid"]
+def test_an_agent_whose_run_is_stopped_is_gone(server: Server) -> None:
+    run_id = asked(server, "claude", "Play: endless")
+    pid = found_by(server, run_id)["pid"]
     assert is_alive(pid)
     assert server.http.post(f"/v1/runs/{run_id}/stop", json={}).status_code == 200
     assert server.run(run_id, "announced")["outcome"] == "stopped"
@@ -133,28 +148,28 @@ def test_an_agent_whose_run_is_stopped_is_gone(server: RecordedAgents) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("what", ["nothing", "a file that cannot be executed"])
-def test_an_agent_that_is_not_installed_is_named(server: RecordedAgents, what: str) -> None:
-    installed = server.notes.parent / "bin" / "opencode"
+def test_an_agent_that_is_not_installed_is_named(server: Server, what: str) -> None:
+    installed = server.folder.parent / "bin" / "opencode"
     hidden = installed.rename(installed.with_suffix(".away"))
     if what != "nothing":
         installed.touch(0o644)
     try:
-        run = server.run(server.asked("opencode"), "announced")
+        run = server.run(asked(server, "opencode"), "announced")
     finally:
         hidden.rename(installed)
     assert run["error"].endswith("opencode is not installed, or not on PATH")
 
 
 @pytest.mark.nightly
-def test_a_session_that_goes_on_is_told_what_was_said_in_it(server: RecordedAgents) -> None:
-    first = server.run(server.asked("codex"), "announced")
+def test_a_session_that_goes_on_is_told_what_was_said_in_it(server: Server) -> None:
+    first = server.run(asked(server, "codex"), "announced")
     answer = server.http.post(
         f"/v1/runs/{first['runId']}/messages", json={"message": "And the nets?"}
     )
     assert answer.status_code < 300, answer.text
     run_id = answer.json()["runId"]
     server.run(run_id, "announced")
-    read = server.found(run_id)["read"]
+    read = found_by(server, run_id)["read"]
     earlier, _, message = read.partition("</earlier-in-this-session>")
     assert message == "\n\nAnd the nets?"
     assert "Have the boats counted." in earlier

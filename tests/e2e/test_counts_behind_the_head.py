@@ -6,12 +6,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.support.servers.running_server import (
-    RunningServer,
-    configuration,
-    scripted,
-    wait_for,
-)
+from tests.support.servers.configurations import agent, configuration
+from tests.support.servers.server import Server
+from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.server, pytest.mark.kill]
 BLOCK_EVENTS = 64
@@ -32,7 +29,7 @@ def _counted(database_url: str) -> list[int]:
     ]
 
 
-def _live_until(server: RunningServer, database_url: str, events: int) -> None:
+def _live_until(server: Server, database_url: str, events: int) -> None:
     while _head(database_url) < events:
         server.run(server.spawn("hello").json()["runId"], "announced")
 
@@ -41,7 +38,7 @@ def test_what_a_killed_server_did_not_count_another_one_does(
     tmp_path: Path, database_url: str
 ) -> None:
     tmp_path.chmod(0o755)
-    server = RunningServer(tmp_path / "data", configuration(scripted()), database_url=database_url)
+    server = Server(tmp_path / "data", configuration(agent()), database_url=database_url)
     with server:
         _live_until(server, database_url, 2 * BLOCK_EVENTS + 1)
         wait_for("the first blocks", lambda: len(_counted(database_url)) >= 2)

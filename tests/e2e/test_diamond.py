@@ -1,5 +1,4 @@
-"""A diamond of dependencies with references: the last run has what both before it said, whenever
-the server is killed; where a run is lost that had started, those that depend on it say so."""
+"""A diamond of runs: the last is given what both before it said, whenever a server is killed."""
 
 import json
 from collections.abc import Iterator
@@ -8,15 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.servers.child_programs import shell
+from tests.support.servers.configurations import agent, shell
 from tests.support.servers.databases import Databases
-from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS, Aside, Mortal, mortal_on
-from tests.support.servers.running_server import wait_for
-from tests.support.servers.spawning_server import stories
+from tests.support.servers.server import Background, Server, serving
+from tests.support.servers.stories import mortal_stories
 from tests.support.tiers import nightly_but
-
-# A diamond of runs on a server that dies: two that are given what the first said, and a last one
-# that is given what both of them said.
+from tests.support.waiting import wait_for
 
 TELLER = "teller"
 """Says what it was given."""
@@ -26,20 +22,21 @@ SLOW_TELLER = "slow-teller"
 
 def telling(folder: Path) -> dict[str, Any]:
     """A configuration with agents that say what they were given."""
-    folder.mkdir(exist_ok=True)
-    config = stories(folder, lease_seconds=QUICK_LEASE_SECONDS)
+    config = mortal_stories(folder)
     agents = config["agents"]["list"]
     (slow,) = [one for one in agents if one["id"] == "slow"]
-    slow_teller = {**shell(SLOW_TELLER, "cat"), "subagents": slow["subagents"]}
-    for one in (shell(TELLER, "cat"), slow_teller):
-        agents.append({**one, "workspace": str(folder / "work")})
+    tells = {"runtime": shell("cat", input="stdin-json")}
+    agents += [
+        slow | tells | {"id": SLOW_TELLER},
+        agent(TELLER, workspace=slow["workspace"]) | tells,
+    ]
     return config
 
 
 class Diamond:
     """`first` is prepared until it is let go, and so is `left` if it is to be slow."""
 
-    def __init__(self, server: Mortal, name: str, *, slow_left: bool = False) -> None:
+    def __init__(self, server: Server, name: str, *, slow_left: bool = False) -> None:
         self.server = server
         self.session = f"agent:main:{name}"
         self.key = f"last {name}"
@@ -55,11 +52,11 @@ class Diamond:
 
     def ask_for_last(self) -> None:
         """Ask for the last run; the server may die of it."""
-        self.server.asked_in_vain(self.key, **self._last)
+        self.server.spawn_unanswered(self.key, **self._last)
 
     def find_last(self) -> None:
         """The same request gives the last run, whether it was answered before or not."""
-        answer = self.server.answer_again(self.key, **self._last)
+        answer = self.server.spawn_again(self.key, **self._last)
         assert answer.status_code == 201, answer.text
         self.last = str(answer.json()["runId"])
 
@@ -113,9 +110,9 @@ class Diamond:
         assert self.server.run(run_id)["status"] == "waiting"
         return run_id
 
-    def _asked_aside(self, agent_id: str, **body: Any) -> Aside:
+    def _asked_aside(self, agent_id: str, **body: Any) -> Background:
         requester = {"sessionKey": self.session}
-        return self.server.spawned_aside(agentId=agent_id, requester=requester, **body)
+        return self.server.spawn_in_background(agentId=agent_id, requester=requester, **body)
 
     def _prepared(self, label: str) -> str:
         query = {"requester": self.session, "label": label, "stage": "requested"}
@@ -137,8 +134,6 @@ def _given(run: dict[str, Any]) -> dict[str, Any]:
     return dict(json.loads(run["resultText"])["sharedContext"])
 
 
-pytestmark = pytest.mark.kill
-
 ASKING = [
     f"{when} {event}" for event in ("SpawnRequested", "RunWaits") for when in ("before", "after")
 ]
@@ -156,18 +151,14 @@ AT_LAST = ["before DependencyMet", "after DependencyMet", "before RunQueued", "a
 
 
 @pytest.fixture(scope="module")
-def one_that_tells(databases: Databases) -> Iterator[Mortal]:
-    with mortal_on(databases, telling_server) as server:
-        yield server
-
-
-def telling_server(data_dir: Path, folder: Path, url: str, **more: Any) -> Mortal:
-    return Mortal(data_dir, folder, url, config=telling(folder), **more)
+def one_that_tells(databases: Databases) -> Iterator[Server]:
+    with serving(databases, telling, dies=True) as running:
+        yield running
 
 
 @pytest.fixture
-def server(one_that_tells: Mortal) -> Mortal:
-    one_that_tells.alive()
+def server(one_that_tells: Server) -> Server:
+    one_that_tells.ensure_running()
     return one_that_tells
 
 
@@ -175,7 +166,8 @@ def name_of(moment: str) -> str:
     return "-".join(["diamond", *moment.lower().split()])
 
 
-def test_nobody_is_killed(server: Mortal) -> None:
+@pytest.mark.kill
+def test_nobody_is_killed(server: Server) -> None:
     diamond = Diamond(server, "diamond")
     diamond.ask_for_last()
     diamond.find_last()
@@ -184,57 +176,61 @@ def test_nobody_is_killed(server: Mortal) -> None:
     diamond.is_whole()
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize("moment", nightly_but(ASKING, ["after RunWaits"]))
-def test_the_server_is_killed_while_the_last_is_asked_for(server: Mortal, moment: str) -> None:
+def test_the_server_is_killed_while_the_last_is_asked_for(server: Server, moment: str) -> None:
     diamond = Diamond(server, name_of(f"asking {moment}"))
-    server.is_to_die(moment)
+    server.die_at(moment)
     diamond.ask_for_last()
-    server.has_died()
-    server.again()
+    server.wait_death()
+    server.restart()
     diamond.find_last()
     diamond.let_go(diamond.first)
     diamond.is_whole()
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize("moment", nightly_but(GOING_ON, ["after DependencyMet"]))
-def test_the_server_is_killed_while_the_diamond_goes_on(server: Mortal, moment: str) -> None:
+def test_the_server_is_killed_while_the_diamond_goes_on(server: Server, moment: str) -> None:
     diamond = Diamond(server, name_of(f"going on {moment}"))
     diamond.ask_for_last()
     diamond.find_last()
-    server.is_to_die(moment)
+    server.die_at(moment)
     diamond.let_go(diamond.first)
-    server.has_died()
-    server.again()
+    server.wait_death()
+    server.restart()
     diamond.is_whole()
 
 
+@pytest.mark.kill
 @pytest.mark.nightly
 @pytest.mark.parametrize("moment", AT_LAST)
-def test_the_server_is_killed_before_the_last_is_queued(server: Mortal, moment: str) -> None:
+def test_the_server_is_killed_before_the_last_is_queued(server: Server, moment: str) -> None:
     diamond = Diamond(server, name_of(f"at last {moment}"), slow_left=True)
     diamond.ask_for_last()
     diamond.find_last()
     diamond.let_go(diamond.first)
     server.run(diamond.right, "announced")
-    server.is_to_die("after DependencyMet")
+    server.die_at("after DependencyMet")
     # The one of left, which waits no more when it is prepared.
     diamond.let_go(diamond.left)
-    server.has_died()
-    server.dies_again(moment)
-    server.again()
+    server.wait_death()
+    server.die_again(moment)
+    server.restart()
     diamond.is_whole()
     assert "RunWaits" not in server.events(diamond.left)
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize("moment", nightly_but(INTERRUPTING, ["after RunStarted"]))
-def test_those_behind_a_run_that_was_lost_say_so(server: Mortal, moment: str) -> None:
+def test_those_behind_a_run_that_was_lost_say_so(server: Server, moment: str) -> None:
     diamond = Diamond(server, name_of(f"lost {moment}"))
     diamond.ask_for_last()
     diamond.find_last()
-    server.is_to_die(moment)
+    server.die_at(moment)
     diamond.let_go(diamond.first)
-    server.has_died()
-    server.again()
+    server.wait_death()
+    server.restart()
     runs = diamond.at_its_end()
     assert {one["outcome"] for one in runs.values()} == {"error"}
     assert runs["first"]["error"].startswith("interrupted")
@@ -243,18 +239,19 @@ def test_those_behind_a_run_that_was_lost_say_so(server: Mortal, moment: str) ->
         assert runs[name]["startedAt"] is None
 
 
+@pytest.mark.kill
 @pytest.mark.nightly
 @pytest.mark.parametrize("moment", ["before RunEnded", "after RunEnded"])
-def test_the_end_of_a_run_that_waited_in_vain_is_recorded_once(server: Mortal, moment: str) -> None:
+def test_the_end_of_a_run_that_waited_in_vain_is_recorded_once(server: Server, moment: str) -> None:
     diamond = Diamond(server, name_of(f"in vain {moment}"))
     diamond.ask_for_last()
     diamond.find_last()
-    server.is_to_die(moment)
+    server.die_at(moment)
     # Refused, not ended: the first end is that of one that waited for it.
     answer = server.http.post(f"/v1/runs/{diamond.first}/stop", json={})
     assert answer.status_code == 200, answer.text
-    server.has_died()
-    server.again()
+    server.wait_death()
+    server.restart()
     diamond.close()
     for run_id in (diamond.left, diamond.right, diamond.last):
         run = server.run(run_id, "announced")
@@ -266,15 +263,14 @@ def test_the_end_of_a_run_that_waited_in_vain_is_recorded_once(server: Mortal, m
     )
 
 
-def test_another_server_goes_on_with_what_waits(server: Mortal) -> None:
+@pytest.mark.kill
+def test_another_server_goes_on_with_what_waits(server: Server) -> None:
     diamond = Diamond(server, "diamond-of-two")
     diamond.ask_for_last()
     diamond.find_last()
-    other = telling_server(server.data_dir, server.folder, server.database_url, order="other")
-    other.log_path = server.log_path.with_name("other.log")
-    with other:
+    with server.twin() as other:
         server.kill()
-        server.forget_the_dead(other.url)
+        server.expire_leases(other.url)
         diamond.let_go(diamond.first)
         assert other.run(diamond.last, "announced")["outcome"] == "success"
         assert other.run(diamond.left)["outcome"] == "success"

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.servers.mortal_server import Mortal
 from tests.support.servers.process_table import is_alive
-from tests.support.servers.running_server import wait_for
-from tests.support.servers.spawning_server import DRAIN_SECONDS, WIDTH
+from tests.support.servers.server import Server
+from tests.support.servers.stories import DRAIN_SECONDS, WIDTH
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.kill
 
@@ -19,14 +19,14 @@ def of(key: str, **body: Any) -> dict[str, Any]:
     return {"requester": {"sessionKey": f"agent:main:{key}"}, "cleanup": "delete", **body}
 
 
-def stopped(mortal: Mortal) -> None:
+def stopped(mortal: Server) -> None:
     """Wait for the end of a server that was told to stop; it ends in good order and in time."""
     began = time.monotonic()
-    assert mortal.ended() == 0, mortal.log()
+    assert mortal.wait_exit() == 0, mortal.log()
     assert time.monotonic() - began < STOP_SECONDS_MAX
 
 
-def test_runs_have_time_to_end_and_are_interrupted_after_it(mortal: Mortal) -> None:
+def test_runs_have_time_to_end_and_are_interrupted_after_it(mortal: Server) -> None:
     body = of("drained")
     quick, endless = (mortal.accepted("waiter", **body) for _ in range(WIDTH))
     pid = int(mortal.note(f"{endless}.began"))
@@ -50,10 +50,10 @@ def test_runs_have_time_to_end_and_are_interrupted_after_it(mortal: Mortal) -> N
     assert sorted(told) == sorted([quick, endless, queued])
 
 
-def test_a_spawn_that_is_prepared_is_left_to_the_next_start(mortal: Mortal) -> None:
+def test_a_spawn_that_is_prepared_is_left_to_the_next_start(mortal: Server) -> None:
     body = of("unprepared", agentId="slow")
-    aside = mortal.spawned_aside(key="unprepared", **body)
-    run_id = mortal.being_prepared("agent:main:unprepared")
+    aside = mortal.spawn_in_background(key="unprepared", **body)
+    run_id = mortal.preparing("agent:main:unprepared")
     note = mortal.folder / f"slow.{run_id}"
     script = int(mortal.note(note.name))
     note.unlink()
@@ -66,7 +66,7 @@ def test_a_spawn_that_is_prepared_is_left_to_the_next_start(mortal: Mortal) -> N
     mortal.start()
     mortal.note(note.name)
     mortal.let_go(run_id)
-    assert mortal.answer_again("unprepared", **body).json()["runId"] == run_id
+    assert mortal.spawn_again("unprepared", **body).json()["runId"] == run_id
     assert mortal.run(run_id, "archived")["outcome"] == "success"
     assert mortal.events(run_id)[:2] == ["SpawnRequested", "PreparationResumed"]
     assert len(mortal.inbox("agent:main:unprepared")) == 1

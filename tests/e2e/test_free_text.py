@@ -8,7 +8,7 @@ import pytest
 from psycopg import sql
 
 from infrastructure.outbound.embedded_postgres.data_directory import Home
-from tests.support.servers.spawning_server import Stories
+from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.server
 
@@ -18,7 +18,7 @@ WORD = "Konstantinopel"
 
 
 @pytest.fixture
-def tables(server: Stories) -> Iterator["Tables"]:
+def tables(server: Server) -> Iterator["Tables"]:
     conninfo = Home.at(server.data_dir / "postgres").conninfo()
     with psycopg.connect(conninfo, autocommit=True) as connection:
         yield Tables(connection)
@@ -51,7 +51,7 @@ class Tables:
 
 
 def test_a_model_that_is_no_name_is_skipped_with_a_warning_and_is_on_no_record(
-    server: Stories, tables: Tables
+    server: Server, tables: Tables
 ) -> None:
     assert len(PROSE) > 200
     body: dict[str, Any] = {
@@ -71,7 +71,7 @@ def test_a_model_that_is_no_name_is_skipped_with_a_warning_and_is_on_no_record(
     assert tables.with_word(WORD) == {"contents"}
 
 
-def test_a_model_that_is_a_name_is_on_record(server: Stories, tables: Tables) -> None:
+def test_a_model_that_is_a_name_is_on_record(server: Server, tables: Tables) -> None:
     body: dict[str, Any] = {
         "requester": {"sessionKey": KEY},
         "agentId": "plain",
@@ -85,7 +85,7 @@ def test_a_model_that_is_a_name_is_on_record(server: Stories, tables: Tables) ->
 
 
 def test_a_thinking_level_that_is_none_is_refused_and_its_text_is_in_no_event(
-    server: Stories, tables: Tables
+    server: Server, tables: Tables
 ) -> None:
     body: dict[str, Any] = {"requester": {"sessionKey": KEY}, "agentId": "plain"}
     answer = server.spawn(thinking="like Trapezunt", **body)

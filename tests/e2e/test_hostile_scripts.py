@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from tests.support.builders.launches import program
+from tests.support.servers.configurations import agent, configuration
 from tests.support.servers.data_directories import new_place
 from tests.support.servers.process_table import carrying, until
-from tests.support.servers.running_server import RunningServer, configuration, scripted
 from tests.support.servers.script_server import Asked, ScriptServer, answer, redirect
+from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.server
 
@@ -64,7 +65,7 @@ async def silent(_: Asked, writer: asyncio.StreamWriter) -> None:
     await asyncio.Event().wait()
 
 
-def agent(name: str, uri: str) -> dict[str, Any]:
+def agent_with_script(name: str, uri: str) -> dict[str, Any]:
     """An agent with one script, which may name another agent."""
     script = {
         "id": name,
@@ -75,13 +76,13 @@ def agent(name: str, uri: str) -> dict[str, Any]:
         "agentIdOverrideKey": "agent",
         "argMap": {"task": "task"},
     }
-    return {**scripted(name), "subagents": {"contextScripts": {"run": [script]}}}
+    return agent(name, subagents={"contextScripts": {"run": [script]}})
 
 
 class Hostile:
     """A server whose agents have a script each, and what those at a URL lead to."""
 
-    def __init__(self, server: RunningServer, outside: ScriptServer) -> None:
+    def __init__(self, server: Server, outside: ScriptServer) -> None:
         self.server = server
         self.outside = outside
         self.errors: dict[str, str] = {}
@@ -129,12 +130,10 @@ async def hostile(module_database_url: str) -> AsyncIterator[Hostile]:
                 "url-refuses": outside.at("/d", answer(b"why", "403 Not For You")),
             }
             files = {name: str(program(place / name, text)) for name, text in FILES.items()}
-            agents = [agent(name, uri) for name, uri in (files | urls).items()]
-            config = configuration(
-                {**scripted("main"), "default": True}, *agents, maxChildrenPerAgent=20
-            )
+            agents = [agent_with_script(name, uri) for name, uri in (files | urls).items()]
+            config = configuration(agent("main", default=True), *agents, maxChildrenPerAgent=20)
             config["env"] = {"HOSTILE_TOKEN": SECRET}
-            server = RunningServer(place / "data", config, database_url=module_database_url)
+            server = Server(place / "data", config, database_url=module_database_url)
             await asyncio.to_thread(server.start)
             try:
                 yield Hostile(server, outside)

@@ -14,9 +14,11 @@ import pytest
 
 from tests.support.builders.folders import api_key, write_profiles
 from tests.support.builders.launches import program
+from tests.support.servers.configurations import agent, configuration, python
 from tests.support.servers.data_directories import new_place
+from tests.support.servers.databases import Databases
 from tests.support.servers.preloaded import ROOT
-from tests.support.servers.running_server import RunningServer, configuration, scripted
+from tests.support.servers.server import Server, serving
 
 pytestmark = pytest.mark.server
 
@@ -45,73 +47,61 @@ print("done")
 """
 
 
-class Identities(RunningServer):
-    """A server with the script of the specification, configured as the specification does."""
-
-    def __init__(self, data_dir: Path, folder: Path, database_url: str) -> None:
-        self.notes = folder / "notes"
-        self.notes.mkdir(parents=True)
-        script = program(
-            folder / "scripts" / "inject-identity.sh",
-            (ROOT / "tests" / "data" / "inject-identity.sh").read_text("utf-8"),
-        )
-        for name, text in (("steward/charter.md", CHARTER), ("main-agent/SOUL.md", SOUL)):
-            path = script.parent / "agents" / name
-            path.parent.mkdir(parents=True)
-            path.write_text(text + "\n", "utf-8")
-        for name, text in _TOPOLOGY.items():
-            program(folder / "bin" / name, text)
-        write_profiles(folder / "keys", {"main:default": api_key("main", KEY)})
-        super().__init__(
-            data_dir,
-            self._agents(folder, script),
-            database_url=database_url,
-            environment={"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"},
-        )
-
-    def _agents(self, folder: Path, script: Path) -> dict[str, Any]:
-        entry = {
-            "id": "my-identity-script",
-            "uri": str(script),
-            "format": "arguments",
-            "priority": 100,
-            "position": "prepend",
-            "log": True,
-            "errorHandling": "continue",
-            "returnKey": "message",
-            "agentIdOverrideKey": "targetAgentId",
-            "argMap": {"targetAgentId": "targetAgentId"},
-        }
-        command = [sys.executable, "-I", "-S", "-c", _CHILD, str(self.notes)]
-        runtime = {"type": "command", "command": command, "input": "stdin-text"}
-        main_agent = {
-            "id": "main-agent",
-            "agentDir": str(folder / "keys"),
-            "runtime": runtime,
-            "subagents": {"model": "main/large", "thinking": "high"},
-        }
-        return configuration(
-            {**scripted("main"), "default": True}, main_agent, contextScripts={"run": [entry]}
-        )
-
-    def announced(self, agent_id: str) -> tuple[dict[str, Any], dict[str, Any]]:
-        """A run that is over, and what its child was given."""
-        answer = self.spawn("Review the architecture", agentId=agent_id)
-        assert answer.status_code == 201, answer.text
-        run = self.run(answer.json()["runId"], "announced")
-        return run, json.loads((self.notes / f"{run['runId']}.json").read_text("utf-8"))
-
-
 @pytest.fixture(scope="module")
-def server(module_database_url: str) -> Iterator[Identities]:
+def server(databases: Databases) -> Iterator[Server]:
+    """A server with the script of the specification, configured as the specification does."""
     with new_place() as place:
-        data_dir = place / "data"
-        with Identities(data_dir, place / "own", module_database_url) as identities:
-            yield identities
+        environment = {"PATH": f"{place / 'bin'}:{os.environ['PATH']}"}
+
+        def config(notes: Path) -> dict[str, Any]:
+            return as_specified(place, notes)
+
+        with serving(databases, config, environment=environment) as running:
+            yield running
 
 
-def test_an_alias_runs_as_its_parent_with_its_charter_before_the_task(server: Identities) -> None:
-    run, given = server.announced("steward")
+def as_specified(folder: Path, notes: Path) -> dict[str, Any]:
+    """Return the configuration; its files are in `folder`."""
+    script = program(
+        folder / "scripts" / "inject-identity.sh",
+        (ROOT / "tests" / "data" / "inject-identity.sh").read_text("utf-8"),
+    )
+    for name, text in (("steward/charter.md", CHARTER), ("main-agent/SOUL.md", SOUL)):
+        path = script.parent / "agents" / name
+        path.parent.mkdir(parents=True)
+        path.write_text(text + "\n", "utf-8")
+    for name, text in _TOPOLOGY.items():
+        program(folder / "bin" / name, text)
+    write_profiles(folder / "keys", {"main:default": api_key("main", KEY)})
+    entry = {
+        "id": "my-identity-script",
+        "uri": str(script),
+        "format": "arguments",
+        "priority": 100,
+        "position": "prepend",
+        "log": True,
+        "errorHandling": "continue",
+        "returnKey": "message",
+        "agentIdOverrideKey": "targetAgentId",
+        "argMap": {"targetAgentId": "targetAgentId"},
+    }
+    main_agent = agent(
+        "main-agent",
+        python(_CHILD, notes, input="stdin-text"),
+        agentDir=str(folder / "keys"),
+        subagents={"model": "main/large", "thinking": "high"},
+    )
+    return configuration(agent("main", default=True), main_agent, contextScripts={"run": [entry]})
+
+
+def given(server: Server, agent_id: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a run that is over, and what its child was given."""
+    run = server.announced(agent_id, "Review the architecture")
+    return run, json.loads(server.note(f"{run['runId']}.json"))
+
+
+def test_an_alias_runs_as_its_parent_with_its_charter_before_the_task(server: Server) -> None:
+    run, told = given(server, "steward")
     assert (run["requestedAgentId"], run["agentId"]) == ("steward", "main-agent")
     assert run["childSessionKey"].startswith("agent:main-agent:subagent:")
     assert server.events(run["runId"])[1:3] == ["ScriptsResolved", "AgentOverridden"]
@@ -120,21 +110,21 @@ def test_an_alias_runs_as_its_parent_with_its_charter_before_the_task(server: Id
     assert prompt["message"].endswith(f"\n\n{CHARTER}\n\n\nReview the architecture")
     sources = [part["source"] for part in prompt["parts"] if part["of"] == "message"]
     assert sources[-3:] == ["script:my-identity-script", "separator", "task"]
-    assert given["read"].endswith(prompt["message"])
+    assert told["read"].endswith(prompt["message"])
     # The credentials are those of the parent, and so are the model and how it thinks.
-    assert given["key"] == KEY
+    assert told["key"] == KEY
     assert (run["modelProvider"], run["model"], run["thinking"]) == ("main", "large", "high")
     assert "[context-script] my-identity-script (" in server.log()
 
 
-def test_a_registered_agent_is_confirmed_and_has_its_soul(server: Identities) -> None:
-    run, given = server.announced("main-agent")
+def test_a_registered_agent_is_confirmed_and_has_its_soul(server: Server) -> None:
+    run, told = given(server, "main-agent")
     assert run["agentId"] == "main-agent"
     assert "AgentOverridden" not in server.events(run["runId"])
-    assert given["read"].endswith(f"{SOUL}\n\n\nReview the architecture")
+    assert told["read"].endswith(f"{SOUL}\n\n\nReview the architecture")
 
 
-def test_an_agent_that_nobody_knows_gets_nothing_and_is_refused(server: Identities) -> None:
+def test_an_agent_that_nobody_knows_gets_nothing_and_is_refused(server: Server) -> None:
     answer = server.spawn("Review the architecture", agentId="stranger")
     assert (answer.status_code, answer.json()["rule"]) == (422, "agent_unknown")
     (resolved,) = [

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from tests.support.servers.databases import Databases
-from tests.support.servers.mortal_server import Mortal, mortal_on
-from tests.support.servers.running_server import wait_for
+from tests.support.servers.server import Server, serving
+from tests.support.servers.stories import mortal_stories
 from tests.support.tiers import nightly_but
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.kill
 
@@ -27,14 +28,14 @@ WHOLE = [*PREPARED, *CLAIMED, *STARTED, *ENDED]
 
 
 @pytest.fixture(scope="module")
-def one_that_dies(databases: Databases) -> Iterator[Mortal]:
-    with mortal_on(databases, Mortal) as server:
+def one_that_dies(databases: Databases) -> Iterator[Server]:
+    with serving(databases, mortal_stories, dies=True) as server:
         yield server
 
 
-def life(server: Mortal, key: str, **body: Any) -> dict[str, Any]:
+def life(server: Server, key: str, **body: Any) -> dict[str, Any]:
     """The run that the same request gives after the restart, at its end."""
-    answer = server.answer_again(key, **body, cleanup="delete")
+    answer = server.spawn_again(key, **body, cleanup="delete")
     assert answer.status_code == 201, answer.text
     assert answer.headers["Idempotent-Replayed"] == "true"
     run = server.run(answer.json()["runId"], "archived")
@@ -43,7 +44,7 @@ def life(server: Mortal, key: str, **body: Any) -> dict[str, Any]:
     return run
 
 
-def must_be_in_order(server: Mortal, run: dict[str, Any]) -> None:
+def must_be_in_order(server: Server, run: dict[str, Any]) -> None:
     """One announcement, no place taken, positions and versions without gaps."""
     inbox = [one for one in server.inbox() if one["runId"] == run["runId"]]
     assert len(inbox) == 1
@@ -76,12 +77,12 @@ def must_be_in_order(server: Mortal, run: dict[str, Any]) -> None:
     ),
 )
 def test_a_run_goes_on_when_its_server_is_killed(
-    mortal: Mortal, moment: str, agent_id: str, events: list[str]
+    mortal: Server, moment: str, agent_id: str, events: list[str]
 ) -> None:
-    mortal.is_to_die(moment)
-    mortal.asked_in_vain(moment, agentId=agent_id, cleanup="delete")
-    mortal.has_died()
-    mortal.again()
+    mortal.die_at(moment)
+    mortal.spawn_unanswered(moment, agentId=agent_id, cleanup="delete")
+    mortal.wait_death()
+    mortal.restart()
     run = life(mortal, moment, agentId=agent_id)
     assert run["outcome"] == "success"
     assert mortal.events(run["runId"]) == events
@@ -91,12 +92,12 @@ def test_a_run_goes_on_when_its_server_is_killed(
     "moment", nightly_but(["after RunStarted", "before RunEnded"], ["after RunStarted"])
 )
 def test_a_run_that_had_started_is_interrupted_and_never_executed_again(
-    mortal: Mortal, moment: str
+    mortal: Server, moment: str
 ) -> None:
-    mortal.is_to_die(moment)
-    mortal.asked_in_vain(moment, agentId="echo", cleanup="delete")
-    mortal.has_died()
-    mortal.again()
+    mortal.die_at(moment)
+    mortal.spawn_unanswered(moment, agentId="echo", cleanup="delete")
+    mortal.wait_death()
+    mortal.restart()
     run = life(mortal, moment, agentId="echo")
     assert run["outcome"] == "error"
     assert run["error"].startswith("interrupted: the server that held this run is gone")
@@ -109,7 +110,7 @@ def test_a_run_that_had_started_is_interrupted_and_never_executed_again(
     assert said[0]["body"]["text"].endswith("hello")
 
 
-def requests_on_record(server: Mortal) -> int:
+def requests_on_record(server: Server) -> int:
     return [one["type"] for one in server.whole_log()].count("SpawnRequested")
 
 
@@ -121,13 +122,13 @@ def requests_on_record(server: Mortal) -> int:
     ),
 )
 def test_a_spawn_that_is_recorded_as_a_whole_is_not_there_in_part(
-    mortal: Mortal, agent_id: str, event: str
+    mortal: Server, agent_id: str, event: str
 ) -> None:
     before = requests_on_record(mortal)
-    mortal.is_to_die(f"before {event}")
-    mortal.asked_in_vain(f"whole {agent_id} {event}", agentId=agent_id, cleanup="delete")
-    mortal.has_died()
-    mortal.again()
+    mortal.die_at(f"before {event}")
+    mortal.spawn_unanswered(f"whole {agent_id} {event}", agentId=agent_id, cleanup="delete")
+    mortal.wait_death()
+    mortal.restart()
     assert requests_on_record(mortal) == before
     answer = mortal.spawn(key=f"whole {agent_id} {event}", agentId=agent_id, cleanup="delete")
     assert answer.status_code == 201
@@ -146,25 +147,25 @@ def test_a_spawn_that_is_recorded_as_a_whole_is_not_there_in_part(
     ],
 )
 def test_a_spawn_that_is_recorded_as_a_whole_goes_on_from_there(
-    mortal: Mortal, agent_id: str, events: list[str], outcome: str
+    mortal: Server, agent_id: str, events: list[str], outcome: str
 ) -> None:
-    mortal.is_to_die("after SpawnRequested")
-    mortal.asked_in_vain(f"after {agent_id}", agentId=agent_id, cleanup="delete")
-    mortal.has_died()
-    mortal.again()
+    mortal.die_at("after SpawnRequested")
+    mortal.spawn_unanswered(f"after {agent_id}", agentId=agent_id, cleanup="delete")
+    mortal.wait_death()
+    mortal.restart()
     run = life(mortal, f"after {agent_id}", agentId=agent_id)
     # What is on record as started may have executed, and is not executed a second time.
     assert run["outcome"] == outcome
     assert mortal.events(run["runId"]) == events
 
 
-def test_the_file_of_a_transcript_is_written_after_the_next_start(mortal: Mortal) -> None:
-    mortal.is_to_die("after RunEnded")
-    mortal.asked_in_vain("files", agentId="accountant", cleanup="delete")
-    mortal.has_died()
+def test_the_file_of_a_transcript_is_written_after_the_next_start(mortal: Server) -> None:
+    mortal.die_at("after RunEnded")
+    mortal.spawn_unanswered("files", agentId="accountant", cleanup="delete")
+    mortal.wait_death()
     folder = mortal.data_dir / "transcripts" / "accountant"
     assert not list(folder.glob("*"))
-    mortal.again()
+    mortal.restart()
     run = life(mortal, "files", agentId="accountant")
     assert mortal.events(run["runId"]) == WHOLE
     path = Path(run["transcriptPath"])
@@ -174,28 +175,28 @@ def test_the_file_of_a_transcript_is_written_after_the_next_start(mortal: Mortal
 
 @pytest.mark.nightly
 def test_a_spawn_goes_on_from_its_request_also_when_its_recovery_is_killed(
-    mortal: Mortal,
+    mortal: Server,
 ) -> None:
-    mortal.is_to_die("after SpawnRequested")
-    mortal.asked_in_vain("twice", agentId="plain", cleanup="delete")
-    mortal.has_died()
-    mortal.dies_again("after PreparationResumed")
-    mortal.again()
+    mortal.die_at("after SpawnRequested")
+    mortal.spawn_unanswered("twice", agentId="plain", cleanup="delete")
+    mortal.wait_death()
+    mortal.die_again("after PreparationResumed")
+    mortal.restart()
     run = life(mortal, "twice", agentId="plain")
     assert run["outcome"] == "success"
     assert mortal.events(run["runId"]) == [*REQUESTED, *RESUMED, *RESUMED, *WHOLE[1:]]
 
 
 def test_a_run_that_was_told_to_stop_is_stopped_though_its_server_was_killed(
-    mortal: Mortal,
+    mortal: Server,
 ) -> None:
     run_id = mortal.accepted("waiter", key="stopping", cleanup="delete")
     mortal.note(f"{run_id}.began")
-    mortal.is_to_die("after StopRequested")
+    mortal.die_at("after StopRequested")
     with pytest.raises(Exception, match=r"disconnected|reset|closed"):
         mortal.http.post(f"/v1/runs/{run_id}/stop", json={"reason": "enough"})
-    mortal.has_died()
-    mortal.again()
+    mortal.wait_death()
+    mortal.restart()
     run = life(mortal, "stopping", agentId="waiter")
     assert run["outcome"] == "stopped"
     assert mortal.events(run_id) == [*WHOLE[:-3], "StopRequested", *ENDED]
@@ -203,12 +204,12 @@ def test_a_run_that_was_told_to_stop_is_stopped_though_its_server_was_killed(
     assert "Notes: stopped by admin: enough" in told["text"]
 
 
-def test_a_refusal_that_its_caller_never_heard_of_stands_in_the_inbox(mortal: Mortal) -> None:
-    mortal.is_to_die("after SpawnRequested")
-    mortal.asked_in_vain("unheard", agentId="impostor")
-    mortal.has_died()
-    mortal.again()
-    answer = mortal.answer_again("unheard", agentId="impostor")
+def test_a_refusal_that_its_caller_never_heard_of_stands_in_the_inbox(mortal: Server) -> None:
+    mortal.die_at("after SpawnRequested")
+    mortal.spawn_unanswered("unheard", agentId="impostor")
+    mortal.wait_death()
+    mortal.restart()
+    answer = mortal.spawn_again("unheard", agentId="impostor")
     assert (answer.status_code, answer.json()["rule"]) == (422, "agent_unknown")
     run_id = answer.json()["runId"]
     assert mortal.events(run_id) == [*REQUESTED, *RESUMED, *SCRIPTS, "SpawnRefused"]

@@ -8,9 +8,9 @@ import pytest
 
 from tests.support.servers.data_directories import busy_with
 from tests.support.servers.embedded_servers import kill, postmaster_of
-from tests.support.servers.mortal_server import Mortal
 from tests.support.servers.process_table import is_alive
-from tests.support.servers.running_server import wait_for
+from tests.support.servers.server import Server
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.kill
 
@@ -23,7 +23,7 @@ def of(key: str, **body: Any) -> dict[str, Any]:
     return {"requester": requester(key), "cleanup": "delete", **body}
 
 
-def test_no_process_of_a_child_outlives_the_server(mortal: Mortal) -> None:
+def test_no_process_of_a_child_outlives_the_server(mortal: Server) -> None:
     run_id = mortal.accepted("daemon", **of("daemon"))
     child, grandchild = (int(mortal.note(name)) for name in ("child", "grandchild"))
     assert is_alive(child)
@@ -39,10 +39,10 @@ def test_no_process_of_a_child_outlives_the_server(mortal: Mortal) -> None:
     assert "Notes: interrupted: " in told["text"]
 
 
-def test_no_script_outlives_the_server_and_the_spawn_goes_on(mortal: Mortal) -> None:
+def test_no_script_outlives_the_server_and_the_spawn_goes_on(mortal: Server) -> None:
     body = of("scripts", agentId="slow")
-    aside = mortal.spawned_aside(key="scripts", **body)
-    run_id = mortal.being_prepared("agent:main:scripts")
+    aside = mortal.spawn_in_background(key="scripts", **body)
+    run_id = mortal.preparing("agent:main:scripts")
     note = mortal.folder / f"slow.{run_id}"
     script = int(mortal.note(note.name))
     note.unlink()
@@ -54,7 +54,7 @@ def test_no_script_outlives_the_server_and_the_spawn_goes_on(mortal: Mortal) -> 
     in_flight = mortal.spawn(key="scripts", **body)
     assert (in_flight.status_code, in_flight.json()["code"]) == (409, "idempotency_in_flight")
     mortal.let_go(run_id)
-    assert mortal.answer_again("scripts", **body).json()["runId"] == run_id
+    assert mortal.spawn_again("scripts", **body).json()["runId"] == run_id
     run = mortal.run(run_id, "archived")
     assert run["outcome"] == "success"
     # The script can tell that it was run before.
@@ -63,13 +63,13 @@ def test_no_script_outlives_the_server_and_the_spawn_goes_on(mortal: Mortal) -> 
     assert len(mortal.inbox("agent:main:scripts")) == 1
 
 
-def test_a_killed_database_comes_back_and_every_run_ends(mortal: Mortal) -> None:
+def test_a_killed_database_comes_back_and_every_run_ends(mortal: Server) -> None:
     key = "agent:main:database"
     running = mortal.accepted("waiter", **of("database"))
     mortal.note(f"{running}.began")
     preparing = of("database", agentId="slow", contextPreamble="mind the tide")
-    aside = mortal.spawned_aside(key="database", **preparing)
-    prepared = mortal.being_prepared(key)
+    aside = mortal.spawn_in_background(key="database", **preparing)
+    prepared = mortal.preparing(key)
     mortal.note(f"slow.{prepared}")
     kill(postmaster_of(mortal.data_dir / "postgres"))
     mortal.let_go(prepared)
@@ -91,13 +91,13 @@ def test_a_killed_database_comes_back_and_every_run_ends(mortal: Mortal) -> None
     assert mortal.process.poll() is None
 
 
-def _accepted(mortal: Mortal) -> str | None:
+def _accepted(mortal: Server) -> str | None:
     answer = mortal.spawn(**of("database", agentId="plain"))
     assert answer.status_code in (201, 503), answer.text
     return str(answer.json()["runId"]) if answer.status_code == 201 else None
 
 
-def test_an_orchestrator_whose_child_was_lost_with_the_server_is_told_of(mortal: Mortal) -> None:
+def test_an_orchestrator_whose_child_was_lost_with_the_server_is_told_of(mortal: Server) -> None:
     foreign = mortal.accepted("plain", **of("strangers"))
     parent = mortal.accepted("orchestrator", f"help; foreign run: {foreign}", **of("family"))
     child = json.loads(mortal.note(f"{parent}.json"))["said"]["spawnOfItsOwn"][1]["runId"]
@@ -114,7 +114,7 @@ def test_an_orchestrator_whose_child_was_lost_with_the_server_is_told_of(mortal:
     assert "Status: error: interrupted: " in findings
 
 
-def test_when_everything_dies_at_once_the_next_start_goes_on(mortal: Mortal) -> None:
+def test_when_everything_dies_at_once_the_next_start_goes_on(mortal: Server) -> None:
     running = mortal.accepted("waiter", **of("dark"))
     mortal.note(f"{running}.began")
     ended = mortal.accepted("plain", **of("dark"))

@@ -5,40 +5,41 @@ from typing import Any
 
 import pytest
 
-from tests.support.servers.running_server import wait_for
-from tests.support.servers.spawning_server import WIDTH, Stories
+from tests.support.servers.server import Server
+from tests.support.servers.stories import WIDTH
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 
 SLEEPERS = 6
 
 
-def lane(server: Stories) -> dict[str, Any]:
+def lane(server: Server) -> dict[str, Any]:
     """The lane of the children of root sessions."""
     items = server.http.get("/v1/lanes").json()["items"]
     return next((one for one in items if one["depth"] == 1), {"running": [], "queued": []})
 
 
-def in_lane(server: Stories, what: str) -> list[str]:
+def in_lane(server: Server, what: str) -> list[str]:
     return [one["runId"] for one in lane(server)[what]]
 
 
-def are(server: Stories, running: list[str], queued: list[str]) -> bool:
+def are(server: Server, running: list[str], queued: list[str]) -> bool:
     return (in_lane(server, "running"), in_lane(server, "queued")) == (running, queued)
 
 
-def queued_up(servers: list[Stories], name: str) -> list[str]:
+def queued_up(servers: list[Server], name: str) -> list[str]:
     """Sleepers, asked for one after the other at one server and the other."""
     assert lane(servers[0]) == {"running": [], "queued": []}
     return [
         servers[number % len(servers)].accepted(
-            "waiter", requester={"sessionKey": f"agent:main:{name}-{number % 3}"}, cleanup="delete"
+            "waiter", session=f"agent:main:{name}-{number % 3}", cleanup="delete"
         )
         for number in range(SLEEPERS)
     ]
 
 
-def must_have_kept_the_width(server: Stories, runs: list[str]) -> None:
+def must_have_kept_the_width(server: Server, runs: list[str]) -> None:
     """In the record: never more than the width claimed and not ended, in the order queued."""
     log = [one for one in server.whole_log() if one["runId"] in runs]
     running: set[str] = set()
@@ -57,7 +58,7 @@ def must_have_kept_the_width(server: Stories, runs: list[str]) -> None:
 
 @pytest.mark.parametrize("servers_count", [1, 2])
 def test_no_more_run_at_a_time_than_the_width_and_in_the_order_they_came(
-    server: Stories, partner: Stories, servers_count: int
+    server: Server, partner: Server, servers_count: int
 ) -> None:
     servers = [server, partner][:servers_count]
     runs = queued_up(servers, f"lane-{servers_count}")
@@ -72,7 +73,7 @@ def test_no_more_run_at_a_time_than_the_width_and_in_the_order_they_came(
 
 
 def test_those_who_wait_can_be_stopped_and_the_others_move_up(
-    server: Stories, partner: Stories
+    server: Server, partner: Server
 ) -> None:
     runs = queued_up([server], "lane-stopped")
     stopped = [runs[WIDTH], runs[-1]]
@@ -91,11 +92,9 @@ def test_those_who_wait_can_be_stopped_and_the_others_move_up(
     must_have_kept_the_width(server, runs)
 
 
-def test_a_run_of_one_server_is_stopped_through_the_other(
-    server: Stories, partner: Stories
-) -> None:
+def test_a_run_of_one_server_is_stopped_through_the_other(server: Server, partner: Server) -> None:
     runs = [
-        one.accepted("waiter", requester={"sessionKey": "agent:main:across"}, cleanup="delete")
+        one.accepted("waiter", session="agent:main:across", cleanup="delete")
         for one in (server, partner)
     ]
     for run_id in runs:

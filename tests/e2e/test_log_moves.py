@@ -7,16 +7,11 @@ import psycopg
 import pytest
 
 from infrastructure.outbound.log.schema.append_lock import LOCK
+from tests.support.servers.configurations import agent, command, configuration
 from tests.support.servers.databases import Databases
-from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS
 from tests.support.servers.preloaded import run_command
-from tests.support.servers.running_server import (
-    RunningServer,
-    command,
-    configuration,
-    scripted,
-    wait_for,
-)
+from tests.support.servers.server import QUICK_LEASE_SECONDS, Server
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 
@@ -33,9 +28,9 @@ def _log(order: str, *arguments: object, url: str = "", data: Path | None = None
 
 def test_a_server_goes_on_with_an_imported_log(databases: Databases, tmp_path: Path) -> None:
     first, second = databases.create(), databases.create()
-    config = configuration(scripted(), command("loud", "cat"))
+    config = configuration(agent(), agent("loud", command("cat")))
     file = tmp_path / "log.ndjson"
-    with RunningServer(tmp_path / "one", config, database_url=first) as server:
+    with Server(tmp_path / "one", config, database_url=first) as server:
         spoken = server.spawn(TASK, agentId="loud").json()["runId"]
         silent = server.spawn("hello").json()["runId"]
         ended = [server.run(one, "announced") for one in (spoken, silent)]
@@ -49,7 +44,7 @@ def test_a_server_goes_on_with_an_imported_log(databases: Databases, tmp_path: P
     found = json.loads(_log("import", file, "--output", "json", url=second, data=tmp_path / "two"))
     assert found["events"] == report["events"]
     transcripts = tmp_path / "two" / "transcripts"
-    with RunningServer(tmp_path / "two", config, database_url=second) as server:
+    with Server(tmp_path / "two", config, database_url=second) as server:
         again = [server.run(one, "announced") for one in (spoken, silent)]
         for before, after in zip(ended, again, strict=True):
             for changing in ("position", "runtimeMs", "elapsedMs"):
@@ -77,17 +72,17 @@ def test_a_run_that_was_at_work_is_taken_over_from_a_server_that_the_copy_never_
     databases: Databases, tmp_path: Path
 ) -> None:
     first, second = databases.create(), databases.create()
-    config = configuration(scripted(), command("slow", "sleep", "30"))
+    config = configuration(agent(), agent("slow", command("sleep", "30")))
     config["spawnlog"]["leaseSeconds"] = QUICK_LEASE_SECONDS
     file = tmp_path / "log.ndjson"
-    with RunningServer(tmp_path / "one", config, database_url=first) as server:
+    with Server(tmp_path / "one", config, database_url=first) as server:
         run_id = server.spawn("wait", agentId="slow").json()["runId"]
         wait_for("the run to be at work", lambda: server.run(run_id)["stage"] == "started")
         flags = ("--out", file, "--contents", "--transcripts")
         _log("export", *flags, url=first, data=tmp_path / "one")
         server.kill()
     _log("import", file, url=second, data=tmp_path / "two")
-    with RunningServer(tmp_path / "two", config, database_url=second) as server:
+    with Server(tmp_path / "two", config, database_url=second) as server:
         taken = server.run(run_id, "announced")
         assert taken["outcome"] == "error"
         events = server.http.get(f"/v1/runs/{run_id}/events").json()["items"]
@@ -106,7 +101,7 @@ def test_a_server_does_not_start_while_a_file_is_imported(
         # What an import holds from its first line to its last.
         importing.execute(LOCK)
         importing.execute("SELECT position FROM log_head FOR UPDATE")
-        server = RunningServer(tmp_path / "one", configuration(scripted()), database_url=url)
+        server = Server(tmp_path / "one", configuration(agent()), database_url=url)
         with pytest.raises(AssertionError, match="it did not start"):
             server.start()
         assert "a file is being imported into this log" in server.log()

@@ -6,9 +6,9 @@ import psycopg
 import pytest
 
 from infrastructure.outbound.embedded_postgres.data_directory import Home
-from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS, Mortal
-from tests.support.servers.running_server import wait_for
-from tests.support.servers.spawning_server import CHILDREN_MAX, Stories
+from tests.support.servers.server import QUICK_LEASE_SECONDS, Server
+from tests.support.servers.stories import CHILDREN_MAX
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.kill
 
@@ -28,7 +28,7 @@ _STILL_THERE = "SELECT 1 FROM pg_stat_activity WHERE pid = ANY(%s)"
 class Breaking:
     """Ends every connection of the server, again and again, for a while."""
 
-    def __init__(self, server: Stories) -> None:
+    def __init__(self, server: Server) -> None:
         self._conninfo = Home.at(server.data_dir / "postgres").conninfo()
         self._thread = threading.Thread(target=self._break)
         self._thread.start()
@@ -50,8 +50,8 @@ class Breaking:
         assert not self._thread.is_alive()
 
 
-def test_questions_that_wait_do_not_cost_a_server_its_lease(mortal: Mortal) -> None:
-    run_id = mortal.accepted("waiter", requester={"sessionKey": "agent:main:patient"})
+def test_questions_that_wait_do_not_cost_a_server_its_lease(mortal: Server) -> None:
+    run_id = mortal.accepted("waiter", session="agent:main:patient")
     mortal.note(f"{run_id}.began")
     conninfo = Home.at(mortal.data_dir / "postgres").conninfo()
     asking = [threading.Thread(target=mortal.run, args=(run_id,)) for _ in range(QUESTIONS)]
@@ -69,10 +69,10 @@ def test_questions_that_wait_do_not_cost_a_server_its_lease(mortal: Mortal) -> N
     assert (run["outcome"], run["error"]) == ("success", None)
 
 
-def test_runs_go_on_while_connections_break(server: Stories) -> None:
+def test_runs_go_on_while_connections_break(server: Server) -> None:
     keys = [f"agent:main:broken-{number}" for number in range(REQUESTERS)]
     runs = [
-        server.accepted("echo", requester={"sessionKey": key}, cleanup="delete")
+        server.accepted("echo", session=key, cleanup="delete")
         for key in keys
         for _ in range(CHILDREN_MAX)
     ]

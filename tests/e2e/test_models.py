@@ -5,33 +5,90 @@ from typing import Any
 
 import pytest
 
-from tests.support.servers.data_directories import new_place
-from tests.support.servers.model_endpoint import HANG, KEY, call, error, said, text, usage
-from tests.support.servers.model_server import TOOLS_TOKEN, ModelServer, models_on
-from tests.support.servers.running_server import wait_for
+from tests.support.servers.configurations import agent, configuration
+from tests.support.servers.databases import Databases
+from tests.support.servers.model_endpoint import (
+    HANG,
+    KEY,
+    ModelEndpoint,
+    call,
+    error,
+    said,
+    text,
+    usage,
+)
+from tests.support.servers.server import Server, serving
+from tests.support.servers.tool_server import ToolServer, tool_server_beside
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 
 
+LEASE_SECONDS = 4
+TOOLS_TOKEN = "tools-token-4c1f77"
+
+
 @pytest.fixture(scope="module")
-def server(module_database_url: str) -> Iterator[ModelServer]:
-    with new_place() as place, models_on(place / "data", module_database_url) as server:
-        yield server
-        told = server.everything()
+def tools() -> Iterator[ToolServer]:
+    with tool_server_beside() as beside:
+        yield beside
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[ModelEndpoint]:
+    """What says what the models say."""
+    with ModelEndpoint() as beside:
+        yield beside
+
+
+@pytest.fixture(scope="module")
+def server(databases: Databases, endpoint: ModelEndpoint, tools: ToolServer) -> Iterator[Server]:
+    """A server on which `clerk` has tools, and `deputy` as its fallback; `boss` may spawn."""
+    runtime = {
+        "type": "model",
+        "baseUrl": endpoint.url,
+        "apiKey": "${HOUSE_KEY}",
+        "attemptsMax": 1,
+    }
+    desk = {"url": tools.url, "headers": {"Authorization": "Bearer ${DESK_TOKEN}"}}
+    costs = [
+        {"id": name, "cost": {"input": dollars, "output": 10 * dollars}}
+        for name, dollars in (("clerk", 1), ("deputy", 100))
+    ]
+    config = configuration(
+        agent("main", runtime, default=True, subagents=named("main")),
+        agent(
+            "clerk", runtime | {"mcpServers": {"desk": desk}}, subagents=named("clerk", "deputy")
+        ),
+        agent("boss", runtime, subagents=named("boss")),
+        maxSpawnDepth=2,
+        leaseSeconds=LEASE_SECONDS,
+        models={"providers": {"house": {"models": costs}}},
+    )
+    secrets = {"HOUSE_KEY": KEY, "DESK_TOKEN": TOOLS_TOKEN}
+    with serving(databases, config, environment=secrets) as running:
+        yield running
+        told = running.http.get("/v1/events", params={"limit": 500}).text + running.log()
         assert KEY not in told
         assert TOOLS_TOKEN not in told
+
+
+def named(model: str, *fallbacks: str) -> dict[str, Any]:
+    """Return the section of an agent with these models."""
+    primary, *others = (f"house/{name}" for name in (model, *fallbacks))
+    return {"model": {"primary": primary, "fallbacks": others}}
 
 
 def kinds(entries: list[dict[str, Any]]) -> list[str]:
     return [one["kind"] for one in entries]
 
 
-def asked_as(server: ModelServer, model: str) -> list[dict[str, Any]]:
+def asked_as(endpoint: ModelEndpoint, model: str) -> list[dict[str, Any]]:
     """What the endpoint was asked of this model."""
-    return [body for body in server.endpoint.bodies if body["model"] == model]
+    return [body for body in endpoint.bodies if body["model"] == model]
 
 
-def until_session_says(server: ModelServer, key: str, result: str) -> None:
+def until_session_says(server: Server, key: str, result: str) -> None:
     """Waits until the newest run of a session has ended with this."""
 
     def has_said() -> bool:
@@ -42,9 +99,9 @@ def until_session_says(server: ModelServer, key: str, result: str) -> None:
 
 
 def test_a_model_answers_with_tools_and_its_tokens_and_cost_are_on_record(
-    server: ModelServer,
+    server: Server, endpoint: ModelEndpoint, tools: ToolServer
 ) -> None:
-    server.endpoint.answers(
+    endpoint.answers(
         "clerk",
         said(text("I add."), call("desk_add", one=2, other=3), usage(1000, 100), calls=True),
         said(text("It is 5."), usage(2000, 50)),
@@ -57,38 +114,44 @@ def test_a_model_answers_with_tools_and_its_tokens_and_cost_are_on_record(
     entries = server.transcript(run_id)
     assert kinds(entries) == ["message", "message", "usage", "tool", "message", "usage"]
     assert (entries[3]["body"]["name"], entries[3]["body"]["output"]) == ("desk_add", "5")
-    assert asked_as(server, "clerk")[0]["reasoning_effort"] == "high"
-    assert f"Bearer {TOOLS_TOKEN}" in server.tools.authorizations
+    assert asked_as(endpoint, "clerk")[0]["reasoning_effort"] == "high"
+    assert f"Bearer {TOOLS_TOKEN}" in tools.authorizations
 
 
-def test_a_fallback_answers_and_is_what_is_paid(server: ModelServer) -> None:
-    server.endpoint.answers("clerk", error("503 Busy", "not now"))
-    server.endpoint.answers("deputy", said(text("Done."), usage(10_000, 1000)))
+def test_a_fallback_answers_and_is_what_is_paid(server: Server, endpoint: ModelEndpoint) -> None:
+    endpoint.answers("clerk", error("503 Busy", "not now"))
+    endpoint.answers("deputy", said(text("Done."), usage(10_000, 1000)))
     run = server.run(server.accepted("clerk"), "announced")
     assert (run["outcome"], run["resultText"], run["model"]) == ("success", "Done.", "clerk")
     assert run["estimatedCostUsd"] == pytest.approx(2.0)
 
 
-def test_a_stop_reaches_the_endpoint_and_what_was_said_stays(server: ModelServer) -> None:
-    server.endpoint.answers("main", (text("half a sentence"), call("nothing"), HANG))
+def test_a_stop_reaches_the_endpoint_and_what_was_said_stays(
+    server: Server, endpoint: ModelEndpoint
+) -> None:
+    endpoint.answers("main", (text("half a sentence"), call("nothing"), HANG))
     run_id = server.accepted("main")
     wait_for("the model to speak", lambda: len(server.transcript(run_id)) == 2)
-    assert server.endpoint.server.open == 1
+    assert endpoint.server.open == 1
     assert server.http.post(f"/v1/runs/{run_id}/stop", json={}).status_code in (200, 202)
-    wait_for("the request to end", lambda: server.endpoint.server.open == 0, seconds=5)
+    wait_for("the request to end", lambda: endpoint.server.open == 0, seconds=5)
     run = server.run(run_id, "ended")
     assert (run["outcome"], run["resultText"]) == ("stopped", "half a sentence")
 
 
-def test_a_run_that_takes_longer_than_it_may_times_out(server: ModelServer) -> None:
-    server.endpoint.answers("main", (text("half a sentence"), HANG))
+def test_a_run_that_takes_longer_than_it_may_times_out(
+    server: Server, endpoint: ModelEndpoint
+) -> None:
+    endpoint.answers("main", (text("half a sentence"), HANG))
     run = server.run(server.accepted("main", runTimeoutSeconds=1), "ended")
     assert (run["outcome"], run["resultText"]) == ("timeout", "half a sentence")
-    assert server.endpoint.server.open == 0
+    assert endpoint.server.open == 0
 
 
-def test_a_session_that_goes_on_has_its_earlier_turns(server: ModelServer) -> None:
-    server.endpoint.answers("main", said(text("I am Ada."), usage(1, 1)), said(text("Ada.")))
+def test_a_session_that_goes_on_has_its_earlier_turns(
+    server: Server, endpoint: ModelEndpoint
+) -> None:
+    endpoint.answers("main", said(text("I am Ada."), usage(1, 1)), said(text("Ada.")))
     first = server.run(server.accepted("main", "Who are you?"), "announced")
     sent = server.http.post(
         f"/v1/runs/{first['runId']}/messages", json={"message": "And your name?"}
@@ -96,15 +159,17 @@ def test_a_session_that_goes_on_has_its_earlier_turns(server: ModelServer) -> No
     assert sent.status_code in (200, 201, 202), sent.text
     second = server.run(sent.json()["runId"], "ended")
     assert second["resultText"] == "Ada."
-    earlier = asked_as(server, "main")[-1]["messages"][1:]
+    earlier = asked_as(endpoint, "main")[-1]["messages"][1:]
     assert [one["role"] for one in earlier] == ["user", "assistant", "user"]
     assert "Who are you?" in earlier[0]["content"]
     assert earlier[1]["content"] == "I am Ada."
 
 
-def test_a_steer_breaks_off_what_is_said_and_the_next_turn_knows_it(server: ModelServer) -> None:
+def test_a_steer_breaks_off_what_is_said_and_the_next_turn_knows_it(
+    server: Server, endpoint: ModelEndpoint
+) -> None:
     begun = (text("half a sentence"), call("nothing"), HANG)
-    server.endpoint.answers("main", begun, said(text("Done otherwise.")))
+    endpoint.answers("main", begun, said(text("Done otherwise.")))
     run_id = server.accepted("main", "Do it.")
     wait_for("the model to speak", lambda: len(server.transcript(run_id)) == 2)
     steered = server.http.post(
@@ -112,16 +177,16 @@ def test_a_steer_breaks_off_what_is_said_and_the_next_turn_knows_it(server: Mode
     )
     assert steered.status_code in (200, 201, 202), steered.text
     until_session_says(server, server.run(run_id)["childSessionKey"], "Done otherwise.")
-    told = [one["content"] for one in asked_as(server, "main")[-1]["messages"][1:]]
+    told = [one["content"] for one in asked_as(endpoint, "main")[-1]["messages"][1:]]
     assert "Do it." in told[0]
     assert told[1] == "half a sentence"
     assert "Do it otherwise." in told[2]
 
 
 def test_a_model_hands_out_work_yields_and_is_woken_with_what_came_of_it(
-    server: ModelServer,
+    server: Server, endpoint: ModelEndpoint
 ) -> None:
-    server.endpoint.answers(
+    endpoint.answers(
         "boss",
         said(
             call(
@@ -136,28 +201,28 @@ def test_a_model_hands_out_work_yields_and_is_woken_with_what_came_of_it(
         said(text("I wait."), call("sessions_yield"), calls=True),
         said(text("The clerk says 5 and 6.")),
     )
-    server.endpoint.answers(
+    endpoint.answers(
         "clerk", said(text("It is 5."), usage(10, 10)), said(text("It is 6."), usage(10, 10))
     )
     run = server.run(server.accepted("boss", "Have it added."), "ended")
-    offered = {one["function"]["name"] for one in asked_as(server, "boss")[0]["tools"]}
+    offered = {one["function"]["name"] for one in asked_as(endpoint, "boss")[0]["tools"]}
     assert {"sessions_spawn", "sessions_yield", "subagents_wait"} <= offered
     assert "sessions_send" not in offered
     until_session_says(server, run["childSessionKey"], "The clerk says 5 and 6.")
-    told = asked_as(server, "boss")[-1]["messages"]
+    told = asked_as(endpoint, "boss")[-1]["messages"]
     assert "It is 5." in told[-1]["content"]
     assert "It is 6." in told[-1]["content"]
     assert "sessions_yield" in str(told)
 
 
 def test_a_server_that_is_killed_leaves_no_request_and_a_run_that_was_interrupted(
-    server: ModelServer,
+    server: Server, endpoint: ModelEndpoint
 ) -> None:
-    server.endpoint.answers("main", (text("half a sentence"), call("nothing"), HANG))
+    endpoint.answers("main", (text("half a sentence"), call("nothing"), HANG))
     run_id = server.accepted("main")
     wait_for("the model to speak", lambda: len(server.transcript(run_id)) == 2)
     server.kill()
-    wait_for("the request to end", lambda: server.endpoint.server.open == 0, seconds=5)
+    wait_for("the request to end", lambda: endpoint.server.open == 0, seconds=5)
     server.start()
     run = server.run(run_id, "ended")
     assert (run["outcome"], run["error"].partition(":")[0]) == ("error", "interrupted")

@@ -11,12 +11,13 @@ from tests.e2e import test_straight_path as straight
 from tests.support.servers.data_directories import new_place
 from tests.support.servers.embedded_servers import NOBODY, as_ordinary_user, postmaster_of
 from tests.support.servers.preloaded import ROOT
-from tests.support.servers.spawning_server import Stories
+from tests.support.servers.server import Server
+from tests.support.servers.stories import stories
 from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.server
 
-STORIES: list[Callable[[Stories], None]] = [
+STORIES: list[Callable[[Server], None]] = [
     story for name, story in vars(straight).items() if name.startswith("test_")
 ]
 
@@ -36,7 +37,7 @@ def readable_checkout(place: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def ordinary() -> Iterator[Stories]:
+def ordinary() -> Iterator[Server]:
     """A server of an ordinary user, in a home that was empty."""
     with new_place() as place:
         home, notes = place / "home", place / "notes"
@@ -46,8 +47,12 @@ def ordinary() -> Iterator[Stories]:
             for folder in (place, home, notes):
                 os.chown(folder, NOBODY, NOBODY)
         environment = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
-        server = Stories(
-            home / "spawnlog", notes, environment=environment, prefix=as_ordinary_user()
+        server = Server(
+            home / "spawnlog",
+            stories(notes),
+            folder=notes,
+            environment=environment,
+            prefix=as_ordinary_user(),
         )
         server.root = readable_checkout(place)
         with server:
@@ -60,12 +65,12 @@ def ordinary() -> Iterator[Stories]:
     nightly_but(STORIES, STORIES[:2]),
     ids=lambda story: story.__name__.removeprefix("test_"),
 )
-def test_for_an_ordinary_user(ordinary: Stories, story: Callable[[Stories], None]) -> None:
+def test_for_an_ordinary_user(ordinary: Server, story: Callable[[Server], None]) -> None:
     story(ordinary)
 
 
-def test_nothing_of_an_ordinary_user_runs_as_root(ordinary: Stories) -> None:
-    run_id = ordinary.accepted("waiter", requester={"sessionKey": "agent:main:whose"})
+def test_nothing_of_an_ordinary_user_runs_as_root(ordinary: Server) -> None:
+    run_id = ordinary.accepted("waiter", session="agent:main:whose")
     child = int(ordinary.note(f"{run_id}.began"))
     assert ordinary.process is not None
     user = NOBODY if os.geteuid() == 0 else os.geteuid()
@@ -78,11 +83,11 @@ def test_nothing_of_an_ordinary_user_runs_as_root(ordinary: Stories) -> None:
 @pytest.mark.nightly
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root's database runs as another user")
 def test_roots_database_runs_as_another_user_in_a_home_that_only_root_may_enter(
-    server: Stories,
+    server: Server,
 ) -> None:
     home = server.data_dir.parent
     assert home.stat().st_uid == 0
     assert home.stat().st_mode & 0o777 == 0o700
     assert owner_of(postmaster_of(server.data_dir / "postgres")) != 0
-    run_id = server.accepted("plain", requester={"sessionKey": "agent:main:root"})
+    run_id = server.accepted("plain", session="agent:main:root")
     assert server.run(run_id, "announced")["outcome"] == "success"

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.servers.running_server import RunningServer, command, configuration
+from tests.support.servers.configurations import agent, command, configuration
+from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.server
 
@@ -13,20 +14,18 @@ PLAIN = "cat >/dev/null; echo the answer; echo is 42; echo tired >&2"
 
 
 @pytest.fixture(scope="module")
-def server(
-    module_database_url: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[RunningServer]:
+def server(module_database_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     data_dir = tmp_path_factory.mktemp("noted") / "data"
     agents = configuration(
-        command("main", "sh", "-c", MUTE, output="jsonl"),
-        command("plain", "sh", "-c", PLAIN, output="jsonl"),
+        agent("main", command("sh", "-c", MUTE, output="jsonl")),
+        agent("plain", command("sh", "-c", PLAIN, output="jsonl")),
         allowAgents=["*"],
     )
-    with RunningServer(data_dir, agents, database_url=module_database_url) as running:
+    with Server(data_dir, agents, database_url=module_database_url) as running:
         yield running
 
 
-def announced(server: RunningServer, agent_id: str) -> tuple[dict[str, object], str, str]:
+def announced(server: Server, agent_id: str) -> tuple[dict[str, object], str, str]:
     """Run an agent; return the run, its announcement and the last entry of its transcript."""
     requester = {"sessionKey": f"agent:main:{agent_id}"}
     answer = server.spawn("Say it.", agentId=agent_id, requester=requester)
@@ -37,14 +36,14 @@ def announced(server: RunningServer, agent_id: str) -> tuple[dict[str, object], 
     return run, entry["text"], page["items"][0]["body"]["text"]
 
 
-def test_stderr_is_announced_if_there_is_no_result(server: RunningServer) -> None:
+def test_stderr_is_announced_if_there_is_no_result(server: Server) -> None:
     run, text, last = announced(server, "main")
     assert (run["outcome"], run["resultText"], run["error"]) == ("success", None, None)
     assert "Notes: standard error: model not found\n" in text
     assert last == "standard error:\nmodel not found"
 
 
-def test_plain_text_of_jsonl_runtime_is_result_with_warning(server: RunningServer) -> None:
+def test_plain_text_of_jsonl_runtime_is_result_with_warning(server: Server) -> None:
     run, text, last = announced(server, "plain")
     assert (run["outcome"], run["resultText"]) == ("success", "the answer\nis 42")
     assert 'Notes: warning: 2 lines of the output are no entries of "jsonl"; the first: the' in text

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.servers.child_programs import shell, waiter
+from tests.support.servers.child_programs import waiter
+from tests.support.servers.configurations import agent, configuration, shell
 from tests.support.servers.data_directories import new_place
-from tests.support.servers.reloaded_server import ReloadedServer
-from tests.support.servers.running_server import configuration, scripted, wait_for
+from tests.support.servers.server import Server
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 
@@ -18,14 +19,9 @@ ROUNDS = 4
 WALKER = "agent:walker:main"
 
 
-class Changing(ReloadedServer):
-    """A server whose file changes."""
-
-    def walker_of(self, key: str) -> dict[str, Any]:
-        """The walker that this requester has spawned, once it is under way."""
-        answer = self.spawn(requester={"sessionKey": key}, agentId="walker")
-        assert answer.status_code == 201, answer.text
-        return self.run(answer.json()["runId"], "started")
+def walker_of(server: Server, key: str) -> dict[str, Any]:
+    """Return the walker that this requester spawns, once it is under way."""
+    return server.run(server.accepted("walker", session=key), "started")
 
 
 def file_of(folder: Path, *, cap: int = 20, home: str = "first") -> dict[str, Any]:
@@ -33,9 +29,9 @@ def file_of(folder: Path, *, cap: int = 20, home: str = "first") -> dict[str, An
     here = f"{folder / 'notes'}/$SPAWNLOG_RUN_ID"
     script = f'pwd > "{here}.part" && mv "{here}.part" "{here}.at"; '
     script += f'while [ ! -e "{here}.go" ]; do sleep 0.05; done'
-    walker = shell("walker", script) | {"workspace": str(folder / home)}
+    walker = agent("walker", shell(script), workspace=str(folder / home))
     return configuration(
-        {**scripted("main"), "default": True},
+        agent("main", default=True),
         waiter("waiter", folder / "notes"),
         walker,
         maxChildrenPerAgent=cap,
@@ -51,22 +47,20 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def first(folder: Path, module_database_url: str) -> Iterator[Changing]:
+def first(folder: Path, module_database_url: str) -> Iterator[Server]:
     data_dir = folder / "data"
-    with Changing(data_dir, file_of(folder), database_url=module_database_url) as server:
+    with Server(data_dir, file_of(folder), database_url=module_database_url) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def second(first: Changing) -> Iterator[Changing]:
-    other = Changing(first.data_dir, first.config, database_url=first.database_url)
-    other.log_path = first.log_path.with_name("second.log")
-    with other:
+def second(first: Server) -> Iterator[Server]:
+    with first.twin() as other:
         yield other
 
 
 def test_a_cap_that_one_server_lowered_holds_at_once_on_the_other(
-    first: Changing, second: Changing, folder: Path
+    first: Server, second: Server, folder: Path
 ) -> None:
     for number in range(ROUNDS):
         body: dict[str, Any] = {
@@ -89,7 +83,7 @@ def test_a_cap_that_one_server_lowered_holds_at_once_on_the_other(
 
 
 @pytest.fixture
-def let_go(first: Changing, folder: Path) -> Iterator[list[str]]:
+def let_go(first: Server, folder: Path) -> Iterator[list[str]]:
     """Runs that are let go in the end, the last one first."""
     runs: list[str] = []
     yield runs
@@ -106,14 +100,14 @@ def place_of(folder: Path, run: dict[str, Any]) -> str:
 
 
 def test_a_child_of_the_same_agent_works_where_its_requester_was_put(
-    first: Changing, folder: Path, let_go: list[str]
+    first: Server, folder: Path, let_go: list[str]
 ) -> None:
     first.reload(file_of(folder))
-    parent = first.walker_of(WALKER)
+    parent = walker_of(first, WALKER)
     first.reload(file_of(folder, home="second"))
-    child = first.walker_of(parent["childSessionKey"])
-    of_the_root = first.walker_of(WALKER)
-    of_another = first.walker_of("agent:main:main")
+    child = walker_of(first, parent["childSessionKey"])
+    of_the_root = walker_of(first, WALKER)
+    of_another = walker_of(first, "agent:main:main")
     runs = (parent, child, of_the_root, of_another)
     let_go += [run["runId"] for run in runs]
     places = [place_of(folder, run) for run in runs]
@@ -122,19 +116,19 @@ def test_a_child_of_the_same_agent_works_where_its_requester_was_put(
 
 
 def test_a_folder_on_record_that_is_gone_refuses_and_is_not_made_again(
-    first: Changing, folder: Path, let_go: list[str]
+    first: Server, folder: Path, let_go: list[str]
 ) -> None:
     first.reload(file_of(folder, home="fleeting"))
-    parent = first.walker_of(WALKER)
+    parent = walker_of(first, WALKER)
     let_go.append(parent["runId"])
     (folder / place_of(folder, parent)).rmdir()
-    answer = first.spawn(requester={"sessionKey": parent["childSessionKey"]}, agentId="walker")
+    answer = first.spawn(session=parent["childSessionKey"], agentId="walker")
     assert (answer.status_code, answer.json()["rule"]) == (422, "workspace")
     assert "The workspace on record for the requester cannot be used" in answer.text
     assert not (folder / "fleeting").exists()
 
 
-def test_an_agent_that_is_not_configured_leaves_no_folder(first: Changing) -> None:
+def test_an_agent_that_is_not_configured_leaves_no_folder(first: Server) -> None:
     answer = first.spawn(agentId="nobody-knows")
     assert (answer.status_code, answer.json()["rule"]) == (422, "agent_unknown")
     assert not (first.data_dir / "workspaces" / "nobody-knows").exists()

@@ -13,7 +13,7 @@ from domain.run.events import SpawnRequested
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.servers.databases import Databases
 from tests.support.servers.running_log import RunningLog, running_on
-from tests.support.servers.running_server import wait_for
+from tests.support.waiting import wait_for
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "examples" / "projections" / "spawn_counts.py"

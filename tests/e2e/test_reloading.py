@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.servers.child_programs import shell, waiter
+from tests.support.servers.child_programs import waiter
+from tests.support.servers.configurations import agent, configuration, shell
 from tests.support.servers.data_directories import new_place
 from tests.support.servers.preloaded import ROOT
-from tests.support.servers.reloaded_server import ReloadedServer
-from tests.support.servers.running_server import configuration, scripted, wait_for
+from tests.support.servers.server import Server
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 
@@ -27,50 +28,35 @@ def file_of(folder: Path, *first: dict[str, Any], word: str, **subagents: Any) -
     """The configuration, with these agents before the others."""
     return configuration(
         *first,
-        {**scripted("main"), "default": True},
+        agent("main", default=True),
         waiter("waiter", folder / "notes"),
-        shell("teller", 'printf %s "$WORD"', input="stdin-text", env={"WORD": word}),
-        {**scripted("homeless"), "workspace": f"${{{UNSET}}}/place"},
+        agent("teller", shell('printf %s "$WORD"', input="stdin-text", env={"WORD": word})),
+        agent("homeless", workspace=f"${{{UNSET}}}/place"),
         maxConcurrent=1,
         maxChildrenPerAgent=20,
         **subagents,
     )
 
 
-class Reloaded(ReloadedServer):
-    """A server whose file changes."""
-
-    def accepted(self, agent_id: str) -> str:
-        """Spawn; gives the run's id."""
-        body: dict[str, Any] = {
-            "requester": {"sessionKey": KEY},
-            "agentId": agent_id,
-            "cleanup": "delete",
-        }
-        answer = self.spawn(**body)
-        assert answer.status_code == 201, answer.text
-        return str(answer.json()["runId"])
-
-    def holder_of(self, run_id: str) -> str:
-        """Who executed a run."""
-        items = self.http.get(f"/v1/runs/{run_id}/events").json()["items"]
-        (claimed,) = [one for one in items if one["type"] == "RunClaimed"]
-        return str(claimed["payload"]["holder"])
+def holder_of(server: Server, run_id: str) -> str:
+    """Return who executed a run."""
+    (claimed,) = server.payloads(run_id, "RunClaimed")
+    return str(claimed["holder"])
 
 
 @pytest.fixture(scope="module")
-def reloaded(module_database_url: str) -> Iterator[Reloaded]:
+def reloaded(module_database_url: str) -> Iterator[Server]:
     with new_place() as place:
         (place / "notes").mkdir()
         data = place / "data"
-        with Reloaded(
+        with Server(
             data, file_of(place, word=OLD_WORD), database_url=module_database_url
         ) as server:
             yield server
 
 
 @pytest.fixture
-def place(reloaded: Reloaded) -> Path:
+def place(reloaded: Server) -> Path:
     """Where its file and its data are; the file is as it was at first."""
     folder = reloaded.data_dir.parent
     reloaded.reload(file_of(folder, word=OLD_WORD))
@@ -78,15 +64,15 @@ def place(reloaded: Reloaded) -> Path:
 
 
 def test_a_queued_run_gets_the_secret_of_the_file_it_was_asked_under(
-    reloaded: Reloaded, place: Path
+    reloaded: Server, place: Path
 ) -> None:
-    running = reloaded.accepted("waiter")
+    running = reloaded.accepted("waiter", session=KEY, cleanup="delete")
     wait_for("it to begin", lambda: (place / "notes" / f"{running}.began").exists())
-    queued = reloaded.accepted("teller")
+    queued = reloaded.accepted("teller", session=KEY, cleanup="delete")
     assert reloaded.run(queued)["status"] == "queued"
     # Everything stands at another place of the file now.
-    reloaded.reload(file_of(place, scripted("newcomer"), word=NEW_WORD))
-    afterwards = reloaded.accepted("teller")
+    reloaded.reload(file_of(place, agent("newcomer"), word=NEW_WORD))
+    afterwards = reloaded.accepted("teller", session=KEY, cleanup="delete")
     (place / "notes" / f"{running}.go").touch()
     for run_id, word in ((queued, OLD_WORD), (afterwards, NEW_WORD)):
         run = reloaded.run(run_id, "archived")
@@ -95,13 +81,13 @@ def test_a_queued_run_gets_the_secret_of_the_file_it_was_asked_under(
 
 
 def test_two_servers_give_runs_their_secrets_when_one_has_read_a_changed_file(
-    reloaded: Reloaded, place: Path
+    reloaded: Server, place: Path
 ) -> None:
-    other = Reloaded(reloaded.data_dir, reloaded.config, database_url=reloaded.database_url)
-    other.log_path = reloaded.log_path.with_name("other.log")
-    with other:
+    with reloaded.twin() as other:
         reloaded.reload(file_of(place, word=OLD_WORD, archiveAfterMinutes=7))
-        revision = reloaded.run(reloaded.accepted("teller"), "archived")["configRevision"]
+        revision = reloaded.run(
+            reloaded.accepted("teller", session=KEY, cleanup="delete"), "archived"
+        )["configRevision"]
         assert revision > 1
         wait_for("the other to follow", lambda: f"revision {revision} is active" in other.log())
         servers = (reloaded, other)
@@ -109,19 +95,19 @@ def test_two_servers_give_runs_their_secrets_when_one_has_read_a_changed_file(
         seen: set[str] = set()
         for number in range(RUNS_MAX):
             server = servers[number % 2]
-            run = server.run(server.accepted("teller"), "archived")
+            run = server.run(server.accepted("teller", session=KEY, cleanup="delete"), "archived")
             assert (run["error"], run["resultText"]) == (None, OLD_WORD)
             assert run["configRevision"] == revision
-            seen.add(server.holder_of(run["runId"]).split(":")[-2])
+            seen.add(holder_of(server, run["runId"]).split(":")[-2])
             if seen == pids:
                 break
         assert seen == pids
 
 
 def test_a_workspace_with_a_variable_that_is_not_set_refuses_the_spawn(
-    reloaded: Reloaded, place: Path
+    reloaded: Server, place: Path
 ) -> None:
-    answer = reloaded.spawn(requester={"sessionKey": KEY}, agentId="homeless")
+    answer = reloaded.spawn(session=KEY, agentId="homeless")
     assert answer.status_code == 422, answer.text
     assert (answer.json()["code"], answer.json()["rule"]) == ("spawn_error", "workspace")
     run = reloaded.run(answer.json()["runId"])
@@ -137,7 +123,7 @@ def test_a_workspace_with_a_variable_that_is_not_set_refuses_the_spawn(
 
 
 def test_a_setting_that_is_read_at_the_start_is_named_when_it_changes(
-    reloaded: Reloaded, place: Path
+    reloaded: Server, place: Path
 ) -> None:
     values = file_of(place, word=OLD_WORD)
     values["spawnlog"]["leaseSeconds"] = 3
@@ -154,7 +140,7 @@ def test_a_setting_that_is_read_at_the_start_is_named_when_it_changes(
     assert "restart" not in unchanged
 
 
-def refused(reloaded: Reloaded, times: int) -> bool:
+def refused(reloaded: Server, times: int) -> bool:
     """Whether a file was refused so many times for its main key."""
     lines = [one for one in reloaded.log().splitlines() if "session.mainKey: " in one]
     assert all("ERROR" in one and "the configuration is not changed" in one for one in lines)
@@ -162,7 +148,7 @@ def refused(reloaded: Reloaded, times: int) -> bool:
 
 
 def test_a_main_key_that_makes_no_key_changes_nothing_and_spawns_go_on(
-    reloaded: Reloaded, place: Path
+    reloaded: Server, place: Path
 ) -> None:
     assert reloaded.config is not None
     assert reloaded.process is not None
@@ -173,7 +159,7 @@ def test_a_main_key_that_makes_no_key_changes_nothing_and_spawns_go_on(
         reloaded.process.send_signal(signal.SIGHUP)
         wait_for("the refusal", partial(refused, reloaded, number))
     for key in ("agent:main:main", "main", KEY):
-        answer = reloaded.spawn(requester={"sessionKey": key})
+        answer = reloaded.spawn(session=key)
         assert answer.status_code == 201, answer.text
     told = reloaded.reload({**values, "session": {"mainKey": "Desk"}})
     assert "main was session agent:main:main and is agent:main:desk now" in told
@@ -181,7 +167,7 @@ def test_a_main_key_that_makes_no_key_changes_nothing_and_spawns_go_on(
     assert "never retrieved" not in reloaded.log()
 
 
-def test_it_is_told_when_main_becomes_another_session(reloaded: Reloaded, place: Path) -> None:
+def test_it_is_told_when_main_becomes_another_session(reloaded: Server, place: Path) -> None:
     values = file_of(place, word=OLD_WORD)
     told = reloaded.reload({**values, "session": {"mainKey": "desk"}})
     (line,) = [one for one in told.splitlines() if "main was session" in one]

@@ -1,97 +1,130 @@
-"""A spawn is made from an earlier run: of what was refused, with changes, with what context scripts
-said then, with its transcript, under an earlier revision; lineage stands on both."""
+"""Spawns that are made from an earlier run, also after a kill; lineage stands on both."""
 
-import json
+import contextlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
+from tests.support.builders.launches import program
 from tests.support.http.problems import problem_of
-from tests.support.servers.data_directories import new_place
+from tests.support.servers.child_programs import waiter
+from tests.support.servers.configurations import agent, configuration, scripted, shell
 from tests.support.servers.databases import Databases
-from tests.support.servers.reloaded_server import ReloadedServer
-from tests.support.servers.respawning_server import Scripts, respawn, respawning
-from tests.support.servers.verified_servers import must_be_whole
+from tests.support.servers.server import SOUND, Server, serving
+from tests.support.servers.stories import mortal_stories
+from tests.support.tiers import nightly_but
+from tests.support.waiting import wait_for
 
-pytestmark = pytest.mark.server
-
-
-class Changing(ReloadedServer):
-    """A server whose file changes, and its scripts."""
-
-    scripts: Scripts
-    folder: Path
-
-    def with_file(self, *sections: dict[str, Any], cap: int = 20) -> None:
-        self.reload(respawning(self.folder, *sections, cap=cap))
-
-    def let_go(self, run_id: str) -> None:
-        notes = self.folder / "notes"
-        notes.mkdir(exist_ok=True)
-        (notes / f"{run_id}.go").touch()
-        self.run(run_id, "announced")
-
-    def event(self, run_id: str, kind: str) -> dict[str, Any]:
-        items = self.http.get(f"/v1/runs/{run_id}/events").json()["items"]
-        return dict(next(one for one in items if one["type"] == kind)["payload"])
-
-    def accepted(self, run_id: str, **body: Any) -> dict[str, Any]:
-        answer = respawn(self, run_id, **body)
-        assert answer.status_code == 201, answer.text
-        assert answer.headers["Location"] == f"/v1/runs/{answer.json()['runId']}"
-        return self.run(answer.json()["runId"], "announced")
-
-    def done(self, session: str, **body: Any) -> dict[str, Any]:
-        answer = self.spawn(requester={"sessionKey": session}, **body)
-        assert answer.status_code == 201, answer.text
-        return self.run(answer.json()["runId"], "announced")
+SCRIPT = """#!/bin/sh
+echo x >> "{calls}"
+printf '{{"message": "said by {name}", "agent": "{override}"}}'
+"""
+SCOUT = "scout"
+DONE = {"steps": [{"message": "first"}, {"message": "second"}], "result": "found it"}
 
 
-@contextmanager
-def changing_on(databases: Databases) -> Iterator[Changing]:
-    url = databases.create()
-    with new_place() as place:
-        scripts = Scripts(place / "scripts")
-        config = respawning(place)
-        with Changing(place / "data", config, database_url=url) as server:
-            server.scripts, server.folder = scripts, place
-            yield server
-    databases.drop(url)
+class Scripts:
+    """Context scripts in a folder, each with a file that has a letter for every time it ran."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def write(self, name: str, *, override: str = "") -> dict[str, Any]:
+        """The script and its section."""
+        text = SCRIPT.format(calls=self._folder / f"{name}.calls", name=name, override=override)
+        path = program(self._folder / f"{name}.sh", text)
+        return {
+            "id": name,
+            "uri": str(path),
+            "format": "json",
+            "argMap": {"task": "task"},
+            "agentIdOverrideKey": "agent",
+        }
+
+    def remove(self, name: str) -> None:
+        """The script is no more."""
+        (self._folder / f"{name}.sh").unlink()
+
+    def calls(self, name: str) -> int:
+        """How often it ran."""
+        path = self._folder / f"{name}.calls"
+        return len(path.read_text().split()) if path.exists() else 0
+
+
+def respawning(folder: Path, *sections: dict[str, Any], cap: int = 20) -> dict[str, Any]:
+    """Agents `main`, `scout`, which says two things, `guided`, which has these context scripts,
+    `printer`, which prints its own prompt, and `waiter`, which stays until it is let go."""
+    scripts = {"contextScripts": {"run": list(sections)}}
+    guided = agent("guided", scripted(**DONE), subagents=scripts)
+    return configuration(
+        agent("main", default=True),
+        agent(SCOUT, scripted(**DONE)),
+        guided,
+        agent("printer", shell("cat")),
+        waiter("waiter", folder),
+        maxChildrenPerAgent=cap,
+        maxSpawnDepth=2,
+    )
+
+
+def respawn(server: Server, run_id: str, *, key: str | None = None, **body: Any) -> httpx2.Response:
+    """`POST /v1/runs/{runId}/respawn`."""
+    headers = {"Idempotency-Key": key} if key else {}
+    return server.http.post(f"/v1/runs/{run_id}/respawn", json=body, headers=headers)
 
 
 @pytest.fixture(scope="module")
-def server(databases: Databases) -> Iterator[Changing]:
-    with changing_on(databases) as server:
-        yield server
-        differing = server.differing_decisions()
-        server.stop()
-        must_be_whole(server)
-    assert not differing, json.dumps(differing)
+def server(databases: Databases) -> Iterator[Server]:
+    with serving(databases, respawning, checks=SOUND) as running:
+        yield running
 
 
 @pytest.fixture
-def forgetful(databases: Databases) -> Iterator[Changing]:
+def scripts(server: Server) -> Scripts:
+    return Scripts(server.folder)
+
+
+@pytest.fixture
+def forgetful(databases: Databases) -> Iterator[Server]:
     """A server whose log is not verified afterwards."""
-    with changing_on(databases) as server:
-        yield server
+    with serving(databases, respawning, checks=()) as running:
+        yield running
 
 
-def test_what_a_cap_refused_is_respawned_once_the_cap_is_larger(server: Changing) -> None:
+def configure(server: Server, *sections: dict[str, Any], cap: int = 20) -> None:
+    """Change its context scripts and its cap."""
+    server.reload(respawning(server.folder, *sections, cap=cap))
+
+
+def respawned(server: Server, run_id: str, **body: Any) -> dict[str, Any]:
+    """Respawn a run, which must be accepted. Return the new run, announced."""
+    answer = respawn(server, run_id, **body)
+    assert answer.status_code == 201, answer.text
+    assert answer.headers["Location"] == f"/v1/runs/{answer.json()['runId']}"
+    return server.run(answer.json()["runId"], "announced")
+
+
+def let_go(server: Server, run_id: str) -> None:
+    """Let a waiter end."""
+    server.let_go(run_id)
+    server.run(run_id, "announced")
+
+
+@pytest.mark.server
+def test_what_a_cap_refused_is_respawned_once_the_cap_is_larger(server: Server) -> None:
     session = "agent:main:capped"
-    server.with_file(cap=1)
-    holding = server.spawn(requester={"sessionKey": session}, agentId="waiter").json()["runId"]
-    refused = server.spawn(
-        task="count the boats", label="boats", requester={"sessionKey": session}, agentId="scout"
-    )
+    configure(server, cap=1)
+    holding = server.spawn(session=session, agentId="waiter").json()["runId"]
+    refused = server.spawn(task="count the boats", label="boats", session=session, agentId="scout")
     problem = problem_of(refused, 403, "spawn_forbidden")
     assert problem["rule"] == "active_children"
     again = problem_of(respawn(server, problem["runId"]), 403, "spawn_forbidden")
     assert again["runId"] != problem["runId"]
-    server.with_file(cap=3)
-    run = server.accepted(problem["runId"])
+    configure(server, cap=3)
+    run = respawned(server, problem["runId"])
     assert run["respawnedFrom"] == problem["runId"]
     assert (run["task"], run["label"], run["agentId"]) == ("count the boats", "boats", "scout")
     assert (run["requesterSessionKey"], run["outcome"]) == (session, "success")
@@ -108,11 +141,12 @@ def test_what_a_cap_refused_is_respawned_once_the_cap_is_larger(server: Changing
         one["runId"]: one["respawnedFrom"] for node in tree["children"] for one in node["runs"]
     }
     assert drawn == {holding: None, run["runId"]: problem["runId"]}
-    server.let_go(holding)
+    let_go(server, holding)
 
 
-def test_an_ended_run_is_respawned_with_another_model_and_task(server: Changing) -> None:
-    server.with_file()
+@pytest.mark.server
+def test_an_ended_run_is_respawned_with_another_model_and_task(server: Server) -> None:
+    configure(server)
     origin = {"channel": "tides", "to": "harbour"}
     answer = server.spawn(
         task="look",
@@ -125,14 +159,16 @@ def test_an_ended_run_is_respawned_with_another_model_and_task(server: Changing)
         requester={"sessionKey": "agent:main:ended", **origin},
     )
     first = server.run(answer.json()["runId"], "archived")
-    run = server.accepted(
-        first["runId"], changes={"model": "large/one", "task": "look again", "thinking": None}
+    run = respawned(
+        server,
+        first["runId"],
+        changes={"model": "large/one", "task": "look again", "thinking": None},
     )
     assert (run["task"], run["model"], run["modelProvider"]) == ("look again", "one", "large")
     assert (run["label"], run["cleanup"], run["runTimeoutSeconds"]) == ("look", "delete", 90)
     assert run["requesterOrigin"] == origin
     assert run["contextPreamble"]["givenCharacters"] == len("be brief")
-    asked = server.event(run["runId"], "SpawnRequested")
+    asked = server.payloads(run["runId"], "SpawnRequested")[0]
     assert asked["respawn"] == {
         "runId": first["runId"],
         "replaced": ["model", "task", "thinking"],
@@ -143,20 +179,25 @@ def test_an_ended_run_is_respawned_with_another_model_and_task(server: Changing)
     assert asked["options"]["thinking"] is None
 
 
-def test_what_scripts_said_is_used_again_though_they_are_gone(server: Changing) -> None:
-    section = server.scripts.write("who", override="scout")
-    silent = server.scripts.write("fails") | {"returnKey": "nothing"}
-    server.with_file(section, silent)
-    first = server.done("agent:main:scripts", task="who am I", agentId="guided")
+@pytest.mark.server
+def test_what_scripts_said_is_used_again_though_they_are_gone(
+    server: Server, scripts: Scripts
+) -> None:
+    section = scripts.write("who", override="scout")
+    silent = scripts.write("fails") | {"returnKey": "nothing"}
+    configure(server, section, silent)
+    first = server.announced("guided", "who am I", session="agent:main:scripts")
     assert (first["agentId"], first["requestedAgentId"]) == ("scout", "guided")
-    assert server.scripts.calls("who") == 1
-    server.scripts.remove("who")
-    server.scripts.remove("fails")
-    run = server.accepted(first["runId"], scripts="recorded", changes={"task": "and who am I now"})
-    assert (server.scripts.calls("who"), server.scripts.calls("fails")) == (1, 1)
+    assert scripts.calls("who") == 1
+    scripts.remove("who")
+    scripts.remove("fails")
+    run = respawned(
+        server, first["runId"], scripts="recorded", changes={"task": "and who am I now"}
+    )
+    assert (scripts.calls("who"), scripts.calls("fails")) == (1, 1)
     assert (run["agentId"], run["outcome"]) == ("scout", "success")
-    then = server.event(first["runId"], "ScriptsResolved")["receipts"]
-    now = server.event(run["runId"], "ScriptsResolved")["receipts"]
+    then = server.payloads(first["runId"], "ScriptsResolved")[0]["receipts"]
+    now = server.payloads(run["runId"], "ScriptsResolved")[0]["receipts"]
     assert [one["outcome"] for one in now] == [one["outcome"] for one in then]
     assert [one["outcome"] for one in now] == ["injected", "failed"]
     assert {one["reusedFrom"] for one in now} == {first["runId"]}
@@ -171,48 +212,55 @@ def test_what_scripts_said_is_used_again_though_they_are_gone(server: Changing) 
     texts = [one["text"] for one in why if one["rule"] == "context_scripts"]
     assert all(f"it was not run: what it said for run {first['runId']}" in one for one in texts)
     # What was used again is on record in its own right.
-    second = server.accepted(run["runId"], scripts="recorded")
-    assert server.scripts.calls("who") == 1
-    found = server.event(second["runId"], "ScriptsResolved")["receipts"]
+    second = respawned(server, run["runId"], scripts="recorded")
+    assert scripts.calls("who") == 1
+    found = server.payloads(second["runId"], "ScriptsResolved")[0]["receipts"]
     assert {one["reusedFrom"] for one in found} == {run["runId"]}
 
 
-def test_what_is_not_on_record_of_scripts_is_refused_by_name(server: Changing) -> None:
-    section = server.scripts.write("guide")
-    server.with_file(section)
-    first = server.done("agent:main:nothing", task="go", agentId="guided")
-    plain = server.done("agent:main:nothing", task="go", agentId="scout")
-    server.with_file(section | {"returnKey": "message"})
+@pytest.mark.server
+def test_what_is_not_on_record_of_scripts_is_refused_by_name(
+    server: Server, scripts: Scripts
+) -> None:
+    section = scripts.write("guide")
+    configure(server, section)
+    first = server.announced(session="agent:main:nothing", task="go", agentId="guided")
+    plain = server.announced(session="agent:main:nothing", task="go", agentId="scout")
+    configure(server, section | {"returnKey": "message"})
     problem = problem_of(respawn(server, first["runId"], scripts="recorded"), 409, "cannot_respawn")
     assert '"guide" is another one now than under its configuration revision' in problem["detail"]
     moved = respawn(server, plain["runId"], scripts="recorded", changes={"agentId": "guided"})
     assert '"guide" did not run for it' in problem_of(moved, 409, "cannot_respawn")["detail"]
-    server.with_file(section, cap=1)
-    holding = server.spawn(requester={"sessionKey": "agent:main:nothing"}, agentId="waiter")
-    refused = server.spawn(agentId="guided", requester={"sessionKey": "agent:main:nothing"})
+    configure(server, section, cap=1)
+    holding = server.spawn(session="agent:main:nothing", agentId="waiter")
+    refused = server.spawn(agentId="guided", session="agent:main:nothing")
     run_id = problem_of(refused, 403, "spawn_forbidden")["runId"]
-    server.let_go(holding.json()["runId"])
-    server.with_file(section)
+    let_go(server, holding.json()["runId"])
+    configure(server, section)
     never = problem_of(respawn(server, run_id, scripts="recorded"), 409, "cannot_respawn")
     assert "never came to its context scripts" in never["detail"]
-    calls = server.scripts.calls("guide")
-    assert server.accepted(run_id, scripts="again")["outcome"] == "success"
-    assert server.scripts.calls("guide") == calls + 1
+    calls = scripts.calls("guide")
+    assert respawned(server, run_id, scripts="again")["outcome"] == "success"
+    assert scripts.calls("guide") == calls + 1
     # A priority is no part of what a script said.
-    server.with_file(section | {"priority": 7, "position": "prepend"})
-    assert server.accepted(first["runId"], scripts="recorded")["outcome"] == "success"
-    assert server.scripts.calls("guide") == calls + 1
+    configure(server, section | {"priority": 7, "position": "prepend"})
+    assert respawned(server, first["runId"], scripts="recorded")["outcome"] == "success"
+    assert scripts.calls("guide") == calls + 1
 
 
-def test_a_child_begins_with_the_transcript_up_to_an_entry(server: Changing) -> None:
-    server.with_file()
-    first = server.done("agent:main:told", task="begin", agentId="scout")
-    whole = entries(server, first["runId"])
+@pytest.mark.server
+def test_a_child_begins_with_the_transcript_up_to_an_entry(server: Server) -> None:
+    configure(server)
+    first = server.announced(session="agent:main:told", task="begin", agentId="scout")
+    whole = server.transcript(first["runId"])
     assert [one["body"].get("text") for one in whole][1:3] == ["first", "second"]
-    run = server.accepted(
-        first["runId"], transcript={"upTo": 2}, changes={"task": "go on", "agentId": "printer"}
+    run = respawned(
+        server,
+        first["runId"],
+        transcript={"upTo": 2},
+        changes={"task": "go on", "agentId": "printer"},
     )
-    found = entries(server, run["runId"])
+    found = server.transcript(run["runId"])
     assert found[0]["kind"] == "session"
     assert found[0]["body"]["respawnedFrom"] == first["runId"]
     assert found[0]["body"]["entries"] == 2
@@ -231,30 +279,32 @@ def test_a_child_begins_with_the_transcript_up_to_an_entry(server: Changing) -> 
     assert f"ends at entry {len(whole)} by now" in far["detail"]
 
 
-def test_a_spawn_is_decided_under_the_revision_that_was_chosen(server: Changing) -> None:
-    server.with_file(cap=2)
-    first = server.done("agent:main:pinned", task="go", agentId="scout")
-    server.with_file(cap=1)
-    holding = server.spawn(requester={"sessionKey": "agent:main:pinned"}, agentId="waiter")
+@pytest.mark.server
+def test_a_spawn_is_decided_under_the_revision_that_was_chosen(server: Server) -> None:
+    configure(server, cap=2)
+    first = server.announced(session="agent:main:pinned", task="go", agentId="scout")
+    configure(server, cap=1)
+    holding = server.spawn(session="agent:main:pinned", agentId="waiter")
     refused = respawn(server, first["runId"])
     assert problem_of(refused, 403, "spawn_forbidden")["rule"] == "active_children"
-    run = server.accepted(first["runId"], configRevision=first["configRevision"])
+    run = respawned(server, first["runId"], configRevision=first["configRevision"])
     assert run["configRevision"] == first["configRevision"]
-    assert server.event(run["runId"], "SpawnRequested")["facts"]["maxChildren"] == 2
-    assert server.event(run["runId"], "SpawnRequested")["respawn"]["isRevisionChosen"] is True
+    assert server.payloads(run["runId"], "SpawnRequested")[0]["facts"]["maxChildren"] == 2
+    assert server.payloads(run["runId"], "SpawnRequested")[0]["respawn"]["isRevisionChosen"] is True
     ahead = respawn(server, first["runId"], configRevision=10_000)
     assert (
         "there is no configuration revision 10000"
         in problem_of(ahead, 409, "cannot_respawn")["detail"]
     )
-    server.let_go(holding.json()["runId"])
+    let_go(server, holding.json()["runId"])
 
 
-def test_lineage_reads_as_it_was(server: Changing) -> None:
-    server.with_file()
-    first = server.done("agent:main:past", task="go", agentId="scout")
+@pytest.mark.server
+def test_lineage_reads_as_it_was(server: Server) -> None:
+    configure(server)
+    first = server.announced(session="agent:main:past", task="go", agentId="scout")
     before = server.http.get(f"/v1/runs/{first['runId']}")
-    run = server.accepted(first["runId"])
+    run = respawned(server, first["runId"])
     after = server.http.get(f"/v1/runs/{first['runId']}")
     assert before.json()["respawns"] == []
     assert after.json()["respawns"] == [run["runId"]]
@@ -278,10 +328,11 @@ def test_lineage_reads_as_it_was(server: Changing) -> None:
     assert whole.json()["respawns"] == []
 
 
-def test_of_what_was_erased_nothing_is_made(server: Changing) -> None:
-    section = server.scripts.write("teller")
-    server.with_file(section)
-    first = server.done("agent:main:erased", task="a secret", agentId="guided")
+@pytest.mark.server
+def test_of_what_was_erased_nothing_is_made(server: Server, scripts: Scripts) -> None:
+    section = scripts.write("teller")
+    configure(server, section)
+    first = server.announced(session="agent:main:erased", task="a secret", agentId="guided")
     kept = respawn(server, first["runId"], key="kept", scripts="recorded")
     assert kept.status_code == 201
     server.erase_session(first["sessionId"])
@@ -294,13 +345,14 @@ def test_of_what_was_erased_nothing_is_made(server: Changing) -> None:
     assert again.headers["Idempotent-Replayed"] == "true"
     assert server.run(first["runId"])["respawns"] == [kept.json()["runId"]]
     # The one made from it has words of its own.
-    assert server.accepted(kept.json()["runId"], scripts="recorded")["outcome"] == "success"
+    assert respawned(server, kept.json()["runId"], scripts="recorded")["outcome"] == "success"
 
 
-def test_a_revision_whose_text_was_erased_decides_nothing(forgetful: Changing) -> None:
-    forgetful.with_file(cap=7)
-    first = forgetful.done("agent:main:revision", task="go", agentId="scout")
-    forgetful.with_file(cap=8)
+@pytest.mark.server
+def test_a_revision_whose_text_was_erased_decides_nothing(forgetful: Server) -> None:
+    configure(forgetful, cap=7)
+    first = forgetful.announced(session="agent:main:revision", task="go", agentId="scout")
+    configure(forgetful, cap=8)
     query: dict[str, str | int] = {"types": "ConfigurationActivated", "limit": 500}
     events = forgetful.http.get("/v1/events", params=query).json()["items"]
     payloads = [one["payload"] for one in events]
@@ -311,12 +363,13 @@ def test_a_revision_whose_text_was_erased_decides_nothing(forgetful: Changing) -
     answer = respawn(forgetful, first["runId"], configRevision=first["configRevision"])
     text = problem_of(answer, 410, "erased")["detail"]
     assert f"revision {first['configRevision']} was erased" in text
-    assert forgetful.accepted(first["runId"])["outcome"] == "success"
+    assert respawned(forgetful, first["runId"])["outcome"] == "success"
 
 
-def test_one_key_is_one_respawn(server: Changing) -> None:
-    server.with_file()
-    first = server.done("agent:main:key", task="go", agentId="scout")
+@pytest.mark.server
+def test_one_key_is_one_respawn(server: Server) -> None:
+    configure(server)
+    first = server.announced("scout", "go", session="agent:main:key")
     one = respawn(server, first["runId"], key="once", changes={"task": "a"})
     two = respawn(server, first["runId"], key="once", changes={"task": "a"})
     assert one.json() == two.json()
@@ -326,6 +379,98 @@ def test_one_key_is_one_respawn(server: Changing) -> None:
     assert len(server.run(first["runId"])["respawns"]) == 1
 
 
-def entries(server: Changing, run_id: str) -> list[dict[str, Any]]:
-    answer = server.http.get(f"/v1/runs/{run_id}/transcript", params={"tools": True, "limit": 500})
-    return list(answer.json()["items"])
+MOMENTS = (
+    "after SpawnRequested",
+    "before ScriptsResolved",
+    "after ScriptsResolved",
+    "before step:context_fork",
+    "after step:context_fork",
+    "after SessionCreated",
+)
+
+
+def body_at(moment: str) -> dict[str, Any]:
+    """A respawn whose label says when its server dies."""
+    changes = {"task": "once more", "cleanup": "delete", "label": moment}
+    return {"scripts": "recorded", "transcript": {"upTo": 1}, "changes": changes}
+
+
+@pytest.fixture(scope="module")
+def mortal(databases: Databases) -> Iterator[Server]:
+    """Its log is verified once all is over."""
+    with serving(databases, mortal_stories, dies=True) as mortal:
+        yield mortal
+
+
+@pytest.fixture(scope="module")
+def earlier(mortal: Server) -> dict[str, Any]:
+    """A run to which a context script gave another agent; the script is no more."""
+    run = mortal.run(mortal.accepted("steward", "at first"), "announced")
+    assert run["agentId"] == "echo"
+    (mortal.folder / "identity.sh").unlink()
+    return run
+
+
+@pytest.mark.kill
+@pytest.mark.parametrize("moment", nightly_but(MOMENTS, ["after ScriptsResolved"]))
+def test_it_goes_on_with_what_was_recorded(
+    mortal: Server, earlier: dict[str, Any], moment: str
+) -> None:
+    mortal.ensure_running()
+    body = body_at(moment)
+    mortal.die_at(moment)
+    with contextlib.suppress(httpx2.TransportError):
+        respawn(mortal, earlier["runId"], key=moment, **body)
+    mortal.wait_death()
+    mortal.restart()
+
+    def answer() -> httpx2.Response | None:
+        found = respawn(mortal, earlier["runId"], key=moment, **body)
+        return found if found.status_code != 409 else None
+
+    accepted = wait_for("an answer to the same request", answer)
+    assert accepted.status_code == 201, accepted.text
+    run = mortal.run(accepted.json()["runId"], "archived")
+    assert (run["outcome"], run["agentId"], run["contextMode"]) == ("success", "echo", "fork")
+    assert run["respawnedFrom"] == earlier["runId"]
+    events = mortal.http.get(f"/v1/runs/{run['runId']}/events").json()["items"]
+    (resolved,) = [one["payload"] for one in events if one["type"] == "ScriptsResolved"]
+    assert [one["reusedFrom"] for one in resolved["receipts"]] == [earlier["runId"]]
+    assert [one["outcome"] for one in resolved["receipts"]] == ["injected"]
+    entries = mortal.http.get(f"/v1/runs/{run['runId']}/transcript").json()["items"]
+    assert entries[0]["body"]["respawnedFrom"] == earlier["runId"]
+    assert entries[1]["body"]["text"].endswith("at first")
+    assert "once more" in entries[2]["body"]["text"]
+    assert mortal.run(earlier["runId"])["respawns"].count(run["runId"]) == 1
+    query = {"respawnedFrom": earlier["runId"], "label": moment}
+    (only,) = mortal.http.get("/v1/runs", params=query).json()["items"]
+    assert only["runId"] == run["runId"]
+
+
+@pytest.mark.kill
+@pytest.mark.parametrize(
+    ("body", "rule"),
+    [({"scripts": "recorded"}, "erased"), ({"transcript": {"upTo": 1}}, "context_fork")],
+)
+def test_what_is_erased_meanwhile_is_not_used_again(
+    mortal: Server, body: dict[str, Any], rule: str
+) -> None:
+    mortal.ensure_running()
+    earlier = mortal.run(mortal.accepted("bare", "at first"), "announced")
+    if rule == "erased":
+        # One that has a context script; it fails, which is on record too.
+        earlier = mortal.run(mortal.accepted("plain", "at first"), "announced")
+    mortal.die_at("after SpawnRequested")
+    with contextlib.suppress(httpx2.TransportError):
+        respawn(mortal, earlier["runId"], key=rule, **body)
+    mortal.wait_death()
+    mortal.erase_session(earlier["sessionId"])
+    mortal.restart()
+    query = {"respawnedFrom": earlier["runId"], "stage": "refused"}
+    (refused,) = wait_for(
+        "the refusal", lambda: mortal.http.get("/v1/runs", params=query).json()["items"]
+    )
+    assert refused["rule"] == rule
+    assert earlier["runId"] in refused["error"]
+    why = mortal.http.get(f"/v1/runs/{refused['runId']}/explain").json()
+    assert [one["rule"] for one in why["decisions"] if one["result"] == "refused"] == [rule]

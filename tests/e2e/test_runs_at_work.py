@@ -1,7 +1,7 @@
 """What a run at work has said can be read at once, by whoever asks, with its own times."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any
@@ -9,19 +9,32 @@ from typing import Any
 import pytest
 
 from tests.support.servers.databases import Databases
-from tests.support.servers.narrating_server import Narrating, narrating_on, said, texts
-from tests.support.servers.running_server import RunningServer, wait_for
+from tests.support.servers.narrators import narrate, narrating, said
+from tests.support.servers.server import Server, serving
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 
 
+def page_of(server: Server, run_id: str, **query: Any) -> dict[str, Any]:
+    """Return a page of a transcript."""
+    answer = server.http.get(f"/v1/runs/{run_id}/transcript", params=query)
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+def texts(entries: Sequence[dict[str, Any]]) -> list[Any]:
+    """Return the texts of entries."""
+    return [one["body"].get("text") for one in entries]
+
+
 @pytest.fixture(scope="module")
-def server(databases: Databases) -> Iterator[Narrating]:
-    with narrating_on(databases) as running:
+def server(databases: Databases) -> Iterator[Server]:
+    with serving(databases, narrating) as running:
         yield running
 
 
-def position_of(server: Narrating, run_id: str, event_type: str) -> int:
+def position_of(server: Server, run_id: str, event_type: str) -> int:
     events = server.http.get(f"/v1/runs/{run_id}/events").json()["items"]
     return next(int(one["position"]) for one in events if one["type"] == event_type)
 
@@ -30,61 +43,61 @@ def instants(entries: list[dict[str, Any]]) -> list[datetime]:
     return [datetime.fromisoformat(one["recordedAt"]) for one in entries]
 
 
-def test_fork_of_a_requester_at_work_has_all_it_said(server: Narrating) -> None:
+def test_fork_of_a_requester_at_work_has_all_it_said(server: Server) -> None:
     heir = {"task": json.dumps([said("I remember")]), "agentId": "main", "context": "fork"}
-    requester = server.narrates(
-        said("I know the word"), {"spawn": heir, "note": "forked", "await": "fork.go"}
+    requester = narrate(
+        server, said("I know the word"), {"spawn": heir, "note": "forked", "await": "fork.go"}
     )
-    answer = json.loads(server.noted("forked"))
+    answer = json.loads(server.note("forked"))
     assert answer["warnings"] == []
-    heard = server.entries(answer["runId"])
+    heard = server.transcript(answer["runId"])
     assert heard[0]["kind"] == "session"
     assert heard[0]["body"]["entries"] == 2
-    assert texts(heard[1:3]) == [texts(server.entries(requester))[0], "I know the word"]
-    server.lets("fork.go")
+    assert texts(heard[1:3]) == [texts(server.transcript(requester))[0], "I know the word"]
+    server.touch("fork.go")
     server.run(answer["runId"], "ended")
-    assert texts(server.entries(answer["runId"]))[-1] == "I remember"
+    assert texts(server.transcript(answer["runId"]))[-1] == "I remember"
 
 
-def test_transcript_has_what_the_server_has_read(server: Narrating) -> None:
-    run_id = server.narrates(said("at work"), {"note": "spoken", "await": "read.go"})
-    server.noted("spoken")
-    assert texts(server.entries(run_id))[1:] == ["at work"]
-    server.lets("read.go")
+def test_transcript_has_what_the_server_has_read(server: Server) -> None:
+    run_id = narrate(server, said("at work"), {"note": "spoken", "await": "read.go"})
+    server.note("spoken")
+    assert texts(server.transcript(run_id))[1:] == ["at work"]
+    server.touch("read.go")
 
 
-def test_transcript_at_the_start_holds_the_task(server: Narrating) -> None:
-    run_id = server.narrates({"note": "begun", "await": "start.go"})
+def test_transcript_at_the_start_holds_the_task(server: Server) -> None:
+    run_id = narrate(server, {"note": "begun", "await": "start.go"})
     server.run(run_id, "started")
-    (first,) = server.entries(run_id)
+    (first,) = server.transcript(run_id)
     started = position_of(server, run_id, "RunStarted")
-    assert server.entries(run_id, at=f"pos:{started}") == [first]
-    assert server.entries(run_id, at=f"pos:{started - 1}") == []
-    server.lets("start.go")
+    assert server.transcript(run_id, at=f"pos:{started}") == [first]
+    assert server.transcript(run_id, at=f"pos:{started - 1}") == []
+    server.touch("start.go")
     run = server.run(run_id, "ended")
-    assert server.entries(run_id, at=f"pos:{started}") == [first]
+    assert server.transcript(run_id, at=f"pos:{started}") == [first]
     assert first["recordedAt"] == run["startedAt"]
 
 
 @pytest.mark.parametrize("ends", [True, False])
-def test_entries_bear_their_own_times(server: Narrating, ends: bool) -> None:
+def test_entries_bear_their_own_times(server: Server, ends: bool) -> None:
     pause = 0.2
     wait = {} if ends else {"await": "times.go"}
-    run_id = server.narrates(
-        said("first") | {"pause": pause}, said("second"), {"note": f"told-{ends}"} | wait
+    run_id = narrate(
+        server, said("first") | {"pause": pause}, said("second"), {"note": f"told-{ends}"} | wait
     )
-    server.noted(f"told-{ends}")
+    server.note(f"told-{ends}")
     if ends:
         server.run(run_id, "ended")
-    _, first, second = instants(server.entries(run_id))
+    _, first, second = instants(server.transcript(run_id))
     assert (second - first).total_seconds() > pause * 0.8
-    server.lets("times.go")
+    server.touch("times.go")
 
 
 # Following a run.
 
 
-def events_of(server: Narrating, run_id: str, **more: Any) -> list[tuple[int, str, dict[str, Any]]]:
+def events_of(server: Server, run_id: str, **more: Any) -> list[tuple[int, str, dict[str, Any]]]:
     """The whole stream of a transcript: number, name and data of each event."""
     found = []
     number, name = 0, ""
@@ -107,24 +120,24 @@ def usage(taken: int, given: int) -> dict[str, Any]:
     return {"say": {"type": "usage", "inputTokens": taken, "outputTokens": given}}
 
 
-def test_wait_returns_with_the_next_entry(server: Narrating) -> None:
-    run_id = server.narrates({"await": "next.go"}, said("here"), {"await": "next.end"})
-    page = server.transcript(run_id, wait="30s").json()
+def test_wait_returns_with_the_next_entry(server: Server) -> None:
+    run_id = narrate(server, {"await": "next.go"}, said("here"), {"await": "next.end"})
+    page = page_of(server, run_id, wait="30s")
     assert (page["nextAfter"], page["lastSequence"], page["complete"]) == (None, 1, False)
     with ThreadPoolExecutor() as threads:
-        waiting = threads.submit(server.transcript, run_id, after=1, wait="30s")
-        server.lets("next.go")
-        page = waiting.result(timeout=20).json()
+        waiting = threads.submit(page_of, server, run_id, after=1, wait="30s")
+        server.touch("next.go")
+        page = waiting.result(timeout=20)
     assert (texts(page["items"]), page["lastSequence"]) == (["here"], 2)
     with ThreadPoolExecutor() as threads:
-        waiting = threads.submit(server.transcript, run_id, after=2, wait="30s")
-        server.lets("next.end")
-        page = waiting.result(timeout=20).json()
+        waiting = threads.submit(page_of, server, run_id, after=2, wait="30s")
+        server.touch("next.end")
+        page = waiting.result(timeout=20)
     assert (page["items"], page["lastSequence"], page["complete"]) == ([], 2, True)
 
 
-def test_wait_is_for_entries_to_come(server: Narrating) -> None:
-    run_id = server.narrates(said("over"))
+def test_wait_is_for_entries_to_come(server: Server) -> None:
+    run_id = narrate(server, said("over"))
     server.run(run_id, "ended")
     queries: list[dict[str, Any]] = [
         {"wait": "1s", "at": "pos:1"},
@@ -136,14 +149,14 @@ def test_wait_is_for_entries_to_come(server: Narrating) -> None:
         assert answer.status_code == 422, answer.text
 
 
-def test_stream_has_every_entry_and_the_end(server: Narrating) -> None:
-    run_id = server.narrates(
-        said("one"), {"note": "streamed", "await": "stream.go"}, usage(3, 4), said("two")
+def test_stream_has_every_entry_and_the_end(server: Server) -> None:
+    run_id = narrate(
+        server, said("one"), {"note": "streamed", "await": "stream.go"}, usage(3, 4), said("two")
     )
-    server.noted("streamed")
+    server.note("streamed")
     with ThreadPoolExecutor() as threads:
         reading = threads.submit(events_of, server, run_id, tools="true")
-        server.lets("stream.go")
+        server.touch("stream.go")
         events = reading.result(timeout=30)
     assert [name for _, name, _ in events] == ["entry"] * 4 + ["end"]
     assert [number for number, _, _ in events] == [1, 2, 3, 4, 4]
@@ -158,15 +171,15 @@ def test_stream_has_every_entry_and_the_end(server: Narrating) -> None:
         "continuedBy": None,
         "lastSequence": 4,
     }
-    assert [data for _, _, data in events[:4]] == server.entries(run_id)
+    assert [data for _, _, data in events[:4]] == server.transcript(run_id)
     assert run["transcriptEntries"] == 4
     behind = events_of(server, run_id, headers={"Last-Event-ID": "3"})
     assert [number for number, _, _ in behind] == [4, 4]
     assert [number for number, _, _ in events_of(server, run_id, after=4)] == [4]
 
 
-def test_stream_needs_the_number_of_an_entry(server: Narrating) -> None:
-    run_id = server.narrates(said("over"))
+def test_stream_needs_the_number_of_an_entry(server: Server) -> None:
+    run_id = narrate(server, said("over"))
     stream = {"Accept": "text/event-stream"}
     wrong: list[tuple[dict[str, str], dict[str, Any]]] = [
         ({"Last-Event-ID": "x"}, {}),
@@ -180,13 +193,13 @@ def test_stream_needs_the_number_of_an_entry(server: Narrating) -> None:
         assert answer.status_code == 422, answer.text
 
 
-def test_run_at_work_shows_usage_progress_and_time(server: Narrating) -> None:
+def test_run_at_work_shows_usage_progress_and_time(server: Server) -> None:
     progress = {"say": {"type": "progress", "text": "half way"}}
-    run_id = server.narrates(
+    run_id = narrate(server,
         usage(1_000_000, 10), progress, {"note": "spent", "await": "spend.more"},
         usage(0, 90), {"note": "spent more", "await": "spend.go"},
     )  # fmt: skip
-    server.noted("spent")
+    server.note("spent")
     first = server.http.get(f"/v1/runs/{run_id}")
     run = first.json()
     assert (run["status"], run["transcriptEntries"]) == ("running", 3)
@@ -198,8 +211,8 @@ def test_run_at_work_shows_usage_progress_and_time(server: Narrating) -> None:
     assert listed["usage"] == run["usage"]
     known = {"If-None-Match": first.headers["ETag"]}
     assert server.http.get(f"/v1/runs/{run_id}", headers=known).status_code == 304
-    server.lets("spend.more")
-    server.noted("spent more")
+    server.touch("spend.more")
+    server.note("spent more")
     again = server.http.get(f"/v1/runs/{run_id}", headers=known)
     later = again.json()
     assert later["usage"]["outputTokens"] == 100
@@ -207,26 +220,26 @@ def test_run_at_work_shows_usage_progress_and_time(server: Narrating) -> None:
     started = position_of(server, run_id, "RunStarted")
     then = server.http.get(f"/v1/runs/{run_id}", params={"at": f"pos:{started}"}).json()
     assert (then["runtimeMs"], then["usage"], then["progress"]) == (None, None, None)
-    server.lets("spend.go")
+    server.touch("spend.go")
     ended = server.run(run_id, "ended")
     assert (ended["usage"]["outputTokens"], ended["progress"]) == (100, None)
 
 
-def test_entries_reach_readers_at_another_server(server: Narrating) -> None:
-    run_id = server.narrates(
-        {"await": "other.go"}, usage(7, 1), said("heard"), {"await": "other.end"}
+def test_entries_reach_readers_at_another_server(server: Server) -> None:
+    run_id = narrate(
+        server, {"await": "other.go"}, usage(7, 1), said("heard"), {"await": "other.end"}
     )
     server.run(run_id, "started")
-    with RunningServer(server.data_dir, server.config, database_url=server.database_url) as other:
+    with Server(server.data_dir, server.config, database_url=server.database_url) as other:
         path = f"/v1/runs/{run_id}/transcript"
         with ThreadPoolExecutor() as threads:
             waiting = threads.submit(
                 other.http.get, path, params={"after": 1, "wait": "30s", "tools": "true"}
             )
-            server.lets("other.go")
+            server.touch("other.go")
             page = waiting.result(timeout=20).json()
         assert page["items"][0]["kind"] == "usage"
         wait_for("the second entry", lambda: other.run(run_id)["transcriptEntries"] == 3, seconds=5)
         assert other.run(run_id)["usage"]["totalTokens"] == 8
-        server.lets("other.end")
+        server.touch("other.end")
         assert other.http.get(path, params={"after": 3, "wait": "30s"}).json()["complete"]

@@ -10,11 +10,12 @@ import httpx2
 import pytest
 
 from tests.support.builders.launches import program
+from tests.support.servers.configurations import agent, configuration
 from tests.support.servers.data_directories import new_place
 from tests.support.servers.databases import Databases
-from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS
 from tests.support.servers.process_table import carrying
-from tests.support.servers.running_server import RunningServer, configuration, scripted, wait_for
+from tests.support.servers.server import QUICK_LEASE_SECONDS, Server
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.kill
 
@@ -44,19 +45,19 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-def server(folder: Path, databases: Databases) -> Iterator[RunningServer]:
+def server(folder: Path, databases: Databases) -> Iterator[Server]:
     script = program(folder / "script", SCRIPT.replace("@", str(folder)))
     entry = {"id": "s", "uri": str(script), "timeoutSeconds": 60, "argMap": {"t": "task"}}
-    config = configuration({**scripted("main"), "default": True}, contextScripts={"run": [entry]})
+    config = configuration(agent("main", default=True), contextScripts={"run": [entry]})
     config["spawnlog"]["leaseSeconds"] = QUICK_LEASE_SECONDS
     data_dir = folder / "data"
     url = databases.create()
-    with RunningServer(data_dir, config, database_url=url) as running:
+    with Server(data_dir, config, database_url=url) as running:
         yield running
     databases.drop(url)
 
 
-def begun(server: RunningServer, folder: Path) -> None:
+def begun(server: Server, folder: Path) -> None:
     """A spawn whose script is at work; who asked for it gets no answer."""
 
     def ask() -> None:
@@ -72,7 +73,7 @@ def begun(server: RunningServer, folder: Path) -> None:
 
 @pytest.mark.parametrize("end", ["kill", "stop"])
 def test_nobody_is_left_and_the_spawn_goes_on_with_the_next_server(
-    server: RunningServer, folder: Path, end: str
+    server: Server, folder: Path, end: str
 ) -> None:
     begun(server, folder)
     if end == "kill":
@@ -95,9 +96,7 @@ def test_nobody_is_left_and_the_spawn_goes_on_with_the_next_server(
     assert prompt["message"].endswith("first\n\nattempt 2 for ['t=first']")
 
 
-def test_each_task_of_a_batch_has_the_scripts_to_itself(
-    server: RunningServer, folder: Path
-) -> None:
+def test_each_task_of_a_batch_has_the_scripts_to_itself(server: Server, folder: Path) -> None:
     Path(folder / "script").write_text('#!/bin/sh\necho "for $SPAWNLOG_RUN_ID: $1"\n')
     tasks = ["one", "two", "three"]
     body = {"requester": {"sessionKey": "agent:main:main"}, "task": tasks, "parallel": True}

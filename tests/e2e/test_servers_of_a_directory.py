@@ -7,19 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.servers.configurations import agent, configuration
 from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.preloaded import run_command
-from tests.support.servers.running_server import RunningServer, configuration, scripted
+from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.kill
 
 
 @pytest.fixture
-def servers(made_data_dir: Path) -> Iterator[list[RunningServer]]:
+def servers(made_data_dir: Path) -> Iterator[list[Server]]:
     """Two servers, neither of which is started."""
     with new_place() as place:
         data = copied(made_data_dir, place / "data")
-        made = [RunningServer(data, configuration(scripted())) for _ in range(2)]
+        made = [Server(data, configuration(agent())) for _ in range(2)]
         made[1].log_path = place / "second.log"
         try:
             yield made
@@ -28,22 +29,22 @@ def servers(made_data_dir: Path) -> Iterator[list[RunningServer]]:
                 server.stop()
 
 
-def list_agents(server: RunningServer) -> subprocess.CompletedProcess[str]:
+def list_agents(server: Server) -> subprocess.CompletedProcess[str]:
     return run_command("agent", "list", "--data-dir", str(server.data_dir))
 
 
-def assert_found(server: RunningServer) -> None:
+def assert_found(server: Server) -> None:
     asked = list_agents(server)
     assert asked.returncode == 0, asked.stderr
     assert "main" in asked.stdout
 
 
-def entries(server: RunningServer) -> list[str]:
+def entries(server: Server) -> list[str]:
     paths = sorted((server.data_dir / "servers").iterdir())
     return [json.loads(path.read_bytes())["url"] for path in paths]
 
 
-def test_second_server_leaves_the_first_findable(servers: list[RunningServer]) -> None:
+def test_second_server_leaves_the_first_findable(servers: list[Server]) -> None:
     first, second = servers
     first.start()
     second.start()
@@ -56,7 +57,7 @@ def test_second_server_leaves_the_first_findable(servers: list[RunningServer]) -
     assert entries(first) == []
 
 
-def test_killed_server_is_passed_over(servers: list[RunningServer]) -> None:
+def test_killed_server_is_passed_over(servers: list[Server]) -> None:
     first, second = servers
     first.start()
     second.start()

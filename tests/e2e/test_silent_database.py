@@ -13,10 +13,12 @@ import psycopg
 import pytest
 
 from infrastructure.outbound.embedded_postgres.data_directory import Home
+from tests.support.servers.configurations import agent, configuration
 from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.embedded_servers import postmaster_of
 from tests.support.servers.process_table import children
-from tests.support.servers.running_server import RunningServer, configuration, scripted, wait_for
+from tests.support.servers.server import Server
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.kill
 
@@ -35,29 +37,29 @@ runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 @contextlib.contextmanager
-def serving(made_data_dir: Path, *prefix: str) -> Iterator[RunningServer]:
-    config = configuration(scripted())
+def serving(made_data_dir: Path, *prefix: str) -> Iterator[Server]:
+    config = configuration(agent())
     config["spawnlog"] = {"leaseSeconds": 10, "drainSeconds": 0}
     with new_place() as place:
         data = copied(made_data_dir, place / "data")
-        with RunningServer(data, config, prefix=prefix) as running:
+        with Server(data, config, prefix=prefix) as running:
             yield running
 
 
 @pytest.fixture
-def server(made_data_dir: Path) -> Iterator[RunningServer]:
+def server(made_data_dir: Path) -> Iterator[Server]:
     with serving(made_data_dir) as running:
         yield running
 
 
 @pytest.fixture
-def hasty_server(made_data_dir: Path) -> Iterator[RunningServer]:
+def hasty_server(made_data_dir: Path) -> Iterator[Server]:
     with serving(made_data_dir, sys.executable, "-c", _QUICK_STOP) as running:
         yield running
 
 
 @contextlib.contextmanager
-def silence(server: RunningServer) -> Iterator[None]:
+def silence(server: Server) -> Iterator[None]:
     """All processes of the database stand still for the time of the block."""
     postmaster = postmaster_of(server.data_dir / "postgres")
     stopped = [postmaster]
@@ -73,14 +75,14 @@ def silence(server: RunningServer) -> Iterator[None]:
                 os.kill(pid, signal.SIGCONT)
 
 
-def asked(server: RunningServer) -> tuple[httpx2.Response, float]:
+def asked(server: Server) -> tuple[httpx2.Response, float]:
     """The answer about readiness, and the seconds it took."""
     began = time.monotonic()
     answer = server.http.get("/readyz")
     return answer, time.monotonic() - began
 
 
-def is_ready_again(server: RunningServer) -> None:
+def is_ready_again(server: Server) -> None:
     wait_for("readiness", lambda: asked(server)[0].status_code == 200)
     answer = server.spawn(cleanup="delete")
     assert answer.status_code == 201, answer.text
@@ -88,7 +90,7 @@ def is_ready_again(server: RunningServer) -> None:
 
 
 def test_it_is_not_ready_while_the_database_is_silent_or_of_a_newer_format(
-    server: RunningServer,
+    server: Server,
 ) -> None:
     assert asked(server)[0].status_code == 200
     with silence(server):
@@ -111,12 +113,12 @@ def test_it_is_not_ready_while_the_database_is_silent_or_of_a_newer_format(
 
 
 def test_a_silent_database_does_not_keep_a_server_that_is_told_to_stop(
-    hasty_server: RunningServer,
+    hasty_server: Server,
 ) -> None:
     with silence(hasty_server):
         began = time.monotonic()
         hasty_server.terminate()
-        assert hasty_server.ended() == 1
+        assert hasty_server.wait_exit() == 1
         assert time.monotonic() - began < ENDED_SECONDS_MAX
     assert "the process ends as it is" in hasty_server.log()
     # The next start finds everything in order.

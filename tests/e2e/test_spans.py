@@ -9,14 +9,10 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support.servers.running_server import (
-    RunningServer,
-    command,
-    configuration,
-    scripted,
-    wait_for,
-)
+from tests.support.servers.configurations import agent, command, configuration, scripted
+from tests.support.servers.server import Server
 from tests.support.servers.span_server import SpanServer
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 
@@ -41,7 +37,7 @@ def gate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def server(
     tmp_path_factory: pytest.TempPathFactory, receiver: SpanServer, gate: Path
-) -> Iterator[RunningServer]:
+) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("spans")
     folder.chmod(0o755)
     waits = (
@@ -50,9 +46,9 @@ def server(
     )
     usage = {"usage": {"inputTokens": 70, "outputTokens": 7}}
     config = configuration(
-        scripted("main", steps=[usage], result=CANARY),
-        scripted("broken", outcome="error", error="no luck"),
-        command("holder", "sh", "-c", waits),
+        agent("main", scripted(steps=[usage], result=CANARY)),
+        agent("broken", scripted(outcome="error", error="no luck")),
+        agent("holder", command("sh", "-c", waits)),
         {"id": "outside", "runtime": {"type": "external"}},
         maxSpawnDepth=2,
         maxConcurrent=1,
@@ -62,7 +58,7 @@ def server(
         "otlpEndpoint": receiver.url,
         "headers": {"x-scope": "${SPAN_HEADER}"},
     }
-    with RunningServer(folder / "data", config, environment=environment(receiver)) as running:
+    with Server(folder / "data", config, environment=environment(receiver)) as running:
         yield running
     assert SECRET not in running.log()
     assert "Traceback" not in running.log()
@@ -77,7 +73,7 @@ def environment(receiver: SpanServer) -> dict[str, str]:
     }
 
 
-def spawned(server: RunningServer, requester: str, **more: str) -> tuple[str, str]:
+def spawned(server: Server, requester: str, **more: str) -> tuple[str, str]:
     """The run and the session of a child that was accepted."""
     trace = {"traceparent": more.pop("traceparent")} if "traceparent" in more else {}
     body = {"requester": {"sessionKey": requester}, "task": CANARY, **more}
@@ -86,7 +82,7 @@ def spawned(server: RunningServer, requester: str, **more: str) -> tuple[str, st
     return answer.json()["runId"], answer.json()["childSessionKey"]
 
 
-def a_tree(server: RunningServer, gate: Path, **more: str) -> tuple[str, str, str]:
+def a_tree(server: Server, gate: Path, **more: str) -> tuple[str, str, str]:
     """A child that has two of its own, one of which fails; all are announced."""
     parent, key = spawned(server, "agent:main:main", agentId="holder", **more)
     children = [spawned(server, key, agentId=agent)[0] for agent in ("main", "broken")]
@@ -96,7 +92,7 @@ def a_tree(server: RunningServer, gate: Path, **more: str) -> tuple[str, str, st
     return parent, children[0], children[1]
 
 
-def test_a_tree_is_one_trace(server: RunningServer, receiver: SpanServer, gate: Path) -> None:
+def test_a_tree_is_one_trace(server: Server, receiver: SpanServer, gate: Path) -> None:
     parent, child, broken = a_tree(server, gate)
 
     top, below, failed = map(receiver.of_run, (parent, child, broken))
@@ -126,7 +122,7 @@ def test_a_tree_is_one_trace(server: RunningServer, receiver: SpanServer, gate: 
 
 @pytest.mark.nightly
 def test_a_tree_stands_in_the_trace_of_who_asked_for_it(
-    server: RunningServer, receiver: SpanServer, gate: Path
+    server: Server, receiver: SpanServer, gate: Path
 ) -> None:
     parent, child, _ = a_tree(server, gate, traceparent=f"00-{TRACE}-{CALLER}-01")
     top, below = map(receiver.of_run, (parent, child))
@@ -142,9 +138,7 @@ def test_a_tree_stands_in_the_trace_of_who_asked_for_it(
 
 
 @pytest.mark.nightly
-def test_who_executes_a_run_outside_is_told_its_trace(
-    server: RunningServer, receiver: SpanServer
-) -> None:
+def test_who_executes_a_run_outside_is_told_its_trace(server: Server, receiver: SpanServer) -> None:
     caller = f"00-{TRACE}-{CALLER}-01"
     run_id, _ = spawned(server, "agent:main:main", agentId="outside", traceparent=caller)
     assert server.run(run_id)["stage"] == "queued"
@@ -156,9 +150,7 @@ def test_who_executes_a_run_outside_is_told_its_trace(
 
 
 @pytest.mark.nightly
-def test_a_server_that_was_killed_sends_nothing_again(
-    server: RunningServer, receiver: SpanServer
-) -> None:
+def test_a_server_that_was_killed_sends_nothing_again(server: Server, receiver: SpanServer) -> None:
     before, _ = spawned(server, "agent:main:main")
     server.run(before, "announced")
     receiver.of_run(before, "announce")
@@ -173,9 +165,7 @@ def test_a_server_that_was_killed_sends_nothing_again(
 
 
 @pytest.mark.nightly
-def test_a_receiver_that_takes_nothing_hinders_nobody(
-    server: RunningServer, receiver: SpanServer
-) -> None:
+def test_a_receiver_that_takes_nothing_hinders_nobody(server: Server, receiver: SpanServer) -> None:
     receiver.status = 400
     run_id, _ = spawned(server, "agent:main:main")
     assert server.run(run_id, "announced")["stage"] in ("announced", "archived")
@@ -189,9 +179,9 @@ def test_a_receiver_that_takes_nothing_hinders_nobody(
 
 @pytest.mark.nightly
 def test_a_run_asked_of_one_server_and_executed_by_another_is_in_one_trace(
-    server: RunningServer, receiver: SpanServer, gate: Path
+    server: Server, receiver: SpanServer, gate: Path
 ) -> None:
-    other = RunningServer(server.data_dir, server.config, environment=environment(receiver))
+    other = Server(server.data_dir, server.config, environment=environment(receiver))
     other.log_path = server.log_path.with_name("other.log")
     with other:
         holding, _ = spawned(server, "agent:main:main", agentId="holder")
@@ -219,7 +209,7 @@ def test_a_run_asked_of_one_server_and_executed_by_another_is_in_one_trace(
     assert {"prepare", "queue", "execute"} <= stages
 
 
-def result(server: RunningServer, name: str) -> float:
+def result(server: Server, name: str) -> float:
     """How many spans met this."""
     return next(
         sample.value

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from tests.support.servers.configurations import agent, configuration, scripted
 from tests.support.servers.data_directories import new_place
-from tests.support.servers.reloaded_server import ReloadedServer
-from tests.support.servers.running_server import configuration, scripted, wait_for
+from tests.support.servers.server import Server
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 
@@ -28,7 +29,7 @@ def file_of(folder: Path, *agent_ids: str, depth: int, word: str, seconds: int) 
     script.chmod(0o755)
     waiting = {"id": "waiting", "uri": str(script), "format": "json", "timeoutSeconds": 60}
     return configuration(
-        *(scripted(one, result=f"{one} by {word}") for one in ("main", *agent_ids)),
+        *(agent(one, scripted(result=f"{one} by {word}")) for one in ("main", *agent_ids)),
         maxSpawnDepth=depth,
         model=f"p/{word}",
         thinking={"old": "low", "new": "high"}[word],
@@ -45,19 +46,19 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def server(folder: Path, module_database_url: str) -> Iterator[ReloadedServer]:
+def server(folder: Path, module_database_url: str) -> Iterator[Server]:
     old = file_of(folder / "notes", "stayer", "leaver", depth=2, word="old", seconds=OLD_SECONDS)
     data_dir = folder / "data"
-    with ReloadedServer(data_dir, old, database_url=module_database_url) as started:
+    with Server(data_dir, old, database_url=module_database_url) as started:
         yield started
 
 
-def planned(server: ReloadedServer, run: dict[str, Any]) -> dict[str, Any]:
+def planned(server: Server, run: dict[str, Any]) -> dict[str, Any]:
     return {name: run[name] for name in PLANNED}
 
 
 def test_spawns_under_way_keep_their_revision_and_the_next_has_the_new_one(
-    server: ReloadedServer, folder: Path
+    server: Server, folder: Path
 ) -> None:
     notes = folder / "notes"
     with ThreadPoolExecutor(2) as pool:

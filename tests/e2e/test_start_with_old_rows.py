@@ -8,9 +8,8 @@ import psycopg
 import pytest
 
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
-from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS, Mortal
-from tests.support.servers.running_server import wait_for
-from tests.support.servers.spawning_server import Stories
+from tests.support.servers.server import Server
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.kill
 
@@ -19,7 +18,7 @@ OLD = "as it was called before"
 
 
 @pytest.fixture
-def database(mortal: Mortal) -> Iterator[psycopg.Connection[Any]]:
+def database(mortal: Server) -> Iterator[psycopg.Connection[Any]]:
     """The database of a log with runs and with rows of an older version; no server is running."""
     body: dict[str, Any] = {"requester": {"sessionKey": "agent:main:old rows"}}
     mortal.run(mortal.accepted("echo", **body), "announced")
@@ -43,10 +42,9 @@ def _is_exchanging(connection: psycopg.Connection[Any]) -> bool:
 
 
 def test_two_servers_that_start_at_once_serve_new_rows(
-    mortal: Mortal, database: psycopg.Connection[Any]
+    mortal: Server, database: psycopg.Connection[Any]
 ) -> None:
-    other = Stories(mortal.data_dir, mortal.folder, lease_seconds=QUICK_LEASE_SECONDS)
-    other.log_path = mortal.log_path.with_name("other.log")
+    other = mortal.twin("beginner", dies=False)
     said_before = len(mortal.log())
     starting = threading.Thread(target=mortal.start)
     starting.start()
@@ -63,7 +61,7 @@ def test_two_servers_that_start_at_once_serve_new_rows(
 
 
 def test_a_server_that_is_told_to_stop_meanwhile_stops_and_the_next_goes_on(
-    mortal: Mortal, database: psycopg.Connection[Any]
+    mortal: Server, database: psycopg.Connection[Any]
 ) -> None:
     with psycopg.connect(database.info.dsn) as reader:
         reader.execute("SELECT count(*) FROM runs")
@@ -82,12 +80,12 @@ def test_a_server_that_is_told_to_stop_meanwhile_stops_and_the_next_goes_on(
     assert old == (0,)
 
 
-def _start_in_vain(server: Mortal) -> None:
+def _start_in_vain(server: Server) -> None:
     with pytest.raises(AssertionError, match="it did not start"):
         server.start()
 
 
-def test_a_server_whose_rows_another_release_has_made_says_so_and_ends(mortal: Mortal) -> None:
+def test_a_server_whose_rows_another_release_has_made_says_so_and_ends(mortal: Server) -> None:
     said_before = len(mortal.log())
     postgres = EmbeddedPostgres.start(mortal.data_dir / "postgres")
     try:

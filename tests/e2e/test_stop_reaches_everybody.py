@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from tests.support.servers.configurations import agent, configuration
 from tests.support.servers.data_directories import new_place
 from tests.support.servers.process_table import carrying
-from tests.support.servers.running_server import RunningServer, configuration, scripted, wait_for
+from tests.support.servers.server import Server
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 
@@ -53,9 +55,9 @@ def program(agent_id: str, script: str, *arguments: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def growing(module_database_url: str) -> Iterator[RunningServer]:
+def growing(module_database_url: str) -> Iterator[Server]:
     config = configuration(
-        {**scripted("main"), "default": True},
+        agent("main", default=True),
         program("trunk", _SPAWNER, "branch", str(BRANCHES)),
         program("branch", _SPAWNER, "leaf", str(CHILDREN_MAX)),
         program("leaf", _SLEEPER),
@@ -66,12 +68,12 @@ def growing(module_database_url: str) -> Iterator[RunningServer]:
     config["spawnlog"] = {"leaseSeconds": 10, "drainSeconds": 1}
     with new_place() as place:
         data_dir = place / "data"
-        with RunningServer(data_dir, config, database_url=module_database_url) as server:
+        with Server(data_dir, config, database_url=module_database_url) as server:
             yield server
         assert " ERROR " not in server.log(), server.log()
 
 
-def tree(server: RunningServer) -> list[dict[str, Any]]:
+def tree(server: Server) -> list[dict[str, Any]]:
     """All runs of the tree."""
     query: dict[str, Any] = {"tree": ROOT_KEY, "limit": 500}
     answer = server.http.get("/v1/runs", params=query)
@@ -79,12 +81,12 @@ def tree(server: RunningServer) -> list[dict[str, Any]]:
     return list(answer.json()["items"])
 
 
-def leaves(server: RunningServer) -> int:
+def leaves(server: Server) -> int:
     return sum(run["agentId"] == "leaf" for run in tree(server))
 
 
-def test_a_stop_in_the_middle_of_growth_ends_the_whole_tree(growing: RunningServer) -> None:
-    answer = growing.spawn("grow", requester={"sessionKey": ROOT_KEY}, agentId="trunk")
+def test_a_stop_in_the_middle_of_growth_ends_the_whole_tree(growing: Server) -> None:
+    answer = growing.spawn("grow", session=ROOT_KEY, agentId="trunk")
     trunk = answer.json()["runId"]
     wait_for("the tree to grow", lambda: leaves(growing) >= LEAVES_BEFORE_THE_STOP)
     assert carrying(MARK)

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from tests.support.servers.process_table import is_alive
-from tests.support.servers.running_server import wait_for
-from tests.support.servers.spawning_server import WIDTH, Stories
+from tests.support.servers.server import Server
+from tests.support.servers.stories import WIDTH
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.kill
 
@@ -16,14 +17,14 @@ def requester(key: str) -> dict[str, object]:
     return {"sessionKey": f"agent:main:{key}"}
 
 
-def stop(server: Stories, run_id: str, reason: str | None = None) -> dict[str, Any]:
+def stop(server: Server, run_id: str, reason: str | None = None) -> dict[str, Any]:
     body = {"reason": reason} if reason else {}
     answer = server.http.post(f"/v1/runs/{run_id}/stop", json=body)
     assert answer.status_code == 200, answer.text
     return dict(answer.json())
 
 
-def test_a_run_that_executes_is_killed_and_its_requester_is_told_by_whom(server: Stories) -> None:
+def test_a_run_that_executes_is_killed_and_its_requester_is_told_by_whom(server: Server) -> None:
     run_id = server.accepted("waiter", requester=requester("stopped"), cleanup="delete")
     pid = int(server.note(f"{run_id}.began"))
     assert stop(server, run_id, "enough is enough") == {"runId": run_id, "wasOver": False}
@@ -39,7 +40,7 @@ def test_a_run_that_executes_is_killed_and_its_requester_is_told_by_whom(server:
     assert server.events(run_id) == events
 
 
-def test_a_run_that_waits_in_its_lane_is_over_at_once(server: Stories) -> None:
+def test_a_run_that_waits_in_its_lane_is_over_at_once(server: Server) -> None:
     key = requester("in-line")
     running = [server.accepted("waiter", requester=key) for _ in range(WIDTH)]
     for one in running:
@@ -61,7 +62,7 @@ def test_a_run_that_waits_in_its_lane_is_over_at_once(server: Stories) -> None:
         assert server.run(one, "ended")["outcome"] == "success"
 
 
-def test_a_spawn_that_is_prepared_is_refused_and_its_scripts_are_killed(server: Stories) -> None:
+def test_a_spawn_that_is_prepared_is_refused_and_its_scripts_are_killed(server: Server) -> None:
     answers: list[Any] = []
     asking = threading.Thread(
         target=lambda: answers.append(

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.servers.running_server import wait_for
-from tests.support.servers.spawning_server import CHILDREN_MAX, Stories
+from tests.support.servers.server import Server
+from tests.support.servers.stories import CHILDREN_MAX
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 
@@ -28,7 +29,7 @@ def requester(key: str) -> dict[str, object]:
     return {"sessionKey": f"agent:main:{key}"}
 
 
-def announcement(server: Stories, run_id: str, key: str) -> str:
+def announcement(server: Server, run_id: str, key: str) -> str:
     """The text of the one announcement of the run."""
     server.run(run_id, "announced")
     texts = [one["text"] for one in server.inbox(f"agent:main:{key}") if one["runId"] == run_id]
@@ -36,7 +37,7 @@ def announcement(server: Stories, run_id: str, key: str) -> str:
     return str(texts[0])
 
 
-def test_a_plain_run_goes_from_request_to_announcement(server: Stories) -> None:
+def test_a_plain_run_goes_from_request_to_announcement(server: Server) -> None:
     answer = server.spawn("say it", requester=requester("plain"), agentId="plain", label="one")
     assert answer.status_code == 201
     told = answer.json()
@@ -60,7 +61,7 @@ def test_a_plain_run_goes_from_request_to_announcement(server: Stories) -> None:
     assert server.inbox("agent:main:plain")[0]["state"] == "acknowledged"
 
 
-def test_a_script_sends_an_alias_to_its_parent_and_speaks_before_the_task(server: Stories) -> None:
+def test_a_script_sends_an_alias_to_its_parent_and_speaks_before_the_task(server: Server) -> None:
     run_id = server.accepted("steward", "open the gates", requester=requester("alias"))
     run = server.run(run_id, "announced")
     assert (run["requestedAgentId"], run["agentId"]) == ("steward", "echo")
@@ -76,7 +77,7 @@ def test_a_script_sends_an_alias_to_its_parent_and_speaks_before_the_task(server
     assert run["resultText"] == f"{prompt['systemPrompt']}\n\n{message}".strip()
 
 
-def test_an_agent_that_nobody_knows_is_refused_after_its_scripts(server: Stories) -> None:
+def test_an_agent_that_nobody_knows_is_refused_after_its_scripts(server: Server) -> None:
     answer = server.spawn(requester=requester("unknown"), agentId="impostor")
     assert answer.status_code == 422
     problem = answer.json()
@@ -87,7 +88,7 @@ def test_an_agent_that_nobody_knows_is_refused_after_its_scripts(server: Stories
     assert server.inbox("agent:main:unknown") == []
 
 
-def test_a_failing_run_tells_its_exit_code_and_what_it_complained_of(server: Stories) -> None:
+def test_a_failing_run_tells_its_exit_code_and_what_it_complained_of(server: Server) -> None:
     run_id = server.accepted("failing", requester=requester("failing"))
     text = announcement(server, run_id, "failing")
     run = server.run(run_id)
@@ -98,7 +99,7 @@ def test_a_failing_run_tells_its_exit_code_and_what_it_complained_of(server: Sto
     assert "Notes: exited with code 3: the harbour is closed" in text
 
 
-def test_a_command_that_is_missing_ends_its_run_with_advice(server: Stories) -> None:
+def test_a_command_that_is_missing_ends_its_run_with_advice(server: Server) -> None:
     run_id = server.accepted("missing", requester=requester("missing"))
     text = announcement(server, run_id, "missing")
     assert server.run(run_id)["outcome"] == "error"
@@ -106,7 +107,7 @@ def test_a_command_that_is_missing_ends_its_run_with_advice(server: Stories) -> 
     assert "correct the runtime's command" in text
 
 
-def test_a_run_out_of_time_is_ended_and_what_it_said_is_kept(server: Stories) -> None:
+def test_a_run_out_of_time_is_ended_and_what_it_said_is_kept(server: Server) -> None:
     began = time.monotonic()
     run_id = server.accepted("endless", requester=requester("late"), runTimeoutSeconds=1)
     text = announcement(server, run_id, "late")
@@ -121,7 +122,7 @@ def test_a_run_out_of_time_is_ended_and_what_it_said_is_kept(server: Stories) ->
     assert [one["body"]["text"] for one in items] == ["half a sentence\n"]
 
 
-def test_a_spawn_beyond_the_cap_is_refused_and_recorded(server: Stories) -> None:
+def test_a_spawn_beyond_the_cap_is_refused_and_recorded(server: Server) -> None:
     held = [
         server.accepted("waiter", requester=requester("crowd"), cleanup="delete")
         for _ in range(CHILDREN_MAX)
@@ -140,7 +141,7 @@ def test_a_spawn_beyond_the_cap_is_refused_and_recorded(server: Stories) -> None
 
 
 def test_cleanup_delete_archives_after_the_announcement_and_keeps_the_transcript(
-    server: Stories,
+    server: Server,
 ) -> None:
     run_id = server.accepted("accountant", requester=requester("cleanup"), cleanup="delete")
     run = server.run(run_id, "archived")
@@ -155,7 +156,7 @@ def test_cleanup_delete_archives_after_the_announcement_and_keeps_the_transcript
     assert len(server.inbox("agent:main:cleanup")) == 1
 
 
-def test_with_archive_after_no_minutes_a_kept_session_is_never_archived(server: Stories) -> None:
+def test_with_archive_after_no_minutes_a_kept_session_is_never_archived(server: Server) -> None:
     run_id = server.accepted("plain", requester=requester("kept"))
     run = server.run(run_id, "announced")
     assert (run["archiveAt"], run["archivedAt"]) == (None, None)
@@ -166,7 +167,7 @@ def test_with_archive_after_no_minutes_a_kept_session_is_never_archived(server: 
     assert server.run(run_id)["stage"] == "announced"
 
 
-def test_a_child_that_answers_announce_skip_is_not_announced(server: Stories) -> None:
+def test_a_child_that_answers_announce_skip_is_not_announced(server: Server) -> None:
     run_id = server.accepted("silent", requester=requester("silent"), cleanup="delete")
     run = server.run(run_id, "archived")
     assert run["outcome"] == "success"
@@ -174,7 +175,7 @@ def test_a_child_that_answers_announce_skip_is_not_announced(server: Stories) ->
     assert server.inbox("agent:main:silent") == []
 
 
-def test_lines_of_json_become_transcript_usage_cost_and_result(server: Stories) -> None:
+def test_lines_of_json_become_transcript_usage_cost_and_result(server: Server) -> None:
     run_id = server.accepted("accountant", requester=requester("lines"))
     text = announcement(server, run_id, "lines")
     run = server.run(run_id)
@@ -194,7 +195,7 @@ def test_lines_of_json_become_transcript_usage_cost_and_result(server: Stories) 
 
 
 def test_waiting_for_a_stage_answers_when_it_is_reached_or_the_time_is_over(
-    server: Stories,
+    server: Server,
 ) -> None:
     run_id = server.accepted("waiter", requester=requester("waiting"))
     server.run(run_id, "started")
@@ -209,7 +210,7 @@ def test_waiting_for_a_stage_answers_when_it_is_reached_or_the_time_is_over(
     assert server.run(run_id, "announced")["stage"] == "announced"
 
 
-def test_a_spawn_whose_client_hung_up_is_complete_under_its_key(server: Stories) -> None:
+def test_a_spawn_whose_client_hung_up_is_complete_under_its_key(server: Server) -> None:
     body = {"requester": requester("gone"), "task": "go on", "agentId": "plain"}
     sent = {"json": body, "headers": {"Idempotency-Key": "gone-1"}}
     with pytest.raises(Exception, match="timed out"):

@@ -10,19 +10,16 @@ from typing import Any
 import pytest
 
 from tests.support.servers.embedded_servers import postmaster_of
-from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS, Mortal
 from tests.support.servers.process_table import children, is_alive
-from tests.support.servers.spawning_server import Stories
+from tests.support.servers.server import QUICK_LEASE_SECONDS, Server
 
 pytestmark = pytest.mark.kill
 
 
 @pytest.fixture
-def other(mortal: Mortal) -> Stories:
+def other(mortal: Server) -> Server:
     """Another server on the same data directory, not started yet."""
-    server = Stories(mortal.data_dir, mortal.folder, lease_seconds=QUICK_LEASE_SECONDS)
-    server.log_path = mortal.log_path.with_name("other-suspended.log")
-    return server
+    return mortal.twin("other", dies=False)
 
 
 def with_descendants(pid: int) -> Iterator[int]:
@@ -31,7 +28,7 @@ def with_descendants(pid: int) -> Iterator[int]:
         yield from with_descendants(child)
 
 
-def suspend(*servers: Stories) -> None:
+def suspend(*servers: Server) -> None:
     """Stop everything for longer than a lease, resume it in the same order, and wait until a holder
     that did not renew its lease would have lost it again."""
     roots = [postmaster_of(servers[0].data_dir / "postgres")]
@@ -50,14 +47,14 @@ def suspend(*servers: Stories) -> None:
     threading.Event().wait(QUICK_LEASE_SECONDS * 1.5)
 
 
-def waiting(server: Stories, key: str) -> tuple[str, int]:
+def waiting(server: Server, key: str) -> tuple[str, int]:
     """A run at work, and the process of its child."""
     body: dict[str, Any] = {"requester": {"sessionKey": f"agent:main:{key}"}}
     run_id = server.accepted("waiter", **body)
     return run_id, int(server.note(f"{run_id}.began"))
 
 
-def test_suspended_server_goes_on_with_its_run(mortal: Mortal) -> None:
+def test_suspended_server_goes_on_with_its_run(mortal: Server) -> None:
     run_id, pid = waiting(mortal, "lid")
     suspend(mortal)
     assert is_alive(pid)
@@ -66,7 +63,7 @@ def test_suspended_server_goes_on_with_its_run(mortal: Mortal) -> None:
     assert (run["outcome"], run["error"]) == ("success", None)
 
 
-def test_suspended_servers_leave_each_other_their_runs(mortal: Mortal, other: Stories) -> None:
+def test_suspended_servers_leave_each_other_their_runs(mortal: Server, other: Server) -> None:
     with other:
         runs = [(one, *waiting(one, f"lid-{n}")) for n, one in enumerate((mortal, other))]
         suspend(mortal, other)

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests.support.http.mcp import McpCaller
-from tests.support.servers.running_server import RunningServer, configuration, scripted
+from tests.support.servers.configurations import agent, configuration
+from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.server
 
@@ -18,25 +19,23 @@ CUT = [
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    config = configuration(
-        {**scripted(), "default": True}, runTimeoutSeconds=3_000_000, maxChildrenPerAgent=20
-    )
-    with RunningServer(tmp_path_factory.mktemp("limits") / "data", config) as server:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    config = configuration(agent(default=True), runTimeoutSeconds=3_000_000, maxChildrenPerAgent=20)
+    with Server(tmp_path_factory.mktemp("limits") / "data", config) as server:
         yield server
 
 
-def spawned(server: RunningServer, **body: Any) -> dict[str, Any]:
+def spawned(server: Server, **body: Any) -> dict[str, Any]:
     return dict(server.spawn("x", **body).json())
 
 
-def respawned(server: RunningServer, **body: Any) -> dict[str, Any]:
+def respawned(server: Server, **body: Any) -> dict[str, Any]:
     run_id = spawned(server, runTimeoutSeconds=5)["runId"]
     answer = server.http.post(f"/v1/runs/{run_id}/respawn", json={"changes": body})
     return dict(answer.json())
 
 
-def called(server: RunningServer, **body: Any) -> dict[str, Any]:
+def called(server: Server, **body: Any) -> dict[str, Any]:
     caller = McpCaller(server.url, server.token)
     return dict(caller.values("sessions_spawn", task="x", **body))
 
@@ -46,7 +45,7 @@ DOORS: tuple[Callable[..., dict[str, Any]], ...] = (spawned, respawned, called)
 
 @pytest.mark.parametrize("door", DOORS)
 def test_time_limit_that_is_cut_is_told(
-    server: RunningServer, door: Callable[..., dict[str, Any]]
+    server: Server, door: Callable[..., dict[str, Any]]
 ) -> None:
     for seconds in (SECONDS_MAX + 1, 9e99):
         answer = door(server, runTimeoutSeconds=seconds)
@@ -59,18 +58,18 @@ def test_time_limit_that_is_cut_is_told(
 
 @pytest.mark.parametrize("door", DOORS)
 def test_time_limit_that_is_rounded_to_none_is_told(
-    server: RunningServer, door: Callable[..., dict[str, Any]]
+    server: Server, door: Callable[..., dict[str, Any]]
 ) -> None:
     (warning,) = door(server, runTimeoutSeconds=0.5)["warnings"]
     assert warning.startswith("runTimeoutSeconds 0.5 was made 0, which is without limit")
 
 
-def test_configured_time_limit_that_is_cut_is_told(server: RunningServer) -> None:
+def test_configured_time_limit_that_is_cut_is_told(server: Server) -> None:
     assert spawned(server)["warnings"] == CUT
     assert f"subagents.runTimeoutSeconds: is cut to {SECONDS_MAX}" in server.log()
 
 
-def test_tasks_of_a_batch_are_each_told(server: RunningServer) -> None:
+def test_tasks_of_a_batch_are_each_told(server: Server) -> None:
     body = {"requester": {"sessionKey": "agent:main:main"}, "task": ["a", "b"], "parallel": True}
     answer = server.http.post("/v1/spawns", json={**body, "runTimeoutSeconds": 3e6}).json()
     assert [one["warnings"] for one in answer["runs"]] == [CUT, CUT]

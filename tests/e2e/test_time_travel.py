@@ -14,8 +14,9 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.support.servers.preloaded import ROOT, run_command
-from tests.support.servers.running_server import RunningServer, wait_for
+from tests.support.servers.server import Server
 from tests.support.servers.time_travel import commands, server_of_examples, status_of_recording
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 WORKFLOW = ROOT / "examples" / "github-actions" / "what-if.yml"
@@ -25,7 +26,7 @@ ALL_DIFFER = ("diff", "run compare", "config diff", "what-if --patch patch.json 
 
 
 @pytest.fixture(scope="module")
-def server(made_data_dir: Path) -> Iterator[RunningServer]:
+def server(made_data_dir: Path) -> Iterator[Server]:
     with server_of_examples(made_data_dir) as running:
         yield running
 
@@ -35,7 +36,7 @@ def status_of(words: list[str]) -> int:
     return status_of_recording(words) or int(" ".join(words).startswith(ALL_DIFFER))
 
 
-def raise_cap(server: RunningServer) -> None:
+def raise_cap(server: Server) -> None:
     """Have the server read a file with a larger cap."""
     assert server.config is not None
     assert server.process is not None
@@ -49,7 +50,7 @@ def raise_cap(server: RunningServer) -> None:
 
 @pytest.mark.nightly
 def test_every_command_of_the_page_can_be_followed(
-    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+    server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SPAWNLOG_DATA_DIR", str(server.data_dir))
     place = server.data_dir.parent
@@ -106,7 +107,7 @@ def test_every_command_of_the_page_can_be_followed(
 
 
 def test_the_workflow_for_a_pull_request_asks_a_server_by_url_and_token(
-    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+    server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # pre-commit brings it along.
     workflow: dict[Any, Any] = importlib.import_module("yaml").safe_load(

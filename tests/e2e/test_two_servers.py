@@ -10,10 +10,10 @@ from infrastructure.contract.operations import ServeOptions
 from infrastructure.outbound.embedded_postgres.data_directory import Home
 from infrastructure.server.operations import rebuild
 from tests.support.servers.embedded_servers import answers, keepers_of, server_is_gone
-from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS, Mortal
 from tests.support.servers.process_table import is_alive
-from tests.support.servers.running_server import wait_for
-from tests.support.servers.spawning_server import WIDTH, Stories
+from tests.support.servers.server import Server
+from tests.support.servers.stories import WIDTH
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.kill
 
@@ -21,15 +21,13 @@ KEY = "agent:main:orphans"
 
 
 @pytest.fixture
-def other(mortal: Mortal) -> Stories:
+def other(mortal: Server) -> Server:
     """Another server on the same data directory, not started yet."""
-    server = Stories(mortal.data_dir, mortal.folder, lease_seconds=QUICK_LEASE_SECONDS)
-    server.log_path = mortal.log_path.with_name("other.log")
-    return server
+    return mortal.twin("other", dies=False)
 
 
 def test_a_server_that_slept_past_its_lease_lets_go_of_what_others_took(
-    mortal: Mortal, other: Stories
+    mortal: Server, other: Server
 ) -> None:
     key = "agent:main:sleepy"
     body: dict[str, Any] = {"requester": {"sessionKey": key}, "cleanup": "delete"}
@@ -51,14 +49,14 @@ def test_a_server_that_slept_past_its_lease_lets_go_of_what_others_took(
             assert server.run(server.accepted("echo", **body), "archived")["outcome"] == "success"
 
 
-def test_a_server_takes_over_from_one_that_was_killed(mortal: Mortal, other: Stories) -> None:
+def test_a_server_takes_over_from_one_that_was_killed(mortal: Server, other: Server) -> None:
     postgres = mortal.data_dir / "postgres"
     body: dict[str, Any] = {"requester": {"sessionKey": KEY}, "cleanup": "delete"}
     running = [mortal.accepted("waiter", **body) for _ in range(WIDTH)]
     pids = [int(mortal.note(f"{run_id}.began")) for run_id in running]
     queued = mortal.accepted("plain", **body)
-    aside = mortal.spawned_aside(key="orphan", agentId="slow", **body)
-    preparing = mortal.being_prepared(KEY)
+    aside = mortal.spawn_in_background(key="orphan", agentId="slow", **body)
+    preparing = mortal.preparing(KEY)
     note = mortal.folder / f"slow.{preparing}"
     mortal.note(note.name)
     with other:
@@ -89,7 +87,7 @@ def test_a_server_takes_over_from_one_that_was_killed(mortal: Mortal, other: Sto
         psycopg.connect(Home.at(postgres).conninfo())
 
 
-def test_after_all_this_the_rows_made_anew_from_the_events_are_the_same(mortal: Mortal) -> None:
+def test_after_all_this_the_rows_made_anew_from_the_events_are_the_same(mortal: Server) -> None:
     body: dict[str, Any] = {"requester": {"sessionKey": "agent:main:anew"}}
     for agent_id, rest in (("echo", {}), ("failing", {"cleanup": "delete"})):
         mortal.run(mortal.accepted(agent_id, **body, **rest), "announced")

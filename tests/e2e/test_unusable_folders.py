@@ -7,16 +7,18 @@ from typing import Any
 import pytest
 
 from tests.support.servers.data_directories import copied, new_place
-from tests.support.servers.mortal_server import Mortal
-from tests.support.servers.running_server import wait_for
+from tests.support.servers.server import Server
+from tests.support.servers.stories import mortal_stories
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.kill
 
 
 @pytest.fixture(scope="module")
-def mortal(made_data_dir: Path) -> Iterator[Mortal]:
+def mortal(made_data_dir: Path) -> Iterator[Server]:
     with new_place() as place:
-        with Mortal(copied(made_data_dir, place / "data"), place / "notes") as server:
+        data = copied(made_data_dir, place / "data")
+        with Server(data, mortal_stories(place / "notes"), dies=True) as server:
             yield server
 
 
@@ -28,7 +30,7 @@ def mortal(made_data_dir: Path) -> Iterator[Mortal]:
     ],
 )
 def test_a_run_ends_as_it_did_when_its_transcript_cannot_be_written(
-    mortal: Mortal, agent_id: str, outcome: str, error: str | None
+    mortal: Server, agent_id: str, outcome: str, error: str | None
 ) -> None:
     place = mortal.data_dir / "transcripts" / agent_id
     assert not place.exists()

@@ -14,7 +14,9 @@ import pytest
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
 from infrastructure.server.database import migrate_database
 from tests.support.http.problems import problem_of
-from tests.support.servers.running_server import RunningServer, configuration, scripted, wait_for
+from tests.support.servers.configurations import agent, configuration, scripted
+from tests.support.servers.server import Server
+from tests.support.waiting import wait_for
 
 ANSWER_SECONDS_MAX = 5.0
 LEASE_SECONDS = 1.5
@@ -41,19 +43,18 @@ def small_disk(place: Path, mebibytes: int) -> Iterator[Path]:
 
 
 @contextmanager
-def servers_on(folder: Path, home: Path, count: int) -> Iterator[tuple[str, list[RunningServer]]]:
+def servers_on(folder: Path, home: Path, count: int) -> Iterator[tuple[str, list[Server]]]:
     """Servers on a PostgreSQL of their own, whose data lies in `home`; first its URL."""
     with closing(EmbeddedPostgres.start(home)) as database:
         migrate_database(database.conninfo, home)
         config = configuration(
-            scripted(steps=[{"afterMs": 300, "message": "so far"}]),
+            agent("main", scripted(steps=[{"afterMs": 300, "message": "so far"}])),
             maxChildrenPerAgent=20,
             maxConcurrent=20,
         )
         config["spawnlog"]["leaseSeconds"] = LEASE_SECONDS
         servers = [
-            RunningServer(folder / "data", config, database_url=database.conninfo)
-            for _ in range(count)
+            Server(folder / "data", config, database_url=database.conninfo) for _ in range(count)
         ]
         try:
             for one in servers:
@@ -79,23 +80,23 @@ def set_read_only(url: str, word: str) -> None:
         connection.execute("SELECT pg_reload_conf()")
 
 
-def spawn(server: RunningServer) -> httpx2.Response:
+def spawn(server: Server) -> httpx2.Response:
     """What a spawn is answered with; no answer may take its time. Each comes from a session of its
     own, none of which has so many children."""
     began = time.monotonic()
-    answer = server.spawn(requester={"sessionKey": f"agent:main:{uuid4()}"})
+    answer = server.spawn(session=f"agent:main:{uuid4()}")
     assert time.monotonic() - began < ANSWER_SECONDS_MAX
     return answer
 
 
-def must_be_ready_again(server: RunningServer) -> None:
+def must_be_ready_again(server: Server) -> None:
     wait_for("readiness", lambda: server.http.get("/readyz").status_code == 200)
     answer = spawn(server)
     assert answer.status_code == 201
     server.run(answer.json()["runId"], "announced")
 
 
-def must_say(server: RunningServer, answer: httpx2.Response, why: str) -> None:
+def must_say(server: Server, answer: httpx2.Response, why: str) -> None:
     """503 with what is wrong, at the door and at `/readyz`, and once in the server's log."""
     problem = problem_of(answer, 503, "unavailable")
     assert why in problem["detail"]

@@ -9,16 +9,18 @@ from typing import Any
 import psycopg
 import pytest
 
+from tests.support.servers.configurations import agent, configuration, scripted
 from tests.support.servers.data_directories import new_place
 from tests.support.servers.mortal_fleet import Fleet
-from tests.support.servers.running_server import RunningServer, configuration, scripted, wait_for
+from tests.support.servers.server import Server
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.kill
 
 
 @pytest.fixture(scope="module")
 def fleet(module_database_url: str) -> Iterator[Fleet]:
-    config = configuration(scripted("main", steps=[{"afterMs": 1}]))
+    config = configuration(agent("main", scripted(steps=[{"afterMs": 1}])))
     with new_place() as place:
         servers = Fleet(place / "data", config, 2, module_database_url)
         with servers.standing():
@@ -28,21 +30,21 @@ def fleet(module_database_url: str) -> Iterator[Fleet]:
             yield servers
 
 
-def newest(server: RunningServer) -> dict[str, Any]:
+def newest(server: Server) -> dict[str, Any]:
     """The newest verification, as a server tells of it."""
     answer = server.http.get("/v1/log")
     assert answer.status_code == 200, answer.text
     return dict(answer.json()["verifications"][0])
 
 
-def start(server: RunningServer) -> dict[str, Any]:
+def start(server: Server) -> dict[str, Any]:
     """What is answered to whoever begins one."""
     answer = server.http.post("/v1/log/verifications")
     assert answer.status_code == 202, answer.text
     return dict(answer.json())
 
 
-def over(server: RunningServer) -> dict[str, Any]:
+def over(server: Server) -> dict[str, Any]:
     """The newest verification, once it is not under way any more."""
     return wait_for(
         "the verification to end",
@@ -51,7 +53,7 @@ def over(server: RunningServer) -> dict[str, Any]:
 
 
 @contextmanager
-def held(server: RunningServer) -> Iterator[psycopg.Connection[Any]]:
+def held(server: Server) -> Iterator[psycopg.Connection[Any]]:
     """A verification that begins meanwhile waits in its middle."""
     with psycopg.connect(server.conninfo) as connection:
         connection.execute("LOCK TABLE contents IN ACCESS EXCLUSIVE MODE")

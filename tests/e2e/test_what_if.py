@@ -1,30 +1,298 @@
 """What-if gives what spawning anew under the other configuration really gives."""
 
+import copy
 import json
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.builders.launches import program
+from tests.support.servers.configurations import agent, configuration, scripted
 from tests.support.servers.data_directories import new_place
 from tests.support.servers.databases import Databases
-from tests.support.servers.tried_server import (
-    FAMILY,
-    PREAMBLE,
-    STORY,
-    Change,
-    TriedServer,
-    base_configuration,
-    changed,
-    family_configuration,
-    really,
-)
+from tests.support.servers.server import Server
 from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.server
+
+
+MAIN, OTHER, CROWD = "agent:main:main", "agent:editor:main", "agent:editor:crowd"
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+HELD_MS = 86_400_000
+MODELS = {"providers": {"acme": {"models": [{"id": "large"}, {"id": "small"}]}}}
+PREAMBLE = "What was said before. " * 40
+Change = Callable[[dict[str, Any]], None]
+
+# Who asks for what; `held` children are at work until the end, others are waited for.
+STORY: tuple[dict[str, Any], ...] = (
+    {"agentId": "writer", "task": "write", "label": "first", "contextPreamble": PREAMBLE},
+    {"agentId": "writer", "task": "think hard", "thinking": "high"},
+    {"agentId": "writer", "task": "another model", "model": "acme/large"},
+    {"agentId": "routed", "task": "goes to another agent"},
+    {"agentId": "nobody", "task": "there is no such agent"},
+    {"agentId": "isolated", "task": "in a sandbox", "sandbox": "require"},
+    {"task": "no agent is named"},
+    {"task": ["one of two", "two of two"], "parallel": True, "agentId": "writer"},
+    {"agentId": "sleeper", "task": "holds a place", "label": "held-1", "held": True},
+    {"agentId": "writer", "task": "below the first", "below": "held-1"},
+    {"agentId": "sleeper", "task": "holds another", "label": "held-2", "held": True},
+    {"agentId": "sleeper", "task": "one too many", "label": "held-3", "held": True},
+    {"agentId": "writer", "task": "of somebody else", "requester": OTHER},
+    {"task": "its own agent", "requester": OTHER},
+)
+
+
+# Of a family: what one shares, others wait for, and what is behind the plan of who asks.
+FAMILY: tuple[dict[str, Any], ...] = (
+    {"agentId": "writer", "task": "a", "label": "a", "sharedContext": {"goal": "A GOAL"}},
+    {"agentId": "editor", "task": "waits for a", "dependsOn": ["a"]},
+    {"agentId": "editor", "task": "goes on from a", "chainAfter": "a"},
+    {"agentId": "editor", "task": "refers to a", "sharedContext": {"$a": "reference"}},
+    {"agentId": "editor", "task": "is told of the goal"},
+    {"to": "a", "task": "more of a"},
+    {"agentId": "lead", "task": "leads", "label": "lead", "held": True},
+    {"task": "works where its requester does", "below": "lead", "label": "inner", "held": True},
+    {"agentId": "writer", "task": "is asked for by the inner one", "below": "inner"},
+    {"task": "begins as its requester", "below": "lead", "context": "fork", "held": True},
+    {"agentId": "routed", "task": "goes to another agent", "label": "routed"},
+    {"to": "routed", "task": "more of the other agent"},
+    {"agentId": "writer", "task": "another model", "label": "named", "model": "our best"},
+    {"to": "named", "task": "more by that model"},
+    {"agentId": "late", "task": "is told too late"},
+    {"agentId": "sleeper", "task": "holds a place", "requester": CROWD, "held": True},
+    {"agentId": "sleeper", "task": "holds another", "requester": CROWD, "held": True},
+    {
+        "agentId": "writer",
+        "task": "attaches a file",
+        "requester": CROWD,
+        "attachments": [{"name": "a.txt", "content": "a"}],
+    },
+    {"agentId": "writer", "task": "forks", "requester": CROWD, "context": "fork"},
+    {"task": "forks nothing", "requester": CROWD, "context": "fork"},
+    {"agentId": "writer", "task": "is in a thread", "requester": CROWD, "thread": True},
+    {"agentId": "writer", "task": "waits", "requester": CROWD, "dependsOn": ["nobody"]},
+    {
+        "agentId": "writer",
+        "task": "refers",
+        "requester": CROWD,
+        "sharedContext": {"$nobody": "reference"},
+    },
+    {"agentId": "writer", "task": "a plain one", "requester": CROWD},
+)
+
+
+def scripts_in(folder: Path) -> dict[str, Path]:
+    """Programs that note that they were run."""
+    folder.mkdir(exist_ok=True)
+    texts = {
+        "facts": '{"message": "a fact", "note": "a note", "choice": "editor"}',
+        "router": '{"message": "routed", "agent": "editor", "other": "writer"}',
+    }
+    paths = {}
+    for name, text in texts.items():
+        path = folder / name
+        path.write_text(f"#!/bin/sh\necho ran >> {folder}/ran\nprintf '%s' '{text}'\n", "utf-8")
+        path.chmod(0o755)
+        paths[name] = path
+    return paths
+
+
+def base_configuration(folder: Path) -> dict[str, Any]:
+    """The configuration that the changes are made to."""
+    paths = scripts_in(folder)
+    facts = {"id": "facts", "uri": str(paths["facts"]), "argMap": {"task": "task"}, "priority": 5}
+    router = {"id": "router", "uri": str(paths["router"]), "agentIdOverrideKey": "agent"}
+    return configuration(
+        agent("main", default=True),
+        agent("writer"),
+        agent("editor"),
+        agent("routed", subagents={"contextScripts": {"run": [router]}}),
+        agent("sleeper", scripted(steps=[{"afterMs": HELD_MS}])),
+        agent("isolated", scripted(providesSandbox=True), sandbox={"mode": "all"}),
+        maxSpawnDepth=2,
+        maxChildrenPerAgent=2,
+        contextScripts={"run": [facts]},
+        models=MODELS,
+        drainSeconds=0,
+    )
+
+
+def family_configuration(folder: Path) -> dict[str, Any]:
+    """The configuration that the changes for a family are made to."""
+    paths = scripts_in(folder)
+    router = {"id": "router", "uri": str(paths["router"]), "agentIdOverrideKey": "agent"}
+    # It names another agent to whoever is of agent `lead`.
+    splits = program(
+        folder / "splits",
+        """#!/bin/sh
+case "$*" in *lead*) echo '{"message": "m", "agent": "writer"}';;"""
+        """ *) echo '{"message": "m"}';; esac
+""",
+    )
+    split = {"id": "split", "uri": str(splits), "argMap": {"by": "requesterAgentId"}}
+    _folder(folder / "there")
+    held = {"steps": [{"afterMs": HELD_MS}]}
+    first = {
+        "id": "slow",
+        "uri": str(program(folder / "slow", "#!/bin/sh\nsleep 0.7\n")),
+        "priority": 9,
+    }
+    second = {
+        "id": "cut",
+        "uri": str(program(folder / "cut", "#!/bin/sh\nsleep 60; echo a fact\n")),
+    }
+    return configuration(
+        agent("main", default=True),
+        agent("writer"),
+        agent("editor"),
+        agent(
+            "lead",
+            scripted(**held),
+            workspace=str(_folder(folder / "here")),
+            subagents={"contextScripts": {"run": [split]}},
+        ),
+        agent("routed", subagents={"contextScripts": {"run": [router]}}),
+        agent("late", subagents={"contextScripts": {"run": [first, second]}}),
+        agent("sleeper", scripted(**held)),
+        maxSpawnDepth=3,
+        maxChildrenPerAgent=2,
+        models=MODELS,
+        drainSeconds=0,
+        scriptsTotalSeconds=1,
+    )
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir(exist_ok=True)
+    return path
+
+
+def changed(values: Mapping[str, Any], change: Change) -> dict[str, Any]:
+    """A copy with the change."""
+    copied: dict[str, Any] = copy.deepcopy(dict(values))
+    change(copied)
+    return copied
+
+
+def live(server: Server, story: tuple[dict[str, Any], ...] = STORY) -> list[list[dict[str, Any]]]:
+    """Live a story on a server. Return what came of each request: of each of its runs, how it
+    reads, and its prompt."""
+    life = _Life(server)
+    return [life.request(dict(one)) for one in story]
+
+
+def what_if(server: Server, **body: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return the verdicts, and the totals."""
+    answer = server.http.post("/v1/what-if", json=body)
+    assert answer.status_code == 200, answer.text
+    lines = [json.loads(line) for line in answer.text.splitlines()]
+    assert "totals" in lines[-1], lines[-1]
+    return [one for one in lines if "verdict" in one], lines[-1]["totals"]
+
+
+class _Life:
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self._keys: dict[str, str] = {}
+        self._labelled: dict[str, str] = {}
+
+    def request(self, request: dict[str, Any]) -> list[dict[str, Any]]:
+        if "to" in request:
+            return self._message(request["to"], request["task"])
+        keys = self._keys
+        held, below = request.pop("held", False), request.pop("below", None)
+        requester = request.pop("requester", MAIN)
+        if below is not None:
+            # Where it was refused there is nobody who could ask.
+            requester = keys.get(below)
+            if requester is None:
+                return []
+        answer = self.server.spawn(session=requester, **request)
+        found = answer.json()
+        if found.get("code") == "session_closed":
+            return []
+        ids = [one["runId"] for one in found["runs"]] if answer.is_success else self._refused(found)
+        if answer.is_success and "label" in request:
+            keys[request["label"]] = found["childSessionKey"]
+            self._labelled[request["label"]] = found["runId"]
+        until = "started" if held else "announced"
+        return [self._outcome(run_id, until) for run_id in ids]
+
+    def _message(self, label: str, text: str) -> list[dict[str, Any]]:
+        """To the session of a run, which there is only where that was not refused."""
+        run_id = self._labelled.get(label)
+        if run_id is None:
+            return []
+        answer = self.server.send(run_id, text)
+        assert answer.is_success, answer.text
+        return [self._outcome(answer.json()["runId"], "announced")]
+
+    def _refused(self, problem: Mapping[str, Any]) -> list[str]:
+        run = self.server.run(problem["runId"])
+        if run["batchId"] is None:
+            return [run["runId"]]
+        items = self.server.http.get("/v1/runs", params={"limit": 100, "order": "asc"}).json()[
+            "items"
+        ]
+        return [one["runId"] for one in items if one.get("batchId") == run["batchId"]]
+
+    def _outcome(self, run_id: str, until: str) -> dict[str, Any]:
+        run = self.server.run(run_id, until)
+        prompt = self.server.http.get(f"/v1/runs/{run_id}/prompt")
+        refused = self.server.http.get(f"/v1/runs/{run_id}/explain").json()["refused"]
+        return {
+            "run": run,
+            "prompt": prompt.json() if prompt.is_success else None,
+            "rule": refused["rule"] if refused is not None else None,
+        }
+
+
+# What really became of a request under another configuration.
+
+_PLAN = ("role", "thinking", "runTimeoutSeconds", "sandboxed", "tools", "mode", "hooks")
+
+
+def really(then: Mapping[str, Any], now: Mapping[str, Any] | None) -> tuple[str, str | None]:
+    """The verdict by looking at both lives, and the rule of a refusal that came or went."""
+    before = then["run"]
+    if now is None:
+        return ("newly-refused", None) if before["stage"] != "refused" else ("same", None)
+    after = now["run"]
+    refused = [one["stage"] == "refused" for one in (before, after)]
+    if refused == [True, True]:
+        return "same", None
+    if refused[1]:
+        return "newly-refused", now["rule"]
+    if refused[0]:
+        return "newly-allowed", then["rule"]
+    if before["agentId"] != after["agentId"]:
+        return "different-agent", None
+    if _model(before) != _model(after):
+        return "different-model", None
+    plans = [[one.get(name) for name in _PLAN] for one in (before, after)]
+    # Where nothing is configured it lies below the data of each server.
+    folders = [Path(one["workspaceDir"]).name for one in (before, after)]
+    if plans[0] != plans[1] or folders[0] != folders[1]:
+        return "different-plan", None
+    if _words(then["prompt"]) != _words(now["prompt"]):
+        return "different-context", None
+    return "same", None
+
+
+def _model(run: Mapping[str, Any]) -> tuple[Any, Any]:
+    return run["modelProvider"], run["model"]
+
+
+def _words(prompt: Mapping[str, Any] | None) -> list[str] | None:
+    """Both texts without what is of one life alone."""
+    if prompt is None:
+        return None
+    return [UUID.sub("…", prompt[name]) for name in ("systemPrompt", "message")]
 
 
 class Tried:
@@ -42,12 +310,12 @@ class Tried:
     def begin(self) -> None:
         """Live the story."""
         self.server.start()
-        self.lived = self.server.live(self.story)
+        self.lived = live(self.server, self.story)
 
     def anew(self, values: dict[str, Any]) -> list[list[dict[str, Any]]]:
         """The story under another configuration, on a log of its own."""
         with self.ground.server(values) as server:
-            return server.live(self.story)
+            return live(server, self.story)
 
 
 class Ground:
@@ -58,11 +326,11 @@ class Ground:
         self._databases = databases
         self._urls: list[str] = []
 
-    def server(self, values: dict[str, Any]) -> TriedServer:
+    def server(self, values: dict[str, Any]) -> Server:
         """One that nobody has started yet."""
         self._urls.append(self._databases.create())
         directory = self.place / f"data-{len(self._urls)}"
-        return TriedServer(directory, values, database_url=self._urls[-1])
+        return Server(directory, values, database_url=self._urls[-1])
 
     def forget(self) -> None:
         """Drop what the servers wrote."""
@@ -259,7 +527,7 @@ GIVEN: dict[str, dict[str, int]] = {
 def test_the_same_configuration_gives_the_same_for_every_decision(
     tried: Tried, prompts: bool
 ) -> None:
-    verdicts, totals = tried.server.what_if(config=tried.values, cascade=True, prompts=prompts)
+    verdicts, totals = what_if(tried.server, config=tried.values, cascade=True, prompts=prompts)
     assert {one["verdict"] for one in verdicts} == {"same"}, verdicts
     assert totals["byVerdict"]["same"] == totals["decisions"] == 15
 
@@ -269,8 +537,8 @@ def test_what_is_known_to_be_alike_is_alike_when_it_is_looked_at(tried: Tried) -
     wrong = []
     for name, change in {**CHANGES, "nothing": lambda _: None}.items():
         values = changed(tried.values, change)
-        quickly, _ = tried.server.what_if(config=values)
-        wholly, _ = tried.server.what_if(config=values, prompts=True)
+        quickly, _ = what_if(tried.server, config=values)
+        wholly, _ = what_if(tried.server, config=values, prompts=True)
         for quick, whole in zip(quickly, wholly, strict=True):
             of_prompt = (whole["difference"] or {"field": ""})["field"].startswith("/prompt/")
             if quick != whole and not (of_prompt and quick["verdict"] == "same"):
@@ -284,7 +552,7 @@ def test_what_is_known_to_be_alike_is_alike_when_it_is_looked_at(tried: Tried) -
 def test_it_gives_what_spawning_anew_gives(tried: Tried, name: str) -> None:
     values = changed(tried.values, CHANGES[name])
     ran = (tried.place / "scripts" / "ran").read_text("utf-8")
-    verdicts, _ = tried.server.what_if(config=values, cascade=True, prompts=True)
+    verdicts, _ = what_if(tried.server, config=values, cascade=True, prompts=True)
     assert (tried.place / "scripts" / "ran").read_text("utf-8") == ran
     given = Counter(one["verdict"] for one in verdicts)
     assert given == {"same": len(verdicts) - sum(GIVEN[name].values()), **GIVEN[name]}
@@ -428,7 +696,7 @@ FAMILY_CHANGES: dict[str, tuple[Change, Verdicts]] = {
 def test_in_a_family_too_it_gives_what_spawning_anew_gives(family: Tried, name: str) -> None:
     change, expected = FAMILY_CHANGES[name]
     values = changed(family.values, change)
-    verdicts, _ = family.server.what_if(config=values, cascade=True, prompts=True)
+    verdicts, _ = what_if(family.server, config=values, cascade=True, prompts=True)
     by_run = {one["runId"]: one for one in verdicts}
     given = {}
     wrong = []
@@ -459,7 +727,7 @@ def test_nobody_knows_what_another_agent_would_ask_for(family: Tried) -> None:
     values = changed(family.values, of_split(agentIdOverrideKey="agent"))
     run_id = next(one["run"]["runId"] for (one,) in family.lived if one["run"]["task"] == INNER)
     for cascade, expected in ((False, "same"), (True, "not-replayable")):
-        verdicts, _ = family.server.what_if(config=values, cascade=cascade)
+        verdicts, _ = what_if(family.server, config=values, cascade=cascade)
         (found,) = [one for one in verdicts if one["runId"] == run_id]
         assert found["verdict"] == expected
     assert found["missing"] == [
@@ -500,7 +768,7 @@ def test_what_depends_on_a_text_that_was_erased_is_named(lived: Living) -> None:
         for name, (change, expected) in FORGOTTEN.items():
             values = changed(told.values, change)
             for prompts in (False, True):
-                verdicts, _ = told.server.what_if(config=values, prompts=prompts)
+                verdicts, _ = what_if(told.server, config=values, prompts=prompts)
                 found = {tasks[one["runId"]]: one for one in verdicts}
                 other = {task: one["verdict"] for task, one in found.items()}
                 composed = all_are("not-replayable", *CREATED) if prompts else {}

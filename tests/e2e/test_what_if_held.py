@@ -19,17 +19,13 @@ import pytest
 from application.queries.what_if.ask import AT_ONCE_MAX
 from benchmarks.generate import generate
 from tests.support.http.problems import problem_of
+from tests.support.servers.configurations import agent, configuration
 from tests.support.servers.data_directories import new_place
 from tests.support.servers.databases import Databases
 from tests.support.servers.preloaded import ROOT
-from tests.support.servers.running_server import (
-    MAIN,
-    RunningServer,
-    configuration,
-    scripted,
-    wait_for,
-)
+from tests.support.servers.server import MAIN, Server
 from tests.support.tiers import nightly_but
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 
@@ -46,13 +42,13 @@ STOPPING, KILLED = 2, 5
 
 
 @pytest.fixture(scope="module")
-def one_server(databases: Databases) -> Iterator[RunningServer]:
+def one_server(databases: Databases) -> Iterator[Server]:
     """On a generated history, which is of another configuration than its own."""
     url = databases.create()
     generate(url, events=EVENTS, seed=5)
-    config = configuration({**scripted("main"), "default": True})
+    config = configuration(agent("main", default=True))
     with new_place() as place:
-        server = RunningServer(place / "data", config, database_url=url)
+        server = Server(place / "data", config, database_url=url)
         (place / "large.json").write_text(json.dumps(LARGE["patch"]), "utf-8")
         try:
             yield server
@@ -63,7 +59,7 @@ def one_server(databases: Databases) -> Iterator[RunningServer]:
 
 
 @pytest.fixture
-def server(one_server: RunningServer) -> RunningServer:
+def server(one_server: Server) -> Server:
     """Running, whatever the test before has made of it."""
     if one_server.process is None or one_server.process.poll() is not None:
         one_server.start()
@@ -71,7 +67,7 @@ def server(one_server: RunningServer) -> RunningServer:
 
 
 @contextmanager
-def held(server: RunningServer) -> Iterator[Iterator[dict[str, Any]]]:
+def held(server: Server) -> Iterator[Iterator[dict[str, Any]]]:
     """The lines behind the first one, once that is here."""
     with ExitStack() as stack:
         answer = wait_for("a place", lambda: _placed(server, stack))
@@ -80,7 +76,7 @@ def held(server: RunningServer) -> Iterator[Iterator[dict[str, Any]]]:
         yield lines
 
 
-def _placed(server: RunningServer, stack: ExitStack) -> httpx2.Response | None:
+def _placed(server: Server, stack: ExitStack) -> httpx2.Response | None:
     """Whoever had the place before has left, but the server may not know it yet."""
     with ExitStack() as asking:
         answer = asking.enter_context(server.http.stream("POST", "/v1/what-if", json=LARGE))
@@ -91,7 +87,7 @@ def _placed(server: RunningServer, stack: ExitStack) -> httpx2.Response | None:
         return answer
 
 
-def all_places_are_free(server: RunningServer) -> bool:
+def all_places_are_free(server: Server) -> bool:
     """As many as there are answer at once."""
     with ExitStack() as stack:
         answers = [
@@ -101,7 +97,7 @@ def all_places_are_free(server: RunningServer) -> bool:
         return all(one.status_code == 200 for one in answers)
 
 
-def is_stopping(server: RunningServer) -> bool:
+def is_stopping(server: Server) -> bool:
     """It is ready no more, or is not even spoken to."""
     try:
         return server.http.get("/readyz").status_code != 200
@@ -110,7 +106,7 @@ def is_stopping(server: RunningServer) -> bool:
 
 
 @contextmanager
-def started_command(server: RunningServer, *more: str) -> Iterator["subprocess.Popen[str]"]:
+def started_command(server: Server, *more: str) -> Iterator["subprocess.Popen[str]"]:
     """`spawnlog what-if` in its middle: nobody reads what it prints."""
     wanted = server.data_dir.with_name("large.json")
     argv = ["what-if", "--patch", str(wanted), "--output", "jsonl", "--url", server.url, *more]
@@ -132,7 +128,7 @@ def started_command(server: RunningServer, *more: str) -> Iterator["subprocess.P
             process.kill()
 
 
-def test_a_question_too_many_is_told_when_to_ask_again(server: RunningServer) -> None:
+def test_a_question_too_many_is_told_when_to_ask_again(server: Server) -> None:
     with ExitStack() as stack:
         for _ in range(AT_ONCE_MAX):
             stack.enter_context(held(server))
@@ -158,7 +154,7 @@ def test_a_question_too_many_is_told_when_to_ask_again(server: RunningServer) ->
     wait_for("both places", lambda: all_places_are_free(server))
 
 
-def test_who_leaves_in_the_middle_frees_the_place(server: RunningServer) -> None:
+def test_who_leaves_in_the_middle_frees_the_place(server: Server) -> None:
     for _ in range(3 * AT_ONCE_MAX):
         with held(server):
             pass
@@ -166,7 +162,7 @@ def test_who_leaves_in_the_middle_frees_the_place(server: RunningServer) -> None
 
 
 @pytest.mark.nightly
-def test_who_is_slow_is_given_the_whole_answer(server: RunningServer) -> None:
+def test_who_is_slow_is_given_the_whole_answer(server: Server) -> None:
     with held(server) as lines:
         assert not is_stopping(server)
         *behind, last = lines
@@ -175,20 +171,20 @@ def test_who_is_slow_is_given_the_whole_answer(server: RunningServer) -> None:
 
 
 @pytest.mark.nightly
-def test_a_server_that_stops_says_so_to_who_reads_on(server: RunningServer) -> None:
+def test_a_server_that_stops_says_so_to_who_reads_on(server: Server) -> None:
     with held(server) as lines:
         server.terminate()
         wait_for("it to stop", lambda: is_stopping(server))
         *verdicts, last = lines
     assert last == {"failure": {"detail": "the service is stopping; ask again in a moment"}}
     assert not any("totals" in one for one in verdicts)
-    assert server.ended() == 0
+    assert server.wait_exit() == 0
 
 
 @pytest.mark.nightly
 @pytest.mark.kill
 @pytest.mark.parametrize("status", nightly_but([STOPPING, KILLED], [KILLED]))
-def test_a_command_whose_server_goes_says_so(server: RunningServer, status: int) -> None:
+def test_a_command_whose_server_goes_says_so(server: Server, status: int) -> None:
     with started_command(server, "--fail-on", "different-plan") as process:
         if status == STOPPING:
             server.terminate()
@@ -204,12 +200,12 @@ def test_a_command_whose_server_goes_says_so(server: RunningServer, status: int)
     # What there was of verdicts is whole lines, and no totals.
     assert all("verdict" in json.loads(line) for line in ("{" + shown).splitlines())
     if status == STOPPING:
-        assert server.ended() == 0
+        assert server.wait_exit() == 0
 
 
 @pytest.mark.nightly
 @pytest.mark.kill
-def test_ctrl_c_ends_the_command_quietly_and_frees_the_place(server: RunningServer) -> None:
+def test_ctrl_c_ends_the_command_quietly_and_frees_the_place(server: Server) -> None:
     for _ in range(AT_ONCE_MAX + 1):
         with started_command(server) as process:
             process.send_signal(signal.SIGINT)

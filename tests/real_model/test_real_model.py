@@ -12,7 +12,8 @@ import pytest
 
 from tests.real_model.conftest import PYTHON_VARIABLE
 from tests.support.servers.data_directories import new_place
-from tests.support.servers.running_server import RunningServer, wait_for
+from tests.support.servers.server import Server
+from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(300)]
 START_SECONDS_MAX = 120.0
@@ -61,7 +62,7 @@ def test_a_real_model_does_its_task_and_what_it_said_and_cost_is_on_record() -> 
             # So small a model answers best when it is offered no tools.
             "tools": {"subagents": {"tools": {"deny": ["*"]}}},
         }
-        with RunningServer(place / "data", configuration) as server:
+        with Server(place / "data", configuration) as server:
             answer = server.spawn("In one sentence: what is the tide?", runTimeoutSeconds=240)
             assert answer.status_code == 201, answer.text
             path = f"/v1/runs/{answer.json()['runId']}"

@@ -27,7 +27,7 @@ from tests.soak.caps import storms
 from tests.soak.history import Writing, write_end, write_events
 from tests.soak.known import Known
 from tests.soak.siege import CAP, QUIET_SECONDS, Siege
-from tests.support.servers.verified_servers import faults_of_log
+from tests.support.servers.server import SOUND
 
 CALLS_MAX = 500_000
 SECONDS_MAX = 24 * 3600
@@ -108,7 +108,7 @@ def soak(folder: Path, arguments: argparse.Namespace) -> bool:
         f" spawns, {messages / seconds:.1f} messages and {events / seconds:.0f} events a second;"
         f" faults: {dict(siege.faults)}"
     )
-    faults += faults_of_log(siege.servers[0])
+    faults += siege.servers[0].log_faults(*SOUND)
     first, *_, last = siege.descriptors
     print(
         f"descriptors of a server: {first} at first, {max(siege.descriptors)} at most, {last} last"

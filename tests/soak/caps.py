@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.support.faults.cap_storm import SERVERS, CapStorm, storm_configuration
 from tests.support.servers.mortal_fleet import Fleet
-from tests.support.servers.verified_servers import faults_of_log
+from tests.support.servers.server import SOUND
 
 CAPS = (1, 5, 20)
 AWAY_SECONDS_MAX = 0.3
@@ -26,4 +26,4 @@ def storms(folder: Path, seconds: float, seed: int) -> Iterator[str]:
             yield from (f"cap {cap}: {fault}" for fault in storm.ledger.faults)
             if storm.ledger.most < cap:
                 yield f"cap {cap}: there were never more than {storm.ledger.most} children"
-    yield from faults_of_log(fleet.servers[0])
+    yield from fleet.servers[0].log_faults(*SOUND)

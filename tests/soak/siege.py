@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.support.servers.configurations import agent, configuration, scripted
 from tests.support.servers.embedded_servers import postmaster_of
 from tests.support.servers.hook_server import HookServer, Reply
-from tests.support.servers.hooked_server import BOUND
+from tests.support.servers.hooked import BOUND
 from tests.support.servers.mortal_fleet import PAGE, Fleet
-from tests.support.servers.running_server import configuration, scripted
 
 CAP = 3
 LEASE_SECONDS = 3.0
@@ -30,12 +30,12 @@ def agents(hooks: Mapping[str, Any]) -> dict[str, Any]:
     are bound by these hooks."""
     pause = [{"afterMs": 150}]
     config = configuration(
-        {**scripted("main"), "default": True},
-        scripted("quick"),
-        scripted("slow", steps=pause),
-        scripted("long", steps=[{"afterMs": 4000}]),
-        scripted("failing", outcome="error", error="the harbour is closed", steps=pause),
-        scripted("stranger"),
+        agent("main", default=True),
+        agent("quick"),
+        agent("slow", scripted(steps=pause)),
+        agent("long", scripted(steps=[{"afterMs": 4000}])),
+        agent("failing", scripted(outcome="error", error="the harbour is closed", steps=pause)),
+        agent("stranger"),
         allowAgents=["quick", "slow", "long", "failing", "ghost"],
         maxSpawnDepth=2,
         maxChildrenPerAgent=CAP,

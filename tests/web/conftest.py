@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page
 from tests.support.page.browser import chromium, watched_context
 from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.misconfigured_storm import StormRecord, blow, server_of_storm
-from tests.support.servers.reloaded_server import ReloadedServer
+from tests.support.servers.server import Server
 
 
 @pytest.fixture(scope="package")
@@ -22,7 +22,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="package")
-def storm(made_data_dir: Path) -> Iterator[tuple[ReloadedServer, StormRecord]]:
+def storm(made_data_dir: Path) -> Iterator[tuple[Server, StormRecord]]:
     """A server on which some 200 spawns were decided, some of them under a wrong configuration."""
     with new_place() as place:
         with server_of_storm(copied(made_data_dir, place / "data")) as server:
@@ -30,7 +30,7 @@ def storm(made_data_dir: Path) -> Iterator[tuple[ReloadedServer, StormRecord]]:
 
 
 @pytest.fixture
-def window(browser: Browser, storm: tuple[ReloadedServer, StormRecord]) -> Iterator[Page]:
+def window(browser: Browser, storm: tuple[Server, StormRecord]) -> Iterator[Page]:
     """A window of somebody who is signed in there."""
     server, _ = storm
     with watched_context(browser, server.url, token=server.token) as (context, _):

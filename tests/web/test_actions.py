@@ -5,14 +5,14 @@ from playwright.sync_api import Browser, Route, expect
 
 from tests.support.page.browser import watched_context
 from tests.support.servers.misconfigured_storm import StormRecord
-from tests.support.servers.reloaded_server import ReloadedServer
+from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.server
 NARROW = 360
 
 
 def test_what_nobody_has_answered_is_the_same_when_it_is_sent_again(
-    browser: Browser, storm: tuple[ReloadedServer, StormRecord]
+    browser: Browser, storm: tuple[Server, StormRecord]
 ) -> None:
     server, record = storm
     run_id = max(record.accepted)
@@ -36,7 +36,7 @@ def test_what_nobody_has_answered_is_the_same_when_it_is_sent_again(
 
 @pytest.mark.nightly
 def test_nothing_stands_beyond_the_edge_of_a_narrow_window(
-    browser: Browser, storm: tuple[ReloadedServer, StormRecord]
+    browser: Browser, storm: tuple[Server, StormRecord]
 ) -> None:
     server, record = storm
     run, refused = min(record.accepted), min(record.refused)

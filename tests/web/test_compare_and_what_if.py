@@ -11,14 +11,14 @@ from tests.support.page.browser import watched_context
 from tests.support.servers.data_directories import new_place
 from tests.support.servers.http_server import open_house
 from tests.support.servers.misconfigured_storm import RULE, StormRecord
-from tests.support.servers.reloaded_server import ReloadedServer
+from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.server
-Storm = tuple[ReloadedServer, StormRecord]
+Storm = tuple[Server, StormRecord]
 ALLOWED = "/agents/list/0/subagents/allowAgents"
 
 
-def bounds_of_the_wrong_configuration(server: ReloadedServer) -> tuple[int, int]:
+def bounds_of_the_wrong_configuration(server: Server) -> tuple[int, int]:
     """Its first position, and the first of the next one."""
     items = server.http.get("/v1/config/revisions").json()["items"]
     wrong = items[-2]

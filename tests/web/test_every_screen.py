@@ -15,8 +15,7 @@ from tests.support.page.browser import faults_for_a_screen_reader, watched_conte
 from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.misconfigured_storm import RULE, StormRecord
 from tests.support.servers.preloaded import ROOT
-from tests.support.servers.reloaded_server import ReloadedServer
-from tests.support.servers.running_server import RunningServer
+from tests.support.servers.server import Server
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(300)]
 DEMO = "agent:main:demo"
@@ -36,13 +35,13 @@ class Screen:
 class Record:
     """A server, a position in the past of its log, and what there is to be seen."""
 
-    server: RunningServer
+    server: Server
     position: int
     screens: tuple[Screen, ...]
 
 
 @pytest.fixture(scope="module")
-def after_the_storm(storm: tuple[ReloadedServer, StormRecord]) -> Record:
+def after_the_storm(storm: tuple[Server, StormRecord]) -> Record:
     server, record = storm
     head = server.http.get("/v1/events", params={"limit": 1}).json()["head"]
     refused, accepted = min(record.refused), min(record.accepted)
@@ -79,11 +78,11 @@ def after_the_demo(made_data_dir: Path) -> Iterator[Record]:
     with new_place() as place:
         data = copied(made_data_dir, place / "data")
         subprocess.run([sys.executable, ROOT / "examples" / "demo.py", data], check=True)
-        with RunningServer(data, ROOT / "examples" / "spawnlog.json5") as server:
+        with Server(data, ROOT / "examples" / "spawnlog.json5") as server:
             yield record_of_demo(server)
 
 
-def record_of_demo(server: RunningServer) -> Record:
+def record_of_demo(server: Server) -> Record:
     """Its screens: the editor that has the tools of a model, and whom it asks, among them."""
 
     def run(label: str) -> str:

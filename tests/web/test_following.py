@@ -9,20 +9,21 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.support.page.browser import watched_context
 from tests.support.servers.databases import Databases
-from tests.support.servers.narrating_server import Narrating, narrating_on, said
-from tests.support.servers.running_server import wait_for
+from tests.support.servers.narrators import narrate, narrating, said
+from tests.support.servers.server import Server, serving
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 
 
 @pytest.fixture(scope="module")
-def server(databases: Databases) -> Iterator[Narrating]:
-    with narrating_on(databases) as running:
+def server(databases: Databases) -> Iterator[Server]:
+    with serving(databases, narrating) as running:
         yield running
 
 
 @pytest.fixture
-def page(browser: Browser, server: Narrating) -> Iterator[Page]:
+def page(browser: Browser, server: Server) -> Iterator[Page]:
     with watched_context(browser, server.url, token=server.token) as (context, _):
         yield context.new_page()
 
@@ -37,8 +38,9 @@ def seconds(page: Page, words: str) -> float:
     return float(text.removeprefix(f"{words} ").removesuffix("s"))
 
 
-def test_run_at_work_is_followed(page: Page, server: Narrating) -> None:
-    run_id = server.narrates(
+def test_run_at_work_is_followed(page: Page, server: Server) -> None:
+    run_id = narrate(
+        server,
         said("the first"),
         {"note": "followed", "await": "followed.go"},
         said("the second"),
@@ -49,28 +51,28 @@ def test_run_at_work_is_followed(page: Page, server: Narrating) -> None:
         {"await": "followed.end"},
         label="followed",
     )
-    server.noted("followed")
+    server.note("followed")
     page.goto(f"/ui/run/{run_id}?part=transcript")
     panel = page.get_by_role("tabpanel")
     expect(panel.get_by_text("the first", exact=True)).to_be_visible()
     head = server.http.get("/v1/log").json()["position"]
-    server.lets("followed.go")
+    server.touch("followed.go")
     expect(panel.get_by_text("the second", exact=True)).to_be_visible()
-    server.lets("followed.on")
+    server.touch("followed.on")
     expect(panel.get_by_text("the third", exact=True)).to_be_visible(timeout=3_000)
     expect(page.get_by_text(re.compile("^1,200 in, 34 out.* so far$"))).to_be_visible()
     expect(page.get_by_text("half of it", exact=True).first).to_be_visible()
     expect(panel.get_by_text("the first", exact=True)).to_have_count(1)
     assert server.http.get("/v1/log").json()["position"] == head, "the log did not grow"
-    server.lets("followed.end")
+    server.touch("followed.end")
     expect(page.get_by_text(re.compile("^took "))).to_be_visible()
     expect(page.get_by_text("so far")).to_have_count(0)
 
 
 @pytest.mark.nightly
-def test_time_at_work_grows_by_the_server_clock(page: Page, server: Narrating) -> None:
-    run_id = server.narrates({"note": "timed", "await": "timed.go"}, label="timed")
-    server.noted("timed")
+def test_time_at_work_grows_by_the_server_clock(page: Page, server: Server) -> None:
+    run_id = narrate(server, {"note": "timed", "await": "timed.go"}, label="timed")
+    server.note("timed")
     # A browser whose clock is an hour behind.
     page.add_init_script("{ const now = Date.now; Date.now = () => now() - 3_600_000 }")
     page.goto(f"/ui/run/{run_id}")
@@ -84,5 +86,5 @@ def test_time_at_work_grows_by_the_server_clock(page: Page, server: Narrating) -
     page.goto("/ui/runs")
     row = page.get_by_role("grid", name="Runs").get_by_role("row").filter(has_text="timed")
     expect(row.get_by_role("gridcell").nth(5)).to_have_text(re.compile(r"^[2-9][0-9.]*s|^\d\d"))
-    server.lets("timed.go")
+    server.touch("timed.go")
     server.run(run_id, "ended")

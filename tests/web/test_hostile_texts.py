@@ -18,7 +18,7 @@ from tests.support.page.hostile_server import (
     hostile_server,
 )
 from tests.support.servers.misconfigured_storm import StormRecord
-from tests.support.servers.reloaded_server import ReloadedServer
+from tests.support.servers.server import Server
 from tests.support.tiers import nightly_but
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(300)]
@@ -191,7 +191,7 @@ def test_what_is_tried_and_what_comes_of_it_is_text(page: Page) -> None:
 
 
 @pytest.fixture(scope="module")
-def runs(storm: tuple[ReloadedServer, StormRecord]) -> dict[str, str]:
+def runs(storm: tuple[Server, StormRecord]) -> dict[str, str]:
     """A run for each text, which is its task, its label and its result."""
     server, _ = storm
     made = {}

@@ -8,10 +8,10 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.support.page.browser import watched_context
 from tests.support.servers.misconfigured_storm import StormRecord
-from tests.support.servers.reloaded_server import ReloadedServer
+from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.server
-Storm = tuple[ReloadedServer, StormRecord]
+Storm = tuple[Server, StormRecord]
 
 
 @pytest.mark.nightly

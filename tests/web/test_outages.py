@@ -10,15 +10,16 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.support.page.browser import ELSEWHERE, watched_context
 from tests.support.page.round_robin import RoundRobin, round_robin
+from tests.support.servers.configurations import agent, configuration
 from tests.support.servers.data_directories import new_place
 from tests.support.servers.databases import Databases
-from tests.support.servers.running_server import RunningServer, configuration, scripted
+from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.server
 TOKEN = "a-token-of-the-file-which-all-servers-have"
 STORED = "localStorage.getItem('spawnlog.token')"
 CONFIGURATION = {
-    **configuration({**scripted("main"), "default": True}),
+    **configuration(agent("main", default=True)),
     "spawnlog": {
         "tokens": [
             {"id": "page", "token": "${PAGE_TOKEN}", "scopes": ["admin"], "sessions": ["*"]}
@@ -41,21 +42,19 @@ def page(browser: Browser, between: RoundRobin) -> Iterator[Page]:
         yield context.new_page()
 
 
-def server_on(data_dir: Path, url: str) -> RunningServer:
-    return RunningServer(
-        data_dir, CONFIGURATION, database_url=url, environment={"PAGE_TOKEN": TOKEN}
-    )
+def server_on(data_dir: Path, url: str) -> Server:
+    return Server(data_dir, CONFIGURATION, database_url=url, environment={"PAGE_TOKEN": TOKEN})
 
 
 @pytest.fixture
-def one(database_url: str) -> Iterator[RunningServer]:
+def one(database_url: str) -> Iterator[Server]:
     with new_place() as place, server_on(place / "data", database_url) as server:
         yield server
 
 
 @pytest.mark.nightly
 def test_two_servers_behind_one_address_read_as_one(
-    page: Page, between: RoundRobin, one: RunningServer
+    page: Page, between: RoundRobin, one: Server
 ) -> None:
     with server_on(one.data_dir, one.database_url) as other:
         between.lead_to(one.url, other.url)
@@ -69,7 +68,7 @@ def test_two_servers_behind_one_address_read_as_one(
 
 @pytest.mark.nightly
 def test_a_restart_loses_neither_place_nor_event(
-    page: Page, between: RoundRobin, one: RunningServer
+    page: Page, between: RoundRobin, one: Server
 ) -> None:
     between.lead_to(one.url)
     for number in range(3):
@@ -93,7 +92,7 @@ def test_a_restart_loses_neither_place_nor_event(
 
 
 def test_live_mark_goes_out_while_server_is_away(
-    page: Page, between: RoundRobin, one: RunningServer
+    page: Page, between: RoundRobin, one: Server
 ) -> None:
     between.lead_to(one.url)
     one.spawn("task", label="the-first")
@@ -118,7 +117,7 @@ def test_live_mark_goes_out_while_server_is_away(
 
 @pytest.mark.nightly
 def test_another_log_takes_the_place_of_everything_that_was_shown(
-    page: Page, between: RoundRobin, one: RunningServer, databases: Databases
+    page: Page, between: RoundRobin, one: Server, databases: Databases
 ) -> None:
     between.lead_to(one.url)
     run_id = one.spawn("of the one log", label="of-the-one").json()["runId"]
@@ -142,7 +141,7 @@ def test_another_log_takes_the_place_of_everything_that_was_shown(
 
 @pytest.mark.nightly
 def test_a_token_that_ended_meanwhile_is_not_taken_for_a_server_that_is_away(
-    browser: Browser, between: RoundRobin, one: RunningServer
+    browser: Browser, between: RoundRobin, one: Server
 ) -> None:
     between.lead_to(one.url)
     code = one.http.post("/v1/page-codes").json()["code"]
@@ -162,7 +161,7 @@ def test_a_token_that_ended_meanwhile_is_not_taken_for_a_server_that_is_away(
 
 @pytest.mark.nightly
 def test_in_an_outage_nothing_is_shown_as_the_answer_to_another_question(
-    page: Page, between: RoundRobin, one: RunningServer
+    page: Page, between: RoundRobin, one: Server
 ) -> None:
     between.lead_to(one.url)
     one.run(one.spawn("task", label="the-first").json()["runId"], "announced")
@@ -180,7 +179,7 @@ def test_in_an_outage_nothing_is_shown_as_the_answer_to_another_question(
 
 @pytest.mark.nightly
 def test_it_works_at_a_name_that_a_browser_trusts_with_little(
-    browser: Browser, one: RunningServer
+    browser: Browser, one: Server
 ) -> None:
     one.spawn("task", label="the-first")
     url = one.url.replace("127.0.0.1", ELSEWHERE)

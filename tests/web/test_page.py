@@ -8,10 +8,10 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.support.page.browser import faults_for_a_screen_reader, watched_context
 from tests.support.servers.misconfigured_storm import RULE, StormRecord
-from tests.support.servers.reloaded_server import ReloadedServer
+from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.server
-Storm = tuple[ReloadedServer, StormRecord]
+Storm = tuple[Server, StormRecord]
 
 
 def slide_to(page: Page, position: int) -> None:

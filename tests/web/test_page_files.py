@@ -16,7 +16,7 @@ from infrastructure.inbound.web.pages import page_routes
 from infrastructure.inbound.web.policy import POLICY
 from tests.support.page.shapes import SHAPES, SOURCE, shapes
 from tests.support.servers.preloaded import ROOT
-from tests.support.servers.reloaded_server import ReloadedServer
+from tests.support.servers.server import Server
 
 
 def browser_of(folder: Path | None = None, *, wants_token: bool = True) -> httpx2.Client:
@@ -107,7 +107,7 @@ def test_shapes_hold_only_asked_operations(tmp_path: Path) -> None:
 
 @pytest.mark.server
 def test_a_server_sends_its_page_without_marks_of_a_log(
-    storm: tuple[ReloadedServer, object],
+    storm: tuple[Server, object],
 ) -> None:
     server, _ = storm
     page = httpx2.get(f"{server.url}/ui/")

@@ -13,18 +13,19 @@ import pytest
 from playwright.sync_api import Browser, Error, Page, Route, expect
 
 from tests.support.page.browser import watched_context
+from tests.support.servers.configurations import agent, command, configuration
 from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.misconfigured_storm import StormRecord
-from tests.support.servers.reloaded_server import ReloadedServer
-from tests.support.servers.running_server import RunningServer, command, configuration, wait_for
+from tests.support.servers.server import Server
 from tests.support.tiers import nightly_but
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 TELLING = 'printf %s "$SPAWNLOG_TOKEN" > "$0/$$"; mv "$0/$$" "$0/token"; exec sleep 600'
 STORED = "localStorage.getItem('spawnlog.token')"
 
 
-def opened(server: ReloadedServer, *flags: str, **environment: str) -> str:
+def opened(server: Server, *flags: str, **environment: str) -> str:
     """What `spawnlog open` prints."""
     command = [sys.executable, "-m", "infrastructure.inbound.command_line.main", "open", *flags]
     settings = {"SPAWNLOG_URL": server.url, "SPAWNLOG_TOKEN": server.token, **environment}
@@ -41,7 +42,7 @@ def sign_in(page: Page, token: str) -> None:
 
 
 def test_an_address_that_was_printed_signs_in_once_and_signing_out_ends_its_token(
-    browser: Browser, storm: tuple[ReloadedServer, StormRecord]
+    browser: Browser, storm: tuple[Server, StormRecord]
 ) -> None:
     server, _ = storm
     address = opened(server, "--no-browser")
@@ -74,7 +75,7 @@ def test_an_address_that_was_printed_signs_in_once_and_signing_out_ends_its_toke
 
 @pytest.mark.nightly
 def test_an_address_that_was_printed_signs_in_where_the_page_is_open_already(
-    browser: Browser, storm: tuple[ReloadedServer, StormRecord]
+    browser: Browser, storm: tuple[Server, StormRecord]
 ) -> None:
     server, _ = storm
     code = urlsplit(opened(server, "--no-browser")).fragment
@@ -89,7 +90,7 @@ def test_an_address_that_was_printed_signs_in_where_the_page_is_open_already(
 
 @pytest.mark.nightly
 def test_what_is_late_of_the_token_before_signs_nobody_out(
-    browser: Browser, storm: tuple[ReloadedServer, StormRecord]
+    browser: Browser, storm: tuple[Server, StormRecord]
 ) -> None:
     server, _ = storm
     with watched_context(browser, server.url, refusals=(401,)) as (context, _):
@@ -117,7 +118,7 @@ def test_what_is_late_of_the_token_before_signs_nobody_out(
     "text", nightly_but(["\u0442\u043e\u043a\u0435\u043d", "two words", "a\u00e9b"], ["two words"])
 )
 def test_a_text_that_is_no_token_is_told_from_a_server_that_is_away(
-    browser: Browser, storm: tuple[ReloadedServer, StormRecord], text: str
+    browser: Browser, storm: tuple[Server, StormRecord], text: str
 ) -> None:
     with watched_context(browser, storm[0].url) as (context, _):
         page = context.new_page()
@@ -133,7 +134,7 @@ def test_a_text_that_is_no_token_is_told_from_a_server_that_is_away(
 
 @pytest.mark.nightly
 def test_a_browser_is_opened_with_the_address(
-    tmp_path: Path, storm: tuple[ReloadedServer, StormRecord]
+    tmp_path: Path, storm: tuple[Server, StormRecord]
 ) -> None:
     server, _ = storm
     program, told = tmp_path / "browser", tmp_path / "told"
@@ -143,15 +144,15 @@ def test_a_browser_is_opened_with_the_address(
 
 
 @pytest.fixture(scope="module")
-def child(made_data_dir: Path) -> Iterator[tuple[RunningServer, str]]:
+def child(made_data_dir: Path) -> Iterator[tuple[Server, str]]:
     """A server with two children at work, and the token of one of them."""
     with new_place() as place:
         place.chmod(0o711)
         notes = place / "notes"
         notes.mkdir()
         notes.chmod(0o777)
-        config = configuration(command("main", "sh", "-c", TELLING, str(notes)))
-        with RunningServer(copied(made_data_dir, place / "data"), config) as server:
+        config = configuration(agent("main", command("sh", "-c", TELLING, str(notes))))
+        with Server(copied(made_data_dir, place / "data"), config) as server:
             for label in ("one", "another"):
                 server.spawn(label=label)
             wait_for("a child to tell its token", (notes / "token").exists)
@@ -160,7 +161,7 @@ def child(made_data_dir: Path) -> Iterator[tuple[RunningServer, str]]:
 
 @pytest.mark.nightly
 def test_the_token_of_a_child_shows_its_own_run_as_it_goes_on(
-    browser: Browser, child: tuple[RunningServer, str]
+    browser: Browser, child: tuple[Server, str]
 ) -> None:
     server, token = child
     own = server.http.get("/v1/me", headers={"Authorization": f"Bearer {token}"}).json()["runId"]
@@ -179,7 +180,7 @@ def test_the_token_of_a_child_shows_its_own_run_as_it_goes_on(
 
 @pytest.mark.nightly
 def test_who_signs_in_elsewhere_in_the_browser_looks_in_all_of_its_windows(
-    browser: Browser, child: tuple[RunningServer, str]
+    browser: Browser, child: tuple[Server, str]
 ) -> None:
     server, token = child
     with watched_context(browser, server.url) as (context, _):

@@ -11,11 +11,11 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.support.page.browser import faults_for_a_screen_reader, watched_context
-from tests.support.servers.announcing_server import webhook
+from tests.support.servers.configurations import agent, scripted
 from tests.support.servers.hook_server import Call, HookServer, Reply
 from tests.support.servers.misconfigured_storm import MENDED, WRONG_REVISION, StormRecord
-from tests.support.servers.reloaded_server import ReloadedServer
-from tests.support.servers.running_server import scripted, wait_for
+from tests.support.servers.server import Server
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 HELD_MS = 600_000
@@ -30,7 +30,7 @@ GOAL = {"audience": ["developers", HOSTILE]}
 class State:
     """A server on which something is shared, parked, held and waited for."""
 
-    server: ReloadedServer
+    server: Server
     outside: HookServer
     first: int
     """Where the family shared something first."""
@@ -54,10 +54,10 @@ def busy_configuration(outside: HookServer, token: Path) -> dict[str, Any]:
     """Two slots, somebody who keeps one for long, and webhooks that are tried once."""
     config: dict[str, Any] = json.loads(json.dumps(MENDED))
     config["agents"]["list"][0]["subagents"]["allowAgents"].append("sleeper")
-    config["agents"]["list"].append(scripted("sleeper", steps=[{"afterMs": HELD_MS}]))
+    config["agents"]["list"].append(agent("sleeper", scripted(steps=[{"afterMs": HELD_MS}])))
     config["agents"]["defaults"]["subagents"]["maxConcurrent"] = SLOTS
     config["spawnlog"]["announce"] = {
-        "webhooks": [webhook(outside, "gateway"), webhook(outside, "ops")],
+        "webhooks": [outside.webhook("gateway"), outside.webhook("ops")],
         "attemptsMax": 1,
     }
     config["spawnlog"]["hooks"] = {**outside.hooks("subagentSpawned"), "attemptsMax": 1}
@@ -68,7 +68,7 @@ def busy_configuration(outside: HookServer, token: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def state(
-    storm: tuple[ReloadedServer, StormRecord], tmp_path_factory: pytest.TempPathFactory
+    storm: tuple[Server, StormRecord], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[State]:
     server, _ = storm
     token = tmp_path_factory.mktemp("tokens") / "reader"
@@ -100,7 +100,7 @@ def state(
         server.reload(MENDED)
 
 
-def spawned(server: ReloadedServer, **body: Any) -> str:
+def spawned(server: Server, **body: Any) -> str:
     answer = server.spawn("watched", requester={"sessionKey": FAMILY}, **body)
     assert answer.status_code == 201, answer.text
     return str(answer.json()["runId"])

@@ -19,7 +19,7 @@ from tests.support.servers.misconfigured_storm import (
     server_of_storm,
 )
 from tests.support.servers.preloaded import run_command
-from tests.support.servers.reloaded_server import ReloadedServer
+from tests.support.servers.server import Server
 from tests.support.servers.time_travel import commands_that_record, server_of_examples
 
 pytestmark = pytest.mark.server
@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def storm(made_data_dir: Path) -> Iterator[tuple[ReloadedServer, StormRecord]]:
+def storm(made_data_dir: Path) -> Iterator[tuple[Server, StormRecord]]:
     """One of its own: the story begins with the last refusal that there is."""
     with new_place() as place:
         with server_of_storm(copied(made_data_dir, place / "data")) as server:
@@ -43,7 +43,7 @@ def storm(made_data_dir: Path) -> Iterator[tuple[ReloadedServer, StormRecord]]:
 
 @pytest.mark.nightly
 def test_the_page_alone_leads_to_the_wrong_configuration_and_what_it_did(
-    window: Page, storm: tuple[ReloadedServer, StormRecord], folder: Path
+    window: Page, storm: tuple[Server, StormRecord], folder: Path
 ) -> None:
     _, record = storm
     # The bar of time is red where spawns were refused: so many runs, by this rule.

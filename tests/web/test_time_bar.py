@@ -8,14 +8,14 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.support.page.browser import watched_context
 from tests.support.servers.misconfigured_storm import StormRecord
-from tests.support.servers.reloaded_server import ReloadedServer
+from tests.support.servers.server import Server
 from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.server
-Storm = tuple[ReloadedServer, StormRecord]
+Storm = tuple[Server, StormRecord]
 
 
-def refusals(server: ReloadedServer) -> list[int]:
+def refusals(server: Server) -> list[int]:
     """Where spawns were refused, the last first."""
     answer = server.http.get("/v1/events", params={"types": "SpawnRefused", "order": "desc"})
     return [item["position"] for item in answer.json()["items"]]

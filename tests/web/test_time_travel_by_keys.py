@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.support.page.browser import watched_context
 from tests.support.page.keyboard import Keyboard
 from tests.support.servers.preloaded import run_command
-from tests.support.servers.running_server import RunningServer
+from tests.support.servers.server import Server
 from tests.support.servers.time_travel import (
     commands_that_record,
     server_of_examples,
@@ -24,7 +24,7 @@ THEN = "run:late@refused"
 
 
 @pytest.fixture(scope="module")
-def server(made_data_dir: Path) -> Iterator[RunningServer]:
+def server(made_data_dir: Path) -> Iterator[Server]:
     """The server of the document, behind its first commands."""
     with server_of_examples(made_data_dir) as running:
         for words in commands_that_record():
@@ -34,15 +34,13 @@ def server(made_data_dir: Path) -> Iterator[RunningServer]:
 
 
 @pytest.fixture
-def page(browser: Browser, server: RunningServer) -> Iterator[Page]:
+def page(browser: Browser, server: Server) -> Iterator[Page]:
     with watched_context(browser, server.url, token=server.token) as (context, _):
         yield context.new_page()
 
 
 @pytest.mark.nightly
-def test_the_story_of_time_travel_is_walked_by_keys_alone(
-    page: Page, server: RunningServer
-) -> None:
+def test_the_story_of_time_travel_is_walked_by_keys_alone(page: Page, server: Server) -> None:
     (late,) = server.http.get("/v1/runs", params={"label": "late"}).json()["items"]
     keys = Keyboard(page)
     rows = page.get_by_role("row")

@@ -9,8 +9,9 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.support.page.browser import watched_context
+from tests.support.servers.configurations import agent, configuration
 from tests.support.servers.data_directories import copied, new_place
-from tests.support.servers.running_server import RunningServer, configuration, scripted
+from tests.support.servers.server import Server
 from tests.support.tiers import nightly_but
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(300)]
@@ -39,7 +40,7 @@ def token_of(name: str) -> str:
 class Family:
     """A server with a run that ended, its respawn, a refused run and a run of another family."""
 
-    server: RunningServer
+    server: Server
     done: str
     respawn: str
     refused: str
@@ -59,7 +60,7 @@ class Family:
 @pytest.fixture(scope="module")
 def family(made_data_dir: Path) -> Iterator[Family]:
     with new_place() as place:
-        config = configuration({**scripted("main"), "default": True})
+        config = configuration(agent("main", default=True))
         config["spawnlog"] = {"tokens": []}
         for name, rights in (SCOPES | WITHOUT_READ).items():
             file = place / name
@@ -68,7 +69,7 @@ def family(made_data_dir: Path) -> Iterator[Family]:
             config["spawnlog"]["tokens"].append(
                 {"id": name, **rights, "token": {"file": str(file)}}
             )
-        with RunningServer(copied(made_data_dir, place / "data"), config) as server:
+        with Server(copied(made_data_dir, place / "data"), config) as server:
             requester = {"sessionKey": FAMILY}
             done = server.spawn(
                 "the task", requester=requester, label="done", sharedContext={"goal": "a text"}

@@ -11,8 +11,10 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.support.page.browser import faults_for_a_screen_reader, watched_context
+from tests.support.servers.configurations import agent, configuration
 from tests.support.servers.data_directories import copied, new_place
-from tests.support.servers.running_server import RunningServer, configuration, scripted, wait_for
+from tests.support.servers.server import Server
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 WATCHER_TOKEN = "watches-the-whole-log-0123456789abcdef"
@@ -20,16 +22,16 @@ DAMAGED = 4
 
 
 @pytest.fixture(scope="module")
-def server(made_data_dir: Path) -> Iterator[RunningServer]:
+def server(made_data_dir: Path) -> Iterator[Server]:
     """A server with one life on its log, which nobody has verified."""
     with new_place() as place:
         token = place / "watcher"
         token.write_text(WATCHER_TOKEN, "utf-8")
         token.chmod(0o600)
-        config = configuration(scripted("main"))
+        config = configuration(agent("main"))
         watcher = {"id": "watcher", "scopes": ["read"], "sessions": ["*"]}
         config["spawnlog"]["tokens"] = [{**watcher, "token": {"file": str(token)}}]
-        with RunningServer(copied(made_data_dir, place / "data"), config) as server:
+        with Server(copied(made_data_dir, place / "data"), config) as server:
             answer = server.spawn("hello", agentId="main", cleanup="delete")
             assert answer.status_code == 201, answer.text
             server.run(answer.json()["runId"], "archived")
@@ -37,13 +39,13 @@ def server(made_data_dir: Path) -> Iterator[RunningServer]:
 
 
 @pytest.fixture
-def window(browser: Browser, server: RunningServer) -> Iterator[Page]:
+def window(browser: Browser, server: Server) -> Iterator[Page]:
     with watched_context(browser, server.url, token=server.token) as (context, _):
         yield context.new_page()
 
 
 @contextmanager
-def held(server: RunningServer) -> Iterator[None]:
+def held(server: Server) -> Iterator[None]:
     """A verification that begins meanwhile waits in its middle."""
     with psycopg.connect(server.conninfo) as connection:
         connection.execute("LOCK TABLE contents IN ACCESS EXCLUSIVE MODE")
@@ -51,7 +53,7 @@ def held(server: RunningServer) -> Iterator[None]:
 
 
 @contextmanager
-def damaged(server: RunningServer) -> Iterator[None]:
+def damaged(server: Server) -> Iterator[None]:
     """One event has a space more than was recorded."""
     with psycopg.connect(server.conninfo, autocommit=True) as connection:
         where = f"WHERE position = {DAMAGED}"
@@ -60,7 +62,7 @@ def damaged(server: RunningServer) -> Iterator[None]:
         connection.execute(f"UPDATE events SET state = substr(state, 1, length(state) - 1) {where}")
 
 
-def verification(server: RunningServer) -> dict[str, Any]:
+def verification(server: Server) -> dict[str, Any]:
     """The newest one, once it is over."""
 
     def over() -> dict[str, Any] | None:
@@ -70,9 +72,7 @@ def verification(server: RunningServer) -> dict[str, Any]:
     return wait_for("the verification to end", over)
 
 
-def test_a_log_is_verified_from_the_page_and_the_page_says_so(
-    window: Page, server: RunningServer
-) -> None:
+def test_a_log_is_verified_from_the_page_and_the_page_says_so(window: Page, server: Server) -> None:
     window.goto("/ui/runs")
     expect(window.get_by_role("heading", name="Runs")).to_be_visible()
     window.keyboard.press("g")
@@ -98,9 +98,7 @@ def test_a_log_is_verified_from_the_page_and_the_page_says_so(
     expect(earlier.get_by_role("row")).to_have_count(2)
 
 
-def test_the_first_difference_leads_to_its_place_in_the_log(
-    window: Page, server: RunningServer
-) -> None:
+def test_the_first_difference_leads_to_its_place_in_the_log(window: Page, server: Server) -> None:
     with damaged(server):
         window.goto("/ui/verify")
         window.get_by_role("button", name="Verify the log").click()
@@ -115,7 +113,7 @@ def test_the_first_difference_leads_to_its_place_in_the_log(
 
 
 @pytest.mark.nightly
-def test_one_under_way_is_stopped_from_the_page(window: Page, server: RunningServer) -> None:
+def test_one_under_way_is_stopped_from_the_page(window: Page, server: Server) -> None:
     with held(server):
         window.goto("/ui/verify")
         window.get_by_role("button", name="Verify the log").click()
@@ -129,7 +127,7 @@ def test_one_under_way_is_stopped_from_the_page(window: Page, server: RunningSer
 
 @pytest.mark.nightly
 def test_in_the_past_the_head_is_that_of_then_and_nothing_is_begun(
-    window: Page, server: RunningServer
+    window: Page, server: Server
 ) -> None:
     then = server.http.get("/v1/log", params={"at": "pos:5"}).json()
     window.goto("/ui/verify?at=pos:5")
@@ -144,7 +142,7 @@ def test_in_the_past_the_head_is_that_of_then_and_nothing_is_begun(
 
 @pytest.mark.nightly
 def test_a_token_that_is_no_administrators_sees_it_and_begins_none(
-    browser: Browser, server: RunningServer
+    browser: Browser, server: Server
 ) -> None:
     with watched_context(browser, server.url, token=WATCHER_TOKEN) as (context, _):
         page = context.new_page()
@@ -156,7 +154,7 @@ def test_a_token_that_is_no_administrators_sees_it_and_begins_none(
 @pytest.mark.nightly
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_weak_eyes_and_a_screen_reader_find_no_fault_in_what_was_found_and_what_is_under_way(
-    browser: Browser, server: RunningServer, scheme: Any
+    browser: Browser, server: Server, scheme: Any
 ) -> None:
     context_of = watched_context(browser, server.url, scheme=scheme, token=server.token)
     with damaged(server):

@@ -6,13 +6,13 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.support.servers.misconfigured_storm import StormRecord
-from tests.support.servers.reloaded_server import ReloadedServer
+from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.server
 
 
 def test_words_are_looked_for_from_the_keyboard_and_stand_in_the_address(
-    window: Page, storm: tuple[ReloadedServer, StormRecord]
+    window: Page, storm: tuple[Server, StormRecord]
 ) -> None:
     server, _ = storm
     server.spawn("lighthouse", agentId="writer", label="Keeper-of-the-light")
@@ -32,7 +32,7 @@ def test_words_are_looked_for_from_the_keyboard_and_stand_in_the_address(
 
 
 def test_the_numbers_beside_the_statuses_are_those_of_the_moment(
-    window: Page, storm: tuple[ReloadedServer, StormRecord]
+    window: Page, storm: tuple[Server, StormRecord]
 ) -> None:
     server, _ = storm
     head = server.http.get("/v1/events", params={"limit": 1}).json()["head"]

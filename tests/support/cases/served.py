@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.http.mcp import McpCaller
+from tests.support.servers.configurations import agent, command, configuration
 from tests.support.servers.http_server import HOLDING, Gates, House
-from tests.support.servers.reloaded_server import ReloadedServer
-from tests.support.servers.running_server import command, configuration, scripted
+from tests.support.servers.server import Server
 
 _OPEN = ExitStack()
 _HOUSES: list[House] = []
@@ -21,7 +21,7 @@ def case_house() -> House:
         folder.chmod(0o755)
         gates = Gates(folder / "gates")
         gates.folder.mkdir(mode=0o777)
-        server = ReloadedServer(folder / "data", _configuration(gates))
+        server = Server(folder / "data", _configuration(gates))
         _OPEN.enter_context(server)
         _HOUSES.append(House(server, gates, {}))
     return _HOUSES[0]
@@ -30,14 +30,14 @@ def case_house() -> House:
 def configured(**subagents: Any) -> None:
     """From now on its children have these defaults beside its own."""
     house = case_house()
-    assert isinstance(house.server, ReloadedServer)
+    assert isinstance(house.server, Server)
     house.server.reload(_configuration(house.gates, **subagents))
 
 
 def _configuration(gates: Gates, **subagents: Any) -> dict[str, Any]:
     config = configuration(
-        {**scripted(), "default": True},
-        command("holder", "sh", "-c", HOLDING.format(folder=gates.folder)),
+        agent(default=True),
+        agent("holder", command("sh", "-c", HOLDING.format(folder=gates.folder))),
         maxSpawnDepth=2,
         maxConcurrent=20,
         **subagents,

@@ -12,6 +12,7 @@ from typing import Any
 
 from tests.support.builders.key_spellings import spellings
 from tests.support.models.cap_ledger import TYPES, CapLedger
+from tests.support.servers.configurations import agent, configuration, scripted
 from tests.support.servers.mortal_fleet import (
     PAGE,
     SETTLE_SECONDS_MAX,
@@ -20,7 +21,6 @@ from tests.support.servers.mortal_fleet import (
     LostWithItsServer,
 )
 from tests.support.servers.preloaded import ROOT
-from tests.support.servers.running_server import configuration, scripted
 
 SERVERS = 4
 CALLERS_EACH = 64
@@ -39,9 +39,9 @@ VERIFY_SECONDS_MAX = 1800
 def storm_configuration(cap: int) -> dict[str, Any]:
     """Children that are over at once or in a moment, and some that wait to be stopped."""
     config = configuration(
-        {**scripted("main"), "default": True},
-        *(scripted(name, steps=[{"afterMs": ms}]) for name, ms in AFTER_MS.items()),
-        scripted("patient", steps=[{"afterMs": 600_000}]),
+        agent("main", default=True),
+        *(agent(name, scripted(steps=[{"afterMs": ms}])) for name, ms in AFTER_MS.items()),
+        agent("patient", scripted(steps=[{"afterMs": 600_000}])),
         maxSpawnDepth=1,
         maxConcurrent=LANE,
         maxChildrenPerAgent=cap,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from tests.support.servers.running_server import wait_for
+from tests.support.waiting import wait_for
 
 
 class Turnstile:

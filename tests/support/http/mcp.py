@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import httpx2
 
 from tests.support.http.wire import client_of
-from tests.support.servers.running_server import MAIN
+from tests.support.servers.server import MAIN
 
 if TYPE_CHECKING:
     import mcp

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support.servers.announcing_server import webhook
+from tests.support.servers.configurations import agent, configuration, scripted
 from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.hook_server import HookServer, Reply
-from tests.support.servers.running_server import RunningServer, configuration, scripted, wait_for
+from tests.support.servers.server import Server
+from tests.support.waiting import wait_for
 
 MARKUP = "<img src=x onerror=alert(1)><script>alert(2)</script><b>bold</b>"
 TURNED = "safe\u202egnp.exe\u202c and \u2066hidden\u2069"
@@ -36,7 +37,7 @@ _SCRIPT = '#!/bin/sh\ncat "$0.error" >&2\ncat "$0.output"\n'
 class HostileRecord:
     """The server, and its runs by what is hostile in them."""
 
-    server: RunningServer
+    server: Server
     runs: dict[str, str]
 
 
@@ -46,7 +47,7 @@ def hostile_server(made: Path) -> Iterator[HostileRecord]:
     with new_place() as place, HookServer() as outside:
         outside.replies("gateway", Reply(500, HOSTILE.encode()))
         data = copied(made, place / "data")
-        with RunningServer(data, hostile_configuration(outside, place)) as server:
+        with Server(data, hostile_configuration(outside, place)) as server:
             runs = record(server)
             yield HostileRecord(server, runs)
             for run_id in (runs["held"], runs["told"]):
@@ -63,15 +64,15 @@ def hostile_configuration(outside: HookServer, place: Path) -> dict[str, Any]:
     ]
     tool = {"name": ONE_LINE, "input": {HOSTILE: LONG[:300_000]}, "output": [HOSTILE]}
     config = configuration(
-        {**scripted("main"), "default": True, "name": ONE_LINE},
-        scripted("talker", steps=[{"message": HOSTILE}, {"tool": tool}], result=HOSTILE),
-        scripted("failing", outcome="error", error=HOSTILE),
-        scripted("sleeper", steps=[{"afterMs": HELD_MS}]),
-        {**scripted("reader"), "subagents": {"contextScripts": {"run": scripts}}},
+        agent("main", default=True, name=ONE_LINE),
+        agent("talker", scripted(steps=[{"message": HOSTILE}, {"tool": tool}], result=HOSTILE)),
+        agent("failing", scripted(outcome="error", error=HOSTILE)),
+        agent("sleeper", scripted(steps=[{"afterMs": HELD_MS}])),
+        agent("reader", subagents={"contextScripts": {"run": scripts}}),
         {"id": "elsewhere", "runtime": {"type": "external"}},
         maxChildrenPerAgent=20,
     )
-    config["spawnlog"]["announce"] = {"webhooks": [webhook(outside, "gateway")], "attemptsMax": 1}
+    config["spawnlog"]["announce"] = {"webhooks": [outside.webhook("gateway")], "attemptsMax": 1}
     return config
 
 
@@ -84,7 +85,7 @@ def _script(place: Path, name: str, output: dict[str, Any]) -> dict[str, Any]:
     return {"id": name, "uri": str(path), "agentIdOverrideKey": "agent", "log": "verbose"}
 
 
-def record(server: RunningServer) -> dict[str, str]:
+def record(server: Server) -> dict[str, str]:
     """Ask for all of it; the runs by what is hostile in them."""
 
     def spawned(agent_id: str, **body: Any) -> str:

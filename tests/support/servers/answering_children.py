@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.servers.child_programs import AWAIT_FILE, WAIT_SECONDS_MAX
-from tests.support.servers.running_server import RunningServer, command
+from tests.support.servers.configurations import agent, command
+from tests.support.servers.server import Server
 
 # Reads what is shared from its prompt: a line a key, and what another child said between marks.
 _ANSWERER = (
@@ -40,10 +41,10 @@ def answerer(agent_id: str, gates: Path | None = None) -> dict[str, Any]:
     With `gates` it does so once there is a file `go.<its task, hyphens for spaces>` in that folder.
     """
     waiting = [] if gates is None else [str(gates), str(WAIT_SECONDS_MAX)]
-    return command(agent_id, sys.executable, "-I", "-S", "-c", _ANSWERER, *waiting)
+    return agent(agent_id, command(sys.executable, "-I", "-S", "-c", _ANSWERER, *waiting))
 
 
-def spawned(server: RunningServer, session: str, task: str, **more: Any) -> dict[str, Any]:
+def spawned(server: Server, session: str, task: str, **more: Any) -> dict[str, Any]:
     """A spawn by a session, named by its key or by what follows `agent:main:`; it is accepted."""
     key = session if session.startswith("agent:") else f"agent:main:{session}"
     answer = server.spawn(task, requester={"sessionKey": key}, **more)
@@ -51,14 +52,14 @@ def spawned(server: RunningServer, session: str, task: str, **more: Any) -> dict
     return dict(answer.json())
 
 
-def said(server: RunningServer, answer: dict[str, Any]) -> str:
+def said(server: Server, answer: dict[str, Any]) -> str:
     """What the child said, once it is announced."""
     run = server.run(answer["runId"], "announced")
     assert run["outcome"] == "success", run
     return str(run["resultText"]).strip()
 
 
-def recorded(server: RunningServer, answer: dict[str, Any], event: str) -> dict[str, Any]:
+def recorded(server: Server, answer: dict[str, Any], event: str) -> dict[str, Any]:
     """The one event of this type of a run."""
     items = server.http.get(f"/v1/runs/{answer['runId']}/events").json()["items"]
     (found,) = [one for one in items if one["type"] == event]

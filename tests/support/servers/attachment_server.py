@@ -13,14 +13,10 @@ from typing import Any
 import httpx2
 
 from tests.support.faults.hostile_attachments import CONFIGURATION
+from tests.support.servers.configurations import agent, command, configuration
 from tests.support.servers.http_server import HOLDING, Gates, House
-from tests.support.servers.running_server import (
-    RunningServer,
-    command,
-    configuration,
-    scripted,
-    wait_for,
-)
+from tests.support.servers.server import Server
+from tests.support.waiting import wait_for
 
 BOOTSTRAP_MAX_CHARS = 200
 BOOTSTRAP_TOTAL_MAX_CHARS = 300
@@ -133,7 +129,7 @@ def attaching_house(folder: Path, *, retain: bool) -> Iterator[AttachingHouse]:
     script.chmod(0o755)
     config = _configuration(gates.folder, script, retain=retain)
     secrets = {"reader": uuid.uuid4().hex}
-    server = RunningServer(folder / "data", config, environment={"READER_TOKEN": secrets["reader"]})
+    server = Server(folder / "data", config, environment={"READER_TOKEN": secrets["reader"]})
     house = AttachingHouse(server, gates, secrets)
     with house.server:
         yield house
@@ -152,10 +148,10 @@ def _configuration(gates: Path, script: Path, *, retain: bool) -> dict[str, Any]
         "agentIdOverrideKey": "targetAgentId",
     }
     made = configuration(
-        {**scripted(), "default": True},
-        scripted("unseen"),
-        command("holder", "sh", "-c", HOLDING.format(folder=gates)),
-        command("teller", "sh", "-c", _TELLING.format(folder=gates), input="stdin-json"),
+        agent(default=True),
+        agent("unseen"),
+        agent("holder", command("sh", "-c", HOLDING.format(folder=gates))),
+        agent("teller", command("sh", "-c", _TELLING.format(folder=gates), input="stdin-json")),
         maxSpawnDepth=2,
         maxConcurrent=100,
         maxChildrenPerAgent=CHILDREN_MAX,

@@ -9,7 +9,7 @@ import psycopg
 from psycopg import sql
 
 from infrastructure.outbound.embedded_postgres.data_directory import Home
-from tests.support.servers.running_server import RunningServer
+from tests.support.servers.server import Server
 
 
 def encoded(canary: str) -> Iterator[str]:
@@ -59,7 +59,7 @@ def files_with(folder: Path, canaries: Iterable[str], *, but: Iterable[Path] = (
     return found
 
 
-def answers_about(server: RunningServer, run_ids: Sequence[str], keys: Sequence[str]) -> list[str]:
+def answers_about(server: Server, run_ids: Sequence[str], keys: Sequence[str]) -> list[str]:
     """Everything that a server answers when it is asked about these runs and sessions."""
     paths = ["/openapi.json", "/healthz", "/readyz", "/v1/lanes", "/v1/runs?limit=500"]
     paths += ["/v1/events?limit=500", *(f"/v1/agents?requester={key}" for key in keys)]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.support.servers.running_server import wait_for
+from tests.support.waiting import wait_for
 
 GONE_SECONDS_MAX = 15.0
 

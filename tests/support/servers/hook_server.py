@@ -1,5 +1,6 @@
 """A real server for hooks: it notes what it is asked, and answers as it is told."""
 
+import base64
 import json
 import threading
 from collections.abc import Mapping
@@ -7,9 +8,11 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
-from tests.support.servers.running_server import wait_for
+from tests.support.waiting import wait_for
 
 SLOW_SECONDS_MAX = 30.0
+KEYS = (b"the key in use, 24 bytes", b"the key of before, 26 byte")
+SECRETS = tuple(f"whsec_{base64.b64encode(one).decode()}" for one in KEYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,11 @@ class HookServer:
     def hooks(self, *names: str, **more: Any) -> dict[str, Any]:
         """`spawnlog.hooks` with these hooks at this server."""
         return {name: {"url": f"{self.url}/{name}", "timeoutSeconds": 10, **more} for name in names}
+
+    def webhook(self, name: str, **more: Any) -> dict[str, Any]:
+        """A webhook at this server, signed with the first of `KEYS`."""
+        plain = {"id": name, "url": f"{self.url}/{name}", "secrets": [SECRETS[0]]}
+        return {**plain, "timeoutSeconds": 2, **more}
 
     def replies(self, hook: str, *replies: Reply) -> None:
         """Answer so from now on, the last one again and again."""

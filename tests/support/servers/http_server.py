@@ -10,13 +10,9 @@ from typing import Any
 import httpx2
 
 from tests.support.http.wire import client_of
-from tests.support.servers.running_server import (
-    RunningServer,
-    command,
-    configuration,
-    scripted,
-    wait_for,
-)
+from tests.support.servers.configurations import EXTERNAL, agent, command, configuration, scripted
+from tests.support.servers.server import Server
+from tests.support.waiting import wait_for
 
 HOLDING = """
 printf %s "$SPAWNLOG_TOKEN" > "{folder}/$SPAWNLOG_RUN_ID.part"
@@ -58,7 +54,7 @@ class Gates:
 class House:
     """The server with its gates, and the secrets it was given."""
 
-    server: RunningServer
+    server: Server
     gates: Gates
     secrets: dict[str, str]
 
@@ -174,7 +170,7 @@ def open_house(folder: Path) -> House:
     config = _configuration(gates, script)
     environment = {f"{name.upper()}_TOKEN": secret for name, secret in secrets.items()}
     environment["AGENT_PASSWORD"] = secrets["agent"] = f"canary-agent-{uuid.uuid4().hex}"
-    server = RunningServer(folder / "data", config, environment=environment)
+    server = Server(folder / "data", config, environment=environment)
     return House(server, gates, secrets)
 
 
@@ -188,12 +184,11 @@ NOWHERE = {
 
 
 def _configuration(gates: Gates, script: Path) -> dict[str, Any]:
-    narrow = {**scripted("narrow"), "subagents": {"allowAgents": ["narrow"]}}
+    narrow = agent("narrow", subagents={"allowAgents": ["narrow"]})
     long = [{"afterMs": 300_000}]
-    slow = scripted("slow", steps=long)
-    boxed = scripted("boxed", steps=long, providesSandbox=True) | {"sandbox": {"mode": "all"}}
-    failing = scripted("failing", outcome="error", error="it went wrong", result=None)
-    failing["runtime"].pop("result")
+    slow = agent("slow", scripted(steps=long))
+    boxed = agent("boxed", scripted(steps=long, providesSandbox=True), sandbox={"mode": "all"})
+    failing = agent("failing", {"type": "scripted", "outcome": "error", "error": "it went wrong"})
     steps = [
         {"message": "thinking"},
         {"tool": {"name": "search", "input": {"for": "words"}, "output": "found"}},
@@ -206,39 +201,36 @@ def _configuration(gates: Gates, script: Path) -> dict[str, Any]:
         "argMap": {"label": "label"},
         "timeoutSeconds": 25,
     }
-    holder = command(
+    holder = agent(
         "holder",
-        "sh",
-        "-c",
-        HOLDING.format(folder=gates.folder),
-        env={"PASSWORD": "${AGENT_PASSWORD}"},
+        command(
+            "sh", "-c", HOLDING.format(folder=gates.folder), env={"PASSWORD": "${AGENT_PASSWORD}"}
+        ),
     )
     quick = [
-        {**scripted(), "default": True, "name": "Answers"},
+        agent(default=True, name="Answers"),
         narrow,
         slow,
         failing,
-        scripted("talker", steps=steps),
-        scripted("quiet", result="NO_REPLY"),
+        agent("talker", scripted(steps=steps)),
+        agent("quiet", scripted(result="NO_REPLY")),
         boxed,
         holder,
-        {"id": "outside", "runtime": {"type": "external"}},
+        agent("outside", EXTERNAL),
     ]
-    for agent in quick:
-        agent.setdefault("subagents", {})["contextScripts"] = {"ignore": ["ponder"]}
-    made = configuration(
+    for one in quick:
+        one.setdefault("subagents", {})["contextScripts"] = {"ignore": ["ponder"]}
+    return configuration(
         *quick,
-        scripted("pondering"),
+        agent("pondering"),
         maxSpawnDepth=2,
         maxChildrenPerAgent=5,
         maxConcurrent=100,
         contextScripts={"run": [ponder]},
-    )
-    made["spawnlog"] |= {
-        "drainSeconds": 0,
-        "announce": {"webhooks": [NOWHERE], "attemptsMax": 1},
-        "allowedHosts": ["spawnlog.example"],
-        "tokens": [
+        drainSeconds=0,
+        announce={"webhooks": [NOWHERE], "attemptsMax": 1},
+        allowedHosts=["spawnlog.example"],
+        tokens=[
             {
                 "id": name,
                 "token": f"${{{name.upper()}_TOKEN}}",
@@ -247,5 +239,4 @@ def _configuration(gates: Gates, script: Path) -> dict[str, Any]:
             }
             for name, (scopes, sessions) in TOKENS.items()
         ],
-    }
-    return made
+    )

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.support.servers.reloaded_server import ReloadedServer
-from tests.support.servers.running_server import configuration, scripted, wait_for
+from tests.support.servers.configurations import agent, configuration, scripted
+from tests.support.servers.server import Server
+from tests.support.waiting import wait_for
 
 SESSIONS = 13
 CALLERS = 8
@@ -35,11 +36,11 @@ class StormRecord:
 
 def storm_configuration(*allowed: str, width: int) -> dict[str, Any]:
     """What `main` may spawn, and how many at once."""
-    main = {**scripted("main"), "default": True, "subagents": {"allowAgents": list(allowed)}}
+    main = agent("main", default=True, subagents={"allowAgents": list(allowed)})
     return configuration(
         main,
-        scripted("writer", steps=[{"afterMs": 5}]),
-        scripted("reviewer", steps=[{"afterMs": 5}]),
+        agent("writer", scripted(steps=[{"afterMs": 5}])),
+        agent("reviewer", scripted(steps=[{"afterMs": 5}])),
         maxConcurrent=width,
         maxChildrenPerAgent=20,
         archiveAfterMinutes=0,
@@ -53,13 +54,13 @@ MENDED = storm_configuration("writer", "reviewer", width=24)
 
 
 @contextmanager
-def server_of_storm(data_dir: Path) -> Iterator[ReloadedServer]:
+def server_of_storm(data_dir: Path) -> Iterator[Server]:
     """The server, before the storm or behind it."""
-    with ReloadedServer(data_dir, RIGHT) as server:
+    with Server(data_dir, RIGHT) as server:
         yield server
 
 
-def blow(server: ReloadedServer) -> StormRecord:
+def blow(server: Server) -> StormRecord:
     """Some 200 spawns of several sessions; the configuration goes wrong and is mended under way."""
     record = StormRecord()
     # What answers are described by is made at the first one, and by one thread alone.
@@ -78,7 +79,7 @@ def blow(server: ReloadedServer) -> StormRecord:
     return record
 
 
-def _spawn(server: ReloadedServer, place: int) -> tuple[str, bool]:
+def _spawn(server: Server, place: int) -> tuple[str, bool]:
     agent_id = "reviewer" if place % EVERY_REVIEW == 0 else "writer"
     answer = server.spawn(
         f"chapter {place}",
@@ -90,7 +91,7 @@ def _spawn(server: ReloadedServer, place: int) -> tuple[str, bool]:
     return str(answer.json()["runId"]), answer.status_code == 201
 
 
-def _is_over(server: ReloadedServer) -> bool:
+def _is_over(server: Server) -> bool:
     busy = ("requested", "scripts-resolved", "session-created", "queued", "started", "ended")
     return not server.http.get("/v1/runs", params={"stage": busy, "limit": 1}).json()["items"]
 

@@ -15,7 +15,8 @@ from typing import Any, get_args
 from benchmarks.load import Connection
 from domain.run.lifecycle import SETTLED, RunStage
 from tests.support.models.waiting_messages import QUEUE_EVENTS, note
-from tests.support.servers.running_server import RunningServer, wait_for
+from tests.support.servers.server import Server
+from tests.support.waiting import wait_for
 
 IDLE_SECONDS_MAX = 10.0
 SETTLE_SECONDS_MAX = 60.0
@@ -29,9 +30,7 @@ class Fleet:
     def __init__(
         self, home: Path, config: Mapping[str, Any], servers: int, database_url: str = ""
     ) -> None:
-        self.servers = [
-            RunningServer(home, config, database_url=database_url) for _ in range(servers)
-        ]
+        self.servers = [Server(home, config, database_url=database_url) for _ in range(servers)]
         for number, server in enumerate(self.servers):
             server.log_path = home.with_name(f"server-{number}.log")
         self.lives = [1] * servers
@@ -45,10 +44,10 @@ class Fleet:
             try:
                 # It makes the database and the token.
                 first.start()
-                list(threads.map(RunningServer.start, others))
+                list(threads.map(Server.start, others))
                 yield
             finally:
-                list(threads.map(RunningServer.stop, self.servers))
+                list(threads.map(Server.stop, self.servers))
 
     @property
     def kills(self) -> int:
@@ -147,7 +146,7 @@ class Fleet:
             await back.wait()
 
 
-def _is_reloaded(server: RunningServer, seen: int) -> bool:
+def _is_reloaded(server: Server, seen: int) -> bool:
     """Whether it says so behind what was seen of its log."""
     return "is active" in server.log()[seen:]
 

@@ -17,7 +17,6 @@ from typing import Any
 
 from tests.support.builders.launches import program
 from tests.support.servers.preloaded import ROOT
-from tests.support.servers.running_server import RunningServer, wait_for
 
 EXAMPLE = ROOT / "examples" / "coding-agents"
 RECORDED = ROOT / "tests" / "e2e" / "recorded"
@@ -137,42 +136,18 @@ sys.exit(1 if failed else 0)
 """
 
 
-class RecordedAgents(RunningServer):
-    """The server of the example, on a copy of it below `folder`."""
-
-    def __init__(self, data_dir: Path, folder: Path, database_url: str) -> None:
-        self.notes = folder / "notes"
-        self.notes.mkdir(parents=True)
-        copy = folder / "coding-agents"
-        shutil.copytree(EXAMPLE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-        play = program(folder / "player.py", _PROGRAM)
-        for name in AGENTS:
-            words = f'"{sys.executable}" -IS "{play}" "{RECORDED}" "{self.notes}" {name} "$@"'
-            program(folder / "bin" / name, f"#!/bin/sh\nexec {words}\n")
-        super().__init__(
-            data_dir,
-            copy / "spawnlog.json5",
-            database_url=database_url,
-            environment={"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"},
-        )
-
-    def asked(self, agent_id: str, task: str = "Have the boats counted.", **body: Any) -> str:
-        """Spawn; gives the run's id."""
-        requester = {"sessionKey": "agent:claude:main"}
-        answer = self.spawn(task, agentId=agent_id, requester=requester, **body)
-        assert answer.status_code == 201, answer.text
-        return str(answer.json()["runId"])
-
-    def found(self, run_id: str) -> dict[str, Any]:
-        """What the program of a run found, once it has looked."""
-        path = self.notes / f"{run_id}.json"
-        wait_for(f"the note of {run_id}", path.exists)
-        return dict(json.loads(path.read_text("utf-8")))
-
-    def transcript(self, run_id: str) -> list[dict[str, Any]]:
-        """What the program of a run said."""
-        answer = self.http.get(f"/v1/runs/{run_id}/transcript", params={"tools": "true"})
-        return [one["body"] | {"kind": one["kind"]} for one in answer.json()["items"]]
+def recorded_agents(folder: Path) -> tuple[Path, dict[str, str]]:
+    """Copy the example to a folder, with programs of the agents' names that leave notes beside it.
+    Return the configuration and the environment of its server."""
+    notes = folder / "notes"
+    notes.mkdir(parents=True)
+    copy = folder / "coding-agents"
+    shutil.copytree(EXAMPLE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    play = program(folder / "player.py", _PROGRAM)
+    for name in AGENTS:
+        words = f'"{sys.executable}" -IS "{play}" "{RECORDED}" "{notes}" {name} "$@"'
+        program(folder / "bin" / name, f"#!/bin/sh\nexec {words}\n")
+    return copy / "spawnlog.json5", {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
 
 
 def start_preset(

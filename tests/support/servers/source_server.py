@@ -12,11 +12,11 @@ from typing import Any
 from tests.support.builders.sourced_spawns import PREAMBLE_CHARACTERS_MAX, SCRIPTS, Sourced
 from tests.support.builders.submitted_transcripts import tell
 from tests.support.servers.child_programs import AWAIT_FILE, WAIT_SECONDS_MAX
+from tests.support.servers.configurations import agent, command, configuration
 from tests.support.servers.data_directories import new_place
 from tests.support.servers.hook_server import HookServer, Reply
-from tests.support.servers.hooked_server import BOUND, ORIGIN
-from tests.support.servers.running_server import RunningServer, command, configuration
-from tests.support.servers.verified_servers import must_be_whole
+from tests.support.servers.hooked import ATTACHING, BOUND, ORIGIN
+from tests.support.servers.server import Server
 
 ALIAS = "alias"
 """An agent that is not configured."""
@@ -49,21 +49,22 @@ class SourcingHouse:
         for folder in (self._folder, self._works):
             folder.mkdir()
         hooks.replies("subagentSpawning", Reply(said=BOUND))
-        self.server = RunningServer(place / "data", self._configuration(hooks))
+        self.server = Server(place / "data", self._configuration(hooks))
 
     def _configuration(self, hooks: HookServer) -> dict[str, Any]:
         agents = []
         for agent_id, given in (("text", "stdin-text"), ("json", "stdin-json")):
             program = [sys.executable, "-I", "-S", "-c", _NOTES, str(self._folder)]
             agents.append(
-                {
-                    **command(agent_id, *program, input=given),
-                    "workspace": str(self._works),
-                    "subagents": {
+                agent(
+                    agent_id,
+                    command(*program, input=given),
+                    workspace=str(self._works),
+                    subagents={
                         "allowAgents": ["*"],
                         "contextPreambleMaxChars": PREAMBLE_CHARACTERS_MAX,
                     },
-                }
+                )
             )
         finder = [
             sys.executable,
@@ -74,7 +75,7 @@ class SourcingHouse:
             str(self._folder),
             str(WAIT_SECONDS_MAX),
         ]
-        agents.append(command("finder", *finder))
+        agents.append(agent("finder", command(*finder)))
         runs = []
         for script_id, position in SCRIPTS.items():
             path = self._folder / f"{script_id}.sh"
@@ -83,10 +84,14 @@ class SourcingHouse:
             where = {"id": script_id, "uri": str(path), "position": position}
             naming = {"argMap": {"label": "label"}, "agentIdOverrideKey": "targetAgentId"}
             runs.append({**where, **naming})
-        wide = {"maxConcurrent": 8, "maxChildrenPerAgent": 20}
-        config = configuration(*agents, contextScripts={"run": runs}, **wide)
-        config["spawnlog"]["hooks"] = hooks.hooks("subagentSpawning")
-        return config | {"tools": {"sessions_spawn": {"attachments": {"enabled": True}}}}
+        return configuration(
+            *agents,
+            contextScripts={"run": runs},
+            maxConcurrent=8,
+            maxChildrenPerAgent=20,
+            hooks=hooks.hooks("subagentSpawning"),
+            tools=ATTACHING,
+        )
 
     def ran(self, asked: Sourced) -> list[dict[str, Any]]:
         """The runs of such a spawn, one for each task, announced."""
@@ -151,7 +156,7 @@ class SourcingHouse:
 class _Earlier:
     """Runs that a session has asked for before, which say what they are told to."""
 
-    server: RunningServer
+    server: Server
     folder: Path
     session: str
 
@@ -196,7 +201,7 @@ def _body(asked: Sourced, name: str) -> dict[str, Any]:
     return body | ({"mode": "session", "thread": True} if asked.stays else {})
 
 
-def _asked(server: RunningServer, session: str, **body: Any) -> dict[str, Any]:
+def _asked(server: Server, session: str, **body: Any) -> dict[str, Any]:
     requester = {"sessionKey": session, **ORIGIN}
     whole = {"requester": requester, "task": "do it", **body}
     answer = server.http.post("/v1/spawns", json=whole)
@@ -211,4 +216,4 @@ def sourcing_house() -> Iterator[SourcingHouse]:
         house = SourcingHouse(place, hooks)
         with house.server:
             yield house
-        must_be_whole(house.server)
+        house.server.require_sound_log()

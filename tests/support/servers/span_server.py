@@ -11,7 +11,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
-from tests.support.servers.running_server import wait_for
+from tests.support.waiting import wait_for
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.preloaded import ROOT
-from tests.support.servers.running_server import RunningServer
+from tests.support.servers.server import Server
 
 DOCUMENT = (ROOT / "docs" / "time-travel.md").read_text("utf-8")
 
@@ -31,7 +31,7 @@ def status_of_recording(words: list[str]) -> int:
 
 
 @contextmanager
-def server_of_examples(made: Path) -> Iterator[RunningServer]:
+def server_of_examples(made: Path) -> Iterator[Server]:
     """The server, on a copy of a data directory that nobody uses."""
     with new_place() as place:
         examples = Path(shutil.copytree(ROOT / "examples", place / "examples"))
@@ -39,5 +39,5 @@ def server_of_examples(made: Path) -> Iterator[RunningServer]:
         (place / "patch.json").write_text(block, "utf-8")
         shutil.copy(examples / "spawnlog.json5", place / "new.json5")
         data = copied(made, place / "data")
-        with RunningServer(data, examples / "spawnlog.json5") as running:
+        with Server(data, examples / "spawnlog.json5") as running:
             yield running

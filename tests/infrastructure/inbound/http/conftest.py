@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.servers.attachment_server import AttachingHouse, attaching_house
+from tests.support.servers.configurations import agent, configuration
 from tests.support.servers.databases import Databases
 from tests.support.servers.http_server import House
 from tests.support.servers.inner_server import InnerServer, inner_server
-from tests.support.servers.running_server import configuration, scripted
 
 
 @pytest.fixture(scope="package")
@@ -30,7 +30,7 @@ def retaining(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AttachingHou
 def inner(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[InnerServer]:
     """A server in this process. Tests record nothing for the sessions `main` and `x`."""
     url = databases.create()
-    with inner_server(tmp_path_factory.mktemp("inner"), configuration(scripted()), url) as server:
+    with inner_server(tmp_path_factory.mktemp("inner"), configuration(agent()), url) as server:
         yield server
     databases.drop(url)
 

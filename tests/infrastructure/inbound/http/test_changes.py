@@ -9,7 +9,7 @@ from application.queries.changes.json_patch import apply_patch
 from tests.support.http.problems import pointers_of, problem_of
 from tests.support.http.requests import spawn_body
 from tests.support.servers.http_server import House
-from tests.support.servers.running_server import wait_for
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 

@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.support.http.described_answers import check_answer, document
+from tests.support.servers.configurations import agent, configuration, scripted
 from tests.support.servers.databases import Databases
 from tests.support.servers.inner_server import URL, InnerServer, inner_server
-from tests.support.servers.running_server import configuration, scripted
 from tests.support.tiers import EXAMPLES_MIN, nightly_but, share
 
 pytestmark = [
@@ -74,8 +74,13 @@ def strategies() -> Mapping[str, Any]:
 def lived(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[InnerServer]:
     """A server on which children of several kinds have lived."""
     config = configuration(
-        scripted(steps=[{"message": "thinking"}, {"tool": {"name": "search", "output": "found"}}]),
-        scripted("failing", outcome="error", error="it went wrong", result=None),
+        agent(
+            "main",
+            scripted(
+                steps=[{"message": "thinking"}, {"tool": {"name": "search", "output": "found"}}]
+            ),
+        ),
+        agent("failing", scripted(outcome="error", error="it went wrong", result=None)),
         {"id": "outside", "runtime": {"type": "external"}},
         maxChildrenPerAgent=20,
     )

@@ -11,7 +11,7 @@ from tests.support.builders.submitted_transcripts import KEPT, entries_of, messa
 from tests.support.http.problems import problem_of
 from tests.support.http.requests import a_key, replayed
 from tests.support.servers.http_server import House
-from tests.support.servers.running_server import wait_for
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 

@@ -13,7 +13,9 @@ from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
 from infrastructure.server.database import migrate_database
 from tests.support.http.problems import problem_of
 from tests.support.http.wire import client_of
-from tests.support.servers.running_server import RunningServer, configuration, scripted, wait_for
+from tests.support.servers.configurations import agent, configuration
+from tests.support.servers.server import Server
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 
@@ -34,10 +36,10 @@ def test_readiness_follows_the_database_and_health_does_not(
     folder = tmp_path_factory.mktemp("health")
     folder.chmod(0o755)
     home = folder / "postgres"
-    config = configuration(scripted())
+    config = configuration(agent())
     with database(home) as url:
         migrate_database(url, home)
-        server = RunningServer(folder / "data", config, arguments=("--database-url", url))
+        server = Server(folder / "data", config, arguments=("--database-url", url))
         server.start()
     try:
         with client_of(server.url) as nobody:

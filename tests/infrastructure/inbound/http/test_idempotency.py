@@ -10,7 +10,7 @@ from tests.support.http.problems import problem_of
 from tests.support.http.requests import a_key, replayed, spawn_head
 from tests.support.http.wire import Authority
 from tests.support.servers.http_server import GHOST, House
-from tests.support.servers.running_server import wait_for
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 

@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support.servers.running_server import RunningServer, configuration, scripted, wait_for
+from tests.support.servers.configurations import agent, configuration, scripted
+from tests.support.servers.server import Server
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
-def scraped(server: RunningServer) -> Samples:
+def scraped(server: Server) -> Samples:
     """Every sample, by its name and labels."""
     answer = server.http.get("/metrics")
     assert answer.status_code == 200, answer.text
@@ -39,29 +41,29 @@ def sample(samples: Samples, name: str, **labels: str) -> float:
     return samples[name, frozenset(labels.items())]
 
 
-def recorded_events(server: RunningServer) -> list[dict[str, Any]]:
+def recorded_events(server: Server) -> list[dict[str, Any]]:
     """Every event of the log."""
     return list(server.http.get("/v1/events", params={"limit": 500}).json()["items"])
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("metrics")
     folder.chmod(0o755)
     config = configuration(
-        scripted(steps=[{"usage": {"inputTokens": 70, "outputTokens": 7}}]),
-        scripted("broken", outcome="error", error="no luck"),
-        scripted("endless", steps=[{"afterMs": 600_000}]),
+        agent("main", scripted(steps=[{"usage": {"inputTokens": 70, "outputTokens": 7}}])),
+        agent("broken", scripted(outcome="error", error="no luck")),
+        agent("endless", scripted(steps=[{"afterMs": 600_000}])),
         maxConcurrent=1,
         maxSpawnDepth=1,
     )
-    with RunningServer(folder / "data", config) as running:
+    with Server(folder / "data", config) as running:
         yield running
 
 
-def test_counters_are_what_the_log_has_after_known_lives(server: RunningServer) -> None:
-    for agent in ("main", "main", "broken"):
-        run = server.spawn(agentId=agent).json()["runId"]
+def test_counters_are_what_the_log_has_after_known_lives(server: Server) -> None:
+    for agent_id in ("main", "main", "broken"):
+        run = server.spawn(agentId=agent_id).json()["runId"]
         server.run(run, "announced")
     rule = server.spawn(agentId="nobody").json()["rule"]
     for _ in range(2):
@@ -90,7 +92,7 @@ def test_counters_are_what_the_log_has_after_known_lives(server: RunningServer) 
     assert sample(samples, "process_open_fds") > 0
 
 
-def test_requests_are_counted_by_the_template_of_their_route(server: RunningServer) -> None:
+def test_requests_are_counted_by_the_template_of_their_route(server: Server) -> None:
     run = server.spawn().json()["runId"]
     for path in (f"/v1/runs/{run}", f"/v1/runs/{run}?at=0", "/v1/runs/nobody/events", "/nowhere/7"):
         server.http.get(path)

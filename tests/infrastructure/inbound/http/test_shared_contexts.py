@@ -9,8 +9,8 @@ from domain.prompt.untrusted import BEGIN, END
 from tests.support.http.problems import pointers_of, problem_of
 from tests.support.http.sharing import given, patched, prompt, shared, types
 from tests.support.http.wire import client_of
+from tests.support.servers.configurations import agent
 from tests.support.servers.http_server import House
-from tests.support.servers.running_server import scripted
 
 pytestmark = pytest.mark.server
 
@@ -225,7 +225,7 @@ def test_of_two_that_are_prepared_at_once_the_later_one_may_find_no_room(
     assert refused["rule"] == "shared_context"
 
 
-RESULT = scripted()["runtime"]["result"]
+RESULT = agent()["runtime"]["result"]
 
 
 def referring(*names: str, **values: Any) -> dict[str, Any]:

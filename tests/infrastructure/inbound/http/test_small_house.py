@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.http.streams import StreamReader
-from tests.support.servers.running_server import RunningServer, configuration, scripted, wait_for
+from tests.support.servers.configurations import agent, configuration, scripted
+from tests.support.servers.server import Server
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 
@@ -19,19 +21,19 @@ INBOX = "/v1/sessions/agent:main:nobody/announcements?wait=60s"
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The server; what it wrote is looked through at the end."""
-    slow = scripted("main", steps=[{"afterMs": 300_000}])
+    slow = agent("main", scripted(steps=[{"afterMs": 300_000}]))
     config = configuration(slow, maxConcurrent=1)
     config["spawnlog"] |= {"drainSeconds": 0.5, "noAuth": True}
-    server = RunningServer(tmp_path_factory.mktemp("small") / "data", config)
+    server = Server(tmp_path_factory.mktemp("small") / "data", config)
     with server:
         yield server
     assert " ERROR " not in server.log()
     assert "Traceback" not in server.log()
 
 
-def test_those_who_wait_have_a_place_and_a_reason(server: RunningServer) -> None:
+def test_those_who_wait_have_a_place_and_a_reason(server: Server) -> None:
     first, second, third = [server.spawn(label=f"{n}").json()["runId"] for n in range(3)]
     server.run(first, "started")
     (lane,) = server.http.get("/v1/lanes").json()["items"]
@@ -46,7 +48,7 @@ def test_those_who_wait_have_a_place_and_a_reason(server: RunningServer) -> None
     assert server.http.get("/v1/lanes").json()["items"] == []
 
 
-def test_without_authentication_a_token_is_not_asked_for(server: RunningServer) -> None:
+def test_without_authentication_a_token_is_not_asked_for(server: Server) -> None:
     answer = server.http.get("/v1/runs", headers={"Authorization": "Bearer nonsense"})
     assert answer.status_code == 200
     assert "authentication is off" in server.log()
@@ -54,7 +56,7 @@ def test_without_authentication_a_token_is_not_asked_for(server: RunningServer) 
     assert refused.status_code == 403
 
 
-def test_waiting_readers_hold_up_no_stop_when_nothing_happens(server: RunningServer) -> None:
+def test_waiting_readers_hold_up_no_stop_when_nothing_happens(server: Server) -> None:
     with ThreadPoolExecutor(READERS) as pool, ExitStack() as stack:
         streams = [
             stack.enter_context(StreamReader(server.url, "/v1/events?after=0", server.token))
@@ -73,7 +75,7 @@ def test_waiting_readers_hold_up_no_stop_when_nothing_happens(server: RunningSer
     assert seconds < 4
 
 
-def test_those_who_wait_for_a_run_are_told_how_it_stands(server: RunningServer) -> None:
+def test_those_who_wait_for_a_run_are_told_how_it_stands(server: Server) -> None:
     server.start()
     run_id = server.spawn().json()["runId"]
     server.run(run_id, "started")
@@ -86,7 +88,7 @@ def test_those_who_wait_for_a_run_are_told_how_it_stands(server: RunningServer) 
     assert seconds < 6
 
 
-def terminated(server: RunningServer) -> float:
+def terminated(server: Server) -> float:
     """How many seconds a SIGTERM takes; the server must end in good order."""
     began = time.monotonic()
     assert server.process is not None
@@ -95,7 +97,7 @@ def terminated(server: RunningServer) -> float:
     return time.monotonic() - began
 
 
-def connections(server: RunningServer) -> int:
+def connections(server: Server) -> int:
     """How many connections to the server are open, by what the kernel knows of its port."""
     port = int(server.url.rsplit(":", 1)[1])
     rows = Path("/proc/net/tcp").read_text("ascii").splitlines()[1:]

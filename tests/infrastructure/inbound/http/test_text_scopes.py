@@ -19,13 +19,9 @@ from tests.support.http.described_answers import document
 from tests.support.http.mcp import McpCaller
 from tests.support.http.streams import StreamReader
 from tests.support.http.wire import client_of
-from tests.support.servers.running_server import (
-    RunningServer,
-    command,
-    configuration,
-    scripted,
-    wait_for,
-)
+from tests.support.servers.configurations import agent, command, configuration, scripted
+from tests.support.servers.server import Server
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 
@@ -68,7 +64,7 @@ def marks_in(text: str) -> set[str]:
 class Story:
     """A server with one text of each kind on record, and the runs that have them."""
 
-    server: RunningServer
+    server: Server
     runs: Mapping[str, str]
     children: Mapping[str, str]
     head: int
@@ -92,10 +88,10 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     ]
     progress = json.dumps({"type": "progress", "text": canary("progress")})
     config = configuration(
-        {**scripted(steps=steps, result=canary("result")), "default": True},
-        _without_result(scripted("failing", outcome="error", error=canary("error"))),
-        scripted("slow", steps=[{"afterMs": 300_000}]),
-        command("telling", "sh", "-c", f"echo '{progress}'; exec sleep 300", output="jsonl"),
+        agent("main", scripted(steps=steps, result=canary("result")), default=True),
+        _without_result(agent("failing", scripted(outcome="error", error=canary("error")))),
+        agent("slow", scripted(steps=[{"afterMs": 300_000}])),
+        agent("telling", command("sh", "-c", f"echo '{progress}'; exec sleep 300", output="jsonl")),
         {"id": "outside", "runtime": {"type": "external"}},
         maxSpawnDepth=2,
         maxChildrenPerAgent=20,
@@ -114,7 +110,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         ],
     }
     environment = {name.upper(): secret for name, secret in SECRETS.items()}
-    with RunningServer(folder / "data", config, environment=environment) as server:
+    with Server(folder / "data", config, environment=environment) as server:
         yield _told(server)
 
 
@@ -123,7 +119,7 @@ def _without_result(agent: dict[str, Any]) -> dict[str, Any]:
     return agent
 
 
-def _told(server: RunningServer) -> Story:
+def _told(server: Server) -> Story:
     runs: dict[str, str] = {}
     children: dict[str, str] = {}
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support.http.problems import pointers_of, problem_of
 from tests.support.http.wire import Authority, head
 from tests.support.servers.http_server import House
-from tests.support.servers.running_server import wait_for
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 

@@ -12,17 +12,17 @@ import pytest
 
 from tests.support.http.mcp import VERSION, McpCaller, mcp_client, values_of
 from tests.support.http.problems import problem_of
+from tests.support.servers.configurations import agent, configuration, scripted
 from tests.support.servers.data_directories import copied
 from tests.support.servers.databases import Databases
 from tests.support.servers.http_server import ONE, House
 from tests.support.servers.inner_server import inner_server
-from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS
-from tests.support.servers.running_server import RunningServer, configuration, scripted
+from tests.support.servers.server import QUICK_LEASE_SECONDS, Server
 
 pytestmark = pytest.mark.server
 
 
-SLOW = scripted("slow", steps=[{"afterMs": 300_000}])
+SLOW = agent("slow", scripted(steps=[{"afterMs": 300_000}]))
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
@@ -160,7 +160,7 @@ async def test_a_client_comes_back_to_another_server_and_its_task_is_as_the_reco
     tmp_path.chmod(0o755)
     config = configuration({**SLOW, "default": True})
     config["spawnlog"]["leaseSeconds"] = QUICK_LEASE_SECONDS
-    server = RunningServer(copied(made_data_dir, tmp_path / "data"), config)
+    server = Server(copied(made_data_dir, tmp_path / "data"), config)
     with server:
         async with mcp_client(server.url, server.token) as client:
             spawned = await values_of(client, "sessions_spawn", task="long", label="long")
@@ -194,7 +194,7 @@ HEADERS = {
 
 def test_two_first_requests_get_the_same_answer(databases: Databases, tmp_path: Path) -> None:
     url = databases.create()
-    with inner_server(tmp_path, configuration(scripted()), url) as server:
+    with inner_server(tmp_path, configuration(agent()), url) as server:
 
         def ask(_: int) -> httpx2.Response:
             return server.request(

@@ -8,7 +8,7 @@ import pytest
 from tests.support.http.mcp import TASKS, McpCaller
 from tests.support.http.requests import spawn_body
 from tests.support.servers.http_server import House
-from tests.support.servers.running_server import wait_for
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 

@@ -22,7 +22,7 @@ from tests.support.servers.process_table import (
     until,
     until_no_more_is_open,
 )
-from tests.support.servers.running_server import wait_for
+from tests.support.waiting import wait_for
 
 MIB = 1024 * 1024
 

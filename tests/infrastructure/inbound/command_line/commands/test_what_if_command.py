@@ -15,7 +15,7 @@ from domain.what_if.verdict import VERDICTS
 from tests.support.servers.command_line import Command
 from tests.support.servers.preloaded import ROOT
 from tests.support.servers.recorded_api import RecordedApi, Reply
-from tests.support.servers.running_server import MAIN
+from tests.support.servers.server import MAIN
 
 ASKED = "/v1/what-if"
 HOSTILE = "\x1b[2J\x00\x0b\ufffe]]><&\"'\n"

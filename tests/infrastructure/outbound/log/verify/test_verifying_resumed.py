@@ -28,7 +28,7 @@ from tests.support.builders.stored_family import KeptFamily
 from tests.support.servers.preloaded import ROOT
 from tests.support.servers.process_table import carrying, children, is_alive
 from tests.support.servers.running_log import RunningLog
-from tests.support.servers.running_server import wait_for
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.kill
 

@@ -1,0 +1,461 @@
+"""Folders and files made for children are kept, or undone, once, also when servers are killed."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.faults.turnstiles import Turnstile
+from tests.support.servers.attached_files import (
+    CONTENTS,
+    clear_homes,
+    desk_of,
+    left_in_homes,
+    preparing,
+    receipt,
+    require_nothing_left,
+    require_seen,
+    staged,
+    with_files,
+)
+from tests.support.servers.databases import Databases
+from tests.support.servers.server import Background, Server, serving
+from tests.support.tiers import nightly_but
+from tests.support.waiting import wait_for
+
+
+@pytest.fixture(scope="module")
+def one_porter(databases: Databases) -> Iterator[Server]:
+    with serving(databases, preparing, dies=True) as server:
+        yield server
+
+
+@pytest.fixture
+def porter(one_porter: Server) -> Server:
+    """A server that runs, and whose agents have no workspace yet."""
+    one_porter.ensure_running()
+    clear_homes(one_porter)
+    return one_porter
+
+
+def last_event(server: Server) -> str:
+    """Return the type of the last event that a run recorded."""
+    query = "SELECT type FROM events WHERE stream LIKE 'run:%' ORDER BY position DESC LIMIT 1"
+    return str(server.ask_database(query)[0][0])
+
+
+@pytest.fixture
+def retaining(porter: Server) -> Iterator[Server]:
+    """A server that retains the files of sessions that are kept."""
+
+    def retain(config: dict[str, Any]) -> None:
+        config["tools"]["sessions_spawn"]["attachments"]["retainOnSessionKeep"] = True
+
+    with porter.configured(retain):
+        yield porter
+
+
+def announced_with_files(server: Server, key: str, cleanup: str) -> str:
+    """A run of mode `run` whose child has seen its files, and which is announced_with_files."""
+    answer = server.spawn(**with_files(key, cleanup=cleanup, mode="run"))
+    assert answer.status_code == 201, answer.text
+    run_id = str(answer.json()["runId"])
+    assert server.run(run_id, "announced")["outcome"] == "success"
+    require_seen(server, run_id)
+    return run_id
+
+
+def require_removed(server: Server, run_id: str) -> None:
+    """Its files are removed after it was announced, and its folder is left to its agent."""
+    undone = wait_for("the files to be undone", lambda: server.payloads(run_id, "EffectAttempted"))
+    assert [(one["name"], one["outcome"]) for one in undone] == [("attachments", "undone")]
+    steps = server.steps(run_id)
+    assert steps.index("undo:attachments:done") > steps.index("RunAnnounced")
+    assert not (desk_of(server) / ".openclaw" / "attachments" / run_id).exists()
+    assert desk_of(server).is_dir()
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("cleanup", ["delete", "keep"])
+def test_files_are_removed_when_their_run_is_announced(porter: Server, cleanup: str) -> None:
+    require_removed(porter, announced_with_files(porter, f"not retained: {cleanup}", cleanup))
+    assert left_in_homes(porter) == ["porter", "porter/desk"]
+
+
+@pytest.mark.server
+def test_each_task_of_a_batch_has_a_copy_of_its_own(porter: Server) -> None:
+    body = with_files("batch", cleanup="keep", mode="run", thread=False)
+    answer = porter.spawn(**{**body, "task": ["one", "two"], "parallel": True})
+    assert answer.status_code == 201, answer.text
+    runs = [str(one["runId"]) for one in answer.json()["runs"]]
+    receipts = [one["attachments"] for one in answer.json()["runs"]]
+    assert receipts[0]["files"] == receipts[1]["files"]
+    assert receipts[0]["relDir"] != receipts[1]["relDir"]
+    for run_id in runs:
+        porter.run(run_id, "announced")
+        require_seen(porter, run_id)
+        require_removed(porter, run_id)
+
+
+@pytest.mark.server
+def test_files_that_are_retained_stay_with_a_session_that_is_kept(retaining: Server) -> None:
+    kept = announced_with_files(retaining, "retained", "keep")
+    # Others are require_removed after it, and so is what a start finds to be done.
+    require_removed(retaining, announced_with_files(retaining, "retained, deleted", "delete"))
+    retaining.stop()
+    retaining.start()
+    require_removed(retaining, announced_with_files(retaining, "retained, deleted again", "delete"))
+    folder = desk_of(retaining) / ".openclaw" / "attachments" / kept
+    files = {one.name: one.read_bytes() for one in folder.iterdir() if one.name in CONTENTS}
+    assert files == CONTENTS
+    assert "undo:attachments:done" not in retaining.steps(kept)
+    assert retaining.run(kept)["stage"] == "announced"
+
+
+WORKSPACE = ["StepBegun:workspace"]
+FILES_BEGUN = ["StepTaken:workspace", "StepBegun:attachments"]
+STARTED = ["ScriptsResolved", "PreparationStarted"]
+REST = [
+    "StepTaken:attachments",
+    "SessionCreated",
+    "RunQueued",
+    "RunClaimed",
+    "RunStarted",
+    "RunEnded",
+    "RunAnnounced",
+]
+UNDONE = "undo:attachments:done"
+RESUMED_PREPARATION = ["PreparationResumed"]
+AT_THE_REQUEST = [*RESUMED_PREPARATION, *STARTED, *WORKSPACE, *FILES_BEGUN]
+AT_THE_WORKSPACE = [*STARTED, *WORKSPACE, *RESUMED_PREPARATION, *WORKSPACE, *FILES_BEGUN]
+AT_THE_FILES = [*STARTED, *WORKSPACE, *FILES_BEGUN, *RESUMED_PREPARATION, "StepBegun:attachments"]
+MADE = [*STARTED, *WORKSPACE, *FILES_BEGUN]
+
+# What is recorded in one append with one of these is not named again.
+MOMENTS = {
+    "before StepBegun:workspace": AT_THE_REQUEST,
+    "after StepBegun:workspace": AT_THE_WORKSPACE,
+    "before step:workspace": AT_THE_WORKSPACE,
+    "after step:workspace": AT_THE_WORKSPACE,
+    "before StepTaken:workspace": AT_THE_WORKSPACE,
+    "after StepBegun:attachments": AT_THE_FILES,
+    "before step:attachments": AT_THE_FILES,
+    "after attachment:1": AT_THE_FILES,
+    "after attachment:2": AT_THE_FILES,
+    "after step:attachments": AT_THE_FILES,
+    "before StepTaken:attachments": AT_THE_FILES,
+    "after SessionCreated": MADE,
+}
+
+
+def goes_on(server: Server, key: str, story: list[str]) -> None:
+    """The same request is accepted, and its child finds its files; afterwards they are gone, and
+    the record has this story up to the announcement."""
+    body = with_files(key)
+    answer = server.spawn_again(**body)
+    assert answer.status_code == 201, answer.text
+    run_id = answer.json()["runId"]
+    assert answer.headers["Idempotent-Replayed"] == "true"
+    assert answer.json()["attachments"] == receipt(run_id)
+    run = server.run(run_id, "archived")
+    assert run["attachments"].pop("state") in ("removing", "removed")
+    assert (run["outcome"], run["attachments"]) == ("success", receipt(run_id))
+    require_seen(server, run_id)
+    wait_for("the files to be undone", lambda: UNDONE in server.steps(run_id))
+    require_nothing_left(server)
+    assert left_in_homes(server) == ["porter", "porter/desk"]
+    events = server.steps(run_id)
+    assert events[: -len(REST) - 2] == ["SpawnRequested", *story]
+    assert events[-len(REST) - 2 : -2] == REST
+    assert sorted(events[-2:]) == ["RunArchived", UNDONE]
+    assert server.session(body["requester"]["sessionKey"])["activeChildren"] == 0
+
+
+@pytest.mark.kill
+@pytest.mark.parametrize(
+    "moment", nightly_but(MOMENTS, ["after step:workspace", "after attachment:1"])
+)
+def test_a_spawn_goes_on_when_its_server_is_killed(porter: Server, moment: str) -> None:
+    porter.die_during(moment, **with_files(moment))
+    porter.restart()
+    goes_on(porter, moment, MOMENTS[moment])
+
+
+@pytest.mark.kill
+def test_a_spawn_goes_on_also_when_the_server_that_went_on_is_killed(
+    porter: Server,
+) -> None:
+    key = "twice"
+    porter.die_during("after step:workspace", **with_files(key))
+    porter.die_again("after attachment:2")
+    porter.restart()
+    story = [*STARTED, *WORKSPACE, *RESUMED_PREPARATION, *WORKSPACE, *FILES_BEGUN]
+    goes_on(porter, key, [*story, *RESUMED_PREPARATION, "StepBegun:attachments"])
+
+
+ALL_MADE = [
+    "SpawnRequested",
+    "ScriptsResolved",
+    "PreparationStarted",
+    "StepBegun:workspace",
+    "StepTaken:workspace",
+    "StepBegun:attachments",
+]
+RESUMED_AT_FILES = ["PreparationResumed", "StepBegun:attachments"]
+BOTH_UNDONE = ["undo:attachments:done", "undo:workspace:done"]
+UNWRITTEN = "attachments_materialization_failed"
+GONE = f"{UNWRITTEN} (what was attached is not kept any more; ask again with the files)"
+IN_THE_WAY = (
+    f"{UNWRITTEN} (a link or a file is in the place of the workspace, of .openclaw in it or of"
+    " .openclaw/attachments)"
+)
+
+
+def refused(server: Server, key: str, text: str) -> str:
+    """The same request is refused by the step, with this text, and its requester is told once;
+    gives the run's id."""
+    body = with_files(key)
+    answer = server.spawn_again(**body)
+    assert (answer.status_code, answer.json()["rule"]) == (422, "attachments")
+    assert answer.json()["detail"] == text
+    run_id = str(answer.json()["runId"])
+    (refusal,) = server.payloads(run_id, "SpawnRefused")
+    assert (refusal["step"], refusal["status"]) == ("attachments", "error")
+    requester = body["requester"]["sessionKey"]
+    told = server.inbox(requester)
+    assert [one["runId"] for one in told] == [run_id]
+    assert text in told[0]["text"]
+    released = [
+        one
+        for one in server.whole_log()
+        if one["type"] == "ChildReleased" and one["payload"]["runId"] == run_id
+    ]
+    assert len(released) == 1
+    assert server.session(requester)["activeChildren"] == 0
+    return run_id
+
+
+def undone(server: Server, run_id: str) -> list[tuple[str, int]]:
+    """How each step was undone and at which attempt, once the last one is."""
+    wait_for("all to be undone", lambda: server.steps(run_id)[-1] == BOTH_UNDONE[-1])
+    recorded = server.payloads(run_id, "EffectAttempted")
+    assert [one["name"] for one in recorded] == ["attachments", "workspace"]
+    return [(one["outcome"], one["attempt"]) for one in recorded]
+
+
+NOTHING: list[str] = []
+FOLDER = ["porter", "porter/desk"]
+FILES = 6
+"""As many entries are there with both files: a manifest, and the three folders above."""
+
+# Where it dies one time after the other, what is left then, and what was recorded last.
+DEATHS = [
+    ("before SpawnRefused", True, FOLDER, "StepBegun"),
+    ("after SpawnRefused", True, FOLDER, "SpawnRefused"),
+    ("before undo:attachments", True, FOLDER, "SpawnRefused"),
+    ("after undo:attachments", False, FOLDER, "SpawnRefused"),
+    ("before EffectAttempted:undo:attachments", False, FOLDER, "SpawnRefused"),
+    ("after EffectAttempted:undo:attachments", False, FOLDER, "EffectAttempted"),
+    ("before undo:workspace", False, FOLDER, "EffectAttempted"),
+    ("after undo:workspace", False, NOTHING, "EffectAttempted"),
+]
+
+
+@pytest.mark.kill
+def test_what_was_made_is_unmade_though_its_server_is_killed_again_and_again(
+    porter: Server,
+) -> None:
+    key = "undone"
+    porter.die_during("after step:attachments", **with_files(key))
+    # Nobody can write them once more.
+    porter.ask_database("DELETE FROM staged_files")
+    for moment, are_there, folder, last in DEATHS:
+        porter.die_again(moment)
+        left = left_in_homes(porter)
+        assert [one for one in left if ".openclaw" not in one] == folder, moment
+        assert len(left) - len(folder) == (FILES if are_there else 0), moment
+        assert last_event(porter) == last, moment
+    porter.restart()
+    run_id = refused(porter, key, GONE)
+    assert undone(porter, run_id) == [("nothing_there", 1)] * 2
+    assert porter.steps(run_id) == [*ALL_MADE, *RESUMED_AT_FILES * 2, "SpawnRefused", *BOTH_UNDONE]
+    assert left_in_homes(porter) == []
+    require_nothing_left(porter)
+
+
+@pytest.mark.kill
+@pytest.mark.parametrize(
+    ("moment", "story", "how"),
+    [
+        ("after step:attachments", [*ALL_MADE, *RESUMED_AT_FILES], ["undone", "undone"]),
+        # Nobody had said that the folder was made, and yet it is the run's.
+        (
+            "after step:workspace",
+            [*ALL_MADE[:4], RESUMED_AT_FILES[0], *ALL_MADE[3:]],
+            ["nothing_there", "undone"],
+        ),
+    ],
+)
+def test_what_was_made_is_on_record_as_undone(
+    porter: Server, moment: str, story: list[str], how: list[str]
+) -> None:
+    key = f"refused {moment}"
+    porter.die_during(moment, **with_files(key))
+    porter.ask_database("DELETE FROM staged_files")
+    porter.restart()
+    run_id = refused(porter, key, GONE)
+    assert undone(porter, run_id) == [(one, 1) for one in how]
+    assert porter.steps(run_id) == [*story, "SpawnRefused", *BOTH_UNDONE]
+    assert left_in_homes(porter) == []
+    require_nothing_left(porter)
+
+
+@pytest.mark.kill
+@pytest.mark.parametrize("planted", ["a file", "a link"])
+def test_what_others_have_put_into_a_workspace_stays_there(
+    porter: Server, planted: str, tmp_path: Path
+) -> None:
+    key = f"planted: {planted}"
+    porter.die_during("before step:attachments", **with_files(key))
+    place = desk_of(porter) / ".openclaw"
+    if planted == "a file":
+        place.write_text("of somebody else")
+    else:
+        (tmp_path / "attachments").mkdir()
+        place.symlink_to(tmp_path)
+    porter.restart()
+    run_id = refused(porter, key, IN_THE_WAY)
+    assert undone(porter, run_id) == [("left_in_place", 1)] * 2
+    assert porter.steps(run_id) == [*ALL_MADE, *RESUMED_AT_FILES, "SpawnRefused", *BOTH_UNDONE]
+    assert left_in_homes(porter) == ["porter", "porter/desk", "porter/desk/.openclaw"]
+    assert staged(porter) == 0
+    assert [one.name for one in tmp_path.rglob("*")] == (
+        [] if planted == "a file" else ["attachments"]
+    )
+
+
+@pytest.mark.kill
+def test_a_spawn_is_stopped_before_anybody_takes_it_over(porter: Server) -> None:
+    body = with_files("stopped")
+    porter.die_during("after step:workspace", **body)
+    # The lease of the dead one runs on: nobody resumes what it held.
+    porter.ask_database("UPDATE holders SET until = until + interval '1 hour'")
+    porter.start()
+    requester = body["requester"]["sessionKey"]
+    run_id = porter.preparing(requester)
+    stopped = porter.http.post(f"/v1/runs/{run_id}/stop", json={})
+    assert stopped.json() == {"runId": run_id, "wasOver": False}
+    # Whoever makes a folder may be at it for a while; the slot is free at once.
+    assert porter.session(requester)["activeChildren"] == 0
+    assert porter.steps(run_id)[-1] == "SpawnRefused"
+    wait_for("it to be undone", lambda: porter.steps(run_id)[-1] == BOTH_UNDONE[-1])
+    assert porter.steps(run_id) == [*ALL_MADE[:4], "SpawnRefused", BOTH_UNDONE[-1]]
+    (refusal,) = porter.payloads(run_id, "SpawnRefused")
+    assert refusal["rule"] == "stopped"
+    answer = porter.spawn_again(**body)
+    assert (answer.status_code, answer.json()["rule"]) == (422, "stopped")
+    assert left_in_homes(porter) == []
+    # Nobody here prepared it: what was set aside is swept away now and then, and at a start.
+    porter.stop()
+    porter.start()
+    require_nothing_left(porter)
+
+
+BEGUN_TWICE = ["StepBegun:attachments", "PreparationResumed", "StepBegun:attachments"]
+
+
+@pytest.fixture
+def turnstile(porter: Server) -> Iterator[Turnstile]:
+    """Holds the server up from its next append on."""
+    turnstile = porter.turnstile()
+    yield turnstile
+    turnstile.let_go()
+
+
+def held_before_its_files(
+    porter: Server, turnstile: Turnstile, key: str, agent_id: str
+) -> Background:
+    """A server stands still; it has on record that it will write the files, and has not yet."""
+    body = with_files(key, agentId=agent_id)
+    aside = porter.spawn_in_background(**body)
+    requester = body["requester"]["sessionKey"]
+    begun = "SELECT count(*) FROM events WHERE correlation = %s AND type = 'StepBegun'"
+    turnstile.hold("the files to be begun", lambda: porter.ask_database(begun, requester) == [(2,)])
+    assert left_in_homes(porter) == [agent_id, f"{agent_id}/desk"]
+    return aside
+
+
+def files_of(desk: Path) -> dict[str, tuple[int, int, bytes]]:
+    """Every file below a workspace: which one it is, when it was written, and what is in it."""
+    return {
+        str(one.relative_to(desk)): (one.stat().st_ino, one.stat().st_mtime_ns, one.read_bytes())
+        for one in desk.rglob("*")
+        if one.is_file()
+    }
+
+
+@pytest.mark.kill
+def test_another_server_takes_over_from_one_that_died_before_the_child_existed(
+    porter: Server,
+) -> None:
+    body = with_files("taken over", agentId="keeper")
+    porter.die_during("before SessionCreated", **body)
+    with porter.twin() as other:
+        porter.expire_leases(other.url)
+        answer = other.spawn_again(**body)
+        assert answer.status_code == 201, answer.text
+        run_id = answer.json()["runId"]
+        assert answer.json()["attachments"] == receipt(run_id)
+        require_seen(other, run_id, "keeper")
+        names = {Path(one).name for one in files_of(desk_of(other, "keeper"))}
+        assert names == {*CONTENTS, ".manifest.json"}
+        other.let_go(run_id)
+        assert other.run(run_id, "archived")["outcome"] == "success"
+        steps = [one for one in other.steps(run_id) if one.endswith((":attachments", "Resumed"))]
+        assert steps[:4] == [*BEGUN_TWICE, "StepTaken:attachments"]
+        nothing_is_undone_twice(other, run_id)
+
+
+def nothing_is_undone_twice(server: Server, run_id: str) -> None:
+    """The files are removed once, and nothing is left."""
+    wait_for("the files to be undone", lambda: "undo:attachments:done" in server.steps(run_id))
+    assert server.steps(run_id).count("undo:attachments:done") == 1
+    require_nothing_left(server)
+
+
+@pytest.mark.kill
+def test_a_server_that_slept_changes_nothing_of_what_another_one_wrote(
+    porter: Server, turnstile: Turnstile
+) -> None:
+    aside = held_before_its_files(porter, turnstile, "slept", "keeper")
+    with porter.twin() as other:
+        porter.expire_leases(other.url)
+        run_id = other.runs(requester="agent:main:slept")[0]["runId"]
+        require_seen(other, run_id, "keeper")
+        written = files_of(desk_of(other, "keeper"))
+        turnstile.let_go()
+        answer = aside.answer()
+        assert answer is not None
+        assert (answer.status_code, answer.json()["runId"]) == (201, run_id)
+        assert files_of(desk_of(other, "keeper")) == written
+        other.let_go(run_id)
+        assert other.run(run_id, "archived")["outcome"] == "success"
+        nothing_is_undone_twice(other, run_id)
+
+
+@pytest.mark.kill
+def test_a_server_that_slept_leaves_nothing_of_a_run_that_is_over(
+    porter: Server, turnstile: Turnstile
+) -> None:
+    aside = held_before_its_files(porter, turnstile, "overslept", "porter")
+    with porter.twin() as other:
+        porter.expire_leases(other.url)
+        run_id = other.runs(requester="agent:main:overslept")[0]["runId"]
+        assert other.run(run_id, "archived")["outcome"] == "success"
+        nothing_is_undone_twice(other, run_id)
+        turnstile.let_go()
+        answer = aside.answer()
+        assert answer is not None
+        assert (answer.status_code, answer.json()["runId"]) == (201, run_id)
+        nothing_is_undone_twice(other, run_id)

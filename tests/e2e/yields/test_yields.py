@@ -1,0 +1,318 @@
+"""Orchestrators yield and are woken by what their children report, also when a server is killed."""
+
+import os
+from collections import Counter
+from contextlib import suppress
+from itertools import product
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.support.servers.orchestrators import announcements, orchestrate, turn, turns_of
+from tests.support.servers.server import Server
+from tests.support.tiers import nightly_but
+from tests.support.waiting import wait_for
+
+
+@pytest.mark.server
+def test_a_run_that_yields_is_woken_and_only_its_last_turn_is_announced(server: Server) -> None:
+    first = orchestrate(server, "simple", {"children": [{"awaits": "simple.go"}], "turns": 1})
+    server.run(first, "ended")
+    server.touch("simple.go")
+    woken = turn(server, "simple", 2)
+    assert woken.startswith("[Subagent Context] Your prior run ended while waiting")
+    assert "All pending descendants for that run have now settled." in woken
+    assert "\nTask: simple\n" in woken
+    assert "Child completion results:\n1. simple.1\nStatus: success\n" in woken
+    (entry,) = announcements(server, "simple")
+    one, two = turns_of(server, first)
+    assert entry["runId"] == two["runId"]
+    assert (one["yielded"], one["continuedBy"], one["stage"]) == (True, two["runId"], "announced")
+    assert one["announcement"]["state"] == "skipped"
+    assert one["announcement"]["reason"] == (f"it yielded; run {two['runId']} goes on in its place")
+    assert (two["cause"], two["continues"], two["yielded"]) == ("wake", one["runId"], False)
+    assert server.events(first)[-6:] == [
+        "YieldRequested",
+        "RunEnded",
+        "DescendantsSettled",
+        "ChildrenReported",
+        "RunContinued",
+        "RunAnnounced",
+    ]
+    session = server.session("agent:actor:simple")
+    assert (session["activeChildren"], session["pendingDescendants"]) == (0, 0)
+    child = server.session(two["childSessionKey"])
+    assert (child["unreadReports"], child["queue"]) == ([], [])
+    (report,) = server.http.get(f"/v1/sessions/{two['childSessionKey']}/announcements").json()[
+        "items"
+    ]
+    assert report["state"] == "acknowledged"
+
+
+@pytest.mark.server
+def test_each_report_wakes_it_until_it_ends_without_yielding(server: Server) -> None:
+    children = [{}, {"awaits": "second"}]
+    first = orchestrate(server, "each", {"children": children, "turns": 2})
+    woken = turn(server, "each", 2)
+    assert "1. each.1\n" in woken
+    assert "each.2" not in woken
+    assert "1 sub-agent is still at work; call sessions_yield again" in woken
+    server.note("each.yield-2")
+    server.touch("second")
+    again = turn(server, "each", 3)
+    assert "1. each.2\n" in again
+    assert "each.1\n" not in again
+    announcements(server, "each")
+    assert [one["cause"] for one in turns_of(server, first)] == [None, "wake", "wake"]
+
+
+@pytest.mark.server
+def test_the_reports_of_a_batch_are_told_together(server: Server) -> None:
+    children = [{}, {"awaits": "of the batch"}]
+    orchestrate(server, "batch", {"children": children, "batch": True, "turns": 1})
+    turn(server, "batch-1", 1)
+    wait_for("the first to be announced", lambda: _announced(server, "batch-1"))
+    assert not (server.folder / "batch.turn-2").exists()
+    server.touch("of the batch")
+    woken = turn(server, "batch", 2)
+    assert "1. batch-1\n" in woken
+    assert "2. batch-2\n" in woken
+    announcements(server, "batch")
+
+
+@pytest.mark.server
+def test_report_before_a_yield_wakes_it_at_once(server: Server) -> None:
+    first = orchestrate(server, "late", {"children": [{}], "turns": 1, "yieldsAfter": "late.go"})
+    wait_for("the child to be announced", lambda: _announced(server, "late.1"))
+    server.touch("late.go")
+    announcements(server, "late")
+    assert "1. late.1\n" in turn(server, "late", 2)
+    last = ["YieldRequested", "RunEnded", "ChildrenReported", "RunContinued", "RunAnnounced"]
+    assert server.events(first)[-5:] == last
+
+
+@pytest.mark.server
+def test_a_yield_without_children_is_an_error(server: Server) -> None:
+    orchestrate(server, "alone", {"turns": 1})
+    said = server.note("alone.yield-1")
+    assert said.startswith("[409,")
+    assert "there is nothing to wait for" in said
+    (entry,) = announcements(server, "alone")
+    assert entry["status"] == "success"
+
+
+@pytest.mark.server
+def test_one_that_does_not_end_by_itself_is_ended(server: Server) -> None:
+    first = orchestrate(server, "lingers", {"children": [{}], "turns": 1, "then": "linger"})
+    announcements(server, "lingers")
+    one, two = turns_of(server, first)
+    assert one["outcome"] == two["outcome"] == "success"
+    assert one["error"] is None
+
+
+@pytest.mark.server
+def test_a_session_that_waits_is_stopped_with_its_children(server: Server) -> None:
+    first = orchestrate(server, "stopped", {"children": [{"awaits": "never again"}], "turns": 1})
+    server.note("stopped.yield-1")
+    server.run(first, "ended")
+    answer = server.http.post(f"/v1/runs/{first}/stop", json={"reason": "enough"})
+    assert answer.status_code == 200, answer.text
+    (entry,) = announcements(server, "stopped")
+    assert (entry["runId"], entry["status"]) == (first, "error")
+    assert "enough" in entry["text"]
+    session = server.session("agent:actor:stopped")
+    assert (session["activeChildren"], session["pendingDescendants"]) == (0, 0)
+    assert len(turns_of(server, first)) == 1
+
+
+@pytest.mark.server
+def test_a_nest_of_orchestrators_finishes_in_a_lane_of_one(server: Server) -> None:
+    nest = {"turns": 1, "children": [{"turns": 1, "children": [{"turns": 1, "children": [{}]}]}]}
+    orchestrate(server, "nest", nest)
+    (entry,) = announcements(server, "nest")
+    assert entry["status"] == "success"
+    for name in ("nest", "nest.1", "nest.1.1"):
+        assert "Status: success" in turn(server, name, 2)
+
+
+@pytest.mark.server
+def test_a_message_to_one_that_waits_is_taken_at_once(server: Server) -> None:
+    first = orchestrate(server, "asked", {"children": [{"awaits": "asked.go"}], "turns": 1})
+    server.note("asked.yield-1")
+    server.run(first, "ended")
+    answer = server.send(first, "how far are you?")
+    assert answer.status_code == 201, answer.text
+    assert turn(server, "asked", 2) == "how far are you?"
+    second = answer.json()["runId"]
+    server.run(second, "ended")
+    # Its child is at work still: it is announced when that is done, with what it found.
+    assert server.run(second)["stage"] == "ended"
+    server.touch("asked.go")
+    (entry,) = announcements(server, "asked")
+    assert entry["runId"] == second
+    assert "asked.1" in entry["text"]
+
+
+def _announced(server: Server, label: str) -> bool:
+    found = server.http.get("/v1/runs", params={"label": label}).json()["items"]
+    return bool(found) and found[0]["stage"] == "announced"
+
+
+MOMENTS = ("before", "after")
+OF_A_YIELD = (
+    "YieldRequested",
+    "RunEnded",
+    "RunAnnounced",
+    "ChildrenReported",
+    "RunContinued",
+    "SessionContinued",
+    "ContinuationPlanned",
+    "RunStarted",
+)
+OF_A_STEER = ("MessageQueued", "RunEnded", "RunContinued", "RunStarted")
+OF_A_QUEUE = ("MessageQueued", "RunAnnounced", "RunContinued", "RunQueued")
+
+
+def name_at(moment: str, event: str) -> str:
+    return f"{moment}-{event.lower()}"
+
+
+def settled(server: Server, name: str) -> list[dict[str, Any]]:
+    """The runs of a session when all is over, and every one is in an inbox once at most."""
+    first = server.http.get("/v1/runs", params={"label": name, "order": "asc"}).json()["items"][0]
+    runs = turns_of(server, str(first["runId"]))
+    entries = announcements(server, name)
+    assert max(Counter(one["runId"] for one in entries).values()) == 1
+    session = server.session(f"agent:actor:{name}")
+    assert (session["activeChildren"], session["pendingDescendants"]) == (0, 0)
+    for one in runs:
+        events = Counter(server.events(str(one["runId"])))
+        assert {events[name] for name in ("RunEnded", "RunAnnounced")} == {1}, events
+    return runs
+
+
+@pytest.mark.server
+@pytest.mark.parametrize(
+    ("moment", "event"),
+    nightly_but(product(MOMENTS, OF_A_YIELD), [("after", "ChildrenReported")]),
+)
+def test_a_yield_survives_a_kill(server: Server, moment: str, event: str) -> None:
+    name = name_at(moment, event)
+    child = {"awaits": f"{name}.go"}
+    orchestrate(server, name, {"children": [child], "turns": 1, "awaits": f"{name}.yields"})
+    turn(server, name, 1)
+    server.die_at(f"{moment} {event}")
+    server.touch(f"{name}.yields")
+    server.touch(f"{name}.go")
+    server.wait_death()
+    server.restart()
+    announcements(server, name)
+    runs = settled(server, name)
+    woken = [one for one in runs if one["cause"] == "wake"]
+    told = [one for run in woken for one in reports_in(server, str(run["runId"]))]
+    assert max(Counter(told).values(), default=0) <= 1, "a report was told twice"
+    # Whatever died with the server, its requester has heard of the end of the session, once.
+    assert [one["announcement"]["state"] for one in runs].count("delivered") == 1
+    if any(one["yielded"] for one in runs):
+        assert told or runs[-1]["outcome"] == "error"
+
+
+@pytest.mark.server
+@pytest.mark.parametrize(
+    ("moment", "event"), nightly_but(product(MOMENTS, OF_A_STEER), [("after", "MessageQueued")])
+)
+def test_a_steer_survives_a_kill(server: Server, moment: str, event: str) -> None:
+    name = "steer-" + name_at(moment, event)
+    first = orchestrate(server, name, {"awaits": f"{name}.go"})
+    turn(server, name, 1)
+    server.die_at(f"{moment} {event}")
+    with suppress(httpx2.TransportError):
+        server.send(first, "do this instead", mode="steer")
+    server.wait_death()
+    server.touch(f"{name}.go")
+    server.restart()
+    announcements(server, name)
+    runs = settled(server, name)
+    queued = server.events(first).count("MessageQueued")
+    assert [one["cause"] for one in runs] == [None, "steer"][: 1 + queued]
+
+
+@pytest.mark.server
+@pytest.mark.parametrize(
+    ("moment", "event"), nightly_but(product(MOMENTS, OF_A_QUEUE), [("after", "RunAnnounced")])
+)
+def test_a_message_that_waits_survives_a_kill(server: Server, moment: str, event: str) -> None:
+    name = "queue-" + name_at(moment, event)
+    first = orchestrate(server, name, {"awaits": f"{name}.go"})
+    turn(server, name, 1)
+    is_asked_late = event == "MessageQueued"
+    if not is_asked_late:
+        assert server.send(first, "and then?").status_code == 202
+    server.die_at(f"{moment} {event}")
+    if is_asked_late:
+        with suppress(httpx2.TransportError):
+            server.send(first, "and then?")
+    server.touch(f"{name}.go")
+    server.wait_death()
+    server.restart()
+    queued = server.events(first).count("MessageQueued")
+    announcements(server, name, 1 + queued)
+    runs = settled(server, name)
+    assert [one["cause"] for one in runs] == [None, "message"][: 1 + queued]
+
+
+def reports_in(server: Server, run_id: str) -> list[str]:
+    """The children that the message of a run tells of, by the event."""
+    items = server.http.get(f"/v1/runs/{run_id}/events").json()["items"]
+    return [str(one) for one in items[0]["payload"]["completions"]]
+
+
+NESTS = int(os.environ.get("SPAWNLOG_TEST_NESTS", "12"))
+"""How many: a longer run takes 200."""
+
+SECONDS_MAX = 30 + 3 * NESTS
+NEST = {"turns": 1, "children": [{"turns": 1, "children": [{"turns": 1, "children": [{}]}]}]}
+
+
+@pytest.mark.server
+@pytest.mark.nightly
+@pytest.mark.timeout(60 + SECONDS_MAX)
+def test_nests_that_yield_finish_though_a_server_is_killed(server: Server) -> None:
+    before = len(server.whole_log())
+    two = server.twin()
+    two.start()
+    try:
+        names = [f"nest-{number}" for number in range(NESTS)]
+        for number, name in enumerate(names):
+            orchestrate(two if number % 2 else server, name, NEST)
+        wait_for("a nest to be woken", lambda: list(server.folder.glob("nest-*.turn-2")))
+        two.kill()
+        wait_for(
+            "every nest to be announced",
+            lambda: all(_is_told(server, name) for name in names),
+            seconds=SECONDS_MAX,
+        )
+        log = server.whole_log()[before:]
+    finally:
+        two.stop()
+    ends = [event for event in log if event["type"] == "RunEnded"]
+    lost = [event for event in ends if event["payload"]["reason"] == "interrupted"]
+    woken = Counter(
+        told
+        for event in log
+        if event["type"] == "MessageReceived"
+        for told in event["payload"]["completions"]
+    )
+    assert set(woken.values()) == {1}
+    # Of a nest that lost nobody each of the three orchestrators was woken once.
+    assert len(woken) >= 3 * (NESTS - len(lost))
+    for name in names:
+        (entry,) = announcements(server, name)
+        assert entry["status"] in ("success", "error")
+        session = server.session(f"agent:actor:{name}")
+        assert (session["activeChildren"], session["pendingDescendants"]) == (0, 0)
+
+
+def _is_told(server: Server, name: str) -> bool:
+    return bool(server.inbox(f"agent:actor:{name}"))

@@ -1,0 +1,72 @@
+"""Children that say and do what their task tells them, when a test lets them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.support.servers.child_programs import AWAIT_FILE, WAIT_SECONDS_MAX
+from tests.support.servers.configurations import agent, configuration, python
+from tests.support.servers.server import Server
+
+# A task is a list of steps: {"say": an entry}, {"spawn": a body}, {"note": name}, {"await": name},
+# {"pause": seconds}. What follows a spawn's answer is noted under the name of its step.
+_NARRATE = (
+    AWAIT_FILE
+    + """
+import json, os, pathlib, sys, time, urllib.request
+
+folder = pathlib.Path(sys.argv[1])
+told = json.load(sys.stdin)["message"]
+
+def note(name, text="noted"):
+    part = folder / (name + ".part")
+    part.write_text(text)
+    part.rename(folder / name)
+
+def spawn(body):
+    body = {"requester": {"sessionKey": os.environ["SPAWNLOG_SESSION_KEY"]}, **body}
+    request = urllib.request.Request(
+        os.environ["SPAWNLOG_URL"] + "/v1/spawns",
+        data=json.dumps(body).encode(),
+        headers={
+            "Authorization": "Bearer " + os.environ["SPAWNLOG_TOKEN"],
+            "Content-Type": "application/json",
+        },
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return answer.read().decode()
+
+for step in json.loads(told.rsplit("\\n\\n", 1)[1]):
+    if "say" in step:
+        print(json.dumps(step["say"]), flush=True)
+    if "spawn" in step:
+        answer = spawn(step["spawn"])
+        note(step["note"], answer)
+    elif "note" in step:
+        note(step["note"])
+    if "await" in step:
+        await_file(sys.argv[2], folder / step["await"])
+    time.sleep(step.get("pause", 0))
+"""
+)
+
+
+def narrating(folder: Path) -> dict[str, Any]:
+    """Return a configuration with one agent, `main`, which does the steps of its task."""
+    models = [{"id": "big", "cost": {"input": 2, "output": 8}}]
+    narrator = python(_NARRATE, folder, WAIT_SECONDS_MAX, input="stdin-json", output="jsonl")
+    return configuration(
+        agent("main", narrator, default=True, model="acme/big"),
+        maxSpawnDepth=2,
+        models={"providers": {"acme": {"models": models}}},
+    )
+
+
+def narrate(server: Server, *steps: dict[str, Any], **body: Any) -> str:
+    """Spawn a run that does these steps. Return its id."""
+    return server.accepted(task=json.dumps(steps), **body)
+
+
+def said(text: str) -> dict[str, Any]:
+    """Return a step that says this."""
+    return {"say": {"type": "message", "role": "assistant", "text": text}}
