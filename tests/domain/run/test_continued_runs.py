@@ -452,11 +452,6 @@ def test_a_stop_drops_what_waits(events: tuple[RunEvent, ...]) -> None:
     assert story.state.queue is None
 
 
-def test_a_second_stop_drops_what_was_sent_since_the_first_one() -> None:
-    story = given(*STARTED, past.stop_requested(), continued.message_queued()).when(ask.stop())
-    story.then(MessagesDropped(run_ids=(run_id(7),)))
-
-
 @pytest.mark.parametrize("events", [STARTED, YIELDED, past.an_announced_run()])
 def test_one_message_is_dropped_and_others_wait_on(events: tuple[RunEvent, ...]) -> None:
     two = (continued.message_queued(), continued.message_queued(run_id=run_id(8)))

@@ -25,17 +25,15 @@ from domain.run.events import (
 )
 from domain.run.evolve import archive_due
 from domain.run.facts import Candidate, Cleanup, RunOutcome, SpawnOptions, TranscriptSeal
-from domain.run.lifecycle import LIFECYCLE, OVER, PREPARING, RunStage, mermaid
+from domain.run.lifecycle import LIFECYCLE, mermaid
 from domain.run.state import Run
 from domain.session.events import ChildAdmitted
 from domain.values.refusals import (
     CannotDeliver,
-    CorruptHistory,
     LostClaim,
     NotYet,
     Rejected,
     SessionIsClosed,
-    StopWanted,
     WrongStage,
 )
 from tests.support.builders import run_commands as ask
@@ -62,12 +60,6 @@ pytestmark = pytest.mark.long
 # The life of a run, told as sentences.
 
 STEWARD = (Candidate(script_id="who", priority=10.0, agent_id="steward", verdict="winner"),)
-
-
-def test_a_run_is_born_by_its_request() -> None:
-    run = run_of(*past.a_requested_run())
-    assert (run.stage, run.holder, run.epoch, run.depth) == ("requested", "server-1", 1, 1)
-    assert (run.created_position, run.created_at) == (1, stamp(1).recorded_at)
 
 
 def test_another_server_goes_on_with_a_preparation_and_the_first_is_locked_out() -> None:
@@ -198,11 +190,6 @@ def test_what_was_not_put_into_the_inbox_is_not_acknowledged(disposition: str) -
     after.when(ask.acknowledge()).refused(CannotDeliver)
 
 
-def test_an_acknowledgement_of_nothing_is_a_corrupt_history() -> None:
-    with pytest.raises(CorruptHistory, match="never made"):
-        run_of(*past.a_refused_run(), past.acknowledged())
-
-
 @pytest.mark.parametrize(
     ("cleanup", "minutes", "announced_after", "archived_after"),
     [
@@ -312,12 +299,6 @@ def test_a_stop_of_a_run_that_is_held_asks_its_holder_once(history: past.History
     after.when(ask.stop(by="somebody else")).then()
 
 
-def test_a_run_that_shall_stop_is_not_started_any_more() -> None:
-    story = given(*past.a_claimed_run(), past.stop_requested())
-    story.when(ask.start(CLAIMER)).refused(StopWanted, "operator")
-    story.when(ask.end(CLAIMER, outcome="stopped", reason="stopped")).then(RunEnded)
-
-
 @pytest.mark.parametrize(
     ("reason", "said", "recorded"),
     [("interrupted", "error", "stopped"), ("exit", "success", "success")],
@@ -329,13 +310,6 @@ def test_a_run_that_was_to_stop_ends_as_stopped_when_its_holder_is_lost(
     after = story.when(ask.end(CLAIMER, outcome=said, reason=reason)).then(RunEnded)
     assert after.state is not None
     assert (after.state.outcome, after.state.stop_requested_by) == (recorded, "operator")
-
-
-@pytest.mark.parametrize(
-    "history", [past.an_ended_run(), past.an_archived_run(), past.a_refused_run()]
-)
-def test_a_stop_of_what_is_over_changes_nothing(history: past.History) -> None:
-    given(*history).when(ask.stop()).then()
 
 
 def test_a_stop_of_a_spawn_whose_caller_is_gone_waits_in_the_inbox() -> None:
@@ -368,18 +342,6 @@ def test_every_cell_of_the_table_is_an_arrow() -> None:
     assert arrows[-2:] == ends
     assert "    [*] --> requested: SpawnRequested" in arrows
     assert "    session_created --> queued: RunQueued" in arrows
-
-
-@pytest.mark.parametrize("stage", LIFECYCLE)
-def test_every_stage_is_reached_by_some_event(stage: RunStage) -> None:
-    reached = {after for cells in LIFECYCLE.values() for after in cells.values()}
-    assert (stage in reached) == (stage != "unborn")
-
-
-@pytest.mark.parametrize("stage", sorted(OVER))
-def test_what_is_over_stays_over(stage: RunStage) -> None:
-    assert set(LIFECYCLE[stage].values()) <= OVER
-    assert stage not in PREPARING
 
 
 # Whatever is asked of a tree of runs, in whatever order: what holds all along its log.

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from domain.run.events import ArchiveScheduled, RunAnnounced
+from domain.run.events import ArchiveScheduled
 from domain.run.evolve import archive_due
 from domain.run.facts import SpawnOptions
 from domain.session.decide import ProvideTranscript
@@ -18,7 +18,6 @@ from tests.support.builders.facts import fact_of
 from tests.support.builders.family_log import FamilyLog, announced, lasting
 from tests.support.builders.storytelling import (
     ROOT,
-    given,
     given_session,
     observed,
     plan,
@@ -142,18 +141,6 @@ def test_a_session_that_is_closed_is_put_away_as_soon_as_its_run_is_announced(
     assert closings(log) == ["closed"]
 
 
-def test_a_session_is_closed_by_its_last_run_alone() -> None:
-    log = announced("scout")
-    log.message("again", "scout")
-    before = list(log.recorded)
-    with pytest.raises(ReadAgain, match="went on meanwhile"):
-        log.tell("scout", continued.close())
-    assert log.recorded == before
-    assert log.tell("again", continued.close())[-1] == "session scout SessionClosed"
-    with pytest.raises(ReadAgain):
-        log.tell("scout", continued.close())
-
-
 def test_of_a_message_and_a_closing_whichever_is_recorded_first_stands() -> None:
     closed, gone_on = announced("scout"), announced("scout")
     read = closed.run("scout")
@@ -163,16 +150,6 @@ def test_of_a_message_and_a_closing_whichever_is_recorded_first_stands() -> None
     gone_on.message("again", "scout", last=read)
     with pytest.raises(ReadAgain):
         gone_on.tell("scout", continued.close())
-
-
-def test_what_was_put_away_is_not_scheduled_again() -> None:
-    log = three_runs()
-    log.tell("third", ask.archive())
-    for reason in ("session_closed", "continuation_archived"):
-        assert log.tell("second", continued.close(reason)) == []
-        assert log.tell("third", continued.close(reason)) == []
-    log.tell("second", ask.archive())
-    assert log.tell("second", continued.close()) == []
 
 
 def test_a_session_that_is_not_there_yet_cannot_be_closed() -> None:
@@ -218,18 +195,6 @@ def test_whatever_else_holds_what_was_closed_is_due_with_its_announcement(
     at = stamp(50).recorded_at
     assert archive_due(run, at) == at
     assert archive_due(run.changed({"put_away_from": None}), at) != at or cleanup == "delete"
-
-
-@pytest.mark.parametrize("minutes", [0, 60])
-def test_a_run_that_goes_on_is_due_as_any_other(minutes: int) -> None:
-    story = given(*continued.a_running_run(plan=plan(archive_after_minutes=minutes)), past.ended())
-    run = story.when(ask.announce()).then(RunAnnounced).state
-    assert run is not None
-    assert run.ended_at is not None
-    assert run.announced_at is not None
-    assert run.archive_at == archive_due(run, run.announced_at)
-    due = None if run.archive_at is None else run.archive_at - run.ended_at
-    assert (due and due.total_seconds()) == (minutes * 60 or None)
 
 
 # What was said in a session that is not of ours: told whole, each time anew.

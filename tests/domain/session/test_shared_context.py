@@ -121,26 +121,6 @@ def test_a_key_that_is_added_comes_last_and_others_keep_their_places(
     assert [one.key for one in later][len(now) :] == [key for key in kept if key not in now]
 
 
-def test_what_is_taken_away_hides_only_what_was_inherited() -> None:
-    inherit = InheritSharedContext(run_id(1), ROOT, 7, (literal("a"), literal("b")))
-    away = ChangeSharedContext(changes({"a": None, "never there": None}), cause="patch")
-    session = sharing(inherit, away)
-    assert [one.key for one in effective_shared_keys(session)] == ["b"]
-    assert [one.key for one in session.shared or ()] == ["a"]
-    again = sharing(inherit, away, ChangeSharedContext(changes({"a": 2}), cause="patch"))
-    assert [one.key for one in effective_shared_keys(again)] == ["a", "b"], "it has its place back"
-
-
-def test_a_context_of_which_all_is_gone_leaves_nothing_behind() -> None:
-    both = (
-        ChangeSharedContext(changes({"a": 1}), cause="patch"),
-        ChangeSharedContext(changes({"a": None}), cause="patch"),
-    )
-    session = sharing(*both)
-    assert session.shared is None
-    assert session.shared_position == 3
-
-
 def test_a_child_starts_with_its_familys_context_and_its_own_on_top() -> None:
     family = (literal("a", 1), literal("b", 1))
     own = (literal("b", 2, run_id=run_id(5)), literal("c", 2, run_id=run_id(5)))
@@ -324,12 +304,3 @@ def test_a_child_has_a_bounded_number_of_results_of_others_the_inherited_ones_in
     assert refusal is not None
     assert (refusal.rule, refusal.current, refusal.limit) == ("shared_context", 21, 20)
     assert "21 references and may have 20 (20 are inherited)" in refusal.text
-
-
-def test_a_run_that_is_given_nothing_records_nothing_more() -> None:
-    log = FamilyLog()
-    log.spawn("a")
-    log.create("a")
-    log.tell("a", ask.claim())
-    assert log.tell("a", ask.start(log.run("a").epoch)) == ["run a RunStarted"]
-    assert log.session("a").shared_position is None

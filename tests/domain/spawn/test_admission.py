@@ -17,7 +17,7 @@ from domain.values.refusals import Permitted, Refusal
 from domain.values.session_key import SessionScope, canonical_session_key
 from tests.support.builders.decided_spawns import DecidedSpawns
 from tests.support.builders.facts import fact_of
-from tests.support.builders.key_spellings import spelled, spellings
+from tests.support.builders.key_spellings import spelled
 from tests.support.models.spawn_model import Asked
 from tests.support.tiers import examples
 
@@ -314,14 +314,3 @@ def test_so_do_all_names_of_a_main_session(
         )
 
     assert admitted(cap, too_many(cap, more, written, data), form) == cap
-
-
-def test_two_keys_have_two_caps() -> None:
-    spawns = DecidedSpawns()
-    spawns.configure({"agents": {"defaults": {"subagents": {"maxChildrenPerAgent": 1}}}})
-    for name in ("one", "other"):
-        answers = [
-            spawns.spawn(f"{name} {n}", canonical_session_key(n), Asked()) for n in spellings(name)
-        ]
-        assert [answer.refusal is None for answer in answers] == [True, *[False] * 5]
-    assert len(spawns.log.fold.sessions) == 2

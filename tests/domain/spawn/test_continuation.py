@@ -119,16 +119,6 @@ def test_where_all_places_are_taken_a_message_is_refused_and_takes_none(taken: i
         assert "session main ChildAdmitted" in log.message("later", "scout", max_children=2)
 
 
-def test_the_last_place_is_given_to_a_message_and_no_more_than_that() -> None:
-    log = announced("scout", max_children=2)
-    log.begin("other")
-    log.message("again", "scout")
-    assert log.counted("main") == ["other", "again"]
-    assert log.spawn("third")[-1] == "run third SpawnRefused"
-    log.tell("again", ask.stop())
-    assert log.spawn("fourth")[-1] == "session main ChildAdmitted"
-
-
 def test_a_run_that_cannot_be_planned_any_more_is_refused_with_what_was_looked_at() -> None:
     log = announced("scout")
     rule = Refusal(rule="runtime", status="error", text="there is no runtime")

@@ -90,13 +90,6 @@ def test_a_childs_session_is_recorded_before_its_run_is_queued() -> None:
     assert (session.spawned_by, session.root_session_key) == (log.key("main"), log.key("main"))
 
 
-@pytest.mark.parametrize("bring", UNDER_WAY)
-def test_a_child_counts_while_it_is_under_way(bring: Bring) -> None:
-    log = FamilyLog()
-    bring(log, "scout", "main")
-    assert log.counted("main") == ["scout"]
-
-
 def test_a_child_without_descendants_is_released_in_the_append_of_its_end() -> None:
     log = FamilyLog()
     log.begin("scout")
@@ -111,19 +104,6 @@ def test_a_refusal_gives_the_place_back_in_its_own_append(bring: Bring) -> None:
     bring(log, "scout", "main")
     assert log.refuse("scout") == ["run scout SpawnRefused", "session main ChildReleased"]
     assert log.spawn("helper") == ["run helper SpawnRequested", "session main ChildAdmitted"]
-
-
-@pytest.mark.parametrize("bring", PREPARING)
-def test_a_stop_during_preparation_gives_the_place_back(bring: Bring) -> None:
-    log = FamilyLog()
-    bring(log, "scout", "main")
-    assert log.tell("scout", ask.stop()) == ["run scout SpawnRefused", "session main ChildReleased"]
-
-
-def test_a_stop_in_the_lane_gives_the_place_back() -> None:
-    log = FamilyLog()
-    queued(log, "scout", "main")
-    assert log.tell("scout", ask.stop()) == ["run scout RunEnded", "session main ChildReleased"]
 
 
 @pytest.mark.parametrize("bring", [claimed, started])
@@ -195,15 +175,6 @@ def test_a_descendant_that_is_done_before_its_orchestrator_only_settles() -> Non
     assert log.end("scout") == ["run scout RunEnded", "session main ChildReleased"]
 
 
-def test_a_descendant_that_has_ended_but_is_not_announced_is_still_waited_for() -> None:
-    log = FamilyLog()
-    log.begin("scout")
-    log.begin("below", "scout")
-    log.end("below")
-    assert log.end("scout") == ["run scout RunEnded"]
-    assert log.counted("main") == ["scout"]
-
-
 def test_three_levels_are_settled_one_after_the_other_from_below() -> None:
     log = FamilyLog()
     for name, by in (("scout", "main"), ("below", "scout"), ("deepest", "below")):
@@ -223,16 +194,6 @@ def test_three_levels_are_settled_one_after_the_other_from_below() -> None:
         "run scout DescendantsSettled",
         "session main ChildReleased",
     ]
-
-
-def test_a_run_stopped_in_its_lane_with_children_below_waits_for_them_too() -> None:
-    log = FamilyLog()
-    queued(log, "scout", "main")
-    log.begin("below", "scout")
-    assert log.tell("scout", ask.stop()) == ["run scout RunEnded"]
-    assert log.run("scout").pending_descendants == 1
-    log.end("below")
-    assert log.announce("below")[-1] == "session main ChildReleased"
 
 
 # What is over in a family stays over: archives, closed sessions, keys, and nothing done twice.
@@ -271,16 +232,6 @@ def test_a_session_whose_run_is_over_spawns_no_more(steps: int, said: str) -> No
     assert log.recorded == before
 
 
-def test_an_orchestrator_that_waits_for_those_below_spawns_no_more() -> None:
-    log = FamilyLog()
-    log.begin("scout")
-    log.begin("below", "scout")
-    log.end("scout")
-    with pytest.raises(SessionIsClosed):
-        log.spawn("another", "scout")
-    log.spawn("deepest", "below")
-
-
 def test_a_session_whose_run_was_told_to_stop_spawns_no_more() -> None:
     log = FamilyLog()
     log.begin("scout")
@@ -288,26 +239,6 @@ def test_a_session_whose_run_was_told_to_stop_spawns_no_more() -> None:
     log.tell("scout", ask.stop())
     with pytest.raises(SessionIsClosed, match="is being stopped"):
         log.spawn("another", "scout")
-
-
-def test_a_place_that_was_given_back_is_given_again_and_no_more_than_that() -> None:
-    log = FamilyLog(max_children=2)
-    log.begin("one")
-    log.begin("two")
-    assert log.spawn("three") == ["run three SpawnRequested", "run three SpawnRefused"]
-    log.end("one")
-    assert log.spawn("four")[-1] == "session main ChildAdmitted"
-    assert log.spawn("five")[-1] == "run five SpawnRefused"
-    assert log.counted("main") == ["two", "four"]
-
-
-def test_an_orchestrators_places_are_its_own() -> None:
-    log = FamilyLog(max_children=1)
-    log.begin("scout")
-    log.begin("below", "scout")
-    assert log.counted("scout") == ["below"]
-    assert log.spawn("second", "scout")[-1] == "run second SpawnRefused"
-    assert log.spawn("third")[-1] == "run third SpawnRefused"
 
 
 def test_nothing_is_released_or_settled_twice() -> None:
@@ -399,22 +330,6 @@ def test_a_stop_that_was_begun_before_the_session_was_there_still_counts_those_b
 def unsettled(log: FamilyLog, name: str) -> list[str]:
     """Whom an announcement of this session's run waits for."""
     return [log.names[run] for run in log.session(name).unsettled]
-
-
-def test_a_run_of_a_root_sessions_child_gives_its_place_back_with_its_end() -> None:
-    log = announced("scout")
-    log.go_on("again", "scout")
-    assert log.counted("main") == ["again"]
-    assert log.end("again") == ["run again RunEnded", "session main ChildReleased"]
-    assert log.announce("again") == ["run again RunAnnounced"]
-    assert (log.counted("main"), log.session("main").unsettled) == ([], ())
-
-
-def test_a_run_that_is_stopped_in_its_lane_gives_its_place_back() -> None:
-    log = announced("scout")
-    log.message("again", "scout")
-    assert log.tell("again", ask.stop()) == ["run again RunEnded", "session main ChildReleased"]
-    assert log.announce("again") == ["run again RunAnnounced"]
 
 
 def test_an_orchestrator_that_is_gone_on_with_has_children_of_its_own_again() -> None:
@@ -537,19 +452,6 @@ def test_a_child_is_gone_on_with_after_its_requesters_session_was_put_away(by: s
     assert log.announce("again") == ["run again RunAnnounced", "session scout ChildSettled"]
 
 
-def test_a_session_that_was_put_away_has_no_more_places_than_others() -> None:
-    log = announced("scout", "below", max_children=1)
-    log.go_on("again", "scout")
-    log.begin("other", "scout")
-    log.finish("other", "again")
-    log.tell("again", ask.archive())
-    log.message("first", "below")
-    assert log.message("second", "other") == [
-        "run second MessageReceived",
-        "run second SpawnRefused",
-    ]
-
-
 def test_a_session_that_is_closed_under_way_spawns_no_more_and_ends_as_others_do() -> None:
     log = FamilyLog()
     log.begin("scout")
@@ -578,27 +480,6 @@ def test_a_spawn_of_a_session_that_went_on_is_asked_for_by_its_newest_run() -> N
     log.end("again")
     with pytest.raises(SessionIsClosed, match=r"the run of session .* is over"):
         log.spawn("below", "scout")
-
-
-def test_four_levels_of_messages_are_settled_one_after_the_other_from_below() -> None:
-    log = FamilyLog(max_spawn_depth=4)
-    names = ("one", "two", "three")
-    for by, name in zip(("main", *names), names, strict=False):
-        log.begin(name, by)
-    log.finish(*reversed(names))
-    for name in names:
-        log.go_on(f"{name} again", name)
-    for name in names:
-        log.end(f"{name} again")
-    assert [log.run(f"{name} again").pending_descendants for name in names] == [1, 1, 0]
-    assert log.announce("three again") == [
-        "run three again RunAnnounced",
-        "session two ChildSettled",
-        "run two again DescendantsSettled",
-        "session one ChildReleased",
-    ]
-    assert log.announce("two again")[-1] == "session main ChildReleased"
-    assert log.announce("one again") == ["run one again RunAnnounced"]
 
 
 # A run whose session went on is put away after the run that goes on with it, and never before.

@@ -114,34 +114,6 @@ def refused_in(answered: SpawnDecision) -> SpawnRefused:
     return next(event for _, event in answered.changes if isinstance(event, SpawnRefused))
 
 
-# Each request breaks the rule of its row and every rule in the rows below it.
-BROKEN: list[tuple[str, dict[str, Any]]] = [
-    ("agent_id", {"agent_id_argument": "../x", "target_agent_id": None}),
-    ("mode", {"options": SESSION_MODE, "thread": False}),
-    ("depth", {"max_spawn_depth": 0}),
-    ("active_children", {"max_children": 2}),
-    ("allow_agents", {"agent_id_argument": "steward", "target_agent_id": "steward"}),
-]
-OF_POLICY = ("max_spawn_depth", "max_children")
-
-
-@pytest.mark.parametrize("first", range(len(BROKEN)), ids=[rule for rule, _ in BROKEN])
-def test_of_all_rules_that_are_broken_the_first_in_order_speaks(first: int) -> None:
-    broken: dict[str, Any] = {}
-    for _, changes in reversed(BROKEN[first:]):
-        broken |= changes
-    under = policy(**{key: broken.pop(key) for key in OF_POLICY if key in broken})
-    answered = judge(root_with(2), under=under, **broken)
-    assert answered.refusal is not None
-    assert answered.refusal.rule == BROKEN[first][0]
-    assert names(answered) == ["SpawnRequested", "SpawnRefused"]
-
-
-def test_an_agent_id_may_be_required() -> None:
-    answered = judge(root_with(0), under=policy(require_agent_id=True, allow_agents=("*",)))
-    assert refused_in(answered).rule == "require_agent_id"
-
-
 def test_full_places_speak_before_the_missing_agent_id() -> None:
     answered = judge(root_with(2), under=policy(require_agent_id=True, max_children=2))
     assert refused_in(answered).rule == "active_children"
