@@ -106,8 +106,7 @@ CASES: dict[str, Case] = {
         ANNOUNCED, BASE, hooks(**TARGET), Outcome("not-replayable")
     ),
     "hook that named a place is gone": case(
-        *(ANNOUNCED.changed(told_to=THERE), hooks(**TARGET), BASE),
-        Outcome("different-announcement"),
+        ANNOUNCED.changed(told_to=THERE), hooks(**TARGET), BASE, Outcome("different-announcement")
     ),
     "runtime delivers": case(BOUND, NEVER, ITSELF, DELIVERED),
     "runtime delivers a message's result": case(SENT_BOUND, NEVER, ITSELF, DELIVERED),

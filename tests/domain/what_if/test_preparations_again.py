@@ -94,9 +94,12 @@ CONTEXT_SCRIPTS: dict[str, Case] = {
     "position": case(TOLD, running(FACTS), running({**FACTS, "position": "prepend"}), SCRIPTS),
     "error key": case(TOLD, running(FACTS), running({**FACTS, "errorKey": "note"}), SCRIPTS),
     "return key, shown by size": case(
-        *(TOLD, running(FACTS), NOTE),
+        TOLD,
+        running(FACTS),
+        NOTE,
         differs(
-            *("context", "/contextScripts"),
+            "context",
+            "/contextScripts",
             [{**KNOWN, "hmac": ref("a fact").hmac, "bytes": 6}],
             [{**KNOWN, "hmac": None, "bytes": 6}],
         ),
@@ -110,7 +113,9 @@ CONTEXT_SCRIPTS: dict[str, Case] = {
         running(FACTS, {**FRONT, "priority": 9}),
     ),
     "output erased": case(
-        *(TOLD, running(FACTS), NOTE),
+        TOLD,
+        running(FACTS),
+        NOTE,
         unknown('context script "facts": its output was erased'),
         erased=[OUTPUT],
     ),
@@ -124,7 +129,9 @@ CONTEXT_SCRIPTS: dict[str, Case] = {
     "requested agent's settings": case(ROUTED, THEN, thinking("main")),
     "other agent is gone": case(ROUTED, THEN, running(ROUTER, agents=()), MAIN),
     "step of the other agent": case(
-        *(ROUTED.changed(refused_by="attachments"), THEN, running(ELSEWHERE)),
+        ROUTED.changed(refused_by="attachments"),
+        THEN,
+        running(ELSEWHERE),
         unknown("attachments: it was taken for another agent"),
     ),
     "other agent is new": case(
@@ -198,7 +205,10 @@ WHAT_IT_READS: dict[str, Case] = {
     },
     "limit of the agent": case(PREAMBLE, words(4000), words(50, contextPreambleMaxChars=4000)),
     "preamble erased": case(
-        *(PREAMBLE, words(4000), words(50), unknown("the preamble: its text was erased")),
+        PREAMBLE,
+        words(4000),
+        words(50),
+        unknown("the preamble: its text was erased"),
         erased=[WORDS],
     ),
     "preamble erased, limit as it was": case(PREAMBLE, words(50), words(50), erased=[WORDS]),
@@ -281,8 +291,7 @@ def test_binding_matters_to_new_threads_alone(name: str) -> None:
 THREADS: dict[str, Case] = {
     **{name: case(BOUND, BOUND_BASE, but(BOUND_BASE, OF_OTHERS[name])) for name in OF_OTHERS},
     "address erased": case(
-        *(BOUND, BOUND_BASE, but(BOUND_BASE, OF_OTHERS["another channel"]), NO_ADDRESS),
-        erased=[HERE],
+        BOUND, BOUND_BASE, but(BOUND_BASE, OF_OTHERS["another channel"]), NO_ADDRESS, erased=[HERE]
     ),
     "no address, channel": case(
         BOUND.changed(origin=None), BOUND_BASE, but(BOUND_BASE, SWITCHED_OFF["of the channel"])
@@ -376,12 +385,16 @@ ENGINE = unknown("context_engine: what it goes by changed (hooks or threadBindin
 BY_ENGINE = Spawn(agent_id="writer", refused_by="context_engine")
 AFTER_PLAN: dict[str, Case] = {
     "wrong files": case(
-        *(CROWDED.changed(attachments=WRONG), taking(FULL), taking()),
+        CROWDED.changed(attachments=WRONG),
+        taking(FULL),
+        taking(),
         still_refused("active_children", "attachments"),
     ),
     "files not judged": case(ATTACHING, FULL, taking(), NO_FILES),
     "files judged": case(
-        *(ATTACHING, taking(FULL), taking()),
+        ATTACHING,
+        taking(FULL),
+        taking(),
         allowed("active_children", *at_hand("writer"), "what is attached can be written"),
     ),
     "conversation of a child": case(FORKING.changed(requester=below()), FULL, BASE, TAKEN_OVER),
@@ -400,7 +413,9 @@ AFTER_PLAN: dict[str, Case] = {
     ),
     "files off": case(CREATED, taking(), BASE, refused("attachments", "attachments are disabled")),
     "too many files": case(
-        *(CREATED, taking(), taking(maxFiles=1)),
+        CREATED,
+        taking(),
+        taking(maxFiles=1),
         refused("attachments", "attachments_file_count_exceeded (maxFiles=1)"),
     ),
     "no attachments": case(Spawn(agent_id="writer"), taking(), BASE),
@@ -418,8 +433,7 @@ AFTER_PLAN: dict[str, Case] = {
         UNROUTED.changed(fork=False), routing(None), routing("agent"), Outcome("different-agent")
     ),
     "same agent's child may fork": case(
-        *(ROUTED_FORK, routing("agent"), routing(None)),
-        allowed("context_fork", *TAKEN_OVER.assumed),
+        ROUTED_FORK, routing("agent"), routing(None), allowed("context_fork", *TAKEN_OVER.assumed)
     ),
     "engine is gone": case(BY_ENGINE, preparing(BASE), BASE, allowed("context_engine")),
     "engine stays": case(BY_ENGINE, preparing(BASE), preparing(but(BASE, SLOW))),
@@ -429,7 +443,9 @@ AFTER_PLAN: dict[str, Case] = {
         Spawn(), preparing(BASE), preparing(BASE, ANOTHER), Outcome("not-replayable")
     ),
     "newly allowed with an engine": case(
-        *(CROWDED, preparing(FULL), preparing(BASE)),
+        CROWDED,
+        preparing(FULL),
+        preparing(BASE),
         allowed("active_children", *at_hand("writer"), "hook prepareSubagentSpawn refuses nothing"),
     ),
 }

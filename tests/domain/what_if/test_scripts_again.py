@@ -1,7 +1,7 @@
 """Scripts printed something for a spawn: what that comes to when they are configured otherwise."""
 
 import base64
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import pytest
@@ -79,6 +79,15 @@ def again(
     return replay_scripts(record, change, texts)
 
 
+class Replay(NamedTuple):
+    """A row: what scripts printed, the files of then and of now, and what is expected."""
+
+    receipts: list[ScriptReceipt]
+    then: Values
+    now: Values
+    expected: str
+
+
 def said(found: ReplayedScripts) -> str:
     """Which script puts what where, such as `a^one b_two`: in front of the task or behind it."""
     return " ".join(
@@ -118,47 +127,52 @@ OF_SLOW = printed("slow", "", duration_ms=2_000)
 SHORT = [OF_SLOW, printed("cut", "", exit_code=None, **FAILED)]
 CUT_ALONE = configured(CUT, scriptsTotalSeconds=3)
 
-SAID: dict[str, tuple[list[ScriptReceipt], Values, Values, str]] = {
-    "no change": (OF_BOTH, BOTH, BOTH, "a^one b^two"),
-    "priority": (OF_BOTH, BOTH, configured({**A, "priority": 0}, B), "b^two a^one"),
-    "script is gone": (OF_BOTH, BOTH, configured(B), "b^two"),
-    "position": (OF_BOTH, BOTH, configured({**A, "position": "append"}, B), "a_one b^two"),
-    "return key": (OF_NOTED, A_ALONE, READING_NOTE, "a^a note"),
-    "return key, bytes": (OF_RAW, A_ALONE, READING_NOTE, "a^a note \ufffd"),
-    "return key, encoding not recorded": (UNENCODED, A_ALONE, READING_NOTE, "a^a note"),
-    "error now": (NOTED_BOTH, BOTH, configured(WRONG, B), "b^two"),
-    "error now stops the rest": (NOTED_BOTH, BOTH, STOPPING, ""),
-    "answer that broke off": (CUT_OFF, A_ALONE, configured({**A, "returnKey": "message"}), ""),
-    "answer that broke off, no error": (
-        *(CUT_OFF, A_ALONE, configured({**A, "errorKey": "none"})),
-        "",
+SAID: dict[str, Replay] = {
+    "no change": Replay(OF_BOTH, BOTH, BOTH, "a^one b^two"),
+    "priority": Replay(OF_BOTH, BOTH, configured({**A, "priority": 0}, B), "b^two a^one"),
+    "script is gone": Replay(OF_BOTH, BOTH, configured(B), "b^two"),
+    "position": Replay(OF_BOTH, BOTH, configured({**A, "position": "append"}, B), "a_one b^two"),
+    "return key": Replay(OF_NOTED, A_ALONE, READING_NOTE, "a^a note"),
+    "return key, bytes": Replay(OF_RAW, A_ALONE, READING_NOTE, "a^a note \ufffd"),
+    "return key, encoding not recorded": Replay(UNENCODED, A_ALONE, READING_NOTE, "a^a note"),
+    "error now": Replay(NOTED_BOTH, BOTH, configured(WRONG, B), "b^two"),
+    "error now stops the rest": Replay(NOTED_BOTH, BOTH, STOPPING, ""),
+    "answer that broke off": Replay(
+        CUT_OFF, A_ALONE, configured({**A, "returnKey": "message"}), ""
     ),
-    "no error now": (
-        *([printed("a", NOTED, outcome="failed")], configured(WRONG), A_ALONE),
-        "a^one",
+    "answer that broke off, no error": Replay(
+        CUT_OFF, A_ALONE, configured({**A, "errorKey": "none"}), ""
     ),
-    "all time was used, and would be again": (
-        *(TIMED_OUT, ONE_SECOND),
-        configured(A, B, agents=("another",), scriptsTotalSeconds=1),
-        "",
+    "no error now": Replay(
+        [printed("a", NOTED, outcome="failed")], configured(WRONG), A_ALONE, "a^one"
     ),
-    "as little time behind the same": (
-        *(SHORT, SECONDS),
+    "all time was used, and would be again": Replay(
+        TIMED_OUT, ONE_SECOND, configured(A, B, agents=("another",), scriptsTotalSeconds=1), ""
+    ),
+    "as little time behind the same": Replay(
+        SHORT,
+        SECONDS,
         configured(SLOW, {**CUT, "priority": 1, "position": "append"}, scriptsTotalSeconds=3),
         "",
     ),
-    "failed with time left": (
-        *([OF_SLOW, printed("cut", "", outcome="failed", exit_code=1, duration_ms=20)], SECONDS),
-        *(CUT_ALONE, ""),
+    "failed with time left": Replay(
+        [OF_SLOW, printed("cut", "", outcome="failed", exit_code=1, duration_ms=20)],
+        SECONDS,
+        CUT_ALONE,
+        "",
     ),
-    "no JSON": ([OF_SLOW, printed("cut", "{", **FAILED)], SECONDS, CUT_ALONE, ""),
-    "failed answer, more time for all": (
-        *([printed("a", "{", status_code=200, **FAILED)], ONE_SECOND_OF_A),
-        *(configured(A, scriptsTotalSeconds=30), ""),
+    "no JSON": Replay([OF_SLOW, printed("cut", "{", **FAILED)], SECONDS, CUT_ALONE, ""),
+    "failed answer, more time for all": Replay(
+        [printed("a", "{", status_code=200, **FAILED)],
+        ONE_SECOND_OF_A,
+        configured(A, scriptsTotalSeconds=30),
+        "",
     ),
-    "short output, less room": (
-        *([OF_BOTH[0]], configured(A, scriptOutputBytesMax=65_536)),
-        *(configured(A, scriptOutputBytesMax=1_024), "a^one"),
+    "short output, less room": Replay(
+        [OF_BOTH[0]],
+        configured(A, scriptOutputBytesMax=65_536),
+        configured(A, scriptOutputBytesMax=1_024),
+        "a^one",
     ),
 }
 
@@ -184,64 +198,79 @@ UNTOLD = (
 )
 TELLING = {**A, "argMap": {"all": "cfg"}}
 
-MISSING: dict[str, tuple[list[ScriptReceipt], Values, Values, str]] = {
-    "uri": (OF_BOTH, OF_MAPPED, configured({**MAPPED, "uri": "/x"}, B), CALLED.format("uri")),
-    "format": (
-        *(OF_BOTH, OF_MAPPED, configured({**MAPPED, "format": "json"}, B)),
-        CALLED.format("format"),
+MISSING: dict[str, Replay] = {
+    "uri": Replay(OF_BOTH, OF_MAPPED, configured({**MAPPED, "uri": "/x"}, B), CALLED.format("uri")),
+    "format": Replay(
+        OF_BOTH, OF_MAPPED, configured({**MAPPED, "format": "json"}, B), CALLED.format("format")
     ),
-    "one argument": (
-        *(OF_BOTH, OF_MAPPED, configured({**A, "argMap": {"label": "label"}}, B)),
+    "one argument": Replay(
+        OF_BOTH,
+        OF_MAPPED,
+        configured({**A, "argMap": {"label": "label"}}, B),
         CALLED.format("argMap"),
     ),
-    "order of arguments": (
-        *(OF_BOTH, OF_MAPPED),
+    "order of arguments": Replay(
+        OF_BOTH,
+        OF_MAPPED,
         configured({**A, "argMap": {"other": "task", "task": "task"}}, B),
         CALLED.format("argMap"),
     ),
-    "new script": (
-        *([OF_BOTH[0]], A_ALONE, BOTH),
-        'context script "b": it is new, so there is no output of it',
+    "new script": Replay(
+        [OF_BOTH[0]], A_ALONE, BOTH, 'context script "b": it is new, so there is no output of it'
     ),
-    "skipped, not now": (
-        *(SKIPPED, configured({**A, "errorHandling": "stop"}, B), BOTH),
+    "skipped, not now": Replay(
+        SKIPPED,
+        configured({**A, "errorHandling": "stop"}, B),
+        BOTH,
         'context script "b": it was not run then',
     ),
-    "timeout": ([printed("a", "half", **HALF)], TWO_SECONDS, NINE_SECONDS, "ended by its timeout"),
-    "timeout of a URL": (
-        *([printed("a", "half", status_code=200, **HALF)], TWO_SECONDS, NINE_SECONDS),
+    "timeout": Replay(
+        [printed("a", "half", **HALF)], TWO_SECONDS, NINE_SECONDS, "ended by its timeout"
+    ),
+    "timeout of a URL": Replay(
+        [printed("a", "half", status_code=200, **HALF)],
+        TWO_SECONDS,
+        NINE_SECONDS,
         "ended by its timeout",
     ),
-    "more time for all": (
-        *(TIMED_OUT[:1], ONE_SECOND_OF_A),
-        *(configured(A, scriptsTotalSeconds=30), "scriptsTotalSeconds"),
+    "more time for all": Replay(
+        TIMED_OUT[:1], ONE_SECOND_OF_A, configured(A, scriptsTotalSeconds=30), "scriptsTotalSeconds"
     ),
-    "more time for all, failed answer": (
-        *([printed("a", "{", status_code=503, **FAILED)], ONE_SECOND_OF_A),
-        *(configured(A, scriptsTotalSeconds=30), "scriptsTotalSeconds"),
+    "more time for all, failed answer": Replay(
+        [printed("a", "{", status_code=503, **FAILED)],
+        ONE_SECOND_OF_A,
+        configured(A, scriptsTotalSeconds=30),
+        "scriptsTotalSeconds",
     ),
-    "timeout of now": (
-        *([printed("a", "one", "one", duration_ms=2_000)], NINE_SECONDS, TWO_SECONDS),
+    "timeout of now": Replay(
+        [printed("a", "one", "one", duration_ms=2_000)],
+        NINE_SECONDS,
+        TWO_SECONDS,
         "ended by its timeout",
     ),
-    "less time for all": (
-        *([printed("a", "one", "one", duration_ms=3_000)], A_ALONE),
-        *(configured(A, scriptsTotalSeconds=3), "they took 3.0 s together"),
+    "less time for all": Replay(
+        [printed("a", "one", "one", duration_ms=3_000)],
+        A_ALONE,
+        configured(A, scriptsTotalSeconds=3),
+        "they took 3.0 s together",
     ),
-    "time of one that is gone": (SHORT, SECONDS, CUT_ALONE, UNTOLD),
-    "time of one that runs later": (
-        *(SHORT, SECONDS, configured(CUT, LATE_SLOW, scriptsTotalSeconds=3), UNTOLD),
+    "time of one that is gone": Replay(SHORT, SECONDS, CUT_ALONE, UNTOLD),
+    "time of one that runs later": Replay(
+        SHORT, SECONDS, configured(CUT, LATE_SLOW, scriptsTotalSeconds=3), UNTOLD
     ),
-    "time of one that runs later, sooner itself": (
-        *(SHORT, SECONDS),
-        *(configured(LATE_SLOW, {**CUT, "priority": 9}, scriptsTotalSeconds=3), UNTOLD),
+    "time of one that runs later, sooner itself": Replay(
+        SHORT, SECONDS, configured(LATE_SLOW, {**CUT, "priority": 9}, scriptsTotalSeconds=3), UNTOLD
     ),
-    "long output, less room": (
-        *([printed("a", "x" * 2_000, "x")], configured(A, scriptOutputBytesMax=65_536)),
-        *(configured(A, scriptOutputBytesMax=1_024), "scriptOutputBytesMax"),
+    "long output, less room": Replay(
+        [printed("a", "x" * 2_000, "x")],
+        configured(A, scriptOutputBytesMax=65_536),
+        configured(A, scriptOutputBytesMax=1_024),
+        "scriptOutputBytesMax",
     ),
-    "told the configuration": (
-        *([OF_BOTH[0]], configured(TELLING), configured(TELLING, agents=("another",))),
+    "told the configuration": Replay(
+        [OF_BOTH[0]],
+        configured(TELLING),
+        configured(TELLING, agents=("another",)),
         "it is told the configuration (cfg)",
     ),
 }
