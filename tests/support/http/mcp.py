@@ -23,6 +23,27 @@ TASKS = "io.modelcontextprotocol/tasks"
 _IDS = itertools.count(1)
 
 
+def message_of(method: str, **params: Any) -> dict[str, Any]:
+    """Return a request as a message, of a caller without extensions unless `_meta` says more."""
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": VERSION,
+        "io.modelcontextprotocol/clientCapabilities": {},
+        **params.pop("_meta", {}),
+    }
+    params["_meta"] = meta
+    return {"jsonrpc": "2.0", "id": next(_IDS), "method": method, "params": params}
+
+
+def headers_of(method: str) -> dict[str, str]:
+    """Return the headers that a request needs."""
+    return {
+        "Accept": "application/json, text/event-stream",
+        "Content-Type": "application/json",
+        "MCP-Protocol-Version": VERSION,
+        "Mcp-Method": method,
+    }
+
+
 @asynccontextmanager
 async def mcp_client(
     url: str,
@@ -89,19 +110,14 @@ class McpCaller:
         params = dict(params or {})
         name = next((params[one] for one in ("name", "uri", "taskId") if one in params), None)
         params["_meta"] = {
-            "io.modelcontextprotocol/protocolVersion": VERSION,
             "io.modelcontextprotocol/clientCapabilities": self._capabilities,
             **meta,
         }
-        sent: dict[str, str | None] = {
-            "Accept": "application/json, text/event-stream",
-            "MCP-Protocol-Version": VERSION,
-            "Mcp-Method": method,
-        }
+        sent: dict[str, str | None] = {**headers_of(method)}
         if isinstance(name, str) and name.isascii() and name.isprintable():
             sent["Mcp-Name"] = name
         sent |= headers or {}
-        message = {"jsonrpc": "2.0", "id": next(_IDS), "method": method, "params": params}
+        message = message_of(method, **params)
         given = {name: value for name, value in sent.items() if value is not None}
         return self.send(json.dumps(message).encode("ascii"), given)
 

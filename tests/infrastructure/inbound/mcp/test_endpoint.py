@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from tests.support.http.mcp import VERSION, McpCaller, mcp_client, values_of
+from tests.support.http.mcp import VERSION, McpCaller, headers_of, mcp_client, message_of, values_of
 from tests.support.http.problems import problem_of
 from tests.support.servers.configurations import agent, configuration, scripted
 from tests.support.servers.data_directories import copied
@@ -69,22 +69,9 @@ def test_a_message_has_a_limit(house: House) -> None:
 def test_blanks_around_the_value_of_a_header_are_no_part_of_it(house: House) -> None:
     address = urlsplit(house.server.url)
     connection = HTTPConnection(address.hostname or "", address.port, timeout=30)
-    params = {
-        "name": "subagents",
-        "_meta": {
-            "io.modelcontextprotocol/protocolVersion": VERSION,
-            "io.modelcontextprotocol/clientCapabilities": {},
-        },
-    }
-    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    headers = {
-        "Accept": "application/json, text/event-stream",
-        "Authorization": f"Bearer {house.server.token}",
-        "Content-Type": "application/json",
-        "MCP-Protocol-Version": VERSION,
-        "Mcp-Method": "tools/call",
-        "Mcp-Name": " \t subagents \t ",
-    }
+    message = message_of("tools/call", name="subagents")
+    headers = headers_of("tools/call") | {"Mcp-Name": " \t subagents \t "}
+    headers["Authorization"] = f"Bearer {house.server.token}"
     with contextlib.closing(connection):
         connection.request("POST", "/mcp", json.dumps(message), headers)
         assert "result" in json.load(connection.getresponse())
@@ -179,27 +166,13 @@ async def test_a_client_comes_back_to_another_server_and_its_task_is_as_the_reco
         assert (task["status"], task["result"]["isError"]) == ("completed", True)
 
 
-META = {
-    "io.modelcontextprotocol/protocolVersion": VERSION,
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
-MESSAGE = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": META}}
-HEADERS = {
-    "Accept": "application/json, text/event-stream",
-    "Content-Type": "application/json",
-    "MCP-Protocol-Version": VERSION,
-    "Mcp-Method": "tools/list",
-}
-
-
 def test_two_first_requests_get_the_same_answer(databases: Databases, tmp_path: Path) -> None:
     url = databases.create()
+    content = json.dumps(message_of("tools/list")).encode()
     with inner_server(tmp_path, configuration(agent()), url) as server:
 
         def ask(_: int) -> httpx2.Response:
-            return server.request(
-                "POST", "/mcp", headers=HEADERS, content=json.dumps(MESSAGE).encode()
-            )
+            return server.request("POST", "/mcp", headers=headers_of("tools/list"), content=content)
 
         with ThreadPoolExecutor(2) as pool:
             first, second = pool.map(ask, range(2))

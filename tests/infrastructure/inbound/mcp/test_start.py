@@ -17,7 +17,7 @@ from application.queries.access import ALL_SCOPES, Caller
 from infrastructure.inbound.mcp.endpoint import McpEndpoint
 from tests.support.builders.query_services import query_services
 from tests.support.faults.held_commits import until
-from tests.support.http.mcp import VERSION
+from tests.support.http.mcp import headers_of, message_of
 from tests.support.servers.running_log import RunningLog
 
 pytestmark = pytest.mark.db
@@ -25,19 +25,8 @@ SERVER = "infrastructure.inbound.mcp.server"
 LOADING_SECONDS_MAX = 20
 
 CALLER = Caller(actor=SYSTEM, scopes=ALL_SCOPES, patterns=("*",))
-META = {
-    "io.modelcontextprotocol/protocolVersion": VERSION,
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
-BODY = orjson.dumps(
-    {"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": META}}
-)
-HEADERS = {
-    "accept": "application/json, text/event-stream",
-    "content-type": "application/json",
-    "mcp-protocol-version": VERSION,
-    "mcp-method": "server/discover",
-}
+BODY = orjson.dumps(message_of("server/discover"))
+HEADERS = headers_of("server/discover")
 
 
 def serving() -> list[asyncio.Task[Any]]:
@@ -68,7 +57,7 @@ async def ask(endpoint: McpEndpoint) -> int:
         "method": "POST",
         "path": "/mcp",
         "query_string": b"",
-        "headers": [(name.encode(), value.encode()) for name, value in HEADERS.items()],
+        "headers": [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()],
     }
     await endpoint.serve(scope, receive, send, CALLER, lambda: lambda: True)
     return told[0]
