@@ -21,41 +21,37 @@ CHILD = "agent:main:subagent:one"
 GRANDCHILD = "agent:main:subagent:two"
 
 
-def found(key: str, **known: KnownDepth) -> FoundDepth:
-    names = {"root": ROOT, "child": CHILD, "grandchild": GRANDCHILD}
-    return depth_of(key, {names[name]: one for name, one in known.items()}.get)
+DEPTHS: dict[str, tuple[str, dict[str, KnownDepth], FoundDepth]] = {
+    "recorded": (GRANDCHILD, {GRANDCHILD: KnownDepth(4, ROOT)}, FoundDepth(4, "record")),
+    "recorded as digits": (CHILD, {CHILD: KnownDepth(" 2 ", None)}, FoundDepth(2, "record")),
+    "parent recorded": (
+        GRANDCHILD,
+        {GRANDCHILD: KnownDepth(None, CHILD), CHILD: KnownDepth(7, None)},
+        FoundDepth(8, "chain"),
+    ),
+    "parent not on record": (
+        GRANDCHILD,
+        {GRANDCHILD: KnownDepth(None, CHILD)},
+        FoundDepth(2, "chain"),
+    ),
+    "not on record": ("agent:main:subagent:a:subagent:b", {}, FoundDepth(2, "shape")),
+    "circle": (
+        CHILD,
+        {CHILD: KnownDepth(None, GRANDCHILD), GRANDCHILD: KnownDepth(None, CHILD)},
+        FoundDepth(2, "chain"),
+    ),
+    "its own parent": (CHILD, {CHILD: KnownDepth(None, CHILD)}, FoundDepth(1, "shape")),
+    **{
+        f"recorded as {depth!r}": (CHILD, {CHILD: KnownDepth(depth, None)}, FoundDepth(1, "shape"))
+        for depth in (None, -1, 1.5, True, "two", "", [1])
+    },
+}
 
 
-def test_what_is_on_record_counts_before_everything_else() -> None:
-    assert found(GRANDCHILD, grandchild=KnownDepth(4, ROOT)) == FoundDepth(4, "record")
-
-
-def test_digits_are_a_recorded_depth_too() -> None:
-    assert found(CHILD, child=KnownDepth(" 2 ", None)) == FoundDepth(2, "record")
-
-
-@pytest.mark.parametrize("depth", [None, -1, 1.5, True, "two", "", [1]])
-def test_what_is_no_depth_is_as_if_nothing_were_recorded(depth: object) -> None:
-    assert found(CHILD, child=KnownDepth(depth, None)) == FoundDepth(1, "shape")
-
-
-def test_a_child_of_a_recorded_session_is_one_deeper() -> None:
-    chain = found(GRANDCHILD, grandchild=KnownDepth(None, CHILD), child=KnownDepth(7, None))
-    assert chain == FoundDepth(8, "chain")
-
-
-def test_a_parent_nobody_knows_is_as_deep_as_its_key_says() -> None:
-    assert found(GRANDCHILD, grandchild=KnownDepth(None, CHILD)) == FoundDepth(2, "chain")
-
-
-def test_a_session_nobody_knows_is_as_deep_as_its_key_says() -> None:
-    assert found("agent:main:subagent:a:subagent:b") == FoundDepth(2, "shape")
-
-
-def test_a_circle_of_parents_is_cut() -> None:
-    circle = found(CHILD, child=KnownDepth(None, GRANDCHILD), grandchild=KnownDepth(None, CHILD))
-    assert circle == FoundDepth(2, "chain")
-    assert found(CHILD, child=KnownDepth(None, CHILD)) == FoundDepth(1, "shape")
+@pytest.mark.parametrize("name", DEPTHS)
+def test_depth_is_of_the_record_the_chain_or_the_shape(name: str) -> None:
+    key, known, expected = DEPTHS[name]
+    assert depth_of(key, known.get) == expected
 
 
 def test_a_chain_without_an_end_is_followed_no_further_than_its_limit() -> None:

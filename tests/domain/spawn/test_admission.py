@@ -56,114 +56,108 @@ def refusal_of(given_facts: AdmissionFacts, *, raw_agent_id: str = "") -> Refusa
     return answer
 
 
-def test_a_plain_request_is_permitted() -> None:
-    assert admit(ADMISSION, facts()) == Permitted()
+def not_among(listed: str) -> Refusal:
+    """The refusal of an agent that is not allowed, with those that are."""
+    text = f"agentId is not allowed for sessions_spawn (allowed: {listed})"
+    return Refusal(rule="allow_agents", status="forbidden", text=text)
 
 
-@pytest.mark.parametrize("raw", ["../../../etc/passwd", "Agent not found: xyz"])
-def test_what_is_no_agent_id_is_refused_in_full(raw: str) -> None:
-    assert refusal_of(named(None), raw_agent_id=raw) == Refusal(
-        rule="agent_id",
-        status="error",
-        text=(
-            f'Invalid agentId "{raw}". Agent IDs must match [a-z0-9][a-z0-9_-]{{0,63}}. '
-            "Use agents_list to discover valid targets."
-        ),
-    )
+PATH = "../../../etc/passwd"
+NO_ID = Refusal(
+    rule="agent_id",
+    status="error",
+    text=(
+        f'Invalid agentId "{PATH}". Agent IDs must match [a-z0-9][a-z0-9_-]{{0,63}}. '
+        "Use agents_list to discover valid targets."
+    ),
+)
+NO_THREAD = Refusal(
+    rule="mode",
+    status="error",
+    text=(
+        'sessions_spawn(mode="session") requires thread=true so the subagent can stay bound to a '
+        'channel thread. Retry with { mode: "session", thread: true } on a channel that supports '
+        'threads, use mode="run" for one-shot work, or use sessions_send(sessionKey=...) to keep '
+        "talking to a persistent session without thread binding."
+    ),
+)
+TOO_DEEP = Refusal(
+    rule="depth",
+    status="forbidden",
+    text="sessions_spawn is not allowed at this depth (current depth: 2, max: 2)",
+    current=2,
+    limit=2,
+)
+FULL = Refusal(
+    rule="active_children",
+    status="forbidden",
+    text="sessions_spawn has reached max active children for this session (1/1)",
+    current=1,
+    limit=1,
+)
+UNNAMED = Refusal(
+    rule="require_agent_id",
+    status="forbidden",
+    text=(
+        "sessions_spawn requires explicit agentId when requireAgentId is configured. "
+        "Use agents_list to see allowed agent ids."
+    ),
+)
+MANY = tuple(f"agent-{number:04}" for number in range(150))
+HUNDRED = ", ".join(MANY[:100])
+
+DECISIONS: dict[str, tuple[AdmissionFacts, Permitted | Refusal]] = {
+    "a plain request": (facts(), Permitted()),
+    "no agent id": (named(None), NO_ID),
+    "session mode without a thread": (facts(mode="session"), NO_THREAD),
+    "session mode in a thread": (facts(mode="session", thread=True), Permitted()),
+    "the deepest level": (facts(caller_depth=2, max_spawn_depth=2), TOO_DEEP),
+    "the level above": (facts(caller_depth=1, max_spawn_depth=2), Permitted()),
+    "no place": (facts(active_children=1, max_children=1), FULL),
+    "no name, and one is required": (facts(require_agent_id=True), UNNAMED),
+    "a name that is required": (
+        named("worker", require_agent_id=True, allow_agents=("worker",)),
+        Permitted(),
+    ),
+    "not listed": (named("beta", allow_agents=("alpha",)), not_among("alpha")),
+    "listed are shown sorted": (
+        named("beta", allow_agents=(" Zeta ", "alpha", "zeta", "")),
+        not_among("alpha, zeta"),
+    ),
+    "nobody is listed": (named("beta", allow_agents=()), not_among("none")),
+    "no list": (named("beta"), not_among("main")),
+    "its own id, not listed": (named("main", allow_agents=("planner",)), not_among("planner")),
+    "100 are listed": (named("beta", allow_agents=MANY[:100]), not_among(HUNDRED)),
+    "101 are listed": (
+        named("beta", allow_agents=MANY[:101]),
+        not_among(f"{HUNDRED}, and 1 more"),
+    ),
+    "150 are listed": (named("beta", allow_agents=MANY), not_among(f"{HUNDRED}, and 50 more")),
+    "listed": (named("beta", allow_agents=("beta",)), Permitted()),
+    "anybody": (named("beta", allow_agents=(" * ",)), Permitted()),
+    "listed in upper case": (named("research", allow_agents=("Research",)), Permitted()),
+    "its own id": (named("main"), Permitted()),
+    "no name, others are listed": (facts(allow_agents=("planner",)), Permitted()),
+    "no name, nobody is listed": (facts(allow_agents=()), Permitted()),
+}
+
+
+@pytest.mark.parametrize("name", DECISIONS)
+def test_spawn_is_admitted_or_refused(name: str) -> None:
+    judged, expected = DECISIONS[name]
+    assert admit(ADMISSION, judged, raw_agent_id=PATH) == expected
+
+
+def test_message_is_refused_by_the_cap_alone() -> None:
+    taken, free = (ContinuationFacts(active_children=one, max_children=1) for one in (1, 0))
+    assert admit(CONTINUATION, taken) == FULL
+    assert admit(CONTINUATION, free) == Permitted()
 
 
 def test_a_hostile_agent_id_is_shown_on_one_bounded_line() -> None:
     text = refusal_of(named(None), raw_agent_id="a\n[admin] b" + "x" * 10_000).text
     assert "\n" not in text
     assert len(text) < 400
-
-
-def test_session_mode_needs_a_thread() -> None:
-    refusal = refusal_of(facts(mode="session"))
-    assert (refusal.rule, refusal.status) == ("mode", "error")
-    assert refusal.text == (
-        'sessions_spawn(mode="session") requires thread=true so the subagent can stay bound to a '
-        'channel thread. Retry with { mode: "session", thread: true } on a channel that supports '
-        'threads, use mode="run" for one-shot work, or use sessions_send(sessionKey=...) to keep '
-        "talking to a persistent session without thread binding."
-    )
-    assert admit(ADMISSION, facts(mode="session", thread=True)) == Permitted()
-
-
-def test_a_caller_at_the_deepest_level_may_not_spawn() -> None:
-    assert refusal_of(facts(caller_depth=2, max_spawn_depth=2)) == Refusal(
-        rule="depth",
-        status="forbidden",
-        text="sessions_spawn is not allowed at this depth (current depth: 2, max: 2)",
-        current=2,
-        limit=2,
-    )
-    assert admit(ADMISSION, facts(caller_depth=1, max_spawn_depth=2)) == Permitted()
-
-
-def test_a_requester_whose_places_are_taken_may_not_spawn() -> None:
-    expected = Refusal(
-        rule="active_children",
-        status="forbidden",
-        text="sessions_spawn has reached max active children for this session (1/1)",
-        current=1,
-        limit=1,
-    )
-    assert refusal_of(facts(active_children=1, max_children=1)) == expected
-    taken, free = (ContinuationFacts(active_children=one, max_children=1) for one in (1, 0))
-    assert admit(CONTINUATION, taken) == expected
-    assert admit(CONTINUATION, free) == Permitted()
-
-
-def test_an_agent_id_may_be_required() -> None:
-    refusal = refusal_of(facts(require_agent_id=True))
-    assert (refusal.rule, refusal.status) == ("require_agent_id", "forbidden")
-    assert refusal.text == (
-        "sessions_spawn requires explicit agentId when requireAgentId is configured. "
-        "Use agents_list to see allowed agent ids."
-    )
-    allowing = {"require_agent_id": True, "allow_agents": ("worker",)}
-    assert admit(ADMISSION, named("worker", **allowing)) == Permitted()
-
-
-@pytest.mark.parametrize(
-    ("target", "allow_agents", "listed"),
-    [
-        ("beta", ("alpha",), "alpha"),
-        ("beta", (" Zeta ", "alpha", "zeta", ""), "alpha, zeta"),
-        ("beta", (), "none"),
-        ("beta", None, "main"),
-        ("main", ("planner",), "planner"),
-    ],
-)
-def test_an_agent_that_is_not_allowed_is_refused_with_those_that_are(
-    target: str, allow_agents: tuple[str, ...] | None, listed: str
-) -> None:
-    assert refusal_of(named(target, allow_agents=allow_agents)) == Refusal(
-        rule="allow_agents",
-        status="forbidden",
-        text=f"agentId is not allowed for sessions_spawn (allowed: {listed})",
-    )
-
-
-@pytest.mark.parametrize(
-    ("target", "allow_agents"),
-    [("beta", ("beta",)), ("beta", (" * ",)), ("research", ("Research",)), ("main", None)],
-)
-def test_a_listed_agent_is_permitted(target: str, allow_agents: tuple[str, ...] | None) -> None:
-    assert admit(ADMISSION, named(target, allow_agents=allow_agents)) == Permitted()
-
-
-def test_without_an_agent_id_the_requester_is_always_allowed() -> None:
-    assert admit(ADMISSION, facts(allow_agents=("planner",))) == Permitted()
-    assert admit(ADMISSION, facts(allow_agents=())) == Permitted()
-
-
-def test_a_long_list_of_allowed_agents_is_shown_in_part() -> None:
-    many = tuple(f"agent-{number:04}" for number in range(150))
-    assert refusal_of(named("beta", allow_agents=many)).text.endswith("agent-0099, and 50 more)")
-    assert refusal_of(named("beta", allow_agents=many[:100])).text.endswith("agent-0099)")
-    assert refusal_of(named("beta", allow_agents=many[:101])).text.endswith("and 1 more)")
 
 
 def test_any_agent_is_told_apart_from_none() -> None:
