@@ -232,3 +232,16 @@ def test_body_of_an_answer_counts_for_questions_alone() -> None:
     told = [notification_call(run, hook, origin={}, error=None) for hook in hooks]
     told += [spawn_failed_call(run, {}), rollback_call(run, nowhere, None)]
     assert not any(call.needs_body for call in told)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "mode", "reason"),
+    [
+        ("success", "run", "completed"),
+        ("stopped", "run", "released"),
+        ("success", "session", "deleted"),
+    ],
+)
+def test_engine_is_told_how_a_child_ended(outcome: RunOutcome, mode: str, reason: str) -> None:
+    call = notification_call(ended(outcome, mode=mode), "onSubagentEnded", origin={}, error=None)
+    assert call.event["reason"] == reason

@@ -7,7 +7,7 @@ import pytest
 from domain.event_types import AnyEvent
 from domain.explanation.record import NOT_RECORDED
 from domain.explanation.steps import STEP_RULES
-from domain.run.facts import STEP_ORDER, Candidate, ForkFacts, SpawnOptions, StepName
+from domain.run.facts import STEP_ORDER, Candidate, ForkFacts, RespawnFacts, SpawnOptions, StepName
 from tests.support.builders.explained_spawns import (
     ADMISSION_RULES,
     ADMITTED,
@@ -426,3 +426,12 @@ def test_a_folder_that_was_made_is_told_with_the_workspace() -> None:
     one = the("workspace", *by("thread_binding", **IN_A_THREAD))
     assert one.compared is not None
     assert one.compared["made"] is None
+
+
+def test_transcript_that_is_taken_over_is_told_with_its_run() -> None:
+    respawn = RespawnFacts(run_id=run_id(7), transcript_up_to=3)
+    events = by("context_fork", step_begun("context_fork"), respawn=respawn)
+    one = the("context_fork", *events)
+    assert one.text == f"the transcript of run {run_id(7)} is asked for, and could not be taken"
+    assert one.compared is not None
+    assert (one.compared["respawnedFrom"], one.compared["upTo"]) == (str(run_id(7)), 3)

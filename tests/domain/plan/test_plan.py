@@ -14,6 +14,7 @@ from domain.plan.credentials import (
     FoundProfile,
     ProfileFile,
     SkippedProfile,
+    decides_program,
     default_variable,
     merge_profiles,
     select_profiles,
@@ -510,3 +511,11 @@ class Plans(Spawns):
 
 TestPlans = Plans.TestCase
 TestPlans.settings = examples(40, stateful_step_count=40)
+
+
+@pytest.mark.parametrize(
+    ("variable", "decides"),
+    [("PATH", True), ("LD_PRELOAD", True), ("ACME_API_KEY", False), ("OLD_KEY", False)],
+)
+def test_variables_that_decide_the_program(variable: str, decides: bool) -> None:
+    assert decides_program(variable) == decides

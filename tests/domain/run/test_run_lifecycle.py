@@ -24,10 +24,11 @@ from domain.run.events import (
     StopRequested,
 )
 from domain.run.evolve import archive_due
-from domain.run.facts import Candidate, Cleanup, RunOutcome, SpawnOptions, TranscriptSeal
+from domain.run.facts import Candidate, Cleanup, Requester, RunOutcome, SpawnOptions, TranscriptSeal
 from domain.run.lifecycle import LIFECYCLE, mermaid
 from domain.run.state import Run
 from domain.session.events import ChildAdmitted
+from domain.values.record import ContentRef
 from domain.values.refusals import (
     CannotDeliver,
     LostClaim,
@@ -40,7 +41,16 @@ from tests.support.builders import run_commands as ask
 from tests.support.builders import run_histories as past
 from tests.support.builders.family_log import FamilyLog, policy
 from tests.support.builders.run_histories import CLAIMER, PREPARER
-from tests.support.builders.storytelling import CHILD, given, plan, ref, requested, run_of, stamp
+from tests.support.builders.storytelling import (
+    CHILD,
+    given,
+    plan,
+    ref,
+    requested,
+    requester,
+    run_of,
+    stamp,
+)
 from tests.support.models.batch_lives import BatchedLives
 from tests.support.models.family_model import HELD, RECORDED, REFUSED, Life, Tree, next_step
 from tests.support.models.life_requests import COMMANDS, MANNERS, asked
@@ -502,3 +512,26 @@ def test_a_message_behind_a_stop_is_judged_as_the_model_has_it(manner: str, is_h
         lives.the_log_and_the_model_agree()
         lives.places_and_lanes_are_as_the_whole_tree_says()
     lives.teardown()
+
+
+ASKED_FROM = requester(origin=ref("asked"))
+
+
+@pytest.mark.parametrize(
+    ("asks", "thread", "hook", "expected"),
+    [
+        (ASKED_FROM, None, None, ref("asked")),
+        (ASKED_FROM, ref("thread"), None, ref("thread")),
+        (ASKED_FROM, ref("thread"), ref("hook"), ref("hook")),
+        (requester(origin=ref("asked"), depth=1), None, ref("hook"), None),
+    ],
+)
+def test_announcement_goes_to_hook_thread_or_requester(
+    asks: Requester,
+    thread: ContentRef | None,
+    hook: ContentRef | None,
+    expected: ContentRef | None,
+) -> None:
+    begun = (requested(requester=asks), *past.a_started_run()[1:], past.ended())
+    run = run_of(*begun, past.announced(origin=hook)).changed({"delivery_origin": thread})
+    assert run.inbox_target == expected

@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from pydantic import ValidationError
 
 from domain.plan.child import PlannedChild, RefusedChild
 from domain.plan.credentials import NOTHING_FOUND
@@ -22,6 +23,7 @@ from domain.spawn.batch import PartOfBatch, batch_refusal_text, must_be_prepared
 from domain.spawn.cascade import CascadeState
 from domain.spawn.decide import SpawnDecision, request_spawns
 from domain.spawn.pipeline import ChildFacts, Need
+from domain.spawn.request import SpawnRequest
 from domain.spawn.stages import MESSAGE_STAGES, SPAWN_STAGES, Stage, decide_child
 from domain.values import rules
 from domain.values.record import run_stream, session_stream
@@ -875,3 +877,56 @@ class Spawns(RuleBasedStateMachine):
 
 TestSpawns = Spawns.TestCase
 TestSpawns.settings = examples(60, stateful_step_count=50)
+
+
+# What a request may say.
+
+BODY = {"task": "look around", "requester": {"sessionKey": ROOT}}
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ({"label": "two\nlines"}, "must be one line without control characters"),
+        ({"label": "\u202ehidden"}, "must be one line without control characters"),
+        ({"runTimeoutSeconds": float("inf")}, "finite|number of seconds"),
+        ({"runTimeoutSeconds": True}, "valid number"),
+        ({"requester": {"sessionKey": ROOT, "activeModel": "no model"}}, "name of a model"),
+    ],
+)
+def test_request_that_cannot_be_meant_is_refused(members: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        SpawnRequest.model_validate({**BODY, **members})
+
+
+def test_request_is_trimmed_and_its_numbers_are_numbers() -> None:
+    values = {"label": " scout ", "model": " a/b ", "runTimeoutSeconds": 90}
+    request = SpawnRequest.model_validate({**BODY, **values})
+    assert (request.label, request.model) == ("scout", "a/b")
+    assert repr(dict(request)["run_timeout_seconds"]) == "90.0"
+
+
+def test_children_of_a_batch_are_reported_together() -> None:
+    log = FamilyLog()
+    log.begin("scout")
+    ask_for_all(log, ["one", "two"], "scout")
+    names = ("one", "two")
+    runs = {
+        name: (
+            ask.resolve(log.run(name).epoch),
+            ask.prepare(log.run(name).epoch, child_session_key=child_key(log.run(name).run_id)),
+            ask.create(log.run(name).epoch, depth=2, max_depth=3),
+        )
+        for name in names
+    }
+    tell_all(log, runs)
+    log.spawn("alone", "scout")
+    log.create("alone")
+    log.tell("scout", ask.end(log.run("scout").epoch, reason="yielded"))
+    told = {}
+    for name in ("one", "alone", "two"):
+        log.tell(name, ask.claim())
+        log.tell(name, ask.start(log.run(name).epoch))
+        log.end(name)
+        told[name] = "run scout ChildrenReported" in log.announce(name)
+    assert told == {"one": False, "alone": True, "two": True}
