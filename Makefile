@@ -104,7 +104,7 @@ bench-peers: $(DEV) ## measure lives beside DBOS, LangGraph, Restate, eventsourc
 	@$(BIN)/python -m benchmarks.peers.run $(PEERS)
 
 mcp-clients: $(DEV) ## clients of others and the conformance suite of MCP use the tools for models
-	@$(BIN)/python -m tests.clients.run
+	@$(BIN)/python -m mcp_clients.run
 
 adapters: $(DEV) $(ADAPTERS) ## test examples/adapters with the libraries that these are for, beside
 	@$(BIN)/python -m pytest -q tests/e2e/test_adapters.py
@@ -121,18 +121,18 @@ pgbouncer: ## install pgbouncer, which tests of poolers need (Debian and Ubuntu,
 		apt-get install -y -qq --no-install-recommends pgbouncer; }
 
 client: $(DEV) ## write models and methods of the Python client from the description of the API
-	@$(BIN)/python -m tests.support.client.write
+	@$(BIN)/python -m generators.client.write
 
 docs: $(DEV) client ## draw the lifecycle in README.md; docs/{cases,rules,kills}.md, shapes of the page, tools of MCP, commands, endpoints
 	@$(BIN)/python -c "$$DRAW_LIFECYCLE"
 	@$(BIN)/python -m tests.support.cases.list
 	@$(BIN)/python -m tests.support.cases.rule_list
 	@$(BIN)/python -m tests.support.cases.kill_list
-	@$(BIN)/python -m tests.support.page.shapes
+	@$(BIN)/python -m generators.page_shapes
 	@$(BIN)/python -m tests.support.http.shown_tools
-	@$(BIN)/python -m tests.support.command_line.describe
-	@$(BIN)/python -m tests.support.command_line.reference
-	@$(BIN)/python -m tests.support.http.reference
+	@$(BIN)/python -m generators.command_line.describe
+	@$(BIN)/python -m generators.command_line.reference
+	@$(BIN)/python -m generators.http_reference
 
 durations: page $(DEV) $(ADAPTERS) ## run every test, and note in tests/durations.json how long it takes
 	@SPAWNLOG_STORE_DURATIONS=1 $(BIN)/python -m pytest --hypothesis-profile=all \

@@ -41,7 +41,6 @@ TURNS = {"long": 0, "kill": 3, "server": 3, "db": 2}
 WITH_PROCESSES = frozenset(
     Path(__file__).parent / name
     for name in (
-        "clients",
         "e2e",
         "infrastructure/inbound/command_line/commands",
         "infrastructure/outbound/child_processes",

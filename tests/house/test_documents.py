@@ -5,7 +5,7 @@ from pathlib import Path
 
 from domain.event_types import EVENT_TYPES, LOG_FORMAT
 from infrastructure.inbound.http.openapi import document
-from tests.support.command_line.program import program
+from tests.support.servers.command_line import program
 
 ROOT = Path(__file__).parents[2]
 RECORDS = sorted((ROOT / "docs" / "adr").glob("*.md"))

@@ -8,9 +8,9 @@ import pytest
 
 from domain.configuration.settings import VARIABLES, Settings
 from domain.values.moments import parse_moment
+from generators import http_reference as http
+from generators.command_line.reference import commands, reference
 from infrastructure.inbound.http.operations import OPERATIONS
-from tests.support.command_line.reference import commands, reference
-from tests.support.http import reference as http
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

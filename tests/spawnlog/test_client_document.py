@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import spawnlog
+from generators.client.description import operations
 from infrastructure.inbound.http.openapi import document
 from spawnlog.core import errors
-from tests.support.client.description import operations
 from tests.support.servers.http_server import House
 
 ROOT = Path(__file__).parents[2]

@@ -10,12 +10,12 @@ from pydantic import TypeAdapter
 
 from application.operations import OPERATIONS
 from application.queries.operation import Operation
+from generators.client.description import python_name
 from infrastructure.inbound.http.openapi import document
 from spawnlog import AsyncClient, Client, Problem
 from spawnlog.core.answer import read_value
 from spawnlog.core.request import LinesRequest, Request
-from tests.support.client.description import python_name
-from tests.support.client.silent import SilentClient
+from tests.spawnlog.silent import SilentClient
 from tests.support.http.problems import problem_of
 from tests.support.http.requests import replayed
 from tests.support.servers.http_server import House

@@ -12,16 +12,16 @@ from uuid import UUID
 
 import pytest
 
+from generators.client.description import python_name
+from generators.client.methods import ITERATORS
+from generators.client.write import PACKAGE, generated
 from infrastructure.inbound.http.openapi import document
 from spawnlog import AsyncClient, Client
 from spawnlog.core.answer import read_value
 from spawnlog.core.errors import InvalidSetting
 from spawnlog.core.request import Request
 from spawnlog.core.wait import RUN_MODELS
-from tests.support.client.description import python_name
-from tests.support.client.methods import ITERATORS
-from tests.support.client.silent import SilentClient
-from tests.support.client.write import PACKAGE, generated
+from tests.spawnlog.silent import SilentClient
 
 RUN = "11111111-0000-4000-8000-000000000001"
 DOCUMENT = document()

@@ -11,10 +11,10 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+from generators.page_shapes import SHAPES, SOURCE, shapes
 from infrastructure.inbound.web.built_files import IN_CHECKOUT, find_built_files, read_built_files
 from infrastructure.inbound.web.pages import page_routes
 from infrastructure.inbound.web.policy import POLICY
-from tests.support.page.shapes import SHAPES, SOURCE, shapes
 from tests.support.servers.preloaded import ROOT
 from tests.support.servers.server import Server
 

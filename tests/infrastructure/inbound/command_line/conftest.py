@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from tests.support.command_line.program import run_program
-from tests.support.servers.command_line import Command
+from tests.support.servers.command_line import Command, run_program
 from tests.support.servers.recorded_api import RecordedApi, recorded_api
 
 

@@ -12,6 +12,8 @@ import typer
 from application.operations import OPERATIONS
 from application.queries.command import Command as CommandOfRow
 from application.queries.operation import Operation
+from generators.command_line.describe import description, help_of_functions
+from generators.command_line.reference import commands
 from infrastructure.inbound.command_line.client.command_groups import UsageError
 from infrastructure.inbound.command_line.client.deferred import load
 from infrastructure.inbound.command_line.client.described import described_operations
@@ -19,10 +21,7 @@ from infrastructure.inbound.command_line.client.plain_command import option_name
 from infrastructure.inbound.command_line.client.recorded import HELP
 from infrastructure.inbound.command_line.client.recorded import OPERATIONS as RECORDED
 from infrastructure.inbound.command_line.commands.derived import DISPLAYS
-from tests.support.command_line.describe import description, help_of_functions
-from tests.support.command_line.program import program
-from tests.support.command_line.reference import commands
-from tests.support.servers.command_line import Command
+from tests.support.servers.command_line import Command, program
 from tests.support.servers.recorded_api import RecordedApi, Reply, problem
 
 

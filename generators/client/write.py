@@ -13,18 +13,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from infrastructure.inbound.http.openapi import document as api_document
-from tests.support.client.description import (
+from generators.client.description import (
     ANY,
     Json,
     answer_names,
     python_names,
     python_words,
 )
-from tests.support.client.methods import HEAD, body_module, method_module
-from tests.support.client.sync import blocking_modules
+from generators.client.methods import HEAD, body_module, method_module
+from generators.client.sync import blocking_modules
+from infrastructure.inbound.http.openapi import document as api_document
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "client" / "spawnlog"
 
 

@@ -1,5 +1,5 @@
 """`spawnlog serve` with the tools, prompts and resources of the conformance suite beside its own:
-`python -m tests.clients.conformance_server serve ...`.
+`python -m mcp_clients.conformance_server serve ...`.
 
 Everything between the socket and a tool is the product's: guard, tokens, endpoint, session manager,
 tasks. Only what a name is answered with comes from here; a tool that makes a task is
@@ -25,7 +25,7 @@ from mcp.shared.exceptions import MCPError
 import infrastructure.inbound.mcp.server as product
 from infrastructure.inbound.command_line.main import main
 from infrastructure.inbound.mcp.tasks import RequestContext
-from tests.clients.conformance import ECHO, FAILING, SLOW
+from mcp_clients.conformance import ECHO, FAILING, SLOW
 
 Params = types.CallToolRequestParams | types.GetPromptRequestParams
 PAUSE_SECONDS = 0.05

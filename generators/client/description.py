@@ -233,7 +233,7 @@ def _operation(method: str, path: str, described: Json, schemas: Json) -> Operat
     body_model = None
     if body is not None:
         body_model = _last(body["content"]["application/json"]["schema"]["$ref"])
-        parameters += _members(body_model, schemas[body_model])
+        parameters += _members(schemas[body_model])
     parameters += [_parameter(one) for one in described.get("parameters", ()) if one["name"] == KEY]
     wanted = ORDER_OF_REQUIRED.get(described["operationId"], ())
     required = {one.name for one in parameters if one.default is None and one.place != "path"}
@@ -284,7 +284,7 @@ def _parameter(described: Json) -> Parameter:
     )
 
 
-def _members(body_model: str, schema: Json) -> list[Parameter]:
+def _members(schema: Json) -> list[Parameter]:
     """Return the members of a body as parameters; the body of a merge patch is one of them."""
     if schema.get("additionalProperties") is True:
         text = schema["description"].partition(": ")[2]

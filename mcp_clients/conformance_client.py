@@ -1,5 +1,5 @@
 """A model with the tools of one server, which calls each of them once: a client for the conformance
-suite, `python -m tests.clients.conformance_client URL`.
+suite, `python -m mcp_clients.conformance_client URL`.
 
 It is the product's runtime `model`: the suite is its server of tools, and the endpoint that the
 model speaks through says what it was told.

@@ -11,9 +11,9 @@ from typing import Any
 
 import typer
 
-from tests.support.command_line.program import program
+from infrastructure.inbound.command_line.main import app
 
-PAGE = Path(__file__).parents[3] / "docs" / "commands.md"
+PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 HEAD = "| command | does | its own options |\n|---|---|---|\n"
 ROW = re.compile(r"^\| `spawnlog ([a-z -]+?)((?: \[?[A-Z]+\]?)*)` \| (.*?) \|(?: [^|]* \|)?$")
 WITH_AT = re.compile(r"(?<=^With `--at`: ).*?(?=\.\n\n)", re.M | re.S)
@@ -25,11 +25,7 @@ OPTION = re.compile("`(--[a-z-]+)`")
 @cache
 def commands() -> Mapping[str, Any]:
     """Return every command by its words, in the order of the help."""
-    found = dict(_commands(program(), ()))
-    for one in found.values():
-        # click caches the help option of the first context, which in a test may have no parent.
-        one.get_help_option(typer.Context(one, **program().context_settings))
-    return found
+    return dict(_commands(typer.main.get_command(app), ()))
 
 
 def _commands(command: Any, words: tuple[str, ...]) -> Iterator[tuple[str, Any]]:

@@ -1,5 +1,5 @@
 """Clients of others, and the conformance suite of the protocol, against a real server:
-`python -m tests.clients.run`, which installs Node below `.build/` as the building of the page does.
+`python -m mcp_clients.run`, which installs Node below `.build/` as the building of the page does.
 
 Each client is installed from the registry of Node, in the version that is pinned, and lives the
 same story by both transports. The suite asks a server that has its tools beside our own: see
@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from build_page import node, node_environment, npm
-from tests.clients.conformance import conformance, suite_configuration
+from mcp_clients.conformance import conformance, suite_configuration
 from tests.support.servers.configurations import agent, configuration, scripted
 from tests.support.servers.server import MAIN, Server
 
 HERE = Path(__file__).parent
-BUILD = HERE.parents[1] / ".build" / "clients"
+BUILD = HERE.parent / ".build" / "clients"
 CLIENTS = ("typescript_sdk", "ai_sdk")
 TRANSPORTS = ("http", "stdio")
 SECONDS_MAX = 120
@@ -42,7 +42,7 @@ def main() -> int:
             for client in CLIENTS:
                 for transport in TRANSPORTS:
                     failed += _lived(server, client, transport)
-        program = "tests.clients.conformance_server"
+        program = "mcp_clients.conformance_server"
         with Server(place / "suite", suite_configuration(), program=program) as server:
             failed += conformance(BUILD, f"{server.url}/mcp")
     print("FAILED: " + "; ".join(failed) if failed else "every client saw what it should")
@@ -77,7 +77,7 @@ def _lived(server: Server, client: str, transport: str) -> list[str]:
     done = subprocess.run(
         node(f"{client}.mjs"),
         cwd=BUILD,
-        env={**node_environment(), "PLACE": json.dumps(place), "PYTHONPATH": str(HERE.parents[1])},
+        env={**node_environment(), "PLACE": json.dumps(place), "PYTHONPATH": str(HERE.parent)},
         capture_output=True,
         text=True,
         timeout=SECONDS_MAX,

@@ -14,7 +14,7 @@ from infrastructure.inbound.http.openapi import document
 from infrastructure.inbound.http.operations import OPERATIONS
 from infrastructure.inbound.http.responses.problems import TITLES
 
-PAGE = Path(__file__).parents[3] / "docs" / "http.md"
+PAGE = Path(__file__).parents[1] / "docs" / "http.md"
 HEAD = "| endpoint | scope | what it does | parameters | answers |\n|---|---|---|---|---|\n"
 ROW = re.compile(r"^\| `([A-Z]+ /\S*)` \| ?(.*?) \| (.*?) \| ?[^|]*? ?\|(?: [^|]* \|)?$")
 COMMON = re.compile(r"(?<=^Beside these, any endpoint may answer ).*?(?=\.\n\n)", re.M | re.S)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.clients.conformance import (
+from mcp_clients.conformance import (
     CARRIED,
     CLIENT,
     NOT_OFFERED,
@@ -15,7 +15,7 @@ from tests.clients.conformance import (
     unlisted,
 )
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "mcp.md"
+DOCUMENT = Path(__file__).parents[4] / "docs" / "mcp.md"
 WIRE = "wire-schema-valid"
 
 

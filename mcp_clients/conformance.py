@@ -213,7 +213,7 @@ class Trial:
     def arguments(self, url: str) -> tuple[str, ...]:
         """How the suite is told; a client it starts itself."""
         version = () if self.version == EXTENSION else ("--spec-version", self.version)
-        client = f"{shlex.quote(sys.executable)} -m tests.clients.conformance_client"
+        client = f"{shlex.quote(sys.executable)} -m mcp_clients.conformance_client"
         whom = ("--url", url) if self.role == "server" else ("--command", client)
         return (self.role, *whom, "--scenario", self.scenario, *version, "--verbose")
 

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from domain.values.moments import DURATION_FORMS
-from tests.support.client.description import (
+from generators.client.description import (
     KEY,
     UNNAMED_SHAPES,
     Json,
