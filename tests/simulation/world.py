@@ -34,7 +34,7 @@ from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes, Scripted
 from infrastructure.server.compose import WorkerDependencies, build_workers
 from tests.simulation.virtual_time import SimulatedProcess, VirtualLoop
 from tests.support.builders.configurations import load_values
-from tests.support.builders.no_credentials import NoCredentials
+from tests.support.builders.run_preparers import NoCredentials
 from tests.support.faults.interruption import uninterrupted
 from tests.support.memory.coordination import MemoryCoordination
 from tests.support.memory.log import MemoryLog

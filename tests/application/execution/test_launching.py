@@ -21,7 +21,6 @@ from domain.run.facts import AttachmentsRequest, ForkFacts, Ingredient
 from domain.values.record import ContentRef
 from infrastructure.outbound.files.workspaces import LocalWorkspaceFolders
 from tests.support.builders.facts import fact_of
-from tests.support.builders.no_credentials import NoCredentials
 from tests.support.builders.run_histories import (
     claimed,
     created,
@@ -31,6 +30,7 @@ from tests.support.builders.run_histories import (
     step_begun,
     step_taken,
 )
+from tests.support.builders.run_preparers import NoCredentials
 from tests.support.builders.storytelling import plan, ref, requested, requester, run_id, run_of
 
 # A claimed run that is launched from its record.

@@ -8,7 +8,7 @@ import pytest
 from application.spawn.attachments import evaluate_attachments
 from domain.configuration.configuration import Configuration
 from domain.spawn.request import SpawnRequest
-from tests.support.builders.resolved_spawns import resolved_spawn
+from tests.support.builders.spawn_plans import resolved_spawn
 
 SECONDS = 10.0
 THREADS = 40

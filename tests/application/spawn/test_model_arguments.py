@@ -10,7 +10,7 @@ from application.spawn.request import spawn_command
 from domain.configuration.configuration import Configuration
 from domain.spawn.request import RequestSpawn
 from infrastructure.outbound.identity.identifiers import RandomIdentities
-from tests.support.builders.resolved_spawns import resolved_spawn
+from tests.support.builders.spawn_plans import resolved_spawn
 
 MODELS: dict[str, Any] = {"anthropic/claude": {"alias": " My Claude "}, "p/opus": {"alias": "opus"}}
 

@@ -19,9 +19,8 @@ from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support.builders.configurations import load_values
-from tests.support.builders.lane_places import NoPlaces
-from tests.support.builders.resolved_spawns import resolved_spawn
-from tests.support.builders.run_preparers import preparing_on
+from tests.support.builders.run_preparers import NoPlaces, preparing_on
+from tests.support.builders.spawn_plans import resolved_spawn
 from tests.support.servers.running_log import RunningLog
 from tests.support.servers.server_configurations import ServerConfigurations
 

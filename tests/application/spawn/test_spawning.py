@@ -33,11 +33,10 @@ from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support.builders import run_commands as ask
 from tests.support.builders.configurations import load_values
 from tests.support.builders.family_log import keep, policy, spawn_request
-from tests.support.builders.lane_places import NoPlaces
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.logged_messages import finish, send
-from tests.support.builders.resolved_spawns import resolved_spawn
-from tests.support.builders.run_preparers import preparing_on
+from tests.support.builders.run_preparers import NoPlaces, preparing_on
+from tests.support.builders.spawn_plans import resolved_spawn
 from tests.support.builders.storytelling import ROOT
 from tests.support.servers.running_log import RunningLog
 from tests.support.servers.server_configurations import ServerConfigurations

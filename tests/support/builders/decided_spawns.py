@@ -32,8 +32,7 @@ from tests.support.builders import run_commands as ask
 from tests.support.builders.configurations import PlacedConfigurations
 from tests.support.builders.continued_runs import planned as planned_again
 from tests.support.builders.family_log import FamilyLog
-from tests.support.builders.resolved_spawns import resolved_spawn
-from tests.support.builders.spawn_plans import plan_spawn
+from tests.support.builders.spawn_plans import plan_spawn, resolved_spawn
 from tests.support.builders.storytelling import ref, run_id
 from tests.support.models.message_verdicts import judged_message
 from tests.support.models.spawn_model import Asked, Told

@@ -1,17 +1,22 @@
 """Whoever prepares spawns, with everything real that a preparation needs."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from psycopg_pool import AsyncConnectionPool
 
 from application.context.scripts import ContextGatherer
+from application.coordination.lane import QueuedChild
 from application.log.unit_of_work import UnitOfWork
+from application.ports.configurations import PinnedConfiguration
 from application.ports.files import Workspaces
 from application.spawn.child import ChildPreparer
 from application.spawn.prepare import RunPreparer
 from application.steps.attachments import AttachmentsStep
 from application.steps.run_steps import StepRunner
 from application.steps.workspace import WorkspaceStep
+from domain.configuration.configuration import EffectiveAgent
+from domain.plan.credentials import NOTHING_FOUND, FoundCredentials
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from infrastructure.outbound.files.attachments import WorkspaceAttachments
 from infrastructure.outbound.files.bootstrap_files import DiskBootstrapFiles
@@ -19,9 +24,30 @@ from infrastructure.outbound.files.workspaces import LocalWorkspaceFolders
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.read_model.staged_files import PostgresStagedFiles
 from infrastructure.outbound.scripts.local import LocalFileScripts
-from tests.support.builders.no_credentials import NoCredentials
 from tests.support.builders.scripts import source_in
 from tests.support.faults.interruption import uninterrupted
+
+# Credentials of agents that have none.
+
+
+class NoCredentials:
+    """Every agent is without, and misses none."""
+
+    async def found(self, pinned: PinnedConfiguration, agent: EffectiveAgent) -> FoundCredentials:
+        return NOTHING_FOUND
+
+    async def environment(self, pinned: PinnedConfiguration, agent_id: str) -> Mapping[str, str]:
+        return {}
+
+
+# For spawns that nobody executes: lanes in which there is never room.
+
+
+class NoPlaces:
+    """Implements `LanePlaces`: what is queued waits."""
+
+    async def room(self, lane: str, depth: int, children: Sequence[QueuedChild] = ()) -> None:
+        """None."""
 
 
 def preparing_on(

@@ -1,8 +1,12 @@
-"""Plans of runs that were admitted, by the stages that a server goes through."""
+"""Requests for a child as a door resolves them, and plans of runs that were admitted."""
 
+from typing import Any
+
+from application.commands.resolve_request import resolve_request
 from application.ports.configurations import PinnedConfiguration
 from application.ports.files import Workspaces
 from application.spawn.workspace import choose_workspace
+from domain.configuration.configuration import Configuration
 from domain.plan.child import PlannedChild, RefusedChild, frame_plan, settle_workspace
 from domain.plan.credentials import NOTHING_FOUND, FoundCredentials
 from domain.plan.eligibility import EligibilityTable
@@ -10,7 +14,28 @@ from domain.plan.request import PlanRequest
 from domain.run.facts import STEP_ORDER
 from domain.run.state import Run
 from domain.spawn.pipeline import ChildFacts, Need
+from domain.spawn.request import ResolvedSpawn, SpawnRequest
 from domain.spawn.stages import SPAWN_STAGES, decide_child
+from tests.support.builders.storytelling import ROOT
+
+# Requests for a sub-agent, as a door resolves them.
+
+
+def resolved_spawn(
+    key: str = ROOT, configuration: Configuration | None = None, /, **members: Any
+) -> ResolvedSpawn:
+    """Resolve a request with these members of its body.
+
+    Args:
+        key: The canonical key of the session that asks; members of `requester` stand beside it.
+    """
+    about = members.pop("requester", {})
+    body = {"task": "look around", **members, "requester": {"sessionKey": key, **about}}
+    request = SpawnRequest.model_validate(body)
+    return resolve_request(request, configuration or Configuration(), key)
+
+
+# Plans of runs that were admitted, by the stages that a server goes through.
 
 
 def plan_spawn(

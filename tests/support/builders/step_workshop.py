@@ -37,10 +37,9 @@ from infrastructure.outbound.read_model.registry import PostgresRegistry
 from infrastructure.outbound.read_model.staged_files import PostgresStagedFiles
 from infrastructure.outbound.scripts.local import LocalFileScripts
 from tests.support.builders.configurations import load_values
-from tests.support.builders.lane_places import NoPlaces
-from tests.support.builders.no_credentials import NoCredentials
-from tests.support.builders.resolved_spawns import resolved_spawn
+from tests.support.builders.run_preparers import NoCredentials, NoPlaces
 from tests.support.builders.scripts import source_in
+from tests.support.builders.spawn_plans import resolved_spawn
 from tests.support.builders.storytelling import ROOT
 from tests.support.faults.held_commits import until
 from tests.support.faults.interruption import uninterrupted
