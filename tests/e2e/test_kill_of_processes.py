@@ -1,7 +1,8 @@
-"""kill -9 of the server in the middle of things, and of its database: nothing is left or lost."""
+"""Servers, databases and children that are killed or told to stop: nothing is left or lost."""
 
 import contextlib
 import json
+import time
 from typing import Any
 
 import pytest
@@ -10,9 +11,8 @@ from tests.support.servers.data_directories import busy_with
 from tests.support.servers.embedded_servers import kill, postmaster_of
 from tests.support.servers.process_table import is_alive
 from tests.support.servers.server import Server
+from tests.support.servers.stories import DRAIN_SECONDS, WIDTH
 from tests.support.waiting import wait_for
-
-pytestmark = pytest.mark.kill
 
 
 def requester(key: str) -> dict[str, str]:
@@ -23,6 +23,7 @@ def of(key: str, **body: Any) -> dict[str, Any]:
     return {"requester": requester(key), "cleanup": "delete", **body}
 
 
+@pytest.mark.kill
 def test_no_process_of_a_child_outlives_the_server(mortal: Server) -> None:
     run_id = mortal.accepted("daemon", **of("daemon"))
     child, grandchild = (int(mortal.note(name)) for name in ("child", "grandchild"))
@@ -39,6 +40,7 @@ def test_no_process_of_a_child_outlives_the_server(mortal: Server) -> None:
     assert "Notes: interrupted: " in told["text"]
 
 
+@pytest.mark.kill
 def test_no_script_outlives_the_server_and_the_spawn_goes_on(mortal: Server) -> None:
     body = of("scripts", agentId="slow")
     aside = mortal.spawn_in_background(key="scripts", **body)
@@ -63,6 +65,7 @@ def test_no_script_outlives_the_server_and_the_spawn_goes_on(mortal: Server) -> 
     assert len(mortal.inbox("agent:main:scripts")) == 1
 
 
+@pytest.mark.kill
 def test_a_killed_database_comes_back_and_every_run_ends(mortal: Server) -> None:
     key = "agent:main:database"
     running = mortal.accepted("waiter", **of("database"))
@@ -97,6 +100,7 @@ def _accepted(mortal: Server) -> str | None:
     return str(answer.json()["runId"]) if answer.status_code == 201 else None
 
 
+@pytest.mark.kill
 def test_an_orchestrator_whose_child_was_lost_with_the_server_is_told_of(mortal: Server) -> None:
     foreign = mortal.accepted("plain", **of("strangers"))
     parent = mortal.accepted("orchestrator", f"help; foreign run: {foreign}", **of("family"))
@@ -114,6 +118,7 @@ def test_an_orchestrator_whose_child_was_lost_with_the_server_is_told_of(mortal:
     assert "Status: error: interrupted: " in findings
 
 
+@pytest.mark.kill
 def test_when_everything_dies_at_once_the_next_start_goes_on(mortal: Server) -> None:
     running = mortal.accepted("waiter", **of("dark"))
     mortal.note(f"{running}.began")
@@ -133,3 +138,65 @@ def test_when_everything_dies_at_once_the_next_start_goes_on(mortal: Server) -> 
     told = [one["runId"] for one in mortal.inbox("agent:main:dark")]
     assert sorted(told) == sorted([running, ended])
     assert mortal.spawn(**of("dark", agentId="plain")).status_code == 201
+
+
+STOP_SECONDS_MAX = DRAIN_SECONDS + 8
+
+
+def body_of(key: str, **body: Any) -> dict[str, Any]:
+    return {"requester": {"sessionKey": f"agent:main:{key}"}, "cleanup": "delete", **body}
+
+
+def stopped(mortal: Server) -> None:
+    """Wait for the end of a server that was told to stop; it ends in good order and in time."""
+    began = time.monotonic()
+    assert mortal.wait_exit() == 0, mortal.log()
+    assert time.monotonic() - began < STOP_SECONDS_MAX
+
+
+@pytest.mark.kill
+def test_runs_have_time_to_end_and_are_interrupted_after_it(mortal: Server) -> None:
+    body = body_of("drained")
+    quick, endless = (mortal.accepted("waiter", **body) for _ in range(WIDTH))
+    pid = int(mortal.note(f"{endless}.began"))
+    mortal.note(f"{quick}.began")
+    queued = mortal.accepted("plain", **body)
+    mortal.terminate()
+    wait_for("it to drain", lambda: mortal.http.get("/readyz").status_code == 503)
+    refused = mortal.spawn(agentId="plain", **body)
+    assert (refused.status_code, refused.json()["code"]) == (503, "unavailable")
+    assert int(refused.headers["Retry-After"]) >= 1
+    mortal.let_go(quick)
+    stopped(mortal)
+    assert not is_alive(pid)
+    mortal.start()
+    assert mortal.run(quick, "archived")["outcome"] == "success"
+    run = mortal.run(endless, "archived")
+    assert (run["outcome"], run["error"]) == ("error", "interrupted: server stopped")
+    # One that waited in its lane is left to the next start.
+    assert mortal.run(queued, "archived")["outcome"] == "success"
+    told = [one["runId"] for one in mortal.inbox("agent:main:drained")]
+    assert sorted(told) == sorted([quick, endless, queued])
+
+
+@pytest.mark.kill
+def test_a_spawn_that_is_prepared_is_left_to_the_next_start(mortal: Server) -> None:
+    body = body_of("unprepared", agentId="slow")
+    aside = mortal.spawn_in_background(key="unprepared", **body)
+    run_id = mortal.preparing("agent:main:unprepared")
+    note = mortal.folder / f"slow.{run_id}"
+    script = int(mortal.note(note.name))
+    note.unlink()
+    mortal.terminate()
+    stopped(mortal)
+    answer = aside.answer()
+    assert answer is not None
+    assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
+    assert not is_alive(script)
+    mortal.start()
+    mortal.note(note.name)
+    mortal.let_go(run_id)
+    assert mortal.spawn_again("unprepared", **body).json()["runId"] == run_id
+    assert mortal.run(run_id, "archived")["outcome"] == "success"
+    assert mortal.events(run_id)[:2] == ["SpawnRequested", "PreparationResumed"]
+    assert len(mortal.inbox("agent:main:unprepared")) == 1

@@ -1,6 +1,10 @@
-"""Two servers on one data directory: one PostgreSQL, one log, each takes over from the other."""
+"""Two servers on one data directory take over from each other, sleep, or start with old rows."""
 
+import contextlib
+import os
 import signal
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import psycopg
@@ -8,14 +12,18 @@ import pytest
 
 from infrastructure.contract.operations import ServeOptions
 from infrastructure.outbound.embedded_postgres.data_directory import Home
+from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
 from infrastructure.server.operations import rebuild
-from tests.support.servers.embedded_servers import answers, keepers_of, server_is_gone
-from tests.support.servers.process_table import is_alive
-from tests.support.servers.server import Server
+from tests.support.servers.embedded_servers import (
+    answers,
+    keepers_of,
+    postmaster_of,
+    server_is_gone,
+)
+from tests.support.servers.process_table import children, is_alive
+from tests.support.servers.server import QUICK_LEASE_SECONDS, Server
 from tests.support.servers.stories import WIDTH
 from tests.support.waiting import wait_for
-
-pytestmark = pytest.mark.kill
 
 KEY = "agent:main:orphans"
 
@@ -26,6 +34,7 @@ def other(mortal: Server) -> Server:
     return mortal.twin("other", dies=False)
 
 
+@pytest.mark.kill
 def test_a_server_that_slept_past_its_lease_lets_go_of_what_others_took(
     mortal: Server, other: Server
 ) -> None:
@@ -49,6 +58,7 @@ def test_a_server_that_slept_past_its_lease_lets_go_of_what_others_took(
             assert server.run(server.accepted("echo", **body), "archived")["outcome"] == "success"
 
 
+@pytest.mark.kill
 def test_a_server_takes_over_from_one_that_was_killed(mortal: Server, other: Server) -> None:
     postgres = mortal.data_dir / "postgres"
     body: dict[str, Any] = {"requester": {"sessionKey": KEY}, "cleanup": "delete"}
@@ -87,6 +97,7 @@ def test_a_server_takes_over_from_one_that_was_killed(mortal: Server, other: Ser
         psycopg.connect(Home.at(postgres).conninfo())
 
 
+@pytest.mark.kill
 def test_after_all_this_the_rows_made_anew_from_the_events_are_the_same(mortal: Server) -> None:
     body: dict[str, Any] = {"requester": {"sessionKey": "agent:main:anew"}}
     for agent_id, rest in (("echo", {}), ("failing", {"cleanup": "delete"})):
@@ -100,3 +111,150 @@ def test_after_all_this_the_rows_made_anew_from_the_events_are_the_same(mortal: 
     assert report.events >= events
     assert report.runs > 1
     assert report.identical
+
+
+def with_descendants(pid: int) -> Iterator[int]:
+    yield pid
+    for child in children(pid):
+        yield from with_descendants(child)
+
+
+def suspend(*servers: Server) -> None:
+    """Stop everything for longer than a lease, resume it in the same order, and wait until a holder
+    that did not renew its lease would have lost it again."""
+    roots = [postmaster_of(servers[0].data_dir / "postgres")]
+    roots += [one.process.pid for one in servers if one.process is not None]
+    stopped: list[int] = []
+    try:
+        for root in roots:
+            for pid in with_descendants(root):
+                os.kill(pid, signal.SIGSTOP)
+                stopped.append(pid)
+        threading.Event().wait(QUICK_LEASE_SECONDS * 2)
+    finally:
+        for pid in stopped:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+    threading.Event().wait(QUICK_LEASE_SECONDS * 1.5)
+
+
+def waiting(server: Server, key: str) -> tuple[str, int]:
+    """A run at work, and the process of its child."""
+    body: dict[str, Any] = {"requester": {"sessionKey": f"agent:main:{key}"}}
+    run_id = server.accepted("waiter", **body)
+    return run_id, int(server.note(f"{run_id}.began"))
+
+
+@pytest.mark.kill
+def test_suspended_server_goes_on_with_its_run(mortal: Server) -> None:
+    run_id, pid = waiting(mortal, "lid")
+    suspend(mortal)
+    assert is_alive(pid)
+    mortal.let_go(run_id)
+    run = mortal.run(run_id, "announced")
+    assert (run["outcome"], run["error"]) == ("success", None)
+
+
+@pytest.mark.kill
+def test_suspended_servers_leave_each_other_their_runs(mortal: Server, other: Server) -> None:
+    with other:
+        runs = [(one, *waiting(one, f"lid-{n}")) for n, one in enumerate((mortal, other))]
+        suspend(mortal, other)
+        for server, run_id, pid in runs:
+            assert is_alive(pid)
+            server.let_go(run_id)
+            run = server.run(run_id, "announced")
+            assert (run["outcome"], run["error"]) == ("success", None)
+
+
+STOP_SECONDS_MAX = 10.0
+OLD = "as it was called before"
+
+
+@pytest.fixture
+def database(mortal: Server) -> Iterator[psycopg.Connection[Any]]:
+    """The database of a log with runs and with rows of an older version; no server is running."""
+    body: dict[str, Any] = {"requester": {"sessionKey": "agent:main:old rows"}}
+    mortal.run(mortal.accepted("echo", **body), "announced")
+    postgres = EmbeddedPostgres.start(mortal.data_dir / "postgres")
+    try:
+        mortal.stop()
+        with psycopg.connect(postgres.conninfo, autocommit=True) as connection:
+            connection.execute("UPDATE projections SET version = version - 1")
+            connection.execute("UPDATE runs SET label = %s", [OLD])
+            yield connection
+    finally:
+        postgres.close()
+
+
+def _is_exchanging(connection: psycopg.Connection[Any]) -> bool:
+    waiting = connection.execute(
+        "SELECT 1 FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND NOT granted"
+        " AND relation = 'runs'::regclass"
+    )
+    return waiting.fetchone() is not None
+
+
+@pytest.mark.kill
+def test_two_servers_that_start_at_once_serve_new_rows(
+    mortal: Server, database: psycopg.Connection[Any]
+) -> None:
+    other = mortal.twin("beginner", dies=False)
+    said_before = len(mortal.log())
+    starting = threading.Thread(target=mortal.start)
+    starting.start()
+    with other:
+        starting.join(60)
+        for server in (mortal, other):
+            query = {"requester": "agent:main:old rows"}
+            (run,) = server.http.get("/v1/runs", params=query).json()["items"]
+            assert run.get("label") is None
+            assert server.run(server.accepted("echo"), "announced")["outcome"] == "success"
+    said = mortal.log()[said_before:] + other.log()
+    assert "are of an older version: they are made anew" in said
+    assert said.count("events rebuilt in") == 1
+
+
+@pytest.mark.kill
+def test_a_server_that_is_told_to_stop_meanwhile_stops_and_the_next_goes_on(
+    mortal: Server, database: psycopg.Connection[Any]
+) -> None:
+    with psycopg.connect(database.info.dsn) as reader:
+        reader.execute("SELECT count(*) FROM runs")
+        starting = threading.Thread(target=_start_in_vain, args=(mortal,))
+        starting.start()
+        wait_for("the exchange of the tables", lambda: _is_exchanging(database))
+        mortal.terminate()
+        assert mortal.process is not None
+        assert mortal.process.wait(STOP_SECONDS_MAX) == 0
+        starting.join(60)
+        folded = database.execute("SELECT min(position) FROM rebuilding").fetchone()
+        assert folded is not None
+        assert folded[0] > 0
+    mortal.start()
+    old = database.execute("SELECT count(*) FROM runs WHERE label = %s", [OLD]).fetchone()
+    assert old == (0,)
+
+
+def _start_in_vain(server: Server) -> None:
+    with pytest.raises(AssertionError, match="it did not start"):
+        server.start()
+
+
+@pytest.mark.kill
+def test_a_server_whose_rows_another_release_has_made_says_so_and_ends(mortal: Server) -> None:
+    said_before = len(mortal.log())
+    postgres = EmbeddedPostgres.start(mortal.data_dir / "postgres")
+    try:
+        with psycopg.connect(postgres.conninfo, autocommit=True) as connection:
+            connection.execute("UPDATE projections SET version = version + 1")
+            answer = mortal.spawn(agentId="echo")
+            assert answer.status_code == 503
+            assert "the rows are of another version now" in answer.json()["detail"]
+            assert mortal.process is not None
+            assert mortal.process.wait(STOP_SECONDS_MAX * 3) == 0
+            assert mortal.stop() == 0
+            connection.execute("UPDATE projections SET version = version - 1")
+    finally:
+        postgres.close()
+    assert "this server stops: the rows are of another version now" in mortal.log()[said_before:]

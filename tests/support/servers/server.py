@@ -23,7 +23,6 @@ from tests.support.faults.turnstiles import Turnstile
 from tests.support.http.described_answers import check_answer
 from tests.support.servers.data_directories import new_place
 from tests.support.servers.databases import Databases
-from tests.support.servers.event_names import names_of_events
 from tests.support.servers.preloaded import ROOT, PreloadedProcess, preloader, run_command
 from tests.support.servers.same_decisions import differing_decisions
 from tests.support.waiting import wait_for
@@ -439,8 +438,10 @@ class Server:
         return [str(one["type"]) for one in self._events(run_id)]
 
     def steps(self, run_id: str) -> list[str]:
-        """Return the names of a run's events, of steps and effects with what they are about."""
-        return names_of_events(self._events(run_id))
+        """Return the names of a run's events, of a step with the step (`StepTaken:workspace`), of
+        an effect with what came of it: `hook:subagentEnded:done`, `failed`, `parked`, `redriven`.
+        """
+        return [_step_name(one["type"], one["payload"]) for one in self._events(run_id)]
 
     def wait_steps(self, run_id: str, *names: str) -> list[str]:
         """Return the steps of a run, once all of these are among them."""
@@ -571,6 +572,18 @@ class Server:
         if self._http is None or not self.is_running():
             return []
         return differing_decisions(self._http, has_erased=self._has_erased)
+
+
+def _step_name(kind: str, payload: dict[str, Any]) -> str:
+    if kind.startswith("Step"):
+        return f"{kind}:{payload['step']}"
+    if not kind.startswith("Effect"):
+        return kind
+    came_of = kind.removeprefix("Effect").lower()
+    if came_of == "attempted":
+        has_failed = payload["error"] or payload["retryAfterSeconds"] is not None
+        came_of = "failed" if has_failed else "done"
+    return f"{payload['kind']}:{payload['name']}:{came_of}"
 
 
 Serve = Callable[..., Server]

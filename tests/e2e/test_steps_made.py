@@ -1,5 +1,4 @@
-"""A spawn that is stopped, or whose requester ends, while a step of it is being made; and what
-cannot be undone at first."""
+"""Steps of a preparation: made when there is room, stopped, undone, and tried again."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,14 +6,83 @@ from pathlib import Path
 
 import pytest
 
-from domain.run.events import EffectAttempted
+from application.queries.views.event import (
+    EventWithTexts,
+    FailureText,
+    events_with_texts,
+)
+from application.queries.views.run import pending_undo_views, summary_texts
+from application.steps.step import STEPS_AT_ONCE_MAX
+from domain.run.events import EffectAttempted, StepBegun
 from domain.run.state import Run
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.step_workshop import WaitingStep, Workshop
 from tests.support.builders.storytelling import ROOT
+from tests.support.faults.held_commits import until
 from tests.support.servers.running_log import RunningLog
 
-pytestmark = pytest.mark.server
+
+@pytest.fixture
+async def full_workshop(running: RunningLog, tmp_path: Path) -> Workshop:
+    """As many spawns as may be made at once are being made, and wait; the workspace is there."""
+    full_workshop = Workshop(running, tmp_path)
+    await full_workshop.open()
+    (full_workshop.homes / "porter").mkdir()
+    full_workshop.attachments.may_go_on.clear()
+    return full_workshop
+
+
+async def placed(full_workshop: Workshop, spawns: int) -> None:
+    """So many have come to the step."""
+
+    async def are_there() -> bool:
+        return full_workshop.attachments.placed == spawns
+
+    await until(are_there, f"{spawns} spawns to come to their step")
+
+
+async def count_begun(full_workshop: Workshop) -> int:
+    return sum(isinstance(one.event, StepBegun) for one in await full_workshop.running.events())
+
+
+@pytest.mark.server
+async def test_a_spawn_begins_its_step_when_another_has_made_its_own(
+    full_workshop: Workshop,
+) -> None:
+    spawning = [asyncio.create_task(full_workshop.spawn()) for _ in range(STEPS_AT_ONCE_MAX + 1)]
+    for _ in range(STEPS_AT_ONCE_MAX):
+        await full_workshop.attachments.begun()
+    await placed(full_workshop, len(spawning))
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(full_workshop.attachments.begun(), 0.5)
+    assert await count_begun(full_workshop) == STEPS_AT_ONCE_MAX
+    full_workshop.attachments.may_go_on.set()
+    spawned = await asyncio.gather(*spawning)
+    assert {one.answer.kind for one in spawned} == {"accepted"}
+    assert await count_begun(full_workshop) == STEPS_AT_ONCE_MAX + 1
+
+
+@pytest.mark.server
+async def test_a_spawn_that_is_stopped_while_it_waits_has_begun_nothing(
+    full_workshop: Workshop,
+) -> None:
+    made = [asyncio.create_task(full_workshop.spawn()) for _ in range(STEPS_AT_ONCE_MAX)]
+    held = {(await full_workshop.attachments.begun()).run_id for _ in made}
+    waiting = asyncio.create_task(full_workshop.spawn())
+
+    await placed(full_workshop, STEPS_AT_ONCE_MAX + 1)
+    events = await full_workshop.running.events()
+    (run_id,) = {one.envelope.provenance.run_id for one in events} - held - {None}
+    assert run_id is not None
+    run = await full_workshop.work.run(run_id)
+    await full_workshop.stop(run)
+    full_workshop.attachments.may_go_on.set()
+    stopped = await waiting
+    assert (stopped.answer.kind, stopped.answer.body["rule"]) == ("error", "stopped")
+    assert {one.answer.kind for one in await asyncio.gather(*made)} == {"accepted"}
+    assert await full_workshop.recorded(run, "StepBegun") == []
+    assert not (full_workshop.homes / f"porter/.openclaw/attachments/{run_id}").exists()
+
 
 LIMIT_SECONDS = 0.5
 
@@ -46,6 +114,7 @@ async def released(workshop: Workshop, run: Run) -> int:
     )
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("is_late", [False, True])
 @pytest.mark.parametrize(
     ("name", "there", "steps"),
@@ -81,6 +150,7 @@ async def test_a_spawn_that_is_stopped_while_a_step_is_made_leaves_nothing(
     assert [one.name for one in await workshop.recorded(run, "EffectAttempted")] == steps
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("ends_by", ["itself", "a stop"])
 async def test_a_spawn_is_stopped_with_the_run_that_asked_for_it(
     workshop: Workshop, family: LoggedFamily, ends_by: str
@@ -111,6 +181,7 @@ async def test_a_spawn_is_stopped_with_the_run_that_asked_for_it(
         assert session.active_children == 0
 
 
+@pytest.mark.server
 async def test_an_undoing_that_fails_is_tried_again_later_by_one_server_at_a_time(
     workshop: Workshop,
 ) -> None:
@@ -141,3 +212,59 @@ async def test_an_undoing_that_fails_is_tried_again_later_by_one_server_at_a_tim
     first, second, third, _ = (at for _, at in told)
     assert (second - first).total_seconds() >= 1
     assert (third - second).total_seconds() >= 2
+
+
+@pytest.mark.server
+async def test_the_last_failure_is_told_with_the_run_and_each_with_its_event(
+    workshop: Workshop,
+) -> None:
+    step = workshop.attachments
+    step.failures = 2
+    step.may_go_on.clear()
+    spawning = asyncio.create_task(workshop.spawn())
+    run_id = (await step.begun()).run_id
+    # Nobody can write them any more.
+    await workshop.staged.drop(run_id)
+    step.may_go_on.set()
+    await spawning
+    await workshop.undone(2)
+    work = workshop.work
+    events = await work.log.read(limit=500, run_id=run_id)
+    failed = [one for one in events if one.envelope.type == "EffectAttempted"][:2]
+    for number, event in enumerate(failed, start=1):
+        run = await work.registry.run(run_id, at=event.envelope.position)
+        assert run is not None
+        views = pending_undo_views(run, await work.contents.texts(summary_texts(run)))
+        assert [one.error for one in views if one.failures] == [f"the {number}. attempt fails"]
+    assert pending_undo_views(await work.run(run_id), {}) == []
+    shown = await events_with_texts(events, work.contents)
+    assert [one.texts for one in shown if isinstance(one, EventWithTexts)] == [
+        FailureText(error="the 1. attempt fails"),
+        FailureText(error="the 2. attempt fails"),
+    ]
+
+
+@pytest.mark.server
+async def test_a_failure_without_a_text_is_recorded_and_tried_again(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    workshop = Workshop(running, tmp_path)
+    await workshop.open()
+    step = workshop.attachments
+    step.failures = 1
+    step.may_go_on.clear()
+    spawning = asyncio.create_task(workshop.spawn())
+    run = await step.begun()
+    await workshop.staged.drop(run.run_id)
+    step.may_go_on.set()
+    refused = await spawning
+    assert refused.answer.body["rule"] == "attachments"
+    await running.ask(
+        "WITH gone AS (DELETE FROM content_keys WHERE session_id = %s RETURNING 1)"
+        " SELECT count(*) FROM gone",
+        run.session_id,
+    )
+    await workshop.undone(2)
+    failed, *_ = await workshop.recorded(run, "EffectAttempted")
+    assert (failed.attempt, failed.error, failed.retry_after_seconds) == (1, None, 1)
+    assert workshop.left() == []
