@@ -1,10 +1,11 @@
-"""Generated histories, each made once, by the first test that asks for it."""
+"""Histories that many tests read, each made once, and what the queries on an empty log need."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from application.queries.services import QueryServices
 from tests.support.builders.generated_pasts import (
     SEEDS,
     GeneratedPast,
@@ -12,30 +13,45 @@ from tests.support.builders.generated_pasts import (
     generated_url,
     past_of,
 )
+from tests.support.builders.query_services import query_services
+from tests.support.builders.told_logs import ToldLogs
 from tests.support.servers.databases import Databases
-from tests.support.servers.running_log import running_on
+from tests.support.servers.running_log import RunningLog, running_on
 from tests.support.tiers import nightly_but
+
+History = Seed | str
+"""A generated history by its seed, or a told one by its name."""
 
 
 @pytest.fixture(scope="package")
-def url_of_seed(databases: Databases) -> Iterator[Callable[[Seed], str]]:
-    """Where the history of a seed is."""
-    urls: dict[Seed, str] = {}
+def url_of(databases: Databases, told_logs: ToldLogs) -> Iterator[Callable[[History], str]]:
+    """Return the database of a history, which nobody writes to."""
+    urls: dict[History, str] = {}
 
-    def url_of(seed: Seed) -> str:
-        if seed not in urls:
-            urls[seed] = generated_url(databases, seed)
-        return urls[seed]
+    def find_url(history: History) -> str:
+        if history not in urls:
+            if isinstance(history, str):
+                urls[history] = told_logs.copy(history)
+            else:
+                urls[history] = generated_url(databases, history)
+        return urls[history]
 
-    yield url_of
+    yield find_url
     for url in urls.values():
         databases.drop(url)
 
 
 @pytest.fixture(params=nightly_but(SEEDS, SEEDS[-1:]), ids=lambda seed: str(seed.number))
 async def past(
-    url_of_seed: Callable[[Seed], str], request: pytest.FixtureRequest, tmp_path: Path
+    url_of: Callable[[History], str], request: pytest.FixtureRequest, tmp_path: Path
 ) -> AsyncIterator[GeneratedPast]:
-    """One of them as a server sees it that has just started."""
-    async with running_on(url_of_seed(request.param)) as running:
+    """A history as a server sees it that has just started: a generated one, or that for which the
+    test is parametrized."""
+    async with running_on(url_of(request.param)) as running:
         yield await past_of(running, tmp_path)
+
+
+@pytest.fixture
+async def services(running: RunningLog, tmp_path: Path) -> QueryServices:
+    """What the queries on a log of one's own read from."""
+    return await query_services(running, tmp_path)

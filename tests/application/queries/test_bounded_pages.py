@@ -5,9 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from application.log.envelope import Actor
 from application.ports.registry import RunQuery
-from application.queries.access import Access, Caller
+from application.queries.access import Access
 from application.queries.events import EventFilter, page_of_events
 from application.queries.paging import Cursor
 from application.queries.runs import RunPage, visible_runs
@@ -15,6 +14,7 @@ from domain.run.state import Run
 from domain.session.state import Session
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.query_services import caller
 from tests.support.builders.storytelling import ROOT
 from tests.support.servers.databases import Databases
 from tests.support.servers.running_log import RunningLog, running_on
@@ -46,15 +46,6 @@ class CountingRegistry(PostgresRegistry):
     async def session(self, key_or_id: str, *, at: int | None = None) -> Session | None:
         self.sessions_asked += 1
         return await super().session(key_or_id, at=at)
-
-
-def caller(*patterns: str, run_id: UUID | None = None) -> Caller:
-    return Caller(
-        actor=Actor(kind="token", token="reader"),
-        scopes=frozenset({"read"}),
-        patterns=patterns,
-        run_id=run_id,
-    )
 
 
 @pytest.fixture(scope="module")
@@ -90,19 +81,21 @@ def registry(running: RunningLog) -> CountingRegistry:
 
 async def page_of_runs(
     registry: CountingRegistry,
-    asking: Caller,
-    place: Cursor,
+    head: int,
+    session: str,
     *,
+    run_id: UUID | None = None,
+    behind: int = -1,
     limit: int = 50,
-    examined_max: int,
+    examined_max: int = 100,
     ascending: bool = False,
 ) -> RunPage:
     return await visible_runs(
         registry,
         Access(registry),
-        asking,
+        caller("read", session=session, run_id=run_id),
         RunQuery(),
-        place,
+        Cursor(head, behind),
         limit=limit,
         ascending=ascending,
         examined_max=examined_max,
@@ -111,66 +104,58 @@ async def page_of_runs(
 
 @pytest.mark.parametrize("ascending", [True, False])
 @pytest.mark.parametrize("examined_max", [1, 2, 4, RUNS + 3, 100])
-async def test_a_listing_of_few_among_many_goes_on_by_its_cursor(
+async def test_listing_of_few_among_many_goes_on_by_cursor(
     registry: CountingRegistry, head: int, examined_max: int, ascending: bool
 ) -> None:
-    place, pages = Cursor(head, -1), 0
-    seen: list[Run] = []
-    while True:
+    behind: int | None = -1
+    pages = 0
+    created: list[int] = []
+    while behind is not None:
         registry.given = 0
         page = await page_of_runs(
             registry,
-            caller("agent:main:o*"),
-            place,
+            head,
+            "agent:main:o*",
+            behind=behind,
             examined_max=examined_max,
             ascending=ascending,
         )
         assert registry.given <= examined_max
-        seen += page.runs
-        pages += 1
-        if page.behind is None:
-            break
-        place = Cursor(head, page.behind)
-    created = [run.created_position for run in seen]
+        created += [run.created_position for run in page.runs]
+        pages, behind = pages + 1, page.behind
     assert len(created) == 3
     assert created == sorted(created, reverse=not ascending)
     assert pages == (RUNS + 3) // examined_max + 1
 
 
-async def test_a_page_may_be_empty_and_have_a_next_one(
-    registry: CountingRegistry, head: int
-) -> None:
-    page = await page_of_runs(
-        registry, caller("agent:main:nobody-*"), Cursor(head, -1), examined_max=3
-    )
+async def test_empty_page_may_have_a_next_one(registry: CountingRegistry, head: int) -> None:
+    page = await page_of_runs(registry, head, "agent:main:nobody-*", examined_max=3)
     assert page.runs == []
     assert page.behind is not None
 
 
-async def test_the_same_requester_is_looked_up_once(registry: CountingRegistry, head: int) -> None:
-    await page_of_runs(registry, caller("agent:main:nobody-*"), Cursor(head, -1), examined_max=100)
+async def test_same_requester_is_looked_up_once(registry: CountingRegistry, head: int) -> None:
+    await page_of_runs(registry, head, "agent:main:nobody-*")
     requesters = {ROOT, OTHER, "the child of the other"}
     # The walk from the child goes on over its parent.
     assert registry.sessions_asked == len(requesters) + 1
 
 
-async def test_for_one_session_the_runs_of_other_trees_are_not_looked_at(
+async def test_page_for_one_session_reads_no_other_trees(
     registry: CountingRegistry, head: int
 ) -> None:
-    page = await page_of_runs(registry, caller(OTHER), Cursor(head, -1), examined_max=100)
+    page = await page_of_runs(registry, head, OTHER)
     assert len(page.runs) == registry.given == 3
     (child,) = [run.child_session_key for run in page.runs if run.child_session_key]
-    first = page.runs[-1]
-    own = await page_of_runs(
-        registry, caller(str(child), run_id=first.run_id), Cursor(head, -1), examined_max=100
-    )
+    own = await page_of_runs(registry, head, str(child), run_id=page.runs[-1].run_id)
     assert own.runs == page.runs[1:]
-    nobody = caller("agent:main:nobody")
-    assert (await page_of_runs(registry, nobody, Cursor(head, -1), examined_max=1)).behind is None
+    assert (await page_of_runs(registry, head, "agent:main:nobody", examined_max=1)).behind is None
 
 
-async def test_who_sees_everything_gets_whole_pages(registry: CountingRegistry, head: int) -> None:
-    page = await page_of_runs(registry, caller("*"), Cursor(head, -1), limit=4, examined_max=100)
+async def test_caller_that_sees_everything_gets_whole_pages(
+    registry: CountingRegistry, head: int
+) -> None:
+    page = await page_of_runs(registry, head, "*", limit=4)
     assert len(page.runs) == 4
     assert registry.given == 5
 
@@ -195,7 +180,7 @@ async def test_a_page_of_the_log_ends_where_its_bounds_are(
     examined_max: int,
     passed_max: int,
 ) -> None:
-    wanted = EventFilter(types, None, tree, caller(*patterns))
+    wanted = EventFilter(types, None, tree, caller("read", session=patterns))
     expected = [one.envelope.position for one in await running.events() if wanted.takes(one)]
     seen: list[int] = []
     after, pages = 0, 0
@@ -229,7 +214,7 @@ async def test_pages_with_the_newest_first_are_those_of_the_log_turned_round(
     examined_max: int,
     passed_max: int,
 ) -> None:
-    wanted = EventFilter((), None, None, caller(pattern), actor)
+    wanted = EventFilter((), None, None, caller("read", session=pattern), actor)
     expected = [one.envelope.position for one in await running.events() if wanted.takes(one)]
     for after, limit in ((0, 3), (5, 50)):
         seen: list[int] = []
@@ -256,7 +241,7 @@ async def test_the_events_of_a_run_are_found_however_far_off(
     running: RunningLog, family: LoggedFamily, head: int
 ) -> None:
     run_id = family.id(f"run {RUNS - 1}")
-    wanted = EventFilter((), run_id, None, caller("*"))
+    wanted = EventFilter((), run_id, None, caller("read", session="*"))
     page = await page_of_events(running.log, wanted, after=0, limit=50, head=head, passed_max=1)
     assert {one.envelope.provenance.run_id for one in page.events} == {run_id}
     assert page.position == head

@@ -81,11 +81,11 @@ def below(now: Past, key: str) -> Iterable[Run]:
 
 @pytest.mark.nightly
 async def test_together_the_histories_have_all_that_can_be_recorded(
-    url_of_seed: Callable[[Seed], str],
+    url_of: Callable[[Seed], str],
 ) -> None:
     types: set[str] = set()
     for seed in SEEDS:
-        async with running_on(url_of_seed(seed)) as running:
+        async with running_on(url_of(seed)) as running:
             types |= set(await running.types())
     assert types == {name for name, _ in EVENT_TYPES}
 

@@ -1,13 +1,10 @@
 """Histogram, timeline, moments and trees are what the first events of a history say."""
 
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from application.log.envelope import Actor
-from application.queries.access import AccessScope, Caller
 from application.queries.errors import QueryError
 from application.queries.services import QueryServices
 from application.queries.timeline.bars import ListTimeline, list_timeline
@@ -21,31 +18,21 @@ from application.queries.timeline.tree import GetSessionTree, TreeNodeView, get_
 from tests.support.builders import run_commands as ask
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.logged_messages import send
-from tests.support.builders.query_services import query_services
+from tests.support.builders.query_services import caller
 from tests.support.builders.storytelling import ROOT
 from tests.support.builders.whole_story import tell_everything
 from tests.support.models.random_family import live_at_random
 from tests.support.servers.running_log import RunningLog
 
 pytestmark = pytest.mark.db
-
-
-def caller(*scopes: AccessScope, patterns: tuple[str, ...] = ("*",)) -> Caller:
-    return Caller(
-        actor=Actor("token", "somebody"), scopes=frozenset(scopes or ("read",)), patterns=patterns
-    )
-
-
-@pytest.fixture
-async def services(running: RunningLog, tmp_path: Path) -> QueryServices:
-    return await query_services(running, tmp_path)
+READER = caller("read")
 
 
 async def test_the_whole_log_is_for_who_sees_all_of_it(
     services: QueryServices, running: RunningLog
 ) -> None:
     await tell_everything(running)
-    some = caller(patterns=("agent:main:main", "agent:main:other"))
+    some = caller("read", session=("agent:main:main", "agent:main:other"))
     with pytest.raises(QueryError, match=r"pattern \*; give tree or runId") as refused:
         await count_events(services, some, CountEvents())
     assert refused.value.code == "not_permitted"
@@ -58,11 +45,11 @@ async def test_the_whole_log_is_for_who_sees_all_of_it(
     with pytest.raises(QueryError, match=r"pattern \*"):
         await list_timeline(services, some, ListTimeline(buckets=5))
     with pytest.raises(QueryError, match="needs a runId or a tree"):
-        await count_events(services, caller(), CountEvents(actor="system"))
+        await count_events(services, READER, CountEvents(actor="system"))
     with pytest.raises(QueryError, match="/query/from: is pos:5, behind the end, pos:3"):
-        await count_events(services, caller(), CountEvents(begin="pos:5", end="pos:3"))
+        await count_events(services, READER, CountEvents(begin="pos:5", end="pos:3"))
     with pytest.raises(QueryError, match="/query/to: a moment must be pos:18342"):
-        await count_events(services, caller(), CountEvents(end="yesterday"))
+        await count_events(services, READER, CountEvents(end="yesterday"))
 
 
 async def test_an_empty_part_of_the_log_has_no_buckets(
@@ -70,9 +57,7 @@ async def test_an_empty_part_of_the_log_has_no_buckets(
 ) -> None:
     await live_at_random(running, 1, rounds=2, at_once=2)
     for by in ("position", "time"):
-        found = await count_events(
-            services, caller(), CountEvents(by=by, begin="pos:2", end="pos:2")
-        )
+        found = await count_events(services, READER, CountEvents(by=by, begin="pos:2", end="pos:2"))
         assert found.view == HistogramView(by=by, after=2, until=2, counted_to=None, items=[])
 
 
@@ -83,7 +68,7 @@ async def test_pages_of_bars_have_no_seams_and_filters_hold(
     await live_at_random(running, 4, rounds=15, at_once=3)
     head = await running.log.head()
     window: Any = {"begin": f"pos:{head // 3}", "end": f"pos:{head * 2 // 3}"}
-    whole = (await list_timeline(services, caller(), ListTimeline(**window))).view
+    whole = (await list_timeline(services, READER, ListTimeline(**window))).view
     assert whole.next_cursor is None
     assert sum(one.events for one in whole.buckets) == head * 2 // 3 - head // 3
     pages: list[Any] = []
@@ -91,7 +76,7 @@ async def test_pages_of_bars_have_no_seams_and_filters_hold(
     while True:
         page = await list_timeline(
             services,
-            caller(),
+            READER,
             ListTimeline(limit=2, cursor=cursor, buckets=0, **window),
         )
         pages += page.view.items
@@ -100,7 +85,7 @@ async def test_pages_of_bars_have_no_seams_and_filters_hold(
             break
     assert pages == whole.items
     for status in {one.status for one in whole.items}:
-        narrow = await list_timeline(services, caller(), ListTimeline(statuses=(status,), **window))
+        narrow = await list_timeline(services, READER, ListTimeline(statuses=(status,), **window))
         assert narrow.view.items == [one for one in whole.items if one.status == status]
 
 
@@ -111,19 +96,21 @@ async def test_a_moment_is_a_position_an_instant_and_what_is_next_to_it(
     events = await running.events()
     middle = events[len(events) // 2].envelope
     found = (
-        await get_moment(services, caller(), GetMoment(at=f"pos:{middle.position}", around=3))
+        await get_moment(services, READER, GetMoment(at=f"pos:{middle.position}", around=3))
     ).view
     assert (found.position, found.recorded_at) == (middle.position, middle.recorded_at)
     assert [one.position for one in found.before] == [middle.position - 2 + n for n in range(3)]
     assert [one.position for one in found.after] == [middle.position + 1 + n for n in range(3)]
     assert found.before[-1].type == middle.type
     later = (middle.recorded_at + timedelta(microseconds=1)).isoformat()
-    at_instant = (await get_moment(services, caller(), GetMoment(at=later))).view
+    at_instant = (await get_moment(services, READER, GetMoment(at=later))).view
     assert at_instant.position >= middle.append_last
     assert at_instant.recorded_at == middle.recorded_at
-    before_all = (await get_moment(services, caller(), GetMoment(at="pos:0"))).view
+    before_all = (await get_moment(services, READER, GetMoment(at="pos:0"))).view
     assert (before_all.position, before_all.recorded_at, before_all.before) == (0, None, [])
-    for_some = (await get_moment(services, caller(patterns=("agent:x:y",)), GetMoment())).view
+    for_some = (
+        await get_moment(services, caller("read", session=("agent:x:y",)), GetMoment())
+    ).view
     assert (for_some.before, for_some.after, for_some.config_revision) == ([], [], None)
 
 
@@ -156,21 +143,21 @@ async def test_a_tree_that_is_too_large_says_where_it_was_cut(
     services: QueryServices, running: RunningLog
 ) -> None:
     await _a_family(running)
-    whole = (await get_session_tree(services, caller(), ROOT, GetSessionTree())).view
+    whole = (await get_session_tree(services, READER, ROOT, GetSessionTree())).view
     deep = max(len(_walk(child)) for child in whole.root.children)
     assert deep > 1
     for limit in range(1, whole.nodes + 1):
-        found = (await get_session_tree(services, caller(), ROOT, GetSessionTree(limit=limit))).view
+        found = (await get_session_tree(services, READER, ROOT, GetSessionTree(limit=limit))).view
         assert found.nodes == limit
         assert found.cut == (limit < whole.nodes)
         by_key = {node.session_key: node for node in _walk(whole.root)}
         for node in _walk(found.root):
             there = len(by_key[node.session_key].children)
             assert node.children_cut == (len(node.children) < there)
-    flat = (await get_session_tree(services, caller(), ROOT, GetSessionTree(depth=1))).view
+    flat = (await get_session_tree(services, READER, ROOT, GetSessionTree(depth=1))).view
     assert flat.nodes == len(whole.root.children) + 1
     assert flat.cut
     child = next(one for one in whole.root.children if one.children)
     assert child.session_key is not None
-    below = (await get_session_tree(services, caller(), child.session_key, GetSessionTree())).view
+    below = (await get_session_tree(services, READER, child.session_key, GetSessionTree())).view
     assert below.root == child

@@ -24,13 +24,13 @@ from infrastructure.inbound.http.openapi import document
 from infrastructure.outbound.log.rebuild.rebuild import rebuild
 from tests.support.builders.configurations import load_values
 from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.query_services import queries_on
 from tests.support.builders.reads_of_the_past import (
     EVERYTHING,
     QUESTIONS,
     GivenAnswer,
     Read,
     ask,
-    queries_on,
     reads_about,
     reads_about_revisions,
 )
@@ -94,7 +94,7 @@ class WatchedLog:
     def __init__(self, running: RunningLog, folder: Path) -> None:
         self.running = running
         self.configurations = ServerConfigurations(running, folder)
-        self.services = queries_on(running, self.configurations, folder)
+        self.services = queries_on(running, folder, self.configurations)
         self.answers: dict[tuple[Read, int, Caller], GivenAnswer] = {}
         self.run_ids: dict[UUID, None] = {}
         self.session_keys: dict[str, None] = {}
@@ -169,7 +169,7 @@ class WatchedLog:
         self, running: RunningLog, configurations: ServerConfigurations, folder: Path
     ) -> list[str]:
         """Where this process answers otherwise than was answered then."""
-        services = queries_on(running, configurations, folder)
+        services = queries_on(running, folder, configurations)
         different = []
         answers = list(self.answers.items())
         # In the order in which they were given a process would hear of each revision just in time.
@@ -223,7 +223,7 @@ async def test_around_a_reload_two_processes_answer_alike_at_one_position(
     async with running_on(running.url) as process:
         deaf = ServerConfigurations(process, tmp_path)
         await deaf.activate(load_values(revision_of(0)), OPERATOR)
-        services = queries_on(process, deaf, tmp_path)
+        services = queries_on(process, tmp_path, deaf)
         reads = reads_about(["main", ROOT], [family.id("scout")])
         for _ in range(3):
             watched._commits += COMMITS_OF_A_REVISION
@@ -244,7 +244,7 @@ async def test_where_the_configuration_was_erased_the_rest_is_answered(
     await family.begin("scout")
     await family.queue("waiting")
     head = await running.log.head()
-    services = queries_on(running, ServerConfigurations(running, tmp_path), tmp_path)
+    services = queries_on(running, tmp_path)
     if has_read_it:
         services = watched.services
         shown = await ask(services, Read("getSession", ROOT), head, EVERYTHING)

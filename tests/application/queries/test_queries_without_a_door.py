@@ -1,12 +1,9 @@
 """A door that is not HTTP asks the same queries: it needs a caller, and no request."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
-from application.log.envelope import Actor
-from application.queries.access import AccessScope, Caller
 from application.queries.agents import ListAgents, list_agents
 from application.queries.errors import QueryError
 from application.queries.events import ListEvents, list_events
@@ -14,18 +11,9 @@ from application.queries.runs import GetRun, ListRuns, get_run, list_runs
 from application.queries.services import QueryServices
 from application.queries.views.run import RunMetadataView, RunView
 from tests.support.builders.logged_family import LoggedFamily
-from tests.support.builders.query_services import query_services
+from tests.support.builders.query_services import caller
 from tests.support.builders.storytelling import ROOT
 from tests.support.servers.running_log import RunningLog
-
-
-def caller(*scopes: AccessScope, session: str = ROOT) -> Caller:
-    return Caller(actor=Actor("token", "model"), scopes=frozenset(scopes), patterns=(session,))
-
-
-@pytest.fixture
-async def services(running: RunningLog, tmp_path: Path) -> QueryServices:
-    return await query_services(running, tmp_path)
 
 
 async def test_agents_runs_and_events_are_asked_for_by_a_caller(
@@ -34,7 +22,7 @@ async def test_agents_runs_and_events_are_asked_for_by_a_caller(
     family = LoggedFamily(running.log)
     await family.begin("reviewer")
     run_id = str(family.id("reviewer"))
-    own = caller("read", "content")
+    own = caller("read", "content", session=ROOT)
 
     agents = (await list_agents(services, own, ListAgents(requester="current"))).view
     assert [agent.id for agent in agents.agents] == [agents.requester]
@@ -43,7 +31,8 @@ async def test_agents_runs_and_events_are_asked_for_by_a_caller(
     assert page.position == await running.log.head()
     assert isinstance((await get_run(services, own, run_id, GetRun(wait="1ms"))).view, RunView)
     assert isinstance(
-        (await get_run(services, caller("read"), run_id, GetRun())).view, RunMetadataView
+        (await get_run(services, caller("read", session=ROOT), run_id, GetRun())).view,
+        RunMetadataView,
     )
     events = (await list_events(services, own, ListEvents(run_id=run_id))).view
     assert {event.run_id for event in events.items} == {family.id("reviewer")}

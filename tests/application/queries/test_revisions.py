@@ -10,10 +10,9 @@ from application.queries.revisions import ListRevisions, get_revision, list_revi
 from application.queries.services import QueryServices
 from domain.event_types import ConfigurationActivated
 from infrastructure.outbound.log.read.events import NEWEST_OF_STREAM
-from tests.support.builders.query_services import activate, caller, services_on
+from tests.support.builders.query_services import activate, caller, query_services
 from tests.support.builders.submissions import key, observe
 from tests.support.servers.running_log import RunningLog
-from tests.support.servers.server_configurations import ServerConfigurations
 
 pytestmark = pytest.mark.server
 EVERYTHING = caller("read", "content")
@@ -23,12 +22,10 @@ REVISIONS = 7
 @pytest.fixture
 async def services(running: RunningLog, tmp_path: Path) -> QueryServices:
     """A log with seven revisions, and other events between them."""
-    services = await services_on(running, tmp_path)
-    configurations = services.work.configurations
-    assert isinstance(configurations, ServerConfigurations)
+    services = await query_services(running, tmp_path)
     for number in range(2, REVISIONS + 1):
         await observe(running.log, [f"before-{number}", f"and-{number}"])
-        await activate(configurations, tmp_path, {"maxChildrenPerAgent": number})
+        await activate(services.work.configurations, tmp_path, {"maxChildrenPerAgent": number})
     await observe(running.log, ["last"])
     return services
 

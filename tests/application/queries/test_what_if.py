@@ -1,10 +1,13 @@
-"""What-if on a real log: whose decisions, from what record, and that it does nothing else."""
+"""What-if on a real log: whose decisions, from what record, how far it is, and that it does
+nothing else."""
 
+import gc
 import sys
-from collections.abc import Iterator
+import tracemalloc
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from psycopg.errors import ReadOnlySqlTransaction
@@ -13,124 +16,116 @@ from application.log.envelope import Actor
 from application.queries.services import QueryServices
 from application.queries.what_if import answer as answers
 from application.queries.what_if import cases
+from application.queries.what_if.answer import WhatIfAnswer
 from application.queries.what_if.ask import WhatIfBody, what_if
+from benchmarks.generate import generate
 from domain.run.facts import BatchFacts
-from infrastructure.outbound.read_model.contents import PostgresContents
+from domain.what_if import cascade as cascades
 from tests.support.builders.configurations import load_values
+from tests.support.builders.generated_pasts import SEEDS, Seed
 from tests.support.builders.logged_family import LoggedFamily
-from tests.support.builders.reads_of_the_past import EVERYTHING, queries_on
+from tests.support.builders.query_services import queries_on, verdicts, what_if_lines
+from tests.support.builders.reads_of_the_past import EVERYTHING
 from tests.support.builders.storytelling import run_id
-from tests.support.builders.whole_story import tell_everything
+from tests.support.servers.databases import Databases
 from tests.support.servers.running_log import RunningLog, running_on
 from tests.support.servers.server_configurations import ServerConfigurations
 
 pytestmark = pytest.mark.server
 
 OPERATOR = Actor(kind="token", token="operator")
-VALUES = {
-    "agents": {
-        "defaults": {
-            "runtime": {"type": "scripted"},
-            "subagents": {"maxConcurrent": 4, "maxChildrenPerAgent": 4, "maxSpawnDepth": 3},
-        },
-        "list": [{"id": "main", "default": True}],
-    }
-}
-STRICT = {
-    "agents": {
-        "defaults": {
-            "runtime": {"type": "scripted"},
-            "subagents": {"maxConcurrent": 4, "maxChildrenPerAgent": 1, "maxSpawnDepth": 1},
-        },
-        "list": [{"id": "main", "default": True}],
-    }
-}
-_SUBAGENTS = "/agents/defaults/subagents"
-MORE = {"op": "add", "path": f"{_SUBAGENTS}/maxChildrenPerAgent", "value": 9}
-THINKING = {"op": "add", "path": f"{_SUBAGENTS}/thinking", "value": "high"}
-FEWER = {"op": "add", "path": "/agents/defaults/subagents/maxChildrenPerAgent", "value": 1}
+SUBAGENTS = "/agents/defaults/subagents"
 
 
-async def lines(services: QueryServices, **request: Any) -> list[dict[str, Any]]:
-    """What is answered."""
-    answer = await what_if(services, EVERYTHING, WhatIfBody.model_validate(request))
-    async with answer.room:
-        pages = [page async for page in answer.pages()]
-    return [one.model_dump(mode="json", by_alias=True) for page in pages for one in page]
+def values_with(**subagents: int) -> dict[str, Any]:
+    defaults = {"runtime": {"type": "scripted"}, "subagents": {"maxConcurrent": 4, **subagents}}
+    return {"agents": {"defaults": defaults, "list": [{"id": "main", "default": True}]}}
 
 
-async def verdicts(services: QueryServices, **request: Any) -> list[dict[str, Any]]:
-    """The verdicts of an answer that is whole."""
-    found = await lines(services, **request)
-    assert "totals" in found[-1], found[-1]
-    return [one for one in found if "verdict" in one]
+def cap_of(children: int) -> dict[str, Any]:
+    return {"op": "add", "path": f"{SUBAGENTS}/maxChildrenPerAgent", "value": children}
 
 
-async def configured(running: RunningLog, folder: Path) -> QueryServices:
-    """Its first revision is active."""
+VALUES = values_with(maxChildrenPerAgent=4, maxSpawnDepth=3)
+STRICT = values_with(maxChildrenPerAgent=1, maxSpawnDepth=1)
+FEWER, MORE = cap_of(1), cap_of(9)
+THINKING = {"op": "add", "path": f"{SUBAGENTS}/thinking", "value": "low"}
+prompts_or_not = pytest.mark.parametrize("prompts", [False, True])
+cascade_or_not = pytest.mark.parametrize("cascade", [False, True])
+
+
+async def activate(
+    running: RunningLog, folder: Path, values: dict[str, Any] = VALUES
+) -> QueryServices:
+    """Return what is read from under a configuration that has just become active."""
     configurations = ServerConfigurations(running, folder)
-    await configurations.activate(load_values(VALUES), OPERATOR)
-    return queries_on(running, configurations, folder)
+    await configurations.activate(load_values(values), OPERATOR)
+    return queries_on(running, folder, configurations)
 
 
-async def three_children(running: RunningLog) -> LoggedFamily:
+@pytest.fixture
+async def services(running: RunningLog, tmp_path: Path) -> QueryServices:
+    """Of a server with its first revision."""
+    return await activate(running, tmp_path)
+
+
+@pytest.fixture
+async def family(running: RunningLog, services: QueryServices) -> LoggedFamily:
+    """No children yet, under the first revision."""
+    return LoggedFamily(running.log, max_children=4)
+
+
+@pytest.fixture
+async def three_children(family: LoggedFamily) -> LoggedFamily:
     """Three that were admitted, one below the other two's sister."""
-    family = LoggedFamily(running.log, max_children=4)
     for name in ("first", "second"):
         await family.begin(name)
     await family.begin("below", "second")
     return family
 
 
-@pytest.fixture
-async def services(running: RunningLog, tmp_path: Path) -> QueryServices:
-    """Of a server with its first revision."""
-    return await configured(running, tmp_path)
+def by_run(found: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {one["runId"]: one for one in found}
 
 
-async def test_a_patch_of_nothing_changes_nothing(
-    running: RunningLog, services: QueryServices
+async def test_empty_patch_is_the_same_configuration(
+    services: QueryServices, three_children: LoggedFamily
 ) -> None:
-    await three_children(running)
     found = await verdicts(services, patch=[])
     assert found == await verdicts(services, config=VALUES)
     assert len(found) == 3
 
 
-async def test_what_an_earlier_revision_lacks_is_named_for_its_decisions_alone(
+async def test_patch_that_fits_no_earlier_revision_is_named(
     running: RunningLog, tmp_path: Path
 ) -> None:
-    configurations = ServerConfigurations(running, tmp_path)
-    await configurations.activate(load_values({}), OPERATOR)
-    services = queries_on(running, configurations, tmp_path)
-    await three_children(running)
-    await configurations.activate(load_values(VALUES), OPERATOR)
-    found = await verdicts(services, patch=[FEWER])
-    assert {one["verdict"] for one in found} == {"not-replayable"}
-    (missing,) = found[0]["missing"]
+    services = await activate(running, tmp_path, {})
+    await LoggedFamily(running.log).begin("first")
+    await activate(running, tmp_path)
+    (found,) = await verdicts(services, patch=[FEWER])
+    assert found["verdict"] == "not-replayable"
+    (missing,) = found["missing"]
     assert missing.startswith("the patch does not fit configuration revision 1: ")
 
 
-@pytest.mark.parametrize("prompts", [False, True])
-async def test_where_everything_was_erased_that_is_named(
-    running: RunningLog, services: QueryServices, tmp_path: Path, prompts: bool
+@prompts_or_not
+async def test_erased_configuration_is_named(
+    running: RunningLog, three_children: LoggedFamily, tmp_path: Path, prompts: bool
 ) -> None:
-    await three_children(running)
     await running.ask("DELETE FROM contents")
     # Another process, which remembers nothing.
-    services = queries_on(running, ServerConfigurations(running, tmp_path), tmp_path)
-    found = await verdicts(services, patch=[FEWER], prompts=prompts)
+    found = await verdicts(queries_on(running, tmp_path), patch=[FEWER], prompts=prompts)
     assert {one["verdict"] for one in found} == {"not-replayable"}
     assert found[0]["missing"] == ["the text of configuration revision 1 was erased"]
 
 
-@pytest.mark.parametrize("prompts", [False, True])
+@prompts_or_not
 @pytest.mark.told("everything")
-async def test_what_depends_on_no_text_is_decided_as_it_was_once_all_were_erased(
+async def test_erased_texts_change_no_decision_without_them(
     running: RunningLog, services: QueryServices, prompts: bool
 ) -> None:
-    """What does depend on one is shown by `test_what_depends_on_a_text_that_was_erased_is_named`,
-    on a server."""
+    """A decision that depends on one is shown by
+    `test_what_depends_on_a_text_that_was_erased_is_named`, on a server."""
     whole = await verdicts(services, config=STRICT, prompts=prompts)
     await running.ask("DELETE FROM contents WHERE kind <> 'configuration'")
     await running.ask("DELETE FROM content_keys")
@@ -138,22 +133,20 @@ async def test_what_depends_on_no_text_is_decided_as_it_was_once_all_were_erased
     assert {one["verdict"] for one in whole} >= {"different-plan", "newly-refused", "same"}
 
 
-async def test_one_run_is_found_without_a_look_at_what_came_later(
-    running: RunningLog, services: QueryServices, monkeypatch: pytest.MonkeyPatch
+async def test_one_run_is_found_without_later_ones(
+    services: QueryServices, three_children: LoggedFamily
 ) -> None:
-    family = await three_children(running)
-    run_id = family.id("second")
-    position = family.run("second").created_position
-    (found,) = await verdicts(services, patch=[FEWER], filter={"runId": str(run_id)})
-    assert (found["runId"], found["verdict"]) == (str(run_id), "newly-refused")
-    about = {"filter": {"runId": str(run_id)}, "to": f"pos:{position - 1}"}
-    assert await verdicts(services, patch=[], **about) == []
+    second = three_children.run("second")
+    about: dict[str, Any] = {"filter": {"runId": str(second.run_id)}}
+    (found,) = await verdicts(services, patch=[FEWER], **about)
+    assert (found["runId"], found["verdict"]) == (str(second.run_id), "newly-refused")
+    before = f"pos:{second.created_position - 1}"
+    assert await verdicts(services, patch=[], to=before, **about) == []
 
 
-async def test_with_a_cascade_what_is_below_goes_with_what_is_above(
-    running: RunningLog, services: QueryServices
+async def test_cascade_refuses_below_a_refused_run(
+    services: QueryServices, three_children: LoggedFamily
 ) -> None:
-    await three_children(running)
     alone = await verdicts(services, patch=[FEWER])
     assert [one["verdict"] == "newly-refused" for one in alone] == [False, True, False]
     below = (await verdicts(services, patch=[FEWER], cascade=True))[-1]
@@ -170,13 +163,9 @@ async def test_with_a_cascade_what_is_below_goes_with_what_is_above(
         ([THINKING], "not-replayable"),
     ],
 )
-async def test_what_is_prepared_still_is_only_known_by_what_it_was_admitted_by(
-    running: RunningLog,
-    services: QueryServices,
-    patch: list[dict[str, Any]],
-    expected: str,
+async def test_unprepared_run_is_known_by_its_admission_alone(
+    services: QueryServices, family: LoggedFamily, patch: list[dict[str, Any]], expected: str
 ) -> None:
-    family = LoggedFamily(running.log, max_children=4)
     for name in ("first", "second"):
         await family.spawn(name)
     found = [await verdicts(services, patch=patch, prompts=prompts) for prompts in (False, True)]
@@ -184,48 +173,39 @@ async def test_what_is_prepared_still_is_only_known_by_what_it_was_admitted_by(
     assert found[0] == found[1]
 
 
-async def test_whoever_a_script_may_name_is_not_known_before_it_has_run(
-    running: RunningLog, tmp_path: Path
+@prompts_or_not
+async def test_agent_named_by_script_is_unknown_before_it_ran(
+    running: RunningLog, tmp_path: Path, prompts: bool
 ) -> None:
     """It is prepared still; the agent that its script names would think otherwise."""
     script = {"id": "router", "uri": "/scripts/router", "agentIdOverrideKey": "agent"}
     main = {"id": "main", "default": True, "subagents": {"contextScripts": {"run": [script]}}}
     agents = {**VALUES["agents"], "list": [main, {"id": "editor"}]}
-    configurations = ServerConfigurations(running, tmp_path)
-    await configurations.activate(load_values({"agents": agents}), OPERATOR)
-    services = queries_on(running, configurations, tmp_path)
+    services = await activate(running, tmp_path, {"agents": agents})
     await LoggedFamily(running.log, max_children=4).spawn("first")
     thinking = {"op": "add", "path": "/agents/list/1/subagents", "value": {"thinking": "high"}}
-    for prompts in (False, True):
-        (found,) = await verdicts(services, patch=[thinking], prompts=prompts)
-        assert found["verdict"] == "not-replayable"
+    (found,) = await verdicts(services, patch=[thinking], prompts=prompts)
+    assert found["verdict"] == "not-replayable"
 
 
+@prompts_or_not
+@cascade_or_not
 @pytest.mark.told("everything")
-async def test_small_pages_small_texts_and_no_shortcut_give_the_same_answer(
-    running: RunningLog, services: QueryServices, monkeypatch: pytest.MonkeyPatch
+async def test_small_pages_and_no_shortcut_answer_alike(
+    services: QueryServices, monkeypatch: pytest.MonkeyPatch, cascade: bool, prompts: bool
 ) -> None:
-    asked: list[dict[str, Any]] = [
-        {"config": STRICT, "cascade": cascade, "prompts": prompts}
-        for cascade in (False, True)
-        for prompts in (False, True)
-    ]
-    plainly = [await lines(services, **one) for one in asked]
+    request: dict[str, Any] = {"config": STRICT, "cascade": cascade, "prompts": prompts}
+    plainly = await what_if_lines(services, **request)
     monkeypatch.setattr(answers, "EVENTS_AT_ONCE", 3)
     monkeypatch.setattr(answers, "TEXT_BYTES_AT_ONCE", 1)
     monkeypatch.setattr(cases, "is_admitted_alike", lambda *_: False)
-    for request, then in zip(asked, plainly, strict=True):
-        assert await lines(services, **request) == then
+    assert await what_if_lines(services, **request) == plainly
 
 
-@pytest.mark.parametrize("cascade", [False, True])
-async def test_batch_is_decided_together_where_page_range_or_filter_cuts_it(
-    running: RunningLog,
-    services: QueryServices,
-    monkeypatch: pytest.MonkeyPatch,
-    cascade: bool,
+@cascade_or_not
+async def test_batch_is_decided_together_where_it_is_cut(
+    services: QueryServices, family: LoggedFamily, monkeypatch: pytest.MonkeyPatch, cascade: bool
 ) -> None:
-    family = LoggedFamily(running.log, max_children=4)
     names, ids = ("first", "second", "third"), tuple(map(run_id, (1, 2, 3)))
     for index, name in enumerate(names):
         batch = BatchFacts(batch_id=run_id(9), index=index, run_ids=ids)
@@ -273,11 +253,10 @@ def watched_acts() -> Iterator[list[str]]:
         _watch = None
 
 
-async def test_it_runs_nothing_calls_nobody_and_writes_nothing(
-    running: RunningLog, tmp_path: Path
+@pytest.mark.told("everything")
+async def test_it_runs_and_writes_nothing(
+    running: RunningLog, services: QueryServices, tmp_path: Path
 ) -> None:
-    services = await configured(running, tmp_path)
-    await tell_everything(running)
     count = await running.ask("SELECT count(*) FROM events")
     ((database,),) = await running.ask("SELECT current_database()")
     await running.ask(f'ALTER DATABASE "{database}" SET default_transaction_read_only = on')
@@ -285,13 +264,227 @@ async def test_it_runs_nothing_calls_nobody_and_writes_nothing(
         # Whatever it asks on these connections is refused when it writes.
         with pytest.raises(ReadOnlySqlTransaction):
             await other.ask("DELETE FROM contents")
-        services = queries_on(other, ServerConfigurations(other, tmp_path), tmp_path)
-        kept = PostgresContents(other.pool)
-        assert kept is not None
-        await lines(services, patch=[])
+        services = queries_on(other, tmp_path)
+        await what_if_lines(services, patch=[])
         with watched_acts() as acts:
             for cascade in (False, True):
-                found = await verdicts(services, config=STRICT, cascade=cascade, prompts=True)
-        assert found
+                assert await verdicts(services, config=STRICT, cascade=cascade, prompts=True)
         assert acts == []
     assert await running.ask("SELECT count(*) FROM events") == count
+
+
+# Generated histories.
+
+EVENTS, SEED = 2_000, 19
+DECISIONS_MIN = 20
+SHORTER, LONGER = 4_000, 16_000
+PEAK_RATIO_MAX = 1.6
+KEPT_BYTES_MAX = 400
+"""Of a decision, when all are done: a cascade remembers who would run by another plan."""
+ONE_MORE = cap_of(6)
+NOT_KNOWN = ("erased", "would have run")
+"""How reasons end: a run that waited for another depends on whether that would have run."""
+
+ERASED = "the prompt: texts that it was made from, or its own, were erased"
+
+
+def small_history(databases: Databases) -> Iterator[str]:
+    made = databases.create()
+    generate(made, events=EVENTS, seed=SEED)
+    yield made
+    databases.drop(made)
+
+
+# One for several looks at it, and one that nobody else looks at.
+url = pytest.fixture(scope="module", name="url")(small_history)
+erasable_url = pytest.fixture(name="erasable_url")(small_history)
+
+
+async def lines_elsewhere(url: str, folder: Path, **request: Any) -> list[dict[str, Any]]:
+    """Return what another process answers, which remembers nothing."""
+    async with running_on(url) as running:
+        return await what_if_lines(queries_on(running, folder), **request)
+
+
+async def require_same(url: str, folder: Path, **request: Any) -> None:
+    async with running_on(url) as running:
+        found = await verdicts(queries_on(running, folder), **request)
+    assert len(found) > DECISIONS_MIN
+    assert [one for one in found if one["verdict"] != "same" or one["assumed"]] == []
+
+
+UNHEARD = {
+    "id": "unheard",
+    "url": "http://hooks.example/unheard",
+    "secrets": ["whsec_" + "A" * 32],
+    "origin": {"to": "nobody"},
+}
+SAME_BY_ITSELF: dict[str, dict[str, Any]] = {
+    "plain": {"patch": []},
+    "whole": {"patch": [], "cascade": True, "prompts": True},
+    # A webhook that fits no origin: now every receiver of an announcement is compared.
+    "webhooks": {
+        "patch": [{"op": "add", "path": "/spawnlog/announce/webhooks/-", "value": UNHEARD}]
+    },
+}
+same_by_itself = pytest.mark.parametrize("request_name", SAME_BY_ITSELF)
+
+
+@same_by_itself
+async def test_generated_decisions_are_same_under_own_configuration(
+    url: str, tmp_path: Path, request_name: str
+) -> None:
+    await require_same(url, tmp_path, **SAME_BY_ITSELF[request_name])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: str(seed.number))
+@same_by_itself
+async def test_other_histories_are_same_under_own_configuration(
+    url_of: Callable[[Seed], str], tmp_path: Path, seed: Seed, request_name: str
+) -> None:
+    await require_same(url_of(seed), tmp_path, **SAME_BY_ITSELF[request_name])
+
+
+async def test_it_says_how_far_it_is(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "PROGRESS_SECONDS", 3_600.0)
+    plain = await lines_elsewhere(url, tmp_path, patch=[ONE_MORE])
+    monkeypatch.setattr(answers, "PROGRESS_SECONDS", 0.0)
+    found = await lines_elsewhere(url, tmp_path, patch=[ONE_MORE])
+    assert [one for one in found if "progress" not in one] == plain
+    told = [(at, one["progress"]) for at, one in enumerate(found) if "progress" in one]
+    assert len(told) >= 3
+    for number, (at, progress) in enumerate(told):
+        assert progress["decisions"] == at - number
+        assert progress["position"] >= found[at - 1]["position"]
+    positions = [progress["position"] for _, progress in told]
+    assert positions == sorted(set(positions))
+    until = plain[-1]["totals"]["toPosition"]
+    assert (positions[-1], {progress["until"] for _, progress in told}) == (until, {until})
+
+
+REFUSED, ALLOWED, PLANNED = "newly-refused", "newly-allowed", "different-plan"
+
+
+@pytest.mark.parametrize(
+    ("patch", "verdict"), [(FEWER, REFUSED), (ONE_MORE, ALLOWED), (THINKING, PLANNED)]
+)
+async def test_cascade_says_that_it_remembers_no_more(
+    url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    patch: dict[str, Any],
+    verdict: str,
+) -> None:
+    if verdict != PLANNED:
+        monkeypatch.setattr(cascades.Cascade, "_note_session", lambda *_, **__: None)
+    found = await lines_elsewhere(url, tmp_path, patch=[patch], cascade=True)
+    assert sum(one.get("verdict") == verdict for one in found) > 1
+    monkeypatch.setattr(cascades, "REMOVED_MAX", 1)
+    last = (await lines_elsewhere(url, tmp_path, patch=[patch], cascade=True))[-1]
+    assert last["failure"]["detail"].endswith("ask for a shorter range")
+
+
+@cascade_or_not
+async def test_erased_sessions_are_named_and_others_decided(
+    erasable_url: str, tmp_path: Path, cascade: bool
+) -> None:
+    async def found_after(*erased: str) -> dict[str, dict[str, Any]]:
+        async with running_on(erasable_url) as running:
+            for condition in erased:
+                await running.ask(f"DELETE FROM {condition}")
+            services = queries_on(running, tmp_path)
+            return by_run(await verdicts(services, patch=[], cascade=cascade, prompts=True))
+
+    before = await found_after()
+    async with running_on(erasable_url) as running:
+        rows = await running.ask("SELECT run_id::text FROM events WHERE type = 'RunStarted'")
+        started = {run_id for (run_id,) in rows}
+    half = (
+        "{} WHERE get_byte(uuid_send(session_id), 15) % 2 = 0 AND session_id NOT IN"
+        " (SELECT session_id FROM contents WHERE kind = 'configuration')"
+    )
+    partly = await found_after(half.format("contents"), half.format("content_keys"))
+    assert list(partly) == list(before)
+    changed = {run_id for run_id, one in partly.items() if one != before[run_id]}
+    assert 0 < len(changed) < len(changed | started)
+    nothing = await found_after("contents WHERE kind <> 'configuration'")
+    assert list(nothing) == list(before)
+    assert len(started) > len(changed)
+    for found, named in ((partly, changed), (nothing, started)):
+        for decided in named:
+            assert found[decided]["verdict"] == "not-replayable"
+            assert all(one.endswith(NOT_KNOWN) for one in found[decided]["missing"])
+    assert [ERASED] in [nothing[run_id]["missing"] for run_id in started]
+
+
+class Used(NamedTuple):
+    """How many decisions, and bytes of Python's at most and in the end."""
+
+    decisions: int
+    peak: int
+    kept: int
+
+
+async def used(url: str, folder: Path, **request: Any) -> Used:
+    """What a question takes of a process that has answered one like it."""
+    async with running_on(url) as running:
+        services = queries_on(running, folder)
+
+        async def answered(**more: Any) -> tuple[WhatIfAnswer, int]:
+            body = WhatIfBody.model_validate(request | more)
+            answer = await what_if(services, EVERYTHING, body)
+            async with answer.room:
+                return answer, sum([len(page) async for page in answer.pages()])
+
+        await answered(to="pos:1000")
+        gc.collect()
+        tracemalloc.start()
+        try:
+            # While there is the answer, there is what it remembers.
+            answer, count = await answered()
+            gc.collect()
+            kept, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert answer.position > 0
+    return Used(count, peak, kept)
+
+
+@pytest.fixture(scope="module")
+def histories(databases: Databases) -> Iterator[list[str]]:
+    """A shorter and a longer one."""
+    urls = [databases.create() for _ in range(2)]
+    for made, events in zip(urls, (SHORTER, LONGER), strict=True):
+        generate(made, events=events, seed=5)
+    yield urls
+    for made in urls:
+        databases.drop(made)
+
+
+@pytest.mark.nightly
+@same_by_itself
+async def test_longer_histories_are_same_under_own_configuration(
+    histories: list[str], tmp_path: Path, request_name: str
+) -> None:
+    for made in histories:
+        await require_same(made, tmp_path, **SAME_BY_ITSELF[request_name])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    "way",
+    [{}, {"prompts": True}, {"cascade": True}],
+    ids=["plain", "prompts", "cascade"],
+)
+async def test_a_longer_history_takes_no_more_memory(
+    histories: list[str], tmp_path: Path, way: dict[str, bool]
+) -> None:
+    request = {"patch": [ONE_MORE, THINKING], **way}
+    shorter, longer = [await used(made, tmp_path, **request) for made in histories]
+    assert longer.decisions > 3 * shorter.decisions > 800
+    assert longer.peak < PEAK_RATIO_MAX * shorter.peak
+    grown = (longer.kept - shorter.kept) / (longer.decisions - shorter.decisions)
+    assert grown < KEPT_BYTES_MAX

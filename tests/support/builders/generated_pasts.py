@@ -12,7 +12,12 @@ import pytest
 
 from application.log.envelope import RecordedEvent
 from application.queries.services import QueryServices
-from application.queries.views.run import RunView, view_of_run
+from application.queries.views.run import (
+    RunMetadataView,
+    RunView,
+    summary_texts,
+    view_of_run,
+)
 from application.queries.views.view import View
 from benchmarks.generate import generate
 from benchmarks.history import shifts
@@ -24,15 +29,15 @@ from domain.session.events import SessionEvent
 from domain.session.state import Session
 from domain.session.state import evolve as evolve_session
 from domain.values.record import run_id_of, session_key_of
-from tests.support.builders.reads_of_the_past import queries_on
+from tests.support.builders.query_services import queries_on
 from tests.support.servers.databases import Databases
 from tests.support.servers.running_log import RunningLog
-from tests.support.servers.server_configurations import ServerConfigurations
 from tests.support.tiers import stride
 
 EVENTS = 1_000
 WINDOW = range(EVENTS // 2, EVENTS // 2 + 40)
 EVERY_OTHER = 7
+PREVIEW_CHARACTERS = 200
 OVER = ("ended", "announced", "archived", "refused")
 SETTLED = ("announced", "archived", "refused")
 """At which stages a run is over, and at which nobody waits for it any more."""
@@ -109,6 +114,14 @@ class GeneratedPast:
         """What was recorded behind a position and not behind another."""
         return [past.head for past in self.pasts[after + 1 : until + 1]]
 
+    def previews(self, run: Run) -> Mapping[UUID, str]:
+        """The beginnings of its texts that a list shows."""
+        return {
+            ref.id: self.texts[ref.id][:PREVIEW_CHARACTERS]
+            for ref in summary_texts(run)
+            if ref.id in self.texts
+        }
+
     def subagents(self, past: Past) -> Any:
         """What the configuration in force says of sub-agents."""
         return self.configurations[past.revision]["agents"]["defaults"]["subagents"]
@@ -147,7 +160,7 @@ async def past_of(running: RunningLog, folder: Path) -> GeneratedPast:
         if isinstance(past.head.event, ConfigurationActivated)
     ]
     return GeneratedPast(
-        services=queries_on(running, ServerConfigurations(running, folder), folder),
+        services=queries_on(running, folder),
         pasts=_folded[running.url],
         texts=texts,
         configurations={one.revision: orjson.loads(texts[one.content.id]) for one in activated},
@@ -177,15 +190,18 @@ def folded(events: Sequence[RecordedEvent]) -> list[Past]:
     return pasts
 
 
-def run_of(past: GeneratedPast, now: Past, run: Run) -> dict[str, Any]:
-    """A run with all its texts, as somebody reads it who may see everything."""
+def run_of(
+    past: GeneratedPast, now: Past, run: Run, form: type[RunView | RunMetadataView] = RunView
+) -> dict[str, Any]:
+    """Return a run with all its texts, or in a form that has the beginnings of some."""
     respawns = [
         one.run_id
         for one in now.by_creation
         if one.respawn is not None and one.respawn.run_id == run.run_id
     ]
+    texts = past.texts if form is RunView else past.previews(run)
     stages: Any = now.stages[run.run_id]
-    return dict(json_of(view_of_run(RunView, run, past.texts, stages, respawns)))
+    return dict(json_of(view_of_run(form, run, texts, stages, respawns)))
 
 
 def status_of(run: Run) -> str:

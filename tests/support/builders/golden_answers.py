@@ -16,17 +16,16 @@ from uuid import UUID
 
 from domain.values.record import run_id_of
 from tests.support.builders.exported_logs import imported
+from tests.support.builders.query_services import queries_on
 from tests.support.builders.reads_of_the_past import (
     EVERYTHING,
     Read,
     ask,
-    queries_on,
     reads_about,
     reads_about_revisions,
 )
 from tests.support.builders.storytelling import ROOT
 from tests.support.servers.running_log import RunningLog, running_on
-from tests.support.servers.server_configurations import ServerConfigurations
 
 LOGS = Path(__file__).parents[2] / "golden_logs"
 FOLDER = Path(__file__).parents[2] / "golden_answers"
@@ -48,7 +47,7 @@ async def answered(
     running: RunningLog, reads: list[tuple[Read, int]], folder: Path
 ) -> list[dict[str, Any]]:
     """The answers as they are kept: a JSON document, or the code that says why there was none."""
-    services = queries_on(running, ServerConfigurations(running, folder), folder)
+    services = queries_on(running, folder)
     found: list[dict[str, Any]] = []
     for read, at in reads:
         given = await ask(services, read, at, EVERYTHING)

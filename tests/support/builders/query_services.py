@@ -4,13 +4,15 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from application.concurrency.bulkhead import Bulkhead
 from application.log.envelope import SYSTEM, Actor
 from application.log.unit_of_work import UnitOfWork
-from application.ports.transcripts import Transcripts
-from application.queries.access import Access, AccessScope, Caller
+from application.ports.configurations import Configurations
+from application.queries.access import ALL_SCOPES, Access, AccessScope, Caller
 from application.queries.services import QueryServices
+from application.queries.what_if.ask import WhatIfBody, what_if
 from infrastructure.outbound.configuration.candidate import CandidateTexts
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.read_model.contents import PostgresContents
@@ -21,72 +23,74 @@ from infrastructure.outbound.read_model.run_search import PostgresRunSearch
 from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
 from tests.support.builders.configurations import load_values
 from tests.support.servers.running_log import RunningLog
-from tests.support.servers.scripted_hooks import work_with_hooks
 from tests.support.servers.server_configurations import ServerConfigurations
 
-# What queries read from, on a log at work.
 
-
-async def query_services(
-    running: RunningLog, folder: Path, *, block_events: int = 4, noted_events: int = 8
+def queries_on(
+    running: RunningLog, folder: Path, configurations: ServerConfigurations | None = None
 ) -> QueryServices:
-    """The services of a server, without one. Events are counted in small blocks."""
-    work = await work_with_hooks(running, folder)
-    transcripts: Transcripts = StoredTranscripts(running.pool, folder)
+    """Return what a server process reads from; it knows of the configurations what these do, or
+    what is on record. Events are counted in small blocks."""
+    remembered, tail = running.log.remembered, running.tail
+    registry = PostgresRegistry(running.pool, remembered, tail.is_respawned)
     return QueryServices(
-        work=work,
-        transcripts=transcripts,
-        tail=running.tail,
-        access=Access(work.registry),
+        work=UnitOfWork(
+            running.log,
+            RandomIdentities(),
+            registry,
+            PostgresContents(running.pool),
+            configurations or ServerConfigurations(running, folder),
+        ),
+        transcripts=StoredTranscripts(running.pool, folder),
+        tail=tail,
+        access=Access(registry),
         candidates=CandidateTexts(),
         processor_room=Bulkhead(at_once_max=1, calls_max=1),
-        event_counts=PostgresEventCounts(
-            running.pool, block_events=block_events, noted_events=noted_events
-        ),
-        run_bars=PostgresRunBars(running.pool, running.log.remembered),
-        run_search=PostgresRunSearch(running.pool, running.log.remembered),
+        event_counts=PostgresEventCounts(running.pool, block_events=4, noted_events=8),
+        run_bars=PostgresRunBars(running.pool, remembered, tail.stages),
+        run_search=PostgresRunSearch(running.pool, remembered),
         closing=lambda: False,
         stopped=asyncio.get_running_loop().create_future(),
     )
 
 
-# Queries on a log that may have a history already, and somebody who asks.
-
-
-async def services_on(running: RunningLog, folder: Path) -> QueryServices:
-    """The queries of a server that has just started on a log."""
+async def query_services(running: RunningLog, folder: Path) -> QueryServices:
+    """Return what a server with one more revision of its configuration reads from."""
     configurations = ServerConfigurations(running, folder)
     await activate(configurations, folder, {})
-    work = UnitOfWork(
-        running.log,
-        RandomIdentities(),
-        PostgresRegistry(running.pool),
-        PostgresContents(running.pool),
-        configurations,
-    )
-    return QueryServices(
-        work=work,
-        transcripts=StoredTranscripts(running.pool, folder),
-        tail=running.tail,
-        access=Access(work.registry),
-        candidates=CandidateTexts(),
-        processor_room=Bulkhead(at_once_max=1, calls_max=1),
-        event_counts=PostgresEventCounts(running.pool),
-        run_bars=PostgresRunBars(running.pool, running.log.remembered),
-        run_search=PostgresRunSearch(running.pool, running.log.remembered),
-        closing=lambda: False,
-        stopped=asyncio.get_running_loop().create_future(),
-    )
+    return queries_on(running, folder, configurations)
 
 
 async def activate(
-    configurations: ServerConfigurations, folder: Path, subagents: Mapping[str, Any]
+    configurations: Configurations, folder: Path, subagents: Mapping[str, Any]
 ) -> int:
-    """A configuration with these values for sub-agents becomes active; gives its revision."""
+    """Activate a configuration with these values for sub-agents; return its revision."""
+    assert isinstance(configurations, ServerConfigurations)
     values = {"agents": {"defaults": {"runtime": {"type": "scripted"}, "subagents": subagents}}}
     return await configurations.activate(load_values(values, folder=folder), SYSTEM)
 
 
-def caller(*scopes: AccessScope, session: str = "*") -> Caller:
-    """Somebody with these scopes for the sessions of a pattern."""
-    return Caller(actor=Actor("token", "model"), scopes=frozenset(scopes), patterns=(session,))
+def caller(
+    *scopes: AccessScope, session: str | tuple[str, ...] = "*", run_id: UUID | None = None
+) -> Caller:
+    """Return a caller with these scopes for the sessions of patterns, or of a run."""
+    patterns = (session,) if isinstance(session, str) else session
+    actor = Actor("token", "somebody")
+    return Caller(actor=actor, scopes=frozenset(scopes), patterns=patterns, run_id=run_id)
+
+
+async def what_if_lines(services: QueryServices, **request: Any) -> list[dict[str, Any]]:
+    """Return the lines of an answer to a what-if question."""
+    body = WhatIfBody.model_validate(request)
+    answer = await what_if(services, caller(*ALL_SCOPES), body)
+    async with answer.room:
+        pages = [page async for page in answer.pages()]
+    return [one.model_dump(mode="json", by_alias=True) for page in pages for one in page]
+
+
+async def verdicts(services: QueryServices, **request: Any) -> list[dict[str, Any]]:
+    """Return the verdicts of an answer that is whole."""
+    *found, last = await what_if_lines(services, **request)
+    decided = [one for one in found if "verdict" in one]
+    assert last["totals"]["decisions"] == len(decided), last
+    return decided

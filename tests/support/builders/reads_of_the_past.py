@@ -1,18 +1,14 @@
 """Every read that takes `at`, by the operation that serves it, and what it answered."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
 
-from application.concurrency.bulkhead import Bulkhead
 from application.log.envelope import SYSTEM
-from application.log.unit_of_work import UnitOfWork
 from application.queries import agents, events, explain, inbox, lanes, revisions, runs, sessions
-from application.queries.access import ALL_SCOPES, Access, Caller
+from application.queries.access import ALL_SCOPES, Caller
 from application.queries.agents import ListAgents
 from application.queries.changes import compare, history
 from application.queries.changes.compare import CompareRuns
@@ -30,16 +26,6 @@ from application.queries.timeline import bars, tree
 from application.queries.timeline.bars import ListTimeline
 from application.queries.timeline.tree import GetSessionTree
 from application.queries.views.view import Answer, View
-from infrastructure.outbound.configuration.candidate import CandidateTexts
-from infrastructure.outbound.identity.identifiers import RandomIdentities
-from infrastructure.outbound.read_model.contents import PostgresContents
-from infrastructure.outbound.read_model.event_counts import PostgresEventCounts
-from infrastructure.outbound.read_model.registry import PostgresRegistry
-from infrastructure.outbound.read_model.run_bars import PostgresRunBars
-from infrastructure.outbound.read_model.run_search import PostgresRunSearch
-from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
-from tests.support.servers.running_log import RunningLog
-from tests.support.servers.server_configurations import ServerConfigurations
 
 EVERYTHING = Caller(actor=SYSTEM, scopes=ALL_SCOPES, patterns=("*",))
 Question = Callable[[QueryServices, Caller, str, str | None], Awaitable[Answer[View]]]
@@ -164,30 +150,3 @@ def _as_on_record(value: Any) -> Any:
     if value["status"] != "running":
         return value
     return value | {name: empty for name, empty in NOW_ONLY.items() if name in value}
-
-
-def queries_on(
-    running: RunningLog, configurations: ServerConfigurations, folder: Path
-) -> QueryServices:
-    """What a server process reads from; it knows of the configurations what these do."""
-    registry = PostgresRegistry(running.pool, running.log.remembered, running.tail.is_respawned)
-    made: dict[str, Any] = {
-        "work": UnitOfWork(
-            running.log,
-            RandomIdentities(),
-            registry,
-            PostgresContents(running.pool),
-            configurations,
-        ),
-        "transcripts": StoredTranscripts(running.pool, folder),
-        "tail": running.tail,
-        "access": Access(registry),
-        "candidates": CandidateTexts(),
-        "processor_room": Bulkhead(at_once_max=1, calls_max=1),
-        "event_counts": PostgresEventCounts(running.pool, block_events=4, noted_events=8),
-        "run_bars": PostgresRunBars(running.pool, running.log.remembered, running.tail.stages),
-        "run_search": PostgresRunSearch(running.pool, running.log.remembered),
-        "closing": lambda: False,
-        "stopped": asyncio.get_running_loop().create_future(),
-    }
-    return QueryServices(**made)

@@ -2,12 +2,10 @@
 
 import re
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from application.log.envelope import Actor
 from application.ports.registry import RunCondition, RunQuery
 from application.ports.run_search import Examined, RunWords
 from application.queries.access import AccessScope, Caller
@@ -21,24 +19,15 @@ from infrastructure.outbound.log.read.moments import moment_at_end
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.read_model.run_search import counts_sql, found_sql
 from tests.support.builders.logged_family import LoggedFamily
-from tests.support.builders.query_services import query_services
+from tests.support.builders.query_services import caller
 from tests.support.builders.storytelling import ROOT
 from tests.support.servers.running_log import RunningLog
 
 OTHER = "agent:main:other"
 RUNS_MAX = 500
+BOTH: tuple[AccessScope, ...] = ("read", "content")
+READER = caller(*BOTH)
 FAR = "far away " * 2_000
-
-
-def caller(*scopes: AccessScope, pattern: str = "*", **facts: Any) -> Caller:
-    scopes = scopes or ("read", "content")
-    actor = Actor("token", "somebody")
-    return Caller(actor=actor, scopes=frozenset(scopes), patterns=(pattern,), **facts)
-
-
-@pytest.fixture
-async def services(running: RunningLog, tmp_path: Path) -> QueryServices:
-    return await query_services(running, tmp_path)
 
 
 @pytest.fixture
@@ -63,7 +52,7 @@ async def _found(services: QueryServices, by: Caller, q: str, **more: Any) -> Ru
 async def _names(
     services: QueryServices, family: LoggedFamily, q: str, by: Caller | None = None, **more: Any
 ) -> list[str]:
-    found = await _found(services, by or caller(), q, **more)
+    found = await _found(services, by or READER, q, **more)
     named = {family.id(name): name for name in ("one", "two", "below", "three", "five")}
     return [named.get(run.run_id, "?") for run in found.items]
 
@@ -80,7 +69,7 @@ async def test_a_run_is_found_by_words_of_its_label_and_its_task(
     )
     then = family.run("two").created_position
     assert await _names(services, family, "wharf", at=f"pos:{then}") == ["one"]
-    assert await _names(services, family, "wharf", caller(pattern=OTHER)) == []
+    assert await _names(services, family, "wharf", caller(*BOTH, session=OTHER)) == []
 
 
 async def test_who_may_not_read_a_task_finds_it_by_its_beginning_alone(
@@ -88,7 +77,7 @@ async def test_who_may_not_read_a_task_finds_it_by_its_beginning_alone(
 ) -> None:
     late = f"{'far away ' * 50}buoy"
     await family.spawn("buoy", "two", task=late)
-    assert len((await _found(services, caller(), "buoy")).items) == 1
+    assert len((await _found(services, READER, "buoy")).items) == 1
     assert (await _found(services, caller("read"), "buoy")).items == []
     assert len((await _found(services, caller("read"), "away")).items) == 2
     # Behind its first ten thousand characters nobody finds it.
@@ -98,7 +87,7 @@ async def test_who_may_not_read_a_task_finds_it_by_its_beginning_alone(
 async def test_what_cannot_be_looked_for_is_refused(services: QueryServices) -> None:
     for q in ("   ", "a b c d e f g h i"):
         with pytest.raises(QueryError) as refused:
-            await _found(services, caller(), q)
+            await _found(services, READER, q)
         assert refused.value.errors[0]["pointer"] == "/query/q"
 
 
@@ -106,14 +95,14 @@ async def test_one_request_looks_at_so_many_runs_and_the_next_goes_on(
     services: QueryServices, family: LoggedFamily, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_words, "WORDS_EXAMINED_MAX", 2)
-    pages = [await _found(services, caller(), "wharf")]
+    pages = [await _found(services, READER, "wharf")]
     while pages[-1].next_cursor is not None:
-        pages.append(await _found(services, caller(), "wharf", cursor=pages[-1].next_cursor))
+        pages.append(await _found(services, READER, "wharf", cursor=pages[-1].next_cursor))
     found = [[run.run_id for run in page.items] for page in pages]
     assert found == [[], [], [family.id("below")], [family.id("one")]]
     with pytest.raises(QueryError, match="another question"):
-        await _found(services, caller(), "ships", cursor=pages[0].next_cursor)
-    whole = await _found(services, caller(), "wharf", limit=1)
+        await _found(services, READER, "ships", cursor=pages[0].next_cursor)
+    whole = await _found(services, READER, "wharf", limit=1)
     assert [run.run_id for run in whole.items] == []
 
 
@@ -128,7 +117,7 @@ async def test_the_totals_are_those_of_the_runs_at_every_position(
         ):
             runs = await registry.runs(query, at=at, limit=RUNS_MAX)
             answer = await list_runs(
-                services, caller(), ListRuns(at=f"pos:{at}", limit=1, totals=True, **criteria)
+                services, READER, ListRuns(at=f"pos:{at}", limit=1, totals=True, **criteria)
             )
             assert answer.view.totals == RunTotalsView(
                 runs=len(runs),
@@ -148,21 +137,21 @@ async def test_totals_are_told_when_they_are_asked_for_and_of_what_a_token_may_s
     async def totals(by: Caller, **more: Any) -> RunTotalsView | None:
         return (await list_runs(services, by, ListRuns(totals=True, **more))).view.totals
 
-    assert (await list_runs(services, caller(), ListRuns())).view.totals is None
-    everything = await totals(caller())
+    assert (await list_runs(services, READER, ListRuns())).view.totals is None
+    everything = await totals(READER)
     assert everything is not None
     assert everything.rules == {"allow_agents": 1}
     assert (everything.runs, everything.statuses["refused"]) == (7, 1)
     for pattern, runs in ((ROOT, 6), (OTHER, 1), ("agent:main:nobody-*", 0)):
-        seen = await totals(caller(pattern=pattern))
+        seen = await totals(caller(*BOTH, session=pattern))
         assert seen is not None
         assert seen.runs == runs
-    own = caller(pattern=family.key("two"), run_id=family.id("two"))
+    own = caller(*BOTH, session=family.key("two"), run_id=family.id("two"))
     listed = (await list_runs(services, own, ListRuns())).view.items
     seen = await totals(own)
     assert seen is not None
     assert seen.runs == len(listed) == 2
-    with_word = await totals(caller(), q="wharf")
+    with_word = await totals(READER, q="wharf")
     assert with_word is not None
     assert with_word.runs == 2
 
