@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from application.coordination.coordination import Coordination
+from application.ports.registry import Registry
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from tests.support.builders.launches import careful_launcher
 from tests.support.builders.logged_family import LoggedFamily
@@ -46,6 +48,16 @@ def postgres(database_url: str, running: ServedLog) -> RunningLog:
 def family(running: ServedLog) -> LoggedFamily:
     """A family that is recorded in the log at work."""
     return LoggedFamily(running.log)
+
+
+@pytest.fixture
+def registry(running: ServedLog) -> Registry:
+    return running.registry()
+
+
+@pytest.fixture
+def coordination(running: ServedLog) -> Coordination:
+    return running.coordination()
 
 
 @pytest.fixture

@@ -33,11 +33,6 @@ EVENTS_OF_A_STREAM = 20
 SPAN = 500
 
 
-@pytest.fixture
-def registry(running: ServedLog) -> Registry:
-    return running.registry()
-
-
 async def _all_pages(
     registry: Registry, after: int, until: int, events_max: int, tree: str | None
 ) -> list[tuple[str, int]]:

@@ -22,16 +22,10 @@ from tests.support.builders.family_log import keep
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.storytelling import ref
 from tests.support.builders.submissions import submission
-from tests.support.memory.served_log import ServedLog
 from tests.support.servers.running_log import RunningLog
 
 HOLDER = "server-1"
 LONG = 60.0
-
-
-@pytest.fixture
-def coordination(running: ServedLog) -> Coordination:
-    return running.coordination()
 
 
 def on(family: LoggedFamily, *names: str) -> tuple[Dependency, ...]:

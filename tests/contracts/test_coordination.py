@@ -21,11 +21,6 @@ LONG = 60.0
 SHORT = 0.05
 
 
-@pytest.fixture
-def coordination(running: ServedLog) -> Coordination:
-    return running.coordination()
-
-
 async def _expired(postgres: RunningLog, table: str) -> None:
     async def over() -> bool:
         rows = await postgres.ask(f"SELECT 1 FROM {table} WHERE until > clock_timestamp()")

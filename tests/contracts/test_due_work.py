@@ -9,16 +9,10 @@ import pytest
 from application.coordination.coordination import ClaimKey, ClaimKind, Coordination
 from tests.support.builders import run_commands as ask
 from tests.support.builders.logged_family import LoggedFamily
-from tests.support.memory.served_log import ServedLog
 from tests.support.servers.running_log import RunningLog
 
 HOLDER = "server-1"
 LONG = 60.0
-
-
-@pytest.fixture
-def coordination(running: ServedLog) -> Coordination:
-    return running.coordination()
 
 
 async def _ended(family: LoggedFamily, count: int) -> set[UUID]:

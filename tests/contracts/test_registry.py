@@ -1,21 +1,20 @@
-"""The registry as it is now, and how it is found in a large one."""
+"""The registry as it is now: runs, sessions, inboxes, lanes, and what was made from a run."""
 
-import re
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
-from uuid import UUID
 
-import pytest
-
-from application.ports.registry import InboxQuery, Registry, RunCondition, RunQuery, StatusRows
-from application.projections.run_rows import COLUMNS_BY_CREATION
+from application.ports.registry import (
+    RESPAWNS_MAX,
+    InboxQuery,
+    Registry,
+    RunCondition,
+    RunQuery,
+    StatusRows,
+)
+from domain.run.facts import RespawnFacts
 from domain.run.state import Run
-from infrastructure.outbound.log.read.moments import Moment, moment_at_end
-from infrastructure.outbound.log.schema.connections import PLANNING, LogConnection
-from infrastructure.outbound.read_model.registry import RESPAWNS, page_of_runs
 from tests.support.builders import run_commands as ask
-from tests.support.builders.family_log import FamilyLog
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.logged_messages import finish, go_on, send
 from tests.support.builders.storytelling import ROOT, ref
@@ -23,13 +22,7 @@ from tests.support.memory.served_log import ServedLog
 from tests.support.servers.running_log import RunningLog
 
 OTHER = "agent:main:other"
-MANY_RUNS = 4_000
-VERSIONS = 5
-
-
-@pytest.fixture
-def registry(running: ServedLog) -> Registry:
-    return running.registry()
+STRANGER: dict[str, Any] = {"target_agent_id": "stranger", "agent_id_argument": "stranger"}
 
 
 async def test_runs_are_found_by_what_they_are(registry: Registry, family: LoggedFamily) -> None:
@@ -38,53 +31,56 @@ async def test_runs_are_found_by_what_they_are(registry: Registry, family: Logge
     await family.begin("two")
     await family.spawn("below", "two")
     await family.live("three")
-    await family.spawn("four", target_agent_id="stranger", agent_id_argument="stranger")
+    await family.spawn("four", **STRANGER)
     await other.spawn("stranger", requester_agent_id="main")
     at = await family.log.head()
     third = family.run("three").created_at
+    since, before = (RunCondition("created_at", sign, third) for sign in (">=", "<"))
+    begun, done = StatusRows(("started",)), StatusRows(("announced", "archived"), "success")
 
-    async def found(*conditions: RunCondition, **values: Any) -> list[str]:
+    async def found(*conditions: RunCondition, **values: Any) -> str:
         query = RunQuery((*conditions, *RunQuery.where(**values).conditions))
         runs = await registry.runs(query, at=at, limit=99)
-        return family.names(run for run in runs if run.run_id != other.id("stranger"))
+        return " ".join(family.names(run for run in runs if run.run_id != other.id("stranger")))
 
-    assert await found() == ["four", "three", "below", "two", "one"]
-    assert await found(requester=ROOT) == ["four", "three", "two", "one"]
-    assert await found(requester=family.key("two")) == ["below"]
-    assert await found(root=ROOT) == ["four", "three", "below", "two", "one"]
-    assert await found(agent_id=("main",)) == ["three", "below", "two", "one"]
-    assert await found(agent_id=("main", "stranger", "nobody")) == await found()
-    assert await found(label=("reviewer",)) == ["one"]
-    assert await found(label=("review",)) == []
-    assert await found(label=("review", "reviewer")) == ["one"]
-    assert await found(stage=("requested",)) == ["below", "one"]
-    assert await found(stage=("started", "refused")) == ["four", "two"]
-    assert await found(stage=()) == []
-    assert await found(outcome=("success",)) == ["three"]
-    assert await found(outcome=("error", "success")) == ["three"]
-    assert await found(outcome=("error", "timeout")) == []
-    begun, done = StatusRows(("started",)), StatusRows(("announced", "archived"), "success")
-    assert await found(status=(begun, done)) == ["three", "two"]
-    assert await found(status=(begun, done), outcome=("success",)) == ["three"]
-    assert await found(status=(begun, done), stage=("started",)) == ["two"]
-    assert await found(status=()) == []
-    since = RunCondition("created_at", ">=", third)
-    assert await found(since) == ["four", "three"]
-    assert await found(RunCondition("created_at", "<", third)) == ["below", "two", "one"]
-    assert await found(
-        since, RunCondition("created_at", "<", third + timedelta(microseconds=1))
-    ) == ["three"]
-    assert await found(requester=ROOT, stage=("requested",), label=("reviewer",)) == ["one"]
-    assert await found(session_id=family.session_id("two")) == ["two"]
-    assert await found(depth=(2, 9)) == await found(RunCondition("depth", ">", 1)) == ["below"]
-    assert await found(run_id=(family.id("one"), family.id("two"))) == ["two", "one"]
-    assert await found(RunCondition("label", ">=", "reviewer")) == ["one"]
+    every = "four three below two one"
+    queries: list[tuple[dict[str, Any], str]] = [
+        ({}, every),
+        ({"requester": ROOT}, "four three two one"),
+        ({"requester": family.key("two")}, "below"),
+        ({"root": ROOT}, every),
+        ({"agent_id": ("main",)}, "three below two one"),
+        ({"agent_id": ("main", "stranger", "nobody")}, every),
+        ({"label": ("reviewer",)}, "one"),
+        ({"label": ("review",)}, ""),
+        ({"label": ("review", "reviewer")}, "one"),
+        ({"stage": ("requested",)}, "below one"),
+        ({"stage": ("started", "refused")}, "four two"),
+        ({"stage": ()}, ""),
+        ({"outcome": ("success",)}, "three"),
+        ({"outcome": ("error", "success")}, "three"),
+        ({"outcome": ("error", "timeout")}, ""),
+        ({"status": (begun, done)}, "three two"),
+        ({"status": (begun, done), "outcome": ("success",)}, "three"),
+        ({"status": (begun, done), "stage": ("started",)}, "two"),
+        ({"status": ()}, ""),
+        ({"requester": ROOT, "stage": ("requested",), "label": ("reviewer",)}, "one"),
+        ({"session_id": family.session_id("two")}, "two"),
+        ({"depth": (2, 9)}, "below"),
+        ({"run_id": (family.id("one"), family.id("two"))}, "two one"),
+    ]
+    for values, names in queries:
+        assert await found(**values) == names, values
+    assert await found(since) == "four three"
+    assert await found(before) == "below two one"
+    just_after = RunCondition("created_at", "<", third + timedelta(microseconds=1))
+    assert await found(since, just_after) == "three"
+    assert await found(RunCondition("depth", ">", 1)) == "below"
+    assert await found(RunCondition("label", ">=", "reviewer")) == "one"
     assert len(await registry.runs(RunQuery.where(root=OTHER), at=at, limit=99)) == 1
 
 
-async def test_a_session_is_found_by_its_key_and_by_its_id(
-    registry: Registry, family: LoggedFamily
-) -> None:
+async def test_session_is_found_by_key_and_id(registry: Registry, family: LoggedFamily) -> None:
     await family.queue("scout")
     by_key = await registry.session(family.key("scout"))
     assert by_key is not None
@@ -94,16 +90,14 @@ async def test_a_session_is_found_by_its_key_and_by_its_id(
     assert await registry.session(str(family.id("scout"))) is None
 
 
-async def test_a_child_session_tells_its_newest_run(
-    registry: Registry, family: LoggedFamily
-) -> None:
+async def test_child_session_has_its_newest_run(registry: Registry, family: LoggedFamily) -> None:
     await family.spawn("scout")
     assert await registry.runs_of_session(family.key("scout"), limit=5) == []
     await family.create("scout")
     assert await registry.runs_of_session(family.key("scout"), limit=5) == [family.run("scout")]
 
 
-async def test_the_runs_of_a_session_are_told_the_newest_first_without_those_refused(
+async def test_runs_of_session_are_newest_first_without_refused(
     registry: Registry, family: LoggedFamily
 ) -> None:
     await family.begin("scout")
@@ -123,9 +117,7 @@ async def test_the_runs_of_a_session_are_told_the_newest_first_without_those_ref
     assert family.names(await registry.runs_below(ROOT)) == ["scout", "second", "third"]
 
 
-async def test_those_below_are_told_parents_first_and_siblings_as_they_came(
-    registry: Registry, postgres: RunningLog
-) -> None:
+async def test_runs_below_are_parents_first(registry: Registry, postgres: RunningLog) -> None:
     family = LoggedFamily(postgres.log, max_children=20)
     await family.begin("scout")
     siblings = [f"aside-{number}" for number in range(9)]
@@ -144,7 +136,7 @@ async def test_those_below_are_told_parents_first_and_siblings_as_they_came(
     assert await registry.runs_below(family.key("deepest")) == []
 
 
-async def test_an_inbox_holds_what_was_announced_in_order(
+async def test_inbox_holds_announcements_in_order(
     running: ServedLog, registry: Registry, family: LoggedFamily
 ) -> None:
     async def inbox_of(requester: str | None, after: int = 0, limit: int = 9) -> Sequence[Run]:
@@ -172,7 +164,7 @@ async def test_an_inbox_holds_what_was_announced_in_order(
     assert taken == [True, False, False]
 
 
-async def test_lanes_tell_who_is_in_them(
+async def test_lanes_have_running_and_queued_runs(
     running: ServedLog, registry: Registry, family: LoggedFamily
 ) -> None:
     assert (await registry.lanes(at=0), await registry.waiting_lanes(width=9)) == ([], [])
@@ -195,9 +187,7 @@ async def test_lanes_tell_who_is_in_them(
     assert await registry.waiting_lanes(width=9) == [("subagent", 1, False)]
 
 
-async def test_a_lane_that_is_full_waits_for_nobody(
-    registry: Registry, family: LoggedFamily
-) -> None:
+async def test_full_lane_is_marked(registry: Registry, family: LoggedFamily) -> None:
     await family.begin("running")
     for name in ("overtaken", "second"):
         await family.queue(name)
@@ -210,101 +200,62 @@ async def test_a_lane_that_is_full_waits_for_nobody(
     assert await registry.waiting_lanes(width=9) == []
 
 
-BUSY = (StatusRows(("queued",)), StatusRows(("ended",), "success"))
-PAGES = {
-    "newest": (RunQuery(), MANY_RUNS * VERSIONS, None, False),
-    "middle": (RunQuery(), MANY_RUNS * VERSIONS // 2, None, False),
-    "first": (RunQuery(), 60, None, False),
-    "deep": (RunQuery(), MANY_RUNS * VERSIONS, MANY_RUNS // 2, False),
-    "of two statuses": (RunQuery.where(status=BUSY), MANY_RUNS * VERSIONS // 2, None, False),
-    "ascending": (RunQuery(), MANY_RUNS * VERSIONS // 2, MANY_RUNS // 3, True),
-}
-
-
-@pytest.mark.server
-async def test_a_page_goes_along_its_index_wherever_it_lies(connection: LogConnection) -> None:
-    await _fill(connection)
-    for name, (query, at, behind, ascending) in PAGES.items():
-        sql, values = page_of_runs(query, moment_at_end(at), 51, behind, ascending=ascending)
-        explained = await connection.execute(f"EXPLAIN (ANALYZE, BUFFERS) {sql}", values)
-        plan = "\n".join(row[0] for row in await explained.fetchall())
-        assert re.search(r"Index Scan (Backward )?using runs_as_of", plan), f"{name}: {plan}"
-        assert "Sort" not in plan, f"{name}: {plan}"
-        touched = re.search(r"Buffers: shared hit=(\d+)", plan)
-        assert touched is not None
-        assert int(touched.group(1)) < 51 * VERSIONS * 3, f"{name}: {plan}"
-
-
-@pytest.mark.server
-async def test_a_page_as_of_a_position_inside_of_a_transaction_goes_along_its_index_too(
-    connection: LogConnection,
+async def test_runs_below_count_once_if_parents_continue(
+    registry: Registry, family: LoggedFamily
 ) -> None:
-    await connection.execute(PLANNING)
-    await _fill(connection)
-    family = FamilyLog()
-    family.begin("scout")
-    for name, (query, at, behind, ascending) in PAGES.items():
-        moment = Moment(at + 3, at, family.fold.runs, {})
-        sql, values = page_of_runs(query, moment, 51, behind, ascending=ascending)
-        explained = await connection.execute(f"EXPLAIN (ANALYZE, BUFFERS) {sql}", values)
-        plan = "\n".join(row[0] for row in await explained.fetchall())
-        assert re.search(r"Index Scan (Backward )?using runs_as_of", plan), f"{name}: {plan}"
-        touched = re.search(r"Buffers: shared hit=(\d+)", plan)
-        assert touched is not None
-        assert int(touched.group(1)) < 51 * VERSIONS * 3, f"{name}: {plan}"
-
-
-@pytest.mark.server
-async def test_the_plan_that_serves_every_page_goes_along_an_index_too(
-    connection: LogConnection,
-) -> None:
-    """A connection that has asked the same often uses one plan for all values."""
-    await _fill(connection)
-    for query, index in {
-        RunQuery(): "runs_as_of",
-        RunQuery.where(requester="agent:main:r7"): "runs_of_a_requester",
-        RunQuery.where(root="agent:main:r7"): "runs_of_a_tree",
-        RunQuery.where(root="agent:main:r7", status=BUSY, agent_id=("a", "b")): "runs_of_a_tree",
-        RunQuery.where(label=("one",)): "runs_by_label",
-        RunQuery.where(rule="depth"): "runs_refused_by_a_rule",
-        RunQuery.where(label=("one", "two")): "runs_by_label",
-        RunQuery.where(respawned_from=UUID(int=7)): "runs_by_respawned_from",
-    }.items():
-        sql, values = page_of_runs(query, moment_at_end(1), 51, 1, ascending=False)
-        for number in range(1, len(values) + 1):
-            sql = sql.replace("%s", f"${number}", 1)
-        explained = await connection.execute(f"EXPLAIN (GENERIC_PLAN) {sql}")
-        plan = "\n".join(row[0] for row in await explained.fetchall())
-        assert index in plan, plan
-
-
-@pytest.mark.server
-async def test_columns_by_creation_have_an_index(connection: LogConnection) -> None:
-    found = await connection.execute("SELECT indexdef FROM pg_indexes WHERE tablename = 'runs'")
-    indexes = [re.search(r"\((\w+), created_position\)", row[0]) for row in await found.fetchall()]
-    assert {one.group(1) for one in indexes if one is not None} == COLUMNS_BY_CREATION
-
-
-@pytest.mark.server
-async def test_what_was_made_from_a_run_is_found_along_its_index(connection: LogConnection) -> None:
-    await _fill(connection)
-    values = [[UUID(int=7)] * 50, [MANY_RUNS * VERSIONS] * 50, 100]
-    explained = await connection.execute(f"EXPLAIN (ANALYZE, BUFFERS) {RESPAWNS}", values)
-    plan = "\n".join(row[0] for row in await explained.fetchall())
-    assert "Index Scan using runs_by_respawned_from" in plan, plan
-    assert "Seq Scan" not in plan, plan
-
-
-async def _fill(connection: LogConnection) -> None:
-    """So many runs with so many versions each, interleaved as they would be in a busy log."""
-    await connection.execute(
-        "INSERT INTO runs (run_id, version, created_position, created_at, from_position,"
-        " to_position, stage, session_id, requester, root, epoch, state)"
-        " SELECT md5(run::text)::uuid, version, run, now(), run + (version - 1) * %(apart)s,"
-        " CASE WHEN version = %(versions)s THEN 4611686018427387904"
-        " ELSE run + version * %(apart)s END, 'queued', md5(run::text)::uuid,"
-        " 'agent:main:r' || run %% 200, 'agent:main:r' || run %% 200, 1, '{}'"
-        " FROM generate_series(1, %(runs)s) AS run, generate_series(1, %(versions)s) AS version",
-        {"runs": MANY_RUNS, "versions": VERSIONS, "apart": MANY_RUNS},
+    await family.begin("top")
+    await family.end("top")
+    await family.announce("top")
+    await send(family, "again", "top")
+    await family.begin("below", "top")
+    await family.begin("deepest", "below")
+    assert await registry.descendants(ROOT) == (3, 3)
+    found = [run.run_id for run in await registry.runs_below(ROOT)]
+    assert sorted(found) == sorted(
+        [family.id("top"), family.id("again"), family.id("below"), family.id("deepest")]
     )
-    await connection.execute("ANALYZE runs")
+    assert found[2:] == [family.id("below"), family.id("deepest")]
+    position = family.run("deepest").created_position
+    assert await registry.descendants(ROOT, at=position) == (3, 3)
+
+
+async def test_respawns_are_found_as_of_every_position(
+    running: ServedLog, registry: Registry
+) -> None:
+    family = LoggedFamily(running.log, max_children=4)
+    await family.begin("first")
+    first = family.run("first").run_id
+    created: list[tuple[int, str]] = []
+    for name in ("one", "two", "three"):
+        # One of them is permitted, and goes on to its end.
+        refused: dict[str, Any] = STRANGER if name != "two" else {}
+        await family.spawn(name, respawn=RespawnFacts(run_id=first), **refused)
+        created.append((family.run(name).created_position, name))
+    await family.create("two")
+    head = await running.log.head()
+    for position in range(head + 1):
+        expected = [family.run(name).run_id for at, name in created if at <= position]
+        found = await registry.respawns(first, at=position)
+        assert [one.run_id for one in found] == expected, position
+        assert {one.requester for one in found} <= {ROOT}
+        query = RunQuery.where(respawned_from=first)
+        listed = await registry.runs(query, at=position, limit=9, ascending=True)
+        assert [run.run_id for run in listed] == expected, position
+    assert not await registry.respawns(family.run("two").run_id, at=head)
+
+
+async def test_respawns_of_run_are_limited_and_listed_whole(
+    running: ServedLog, registry: Registry
+) -> None:
+    family = LoggedFamily(running.log, max_children=4)
+    await family.begin("first")
+    first = family.run("first").run_id
+    names = [f"again {number}" for number in range(RESPAWNS_MAX + 1)]
+    for name in names:
+        await family.spawn(name, respawn=RespawnFacts(run_id=first), **STRANGER)
+    head = await running.log.head()
+    ids = [family.run(name).run_id for name in names]
+    found = await registry.respawns(first, at=head)
+    assert [one.run_id for one in found] == ids[:RESPAWNS_MAX]
+    listed = await registry.runs(RunQuery.where(respawned_from=first), at=head, limit=500)
+    assert [run.run_id for run in listed] == ids[::-1]

@@ -77,11 +77,6 @@ FILTERS: tuple[tuple[RunQuery, Callable[[Run], bool]], ...] = (
 )
 
 
-@pytest.fixture
-def registry(running: ServedLog) -> Registry:
-    return running.registry()
-
-
 async def _is_the_fold_everywhere(running: ServedLog, registry: Registry) -> None:
     fold = Fold((), ())
     events = await running.events()

@@ -1,11 +1,12 @@
-"""What a child says is written down under its holder's claim, and sealed when it is over."""
+"""What a child says, or begins with, is written down under its holder's claim; it is sealed when
+the child is over."""
 
 import asyncio
 import hashlib
 import hmac
 import os
-from collections.abc import Callable, Mapping
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 from uuid import UUID
@@ -26,6 +27,7 @@ from application.ports.registry import Registry
 from application.ports.runtimes import EntryKind, RuntimeEnd, TranscriptEntry, message_entry
 from application.ports.transcripts import (
     ARCHIVED_MARK,
+    RecordedEntry,
     SealedTranscript,
     TranscriptFile,
     Transcripts,
@@ -57,14 +59,6 @@ def said(*texts: str, kind: EntryKind = "message") -> list[TranscriptEntry]:
     return [TranscriptEntry(kind, {"role": "assistant", "text": text}) for text in texts]
 
 
-async def written(transcripts: Transcripts, run_id: UUID) -> tuple[Path, SealedTranscript]:
-    """The file of a run of the agent `main`, and the seal of its rows."""
-    sealed = await transcripts.seal(run_id, key=KEY)
-    path = transcripts.file_path(run_id, session_id=run_id, agent_id="main")
-    assert await transcripts.write_files([TranscriptFile(run_id, path, sealed.bytes)]) == [None]
-    return Path(path), sealed
-
-
 class WrittenFiles(TranscriptFileWriter):
     """Notes what is to be written, and writes nothing."""
 
@@ -76,26 +70,67 @@ class WrittenFiles(TranscriptFileWriter):
         self.lines.append(lines)
 
 
-async def texts(transcripts: Transcripts, run_id: UUID, **query: Any) -> list[object]:
-    """What is kept of a run."""
-    plain = {"after": 0, "limit": 99, **query}
-    return [entry.body.get("text") for entry in await transcripts.read(run_id, **plain)]
+class Scout:
+    """A run that holds its claim, and what it says."""
+
+    def __init__(self, transcripts: Transcripts, run: Run) -> None:
+        self._transcripts = transcripts
+        self.run_id, self.epoch, self.session_id = run.run_id, run.epoch, run.session_id
+
+    async def append(self, first: int, entries: Sequence[TranscriptEntry]) -> bool:
+        return await self._transcripts.append(self.run_id, self.epoch, first, entries)
+
+    async def fork(self, entries: Sequence[TranscriptEntry]) -> bool:
+        return await self._transcripts.fork(self.run_id, self.epoch, entries)
+
+    async def read(self, **query: Any) -> Sequence[RecordedEntry]:
+        return await self._transcripts.read(self.run_id, **{"after": 0, "limit": 99, **query})
+
+    async def texts(self, **query: Any) -> list[object]:
+        return [entry.body.get("text") for entry in await self.read(**query)]
+
+    async def numbered(self) -> list[tuple[int, object]]:
+        return [(entry.sequence, entry.body.get("text")) for entry in await self.read()]
+
+    async def written(self) -> tuple[Path, SealedTranscript]:
+        """Return the file of the agent `main`, and the seal of its rows."""
+        sealed = await self._transcripts.seal(self.run_id, key=KEY)
+        path = self._transcripts.file_path(self.run_id, session_id=self.run_id, agent_id="main")
+        file = TranscriptFile(self.run_id, path, sealed.bytes)
+        assert await self._transcripts.write_files([file]) == [None]
+        return Path(path), sealed
+
+    async def snapshot(self, count: int) -> str:
+        """Write the first entries as the file of what the child begins with."""
+        return await self._transcripts.write_fork_snapshot(
+            self.run_id, session_id=self.session_id, agent_id="main", count=count
+        )
 
 
-async def test_entries_are_kept_in_order_and_read_in_pages(
-    transcripts: Transcripts, family: LoggedFamily
-) -> None:
+@pytest.fixture
+async def scout(transcripts: Transcripts, family: LoggedFamily) -> Scout:
+    """A run that executes."""
     await family.begin("scout")
-    scout, epoch = family.id("scout"), family.run("scout").epoch
-    assert await transcripts.append(scout, epoch, 1, said("a", "b"))
-    assert await transcripts.append(scout, epoch, 3, said("c", kind="tool"))
-    assert await transcripts.append(scout, epoch, 4, [])
-    assert await texts(transcripts, scout) == ["a", "b", "c"]
-    assert await texts(transcripts, scout, after=1, limit=1) == ["b"]
-    assert await texts(transcripts, scout, kinds=["tool"]) == ["c"]
-    assert await texts(transcripts, scout, kinds=("message", "usage")) == ["a", "b"]
-    assert await texts(transcripts, scout, kinds=()) == []
-    first = (await transcripts.read(scout, after=0, limit=1))[0]
+    return Scout(transcripts, family.run("scout"))
+
+
+@pytest.fixture
+async def furnished(transcripts: Transcripts, family: LoggedFamily) -> Scout:
+    """A run that is being prepared."""
+    await family.furnish("scout")
+    return Scout(transcripts, family.run("scout"))
+
+
+async def test_entries_are_kept_in_order_and_read_in_pages(scout: Scout) -> None:
+    assert await scout.append(1, said("a", "b"))
+    assert await scout.append(3, said("c", kind="tool"))
+    assert await scout.append(4, [])
+    assert await scout.texts() == ["a", "b", "c"]
+    assert await scout.texts(after=1, limit=1) == ["b"]
+    assert await scout.texts(kinds=["tool"]) == ["c"]
+    assert await scout.texts(kinds=("message", "usage")) == ["a", "b"]
+    assert await scout.texts(kinds=()) == []
+    first = (await scout.read(after=0, limit=1))[0]
     assert (first.sequence, first.kind) == (1, "message")
     assert first.body == {"role": "assistant", "text": "a"}
     assert isinstance(first.recorded_at, datetime)
@@ -114,36 +149,30 @@ class CountedReads:
 
 
 async def test_how_much_is_written_is_read_on_from_where_it_was_read_last(
-    transcripts: Transcripts, family: LoggedFamily
+    transcripts: Transcripts, scout: Scout
 ) -> None:
-    await family.begin("scout")
-    scout, epoch = family.id("scout"), family.run("scout").epoch
     counted = CountedReads(transcripts)
     extents = WrittenExtents(cast("Transcripts", counted))
-    assert await extents.of(scout, epoch) == Written(0, 0)
+    assert await extents.of(scout.run_id, scout.epoch) == Written(0, 0)
     seen = []
     for first, more in ((1, said("a", "b")), (2, said("b", "c")), (4, said("d"))):
-        assert await transcripts.append(scout, epoch, first, more)
-        seen.append(await extents.of(scout, epoch))
+        assert await scout.append(first, more)
+        seen.append(await extents.of(scout.run_id, scout.epoch))
     assert [one.last for one in seen] == [2, 3, 4]
     assert counted.asked == [0, 0, 2, 3]
-    whole = await transcripts.written_behind(scout, after=0)
+    whole = await transcripts.written_behind(scout.run_id, after=0)
     assert seen[-1] == whole
-    assert whole.bytes == (await transcripts.extent_to(scout, last=9)).bytes
+    assert whole.bytes == (await transcripts.extent_to(scout.run_id, last=9)).bytes
     # With another claim it is looked at anew.
-    await extents.of(scout, epoch + 1)
+    await extents.of(scout.run_id, scout.epoch + 1)
     assert counted.asked[-1] == 0
 
 
-async def test_a_repeated_write_changes_nothing_and_is_no_lost_claim(
-    transcripts: Transcripts, family: LoggedFamily
-) -> None:
-    await family.begin("scout")
-    scout, epoch = family.id("scout"), family.run("scout").epoch
-    assert await transcripts.append(scout, epoch, 1, said("a", "b"))
-    assert await transcripts.append(scout, epoch, 1, said("a", "b"))
-    assert await transcripts.append(scout, epoch, 2, said("b", "c"))
-    assert await texts(transcripts, scout) == ["a", "b", "c"]
+async def test_a_repeated_write_changes_nothing_and_is_no_lost_claim(scout: Scout) -> None:
+    assert await scout.append(1, said("a", "b"))
+    assert await scout.append(1, said("a", "b"))
+    assert await scout.append(2, said("b", "c"))
+    assert await scout.texts() == ["a", "b", "c"]
 
 
 async def test_nothing_is_written_outside_of_the_claim(
@@ -167,40 +196,35 @@ async def test_nothing_is_written_outside_of_the_claim(
     assert await transcripts.append(family.id("scout"), held, 1, said("in time"))
     await family.end("scout")
     assert not await transcripts.append(family.id("scout"), held, 2, said("late"))
-    assert await texts(transcripts, family.id("scout")) == ["in time"]
+    assert await Scout(transcripts, family.run("scout")).texts() == ["in time"]
 
 
 async def test_a_wish_to_stop_in_the_same_moment_is_no_lost_claim(
-    postgres: RunningLog, transcripts: Transcripts, family: LoggedFamily
+    postgres: RunningLog, family: LoggedFamily, scout: Scout
 ) -> None:
-    await family.begin("scout")
     async with held_commits(postgres.url) as commits:
         stopping = asyncio.create_task(family.tell("scout", ask.stop()))
         await commits.held()
-        writing = asyncio.create_task(
-            transcripts.append(family.id("scout"), family.run("scout").epoch, 1, said("a"))
-        )
+        writing = asyncio.create_task(scout.append(1, said("a")))
         await commits.blocks_a_row()
         await commits.release()
         await stopping
         assert await writing
-    assert await texts(transcripts, family.id("scout")) == ["a"]
+    assert await scout.texts() == ["a"]
 
 
 async def test_an_end_in_the_same_moment_is_the_end(
-    postgres: RunningLog, transcripts: Transcripts, family: LoggedFamily
+    postgres: RunningLog, family: LoggedFamily, scout: Scout
 ) -> None:
-    await family.begin("scout")
-    epoch = family.run("scout").epoch
     async with held_commits(postgres.url) as commits:
         ending = asyncio.create_task(family.end("scout"))
         await commits.held()
-        writing = asyncio.create_task(transcripts.append(family.id("scout"), epoch, 1, said("a")))
+        writing = asyncio.create_task(scout.append(1, said("a")))
         await commits.blocks_a_row()
         await commits.release()
         await ending
         assert not await writing
-    assert await texts(transcripts, family.id("scout")) == []
+    assert await scout.texts() == []
 
 
 class WrittenBehindTheSeal:
@@ -249,21 +273,19 @@ def finalizer(
 
 
 async def test_an_end_is_not_recorded_with_a_seal_that_does_not_cover_what_is_written(
-    running: ServedLog, transcripts: Transcripts, family: LoggedFamily
+    running: ServedLog, transcripts: Transcripts, family: LoggedFamily, scout: Scout
 ) -> None:
-    await family.begin("scout")
     behind = WrittenBehindTheSeal(transcripts, family.run("scout").epoch, times=2)
     ended = await finalizer(running, behind).end(family.run("scout"), INTERRUPTED)
     assert ended.transcript is not None
     assert ended.transcript.count == behind.written == 2
-    assert await texts(transcripts, family.id("scout")) == ["late", "late"]
+    assert await scout.texts() == ["late", "late"]
     assert (await running.types()).count("RunEnded") == 1
 
 
 async def test_a_run_whose_transcript_grows_on_and_on_is_ended_later(
-    running: ServedLog, transcripts: Transcripts, family: LoggedFamily
+    running: ServedLog, transcripts: Transcripts, family: LoggedFamily, scout: Scout
 ) -> None:
-    await family.begin("scout")
     behind = WrittenBehindTheSeal(transcripts, family.run("scout").epoch, times=99)
     end = finalizer(running, behind).end
     with pytest.raises(LogUnavailable, match="grows while it is sealed"):
@@ -276,16 +298,14 @@ async def test_a_run_whose_transcript_grows_on_and_on_is_ended_later(
 
 
 async def test_whoever_reads_the_last_entry_keeps_others_from_writing(
-    postgres: RunningLog, transcripts: Transcripts, family: LoggedFamily
+    postgres: RunningLog, scout: Scout
 ) -> None:
-    await family.begin("scout")
-    run = family.run("scout")
     async with held_commits(postgres.url) as commits:
         counting = await open_connection(postgres.url, application="counts")
         async with counting:
             await counting.execute("BEGIN")
-            await counting.execute(LOCK_TRANSCRIPTS, [[run.run_id]])
-            writing = asyncio.create_task(transcripts.append(run.run_id, run.epoch, 1, said("a")))
+            await counting.execute(LOCK_TRANSCRIPTS, [[scout.run_id]])
+            writing = asyncio.create_task(scout.append(1, said("a")))
             await commits.blocks_a_row()
             await counting.execute("ROLLBACK")
             assert await writing
@@ -309,14 +329,12 @@ ODD: dict[str, Mapping[str, object]] = {
 
 @pytest.mark.parametrize("name", ODD)
 async def test_odd_entries_are_kept_and_sealed(
-    postgres: RunningLog, transcripts: Transcripts, family: LoggedFamily, name: str
+    postgres: RunningLog, name: str, scout: Scout
 ) -> None:
-    await family.begin("scout")
-    scout, epoch = family.id("scout"), family.run("scout").epoch
-    assert await transcripts.append(scout, epoch, 1, [TranscriptEntry("text", ODD[name])])
-    (entry,) = await transcripts.read(scout, after=0, limit=9)
+    assert await scout.append(1, [TranscriptEntry("text", ODD[name])])
+    (entry,) = await scout.read(after=0, limit=9)
     assert set(entry.body) == set(ODD[name])
-    path, sealed = await written(transcripts, scout)
+    path, sealed = await scout.written()
     assert sealed.count == 1
     (line,) = path.read_bytes().splitlines()
     assert orjson.loads(line).items() >= entry.body.items()
@@ -328,19 +346,14 @@ async def test_odd_entries_are_kept_and_sealed(
 
 async def test_a_seal_is_the_hash_of_the_file(
     postgres: RunningLog,
-    transcripts: Transcripts,
-    family: LoggedFamily,
+    scout: Scout,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
     monkeypatch.setattr(rows_and_files, "PAGE_ENTRIES", 3)
-    await family.begin("scout")
-    scout = family.id("scout")
-    await transcripts.append(
-        scout, family.run("scout").epoch, 1, said(*(f"line {number}" for number in range(10)))
-    )
-    path, sealed = await written(transcripts, scout)
-    assert path == tmp_path / "transcripts" / "main" / f"{scout}.jsonl"
+    await scout.append(1, said(*(f"line {number}" for number in range(10))))
+    path, sealed = await scout.written()
+    assert path == tmp_path / "transcripts" / "main" / f"{scout.run_id}.jsonl"
     content = path.read_bytes()
     assert (sealed.count, sealed.bytes) == (10, len(content))
     assert sealed.hmac == hmac.new(KEY, content, hashlib.sha256).hexdigest()
@@ -349,16 +362,14 @@ async def test_a_seal_is_the_hash_of_the_file(
     assert lines[0].keys() == {"sequence", "recordedAt", "kind", "role", "text"}
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
-    assert await written(transcripts, scout) == (path, sealed)
+    assert await scout.written() == (path, sealed)
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
 async def test_a_child_that_said_nothing_has_an_empty_transcript(
-    transcripts: Transcripts, family: LoggedFamily, postgres: RunningLog
+    postgres: RunningLog, scout: Scout
 ) -> None:
-    await family.begin("scout")
-    scout = family.id("scout")
-    path, sealed = await written(transcripts, scout)
+    path, sealed = await scout.written()
     assert (sealed.count, sealed.bytes) == (0, 0)
     assert path.read_bytes() == b""
 
@@ -366,37 +377,33 @@ async def test_a_child_that_said_nothing_has_an_empty_transcript(
 async def test_a_file_that_cannot_be_written_leaves_what_was_there(
     postgres: RunningLog,
     transcripts: Transcripts,
-    family: LoggedFamily,
+    scout: Scout,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(rows_and_files, "PAGE_ENTRIES", 1)
-    await family.begin("scout")
-    scout, epoch = family.id("scout"), family.run("scout").epoch
-    await transcripts.append(scout, epoch, 1, said("a", "b"))
-    path, sealed = await written(transcripts, scout)
+    await scout.append(1, said("a", "b"))
+    path, sealed = await scout.written()
     before = path.read_bytes()
     await postgres.ask("UPDATE transcript_entries SET body = '{' WHERE sequence = 2")
     with pytest.raises(orjson.JSONDecodeError):
-        await transcripts.write_files([TranscriptFile(scout, str(path), sealed.bytes + 1)])
+        await transcripts.write_files([TranscriptFile(scout.run_id, str(path), sealed.bytes + 1)])
     assert path.read_bytes() == before
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
 async def test_the_file_of_an_archived_run_is_renamed(
-    transcripts: Transcripts, family: LoggedFamily, postgres: RunningLog
+    transcripts: Transcripts, postgres: RunningLog, scout: Scout
 ) -> None:
-    await family.begin("scout")
-    scout = family.id("scout")
-    await transcripts.append(scout, family.run("scout").epoch, 1, said("a"))
-    path, sealed = await written(transcripts, scout)
+    await scout.append(1, said("a"))
+    path, sealed = await scout.written()
     number = path.stat().st_ino
-    archived = TranscriptFile(scout, f"{path}{ARCHIVED_MARK}now", sealed.bytes)
+    archived = TranscriptFile(scout.run_id, f"{path}{ARCHIVED_MARK}now", sealed.bytes)
     assert await transcripts.write_files([archived]) == [None]
     assert [(file.name, file.stat().st_ino) for file in path.parent.iterdir()] == [
         (f"{path.name}{ARCHIVED_MARK}now", number)
     ]
     # Another server, which did not know, was slower.
-    await written(transcripts, scout)
+    await scout.written()
     assert await transcripts.write_files([archived]) == [None]
     assert [file.stat().st_ino for file in path.parent.iterdir()] == [number]
 
@@ -405,18 +412,16 @@ async def test_the_file_of_an_archived_run_is_renamed(
 @pytest.mark.parametrize("spoil", [Path.unlink, lambda path: os.truncate(path, 3)])
 async def test_a_file_that_is_gone_or_cut_short_is_written_again_under_the_name_it_has_now(
     transcripts: Transcripts,
-    family: LoggedFamily,
     postgres: RunningLog,
     spoil: Callable[[Path], None],
     archived: str,
+    scout: Scout,
 ) -> None:
-    await family.begin("scout")
-    scout = family.id("scout")
-    await transcripts.append(scout, family.run("scout").epoch, 1, said("a", "b"))
-    path, sealed = await written(transcripts, scout)
+    await scout.append(1, said("a", "b"))
+    path, sealed = await scout.written()
     content = path.read_bytes()
     spoil(path)
-    file = TranscriptFile(scout, f"{path}{archived}", sealed.bytes)
+    file = TranscriptFile(scout.run_id, f"{path}{archived}", sealed.bytes)
     assert await transcripts.write_files([file]) == [None]
     assert Path(file.path).read_bytes() == content
     # Of a session that is archived nothing stays where it was.
@@ -486,10 +491,168 @@ async def test_all_entries_but_the_first_may_be_written_with_the_end(
     ]
 
 
-async def test_a_number_is_given_to_one_entry_only(
-    postgres: RunningLog, transcripts: Transcripts, family: LoggedFamily
-) -> None:
-    await family.begin("scout")
-    await transcripts.append(family.id("scout"), family.run("scout").epoch, 1, said("a"))
+async def test_a_number_is_given_to_one_entry_only(postgres: RunningLog, scout: Scout) -> None:
+    await scout.append(1, said("a"))
     with pytest.raises(psycopg.IntegrityError):
         await postgres.ask("INSERT INTO transcript_entries TABLE transcript_entries")
+
+
+# What a forked child begins with.
+
+
+async def test_a_repeated_fork_takes_the_place_of_the_one_before(furnished: Scout) -> None:
+    assert await furnished.fork(said("a", "b", "c"))
+    assert await furnished.fork(said("A", "B"))
+    assert await furnished.numbered() == [(1, "A"), (2, "B")]
+    assert await furnished.fork([])
+    assert await furnished.numbered() == []
+
+
+async def test_nothing_is_forked_outside_of_the_claim(
+    transcripts: Transcripts, family: LoggedFamily, furnished: Scout
+) -> None:
+    assert await furnished.fork(said("a"))
+    await family.tell("scout", ask.resume(lost_epoch=furnished.epoch))
+    held = family.run("scout").epoch
+    assert held != furnished.epoch
+    assert not await furnished.fork(said("late"))
+    assert await furnished.numbered() == [(1, "a")], "what the other wrote stays for now"
+    assert await transcripts.fork(furnished.run_id, held, said("b"))
+    assert await furnished.numbered() == [(1, "b")]
+
+
+async def test_nothing_is_forked_into_a_child_that_is_there(
+    transcripts: Transcripts, family: LoggedFamily
+) -> None:
+    await family.queue("scout")
+    scout, epoch = family.id("scout"), family.run("scout").epoch
+    assert not await transcripts.fork(scout, epoch, said("late"))
+    await family.tell("scout", ask.claim())
+    await family.start("scout")
+    assert not await transcripts.fork(scout, family.run("scout").epoch, said("late"))
+    assert await Scout(transcripts, family.run("scout")).numbered() == []
+
+
+async def test_a_refusal_in_the_same_moment_keeps_a_fork_out(
+    postgres: RunningLog, family: LoggedFamily, furnished: Scout
+) -> None:
+    async with held_commits(postgres.url) as commits:
+        refusing = asyncio.create_task(family.tell("scout", ask.refuse(furnished.epoch)))
+        await commits.held()
+        forking = asyncio.create_task(furnished.fork(said("a")))
+        await commits.blocks_a_row()
+        await commits.release()
+        await refusing
+        assert not await forking
+    assert await furnished.numbered() == []
+
+
+async def test_only_what_was_refused_is_unforked(
+    transcripts: Transcripts, family: LoggedFamily, furnished: Scout
+) -> None:
+    await furnished.fork(said("a"))
+    assert not await transcripts.drop_fork(furnished.run_id)
+    assert await furnished.numbered() == [(1, "a")]
+    await family.tell("scout", ask.refuse(furnished.epoch))
+    assert await transcripts.drop_fork(furnished.run_id)
+    assert not await transcripts.drop_fork(furnished.run_id)
+    assert await furnished.numbered() == []
+
+
+async def test_an_extent_ends_before_the_first_entry_that_came_too_late(
+    postgres: RunningLog, transcripts: Transcripts, scout: Scout
+) -> None:
+    entries: Sequence[TranscriptEntry] = [
+        TranscriptEntry("usage", {"inputTokens": 5, "outputTokens": 2}),
+        TranscriptEntry("text", {"text": "å"}),
+        TranscriptEntry("usage", {"inputTokens": 50, "outputTokens": 20}),
+        TranscriptEntry("text", {"text": "late"}),
+    ]
+    await scout.append(1, entries)
+    noon = datetime.fromisoformat("2026-03-01T12:00:00+00:00")
+    for sequence, minutes in ((1, 0), (2, 1), (3, 5), (4, 2)):
+        await postgres.ask(
+            "UPDATE transcript_entries SET recorded_at = %s WHERE run_id = %s AND sequence = %s",
+            noon + timedelta(minutes=minutes),
+            scout.run_id,
+            sequence,
+        )
+
+    async def extent(minutes: int) -> tuple[int, int, int | None]:
+        found = await transcripts.extent(scout.run_id, until=noon + timedelta(minutes=minutes))
+        return found.entries, found.bytes, found.last_usage_tokens
+
+    sizes = [len(orjson.dumps(one.body)) for one in entries]
+    assert await extent(-1) == (0, 0, None)
+    assert await extent(0) == (1, sizes[0], 7)
+    assert await extent(2) == (2, sum(sizes[:2]), 7), "the fourth is behind one that is later"
+    assert await extent(5) == (4, sum(sizes), 70)
+
+
+async def test_the_file_of_a_beginning_is_private_whole_and_of_the_first_entries(
+    transcripts: Transcripts, tmp_path: Path, postgres: RunningLog, furnished: Scout
+) -> None:
+    await furnished.fork(said("a", "b", "c"))
+    path = Path(await furnished.snapshot(2))
+    assert path == tmp_path / "transcripts" / "main" / f"{furnished.session_id}.fork.jsonl"
+    assert path == Path(*transcripts.fork_snapshot_place(furnished.session_id, "main"))
+    lines = [orjson.loads(line) for line in path.read_bytes().splitlines()]
+    assert [(line["sequence"], line["kind"], line["text"]) for line in lines] == [
+        (1, "message", "a"),
+        (2, "message", "b"),
+    ]
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    before = path.stat()
+    await furnished.snapshot(2)
+    assert path.stat().st_mtime_ns == before.st_mtime_ns, "it was there"
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+async def test_a_link_in_the_place_of_the_file_is_replaced_and_not_followed(
+    transcripts: Transcripts, tmp_path: Path, postgres: RunningLog, furnished: Scout
+) -> None:
+    await furnished.fork(said("a"))
+    path = Path(*transcripts.fork_snapshot_place(furnished.session_id, "main"))
+    path.parent.mkdir(parents=True)
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    path.symlink_to(precious)
+    path.with_name(f"{path.name}.{os.getpid()}.part").symlink_to(precious)
+    await furnished.snapshot(1)
+    assert precious.read_text() == "mine"
+    assert not path.is_symlink()
+    assert path.read_bytes().count(b"\n") == 1
+
+
+async def test_a_beginning_goes_with_what_was_left_of_an_attempt_to_write_it(
+    transcripts: Transcripts, postgres: RunningLog, furnished: Scout
+) -> None:
+    assert not await transcripts.drop_fork_snapshot(furnished.session_id, "main")
+    await furnished.fork(said("a"))
+    place = {"session_id": furnished.session_id, "agent_id": "main"}
+    path = Path(await transcripts.write_fork_snapshot(furnished.run_id, count=1, **place))  # type: ignore[arg-type]
+    path.with_name(f"{path.name}.1.part").write_text("half")
+    (path.parent / f"{furnished.session_id}.jsonl").write_text("sealed")
+    assert await transcripts.drop_fork_snapshot(furnished.session_id, "main")
+    assert not await transcripts.drop_fork_snapshot(furnished.session_id, "main")
+    assert [file.name for file in path.parent.iterdir()] == [f"{furnished.session_id}.jsonl"]
+
+
+async def test_a_seal_covers_what_a_child_began_with(
+    transcripts: Transcripts, family: LoggedFamily, postgres: RunningLog, furnished: Scout
+) -> None:
+    await furnished.fork(said("a", "b"))
+    await family.tell("scout", ask.take_step(furnished.epoch))
+    await family.create("scout")
+    await family.tell("scout", ask.claim())
+    await family.start("scout")
+    assert await transcripts.append(furnished.run_id, family.run("scout").epoch, 3, said("c"))
+    sealed = await transcripts.seal(furnished.run_id, key=KEY)
+    path = transcripts.file_path(furnished.run_id, session_id=furnished.run_id, agent_id="main")
+    assert await transcripts.write_files(
+        [TranscriptFile(furnished.run_id, path, sealed.bytes)]
+    ) == [None]
+    lines = Path(path).read_bytes().splitlines()
+    assert [orjson.loads(line)["text"] for line in lines] == ["a", "b", "c"]
+    assert sealed.count == 3

@@ -4,13 +4,11 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from uuid_utils.compat import uuid7
 
 from application.coordination.coordination import Coordination
 from application.log.envelope import RecordedEvent
-from application.log.event_log import EventLog, Tail
 from application.log.texts import Contents
 from application.ports.files import StagedFiles
 from application.ports.registry import Registry
@@ -20,64 +18,7 @@ from tests.support.memory.log import MemoryLog, MemoryTail
 from tests.support.memory.read_model import MemoryContents, MemoryRegistry, MemoryStagedFiles
 from tests.support.memory.store import Line, Store
 from tests.support.memory.transcripts import MemoryTranscripts
-
-
-class ClosableLog(EventLog, Protocol):
-    """A log that can be stopped."""
-
-    async def close(self) -> None:
-        """Write what was submitted, then stop."""
-        ...
-
-
-class ServedLog(Protocol):
-    """A log as one process has it, and the ports that go with it."""
-
-    @property
-    def log(self) -> ClosableLog:
-        """The log."""
-        ...
-
-    @property
-    def tail(self) -> Tail:
-        """The tail of this process."""
-        ...
-
-    async def events(self) -> Sequence[RecordedEvent]:
-        """Everything that is recorded."""
-        ...
-
-    async def types(self) -> list[str]:
-        """The types of all events, in order."""
-        ...
-
-    async def commits(self) -> int:
-        """In how many transactions all of it was recorded."""
-        ...
-
-    def other(self) -> "AbstractAsyncContextManager[ServedLog]":
-        """The same log as another process has it."""
-        ...
-
-    def registry(self) -> Registry:
-        """Reads the rows."""
-        ...
-
-    def contents(self) -> Contents:
-        """Reads the texts."""
-        ...
-
-    def coordination(self) -> Coordination:
-        """Leases and claims."""
-        ...
-
-    def staged(self) -> StagedFiles:
-        """Files that were set aside."""
-        ...
-
-    def transcripts(self, folder: Path) -> Transcripts:
-        """What children say; files are kept in a folder, if in any."""
-        ...
+from tests.support.servers.running_log import RunningLog
 
 
 @dataclass(frozen=True)
@@ -107,7 +48,7 @@ class MemoryServedLog:
         """In how many transactions all of it was recorded."""
         return len(self.store.commits)
 
-    def other(self) -> AbstractAsyncContextManager[ServedLog]:
+    def other(self) -> AbstractAsyncContextManager["MemoryServedLog"]:
         """The same log as another process has it."""
         return serving_in_memory(self.store)
 
@@ -132,8 +73,12 @@ class MemoryServedLog:
         return MemoryTranscripts(self.store, self.line)
 
 
+ServedLog = RunningLog | MemoryServedLog
+"""A log as one process has it, and the ports that go with it."""
+
+
 @asynccontextmanager
-async def serving_in_memory(store: Store) -> AsyncIterator[ServedLog]:
+async def serving_in_memory(store: Store) -> AsyncIterator[MemoryServedLog]:
     """A log that writes and follows until the end of the block."""
     line = Line()
     log = MemoryLog(store, line, new_id=uuid7)
