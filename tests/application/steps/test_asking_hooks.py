@@ -1,5 +1,6 @@
 """The steps that ask hooks: what they make, refuse and undo; and who is asked where results go."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from application.delivery.announce import ask_delivery_target
 from application.log.unit_of_work import UnitOfWork
 from application.ports.hooks import HookFailure
 from application.steps.context_engine import ContextEngineStep
+from application.steps.context_fork import read_context_request
 from application.steps.step import StepMaker, StepPlace, StepRefused, StepResult, UndoFailed
 from application.steps.thread_binding import ThreadBindingStep
 from domain.run.facts import SpawnOptions, StepState
@@ -25,7 +27,12 @@ UNASKED = HookFailure("the hook cannot be reached", was_asked=False)
 GONE = HookFailure("the hook answered HTTP 410", status_code=410)
 READY = {"status": "ok", "threadBindingReady": True, "deliveryOrigin": {"to": "t"}}
 ORIGIN = '{"channel": "discord", "accountId": "a", "to": "c"}'
-ASKING = ("subagentSpawning", "prepareSubagentSpawn", "subagentEnded")
+ASKING = (
+    "subagentSpawning",
+    "prepareSubagentSpawn",
+    "subagentEnded",
+    "subagentDeliveryTarget",
+)
 
 
 async def prepared_run(running: RunningLog, folder: Path, **request: Any) -> Run:
@@ -44,17 +51,23 @@ def state(maker: StepMaker, **changes: Any) -> StepState:
     return fact_of(StepState, plain | changes)
 
 
+@pytest.fixture
+async def work(running: RunningLog, tmp_path: Path) -> UnitOfWork:
+    return await work_with_hooks(running, tmp_path, *ASKING)
+
+
+@pytest.fixture
+async def run(running: RunningLog, tmp_path: Path, work: UnitOfWork) -> Run:
+    return await prepared_run(running, tmp_path)
+
+
 async def refused(maker: StepMaker, run: Run, *, is_resumed: bool = False) -> StepRefused:
     with pytest.raises(StepRefused) as caught:
         await maker.make(run, state(maker), is_resumed=is_resumed)
     return caught.value
 
 
-async def test_a_step_may_take_as_long_as_its_hook_and_a_little_more(
-    running: RunningLog, tmp_path: Path
-) -> None:
-    work = await work_with_hooks(running, tmp_path, *ASKING)
-    run = await prepared_run(running, tmp_path)
+async def test_step_may_take_a_little_longer_than_hook(work: UnitOfWork, run: Run) -> None:
     for maker in (
         ThreadBindingStep(work, ScriptedHooks()),
         ContextEngineStep(work, ScriptedHooks()),
@@ -62,9 +75,7 @@ async def test_a_step_may_take_as_long_as_its_hook_and_a_little_more(
         assert await maker.place(run, plan()) == StepPlace(None, None, 11.0)
 
 
-async def test_nothing_is_asked_where_nobody_is_to_be_asked(
-    running: RunningLog, tmp_path: Path
-) -> None:
+async def test_no_hook_is_no_step(running: RunningLog, tmp_path: Path) -> None:
     work = await work_with_hooks(running, tmp_path)
     run = await prepared_run(running, tmp_path, thread=False)
     assert await ThreadBindingStep(work, ScriptedHooks()).place(run, plan()) is None
@@ -76,7 +87,7 @@ async def test_nothing_is_asked_where_nobody_is_to_be_asked(
     [((), {}), (ASKING, {"enabled": False}), (ASKING, {"spawnSessions": False})],
     ids=["no hook", "not enabled", "no sessions"],
 )
-async def test_a_thread_that_nobody_binds_is_refused_before_anything_is_made(
+async def test_thread_without_binding_hook_is_refused(
     running: RunningLog, tmp_path: Path, names: tuple[str, ...], bindings: dict[str, bool]
 ) -> None:
     session = {"threadBindings": bindings}
@@ -86,11 +97,7 @@ async def test_a_thread_that_nobody_binds_is_refused_before_anything_is_made(
         await ThreadBindingStep(work, ScriptedHooks()).place(run, plan())
 
 
-async def test_a_thread_is_where_the_hook_says_and_else_where_the_requester_is(
-    running: RunningLog, tmp_path: Path
-) -> None:
-    work = await work_with_hooks(running, tmp_path, *ASKING)
-    run = await prepared_run(running, tmp_path)
+async def test_thread_has_origin_of_hook_and_requester(work: UnitOfWork, run: Run) -> None:
     maker = ThreadBindingStep(work, ScriptedHooks(READY))
     made = await maker.make(run, state(maker), is_resumed=False)
     origin = '{"channel":"discord","accountId":"a","to":"t"}'
@@ -102,26 +109,20 @@ async def test_a_thread_is_where_the_hook_says_and_else_where_the_requester_is(
     ("threw", "is_resumed", "is_nothing"),
     [(ASKED, False, False), (UNASKED, False, True), (UNASKED, True, False)],
 )
-async def test_only_a_hook_that_was_never_asked_has_surely_done_nothing(
-    running: RunningLog,
-    tmp_path: Path,
+async def test_only_unreached_hook_has_done_nothing(
+    work: UnitOfWork,
+    run: Run,
     kind: Any,
     threw: HookFailure,
     is_resumed: bool,
     is_nothing: bool,
 ) -> None:
-    work = await work_with_hooks(running, tmp_path, *ASKING)
-    run = await prepared_run(running, tmp_path)
     refusal = await refused(kind(work, ScriptedHooks(threw)), run, is_resumed=is_resumed)
     assert refusal.is_nothing is is_nothing
     assert str(threw) in str(refusal)
 
 
-async def test_a_thread_that_the_hook_did_not_bind_is_not_undone(
-    running: RunningLog, tmp_path: Path
-) -> None:
-    work = await work_with_hooks(running, tmp_path, *ASKING)
-    run = await prepared_run(running, tmp_path)
+async def test_unbound_thread_is_not_undone(work: UnitOfWork, run: Run) -> None:
     hooks = ScriptedHooks({"status": "error", "error": "no"})
     maker = ThreadBindingStep(work, hooks)
     assert (await refused(maker, run, is_resumed=False)).is_nothing
@@ -129,19 +130,13 @@ async def test_a_thread_that_the_hook_did_not_bind_is_not_undone(
     assert len(hooks.calls) == 1
 
 
-async def test_a_thread_that_may_have_been_bound_before_a_crash_is_undone(
-    running: RunningLog, tmp_path: Path
-) -> None:
-    work = await work_with_hooks(running, tmp_path, *ASKING)
-    run = await prepared_run(running, tmp_path)
+async def test_thread_perhaps_bound_before_crash_is_undone(work: UnitOfWork, run: Run) -> None:
     hooks = ScriptedHooks({"status": "error", "error": "there is a thread already"})
     refusal = await refused(ThreadBindingStep(work, hooks), run, is_resumed=True)
     assert not refusal.is_nothing
 
 
-async def test_undoing_a_thread_needs_somebody_who_is_told_of_ends(
-    running: RunningLog, tmp_path: Path
-) -> None:
+async def test_undo_of_thread_needs_hook_of_ends(running: RunningLog, tmp_path: Path) -> None:
     work = await work_with_hooks(running, tmp_path, "subagentSpawning")
     run = await prepared_run(running, tmp_path)
     maker = ThreadBindingStep(work, ScriptedHooks())
@@ -149,11 +144,9 @@ async def test_undoing_a_thread_needs_somebody_who_is_told_of_ends(
 
 
 @pytest.mark.parametrize("changes", [{}, {"phase": "taken", "made": True, "can_undo": True}])
-async def test_what_may_have_been_made_is_undone_until_that_is_acknowledged(
-    running: RunningLog, tmp_path: Path, changes: dict[str, Any]
+async def test_undo_is_repeated_until_acknowledged(
+    work: UnitOfWork, run: Run, changes: dict[str, Any]
 ) -> None:
-    work = await work_with_hooks(running, tmp_path, *ASKING)
-    run = await prepared_run(running, tmp_path)
     for kind, name in (
         (ThreadBindingStep, "subagentEnded"),
         (ContextEngineStep, "rollbackSubagentSpawn"),
@@ -166,11 +159,7 @@ async def test_what_may_have_been_made_is_undone_until_that_is_acknowledged(
         assert [call.name for call in hooks.calls] == [name] * 2
 
 
-async def test_a_preparation_that_is_gone_is_nothing_to_roll_back(
-    running: RunningLog, tmp_path: Path
-) -> None:
-    work = await work_with_hooks(running, tmp_path, *ASKING)
-    run = await prepared_run(running, tmp_path)
+async def test_gone_preparation_is_not_rolled_back(work: UnitOfWork, run: Run) -> None:
     maker = ContextEngineStep(work, ScriptedHooks(GONE))
     assert await maker.undo(run, state(maker)) == "nothing_there"
     # A thread that is gone is told of all the same.
@@ -179,11 +168,7 @@ async def test_a_preparation_that_is_gone_is_nothing_to_roll_back(
         await binding.undo(run, state(binding))
 
 
-async def test_an_engine_that_gave_no_rollback_is_left_alone(
-    running: RunningLog, tmp_path: Path
-) -> None:
-    work = await work_with_hooks(running, tmp_path, *ASKING)
-    run = await prepared_run(running, tmp_path)
+async def test_engine_without_rollback_is_not_called(work: UnitOfWork, run: Run) -> None:
     hooks = ScriptedHooks()
     maker = ContextEngineStep(work, hooks)
     taken = state(maker, phase="taken", made=True, can_undo=False)
@@ -191,9 +176,7 @@ async def test_an_engine_that_gave_no_rollback_is_left_alone(
     assert hooks.calls == []
 
 
-async def test_an_engine_is_told_of_the_limit_of_the_run(
-    running: RunningLog, tmp_path: Path
-) -> None:
+async def test_engine_hears_limit_of_run(running: RunningLog, tmp_path: Path) -> None:
     work = await work_with_hooks(running, tmp_path, *ASKING)
     run = await prepared_run(running, tmp_path, options={"run_timeout_seconds": 1.9})
     hooks = ScriptedHooks({"rollback": "seven"})
@@ -206,34 +189,50 @@ async def test_an_engine_is_told_of_the_limit_of_the_run(
     assert (event["ttlMs"], event["parentSessionId"]) == (1000, str(session.session_id))
 
 
-async def target(work: UnitOfWork, run: Run, hooks: ScriptedHooks) -> str | None:
-    return await ask_delivery_target(work, hooks, run)
-
-
-async def test_where_a_result_goes_is_asked_of_a_session_that_is_nobodys_child(
-    running: RunningLog, tmp_path: Path
-) -> None:
-    work = await work_with_hooks(running, tmp_path, "subagentDeliveryTarget")
-    run = await prepared_run(running, tmp_path)
+async def test_delivery_target_is_asked_for_root_sessions_alone(work: UnitOfWork, run: Run) -> None:
     said = {"origin": {"to": " x "}}
     origin = '{"channel":"discord","accountId":"a","to":"x"}'
-    assert await target(work, run, ScriptedHooks(said)) == origin
+    assert await ask_delivery_target(work, ScriptedHooks(said), run) == origin
     below = run.changed({"requester": run.requester.changed({"depth": 1})})
     bound = run.changed({"delivery_origin": run.requester.origin})
     for other in (below, bound):
         hooks = ScriptedHooks(said)
-        assert await target(work, other, hooks) is None
+        assert await ask_delivery_target(work, hooks, other) is None
         assert hooks.calls == []
 
 
 @pytest.mark.parametrize(
     "reply", [None, ASKED, {}, {"origin": "x"}, {"origin": {"channel": "webchat", "to": "x"}}]
 )
-async def test_a_hook_that_does_not_say_where_changes_nothing(
-    running: RunningLog, tmp_path: Path, reply: Any
+async def test_delivery_target_without_answer_changes_nothing(
+    work: UnitOfWork, run: Run, reply: Any
 ) -> None:
-    work = await work_with_hooks(running, tmp_path, "subagentDeliveryTarget")
-    run = await prepared_run(running, tmp_path)
     hooks = ScriptedHooks(reply)
-    assert await target(work, run, hooks) is None
+    assert await ask_delivery_target(work, hooks, run) is None
     assert len(hooks.calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("channel", "read"),
+    [
+        ("discord", "discord"),
+        (" discord ", "discord"),
+        ("discord\u200b", None),
+        ("d" * 1025, None),
+        (7, None),
+        ("", None),
+    ],
+    ids=["plain", "blanks", "unseen", "too long", "a number", "empty"],
+)
+async def test_channel_is_read_alike_for_context_and_thread(
+    running: RunningLog, work: UnitOfWork, tmp_path: Path, channel: object, read: str | None
+) -> None:
+    run = await prepared_run(running, tmp_path, origin=json.dumps({"channel": channel, "to": "c"}))
+    hooks = ScriptedHooks(READY)
+    maker = ThreadBindingStep(work, hooks)
+    await maker.make(run, state(maker), is_resumed=False)
+    requester = hooks.calls[0].event["requester"]
+    assert isinstance(requester, dict)
+    assert requester.get("channel") == read
+    wish = await read_context_request(work, run)
+    assert wish.mode == ("fork" if read else "isolated")
