@@ -47,7 +47,7 @@ ENDED_SECONDS_MAX = 20.0
 
 ELSEWHERE = {
     "AgentRuntimes": "test_a_child_that_hangs_is_killed_with_its_daemon",
-    "RuntimeSession": "test_an_endpoint_that_falls_silent_is_given_up",
+    "RuntimeSession": "test_silent_endpoint_is_given_up",
     "HookClient": "test_a_hook_that_is_slow_is_not_waited_for",
     "WebhookClient": "test_webhook_with_slow_body_is_not_waited_for",
     "ScriptRunner": "test_a_script_that_hangs_is_ended_in_time",

@@ -1,18 +1,25 @@
-"""A model is asked as it is planned, and what it says, uses and fails at is told as it is."""
+"""Models are asked as planned; what they say, use and fail at is recorded."""
 
 import asyncio
+import json
+import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from application.ports.runtimes import CannotLaunch, Launch, RuntimeEnd, TranscriptEntry
 from domain.delivery.transcript import UsageEntry
-from infrastructure.outbound.runtimes.model import ModelRuntimes, ModelSession
+from infrastructure.outbound.guarded_http.request import PREFIX_BYTES_MAX
+from infrastructure.outbound.runtimes.model import ModelRuntimes
 from tests.support.builders.launches import all_of, model_launch, pairs
+from tests.support.servers.cut_answers import BODIES, answering
 from tests.support.servers.model_endpoint import (
     CUT,
     DONE,
@@ -31,46 +38,41 @@ from tests.support.servers.script_server import redirect
 
 pytestmark = pytest.mark.process
 
-ENDPOINT = "infrastructure.outbound.runtimes.model_endpoint"
+Ran = tuple[list[TranscriptEntry], RuntimeEnd]
+Client = Callable[[float], AbstractAsyncContextManager[httpx2.AsyncClient]]
+
+RUNTIMES = "infrastructure.outbound.runtimes"
+NOBODY = "http://127.0.0.1:9/v1"
 HELLO = said(text("hel"), text("lo"), usage(7, 2))
+PLANNED: dict[str, Any] = {"model": "p/first", "fallback_models": ("p/second", "p/third")}
 
 
-@pytest.fixture
-async def endpoint() -> AsyncIterator[ModelEndpoint]:
-    async with ModelEndpoint() as endpoint:
-        yield endpoint
-
-
-async def begun(launch: Launch) -> ModelSession:
-    session = await ModelRuntimes().open(launch)
-    session.go()
-    return session
-
-
-async def run_of(launch: Launch) -> tuple[list[TranscriptEntry], RuntimeEnd]:
+async def run_of(launch: Launch) -> Ran:
     async with asyncio.timeout(30):
-        return await all_of(await begun(launch))
+        session = await ModelRuntimes().open(launch)
+        session.go()
+        return await all_of(session)
 
 
-async def test_a_model_is_asked_as_it_is_planned_and_its_tokens_are_counted(
-    endpoint: ModelEndpoint,
-) -> None:
+async def ask(endpoint: ModelEndpoint, *answers: Any, **settings: Any) -> Ran:
+    """Run model `m`, which gives these answers, with these settings and one attempt."""
+    endpoint.answers("m", *answers)
+    return await run_of(model_launch(endpoint.url, **{"model": "m", "attemptsMax": 1, **settings}))
+
+
+async def test_model_is_asked_as_planned_and_counted(endpoint: ModelEndpoint) -> None:
     endpoint.answers("big/one", said(text("hello"), usage(100, 20, cached=60)))
     launch = replace(model_launch(endpoint.url, KEY, apiKey="${KEY}"), model="p/big/one")
     entries, end = await run_of(launch)
-    assert pairs(entries) == [
-        ("message", {"role": "assistant", "text": "hello"}),
-        (
-            "usage",
-            {
-                "inputTokens": 40,
-                "outputTokens": 20,
-                "model": "p/big/one",
-                "cacheReadTokens": 60,
-                "cacheWriteTokens": 0,
-            },
-        ),
-    ]
+    counted = {
+        "inputTokens": 40,
+        "outputTokens": 20,
+        "model": "p/big/one",
+        "cacheReadTokens": 60,
+        "cacheWriteTokens": 0,
+    }
+    message = {"role": "assistant", "text": "hello"}
+    assert pairs(entries) == [("message", message), ("usage", counted)]
     assert (end.outcome, end.reason, end.result) == ("success", "exit", "hello")
     assert end.usages == (UsageEntry(40, 20, "p/big/one", 60, 0),)
     (asked,), (body,) = endpoint.server.asked, endpoint.bodies
@@ -85,18 +87,12 @@ async def test_a_model_is_asked_as_it_is_planned_and_its_tokens_are_counted(
 @pytest.mark.parametrize(
     ("level", "effort"),
     [
-        (None, None),
-        ("off", None),
-        ("adaptive", None),
-        ("minimal", "minimal"),
-        ("low", "low"),
-        ("medium", "medium"),
-        ("high", "high"),
-        ("xhigh", "high"),
-        ("max", "high"),
+        *[(level, None) for level in (None, "off", "adaptive")],
+        *[(level, level) for level in ("minimal", "low", "medium", "high")],
+        *[(level, "high") for level in ("xhigh", "max")],
     ],
 )
-async def test_a_level_of_thinking_is_the_effort_that_is_asked_for(
+async def test_thinking_level_sets_reasoning_effort(
     endpoint: ModelEndpoint, level: str | None, effort: str | None
 ) -> None:
     endpoint.answers("m", HELLO)
@@ -104,15 +100,14 @@ async def test_a_level_of_thinking_is_the_effort_that_is_asked_for(
     assert endpoint.bodies[0].get("reasoning_effort") == effort
 
 
-async def test_what_a_model_thinks_is_progress(endpoint: ModelEndpoint) -> None:
+async def test_reasoning_is_progress(endpoint: ModelEndpoint) -> None:
     thought = chunk({"role": "assistant", "reasoning_content": "Let me see."})
-    endpoint.answers("m", said(thought, text("It is 4."), usage(1, 1)))
-    entries, end = await run_of(model_launch(endpoint.url, model="m"))
+    entries, end = await ask(endpoint, said(thought, text("It is 4."), usage(1, 1)))
     assert pairs(entries)[0] == ("progress", {"text": "Let me see."})
     assert end.result == "It is 4."
 
 
-async def test_without_a_key_none_is_sent_nor_what_the_environment_of_the_server_names(
+async def test_nothing_of_server_environment_is_sent(
     endpoint: ModelEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
@@ -120,8 +115,7 @@ async def test_without_a_key_none_is_sent_nor_what_the_environment_of_the_server
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Custom: of-the-server")
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
-    endpoint.answers("m", HELLO)
-    _, end = await run_of(model_launch(endpoint.url, model="m"))
+    _, end = await ask(endpoint, HELLO)
     assert end.outcome == "success"
     (asked,) = endpoint.server.asked
     assert "authorization" not in asked.headers
@@ -129,100 +123,99 @@ async def test_without_a_key_none_is_sent_nor_what_the_environment_of_the_server
     assert not [name for name in asked.headers if name.startswith("x-")]
 
 
-async def test_answers_that_were_not_counted_are_told_beside_those_that_were(
-    endpoint: ModelEndpoint,
-) -> None:
-    endpoint.answers("m", said(call("nothing"), usage(5, 5), calls=True), said(text("done")))
-    entries, end = await run_of(model_launch(endpoint.url, model="m"))
-    assert end.usages == (UsageEntry(5, 5, "m"),)
-    assert str(entries[-1].body["text"]).startswith("1 of 2 answers came without a count")
+# Counts of tokens.
 
 
-async def test_of_a_run_that_fails_too_it_is_told_how_many_answers_were_not_counted(
-    endpoint: ModelEndpoint,
+@pytest.mark.parametrize(
+    ("last", "settings", "reason"),
+    [
+        (said(text("done")), {}, "exit"),
+        (said(call("nothing"), calls=True), {"requestsMax": 2}, "usage_limit"),
+    ],
+)
+async def test_answers_without_count_are_reported(
+    endpoint: ModelEndpoint, last: Any, settings: dict[str, Any], reason: str
 ) -> None:
     counted = said(call("nothing"), usage(5, 5), calls=True)
-    endpoint.answers("m", counted, said(call("nothing"), calls=True))
-    entries, end = await run_of(model_launch(endpoint.url, model="m", requestsMax=2))
-    assert (end.outcome, end.reason) == ("error", "usage_limit")
+    entries, end = await ask(endpoint, counted, last, **settings)
+    assert (end.reason, end.usages) == (reason, (UsageEntry(5, 5, "m"),))
     assert str(entries[-1].body["text"]).startswith("1 of 2 answers came without a count")
 
 
-async def test_an_answer_without_a_count_leaves_the_usage_unknown(endpoint: ModelEndpoint) -> None:
-    endpoint.answers("m", said(text("hello")))
-    entries, end = await run_of(model_launch(endpoint.url, model="m"))
+async def test_single_answer_without_count_leaves_usage_unknown(endpoint: ModelEndpoint) -> None:
+    entries, end = await ask(endpoint, said(text("hello")))
     assert (len(entries), end.usages) == (1, ())
+
+
+async def test_last_count_of_an_answer_is_used(endpoint: ModelEndpoint) -> None:
+    pieces = (text("a"), usage(100, 1), text("b"), usage(100, 2), chunk({}, "stop"), usage(100, 3))
+    _, end = await ask(endpoint, (*pieces, DONE))
+    assert end.usages == (UsageEntry(100, 3, "m"),)
+    assert endpoint.bodies[0]["stream_options"] == {"include_usage": True}
 
 
 # Failures, attempts and fallbacks.
 
 
-async def test_a_model_that_fails_is_asked_so_often_and_then_the_next_one_answers(
-    endpoint: ModelEndpoint,
-) -> None:
+async def test_failing_model_is_retried_then_replaced(endpoint: ModelEndpoint) -> None:
     endpoint.answers("first", error("429 Too Many Requests", "slow down", "Retry-After: 0"))
     endpoint.answers("second", HELLO)
-    launch = model_launch(endpoint.url, model="m", attemptsMax=2)
-    launch = replace(launch, model="p/first", fallback_models=("p/second", "p/third"))
-    _, end = await run_of(launch)
+    _, end = await run_of(replace(model_launch(endpoint.url, attemptsMax=2), **PLANNED))
     assert (end.outcome, end.result) == ("success", "hello")
     assert end.usages == (UsageEntry(7, 2, "p/second"),)
     assert [body["model"] for body in endpoint.bodies] == ["first", "first", "second"]
 
 
-async def test_attempts_end_with_their_seconds_however_long_is_to_be_waited(
-    endpoint: ModelEndpoint,
-) -> None:
+async def test_attempts_end_within_answer_limit(endpoint: ModelEndpoint) -> None:
     endpoint.answers("first", error("503 Busy", "come back", "Retry-After: 30"))
     endpoint.answers("second", HELLO)
     launch = model_launch(endpoint.url, attemptsMax=10, answerWithinSeconds=1)
     async with asyncio.timeout(10):
-        _, end = await run_of(replace(launch, model="first", fallback_models=("second",)))
-    assert end.usages == (UsageEntry(7, 2, "second"),)
+        _, end = await run_of(replace(launch, **PLANNED))
+    assert end.usages == (UsageEntry(7, 2, "p/second"),)
 
 
-async def test_when_every_model_fails_each_failure_is_told(endpoint: ModelEndpoint) -> None:
+async def test_failure_of_each_model_is_reported(endpoint: ModelEndpoint) -> None:
     endpoint.answers("first", error("500 Broken", "the first is broken"))
     endpoint.answers("second", error("401 Unauthorized", "wrong key"))
-    launch = model_launch(endpoint.url, attemptsMax=1)
-    entries, end = await run_of(replace(launch, model="first", fallback_models=("second",)))
+    entries, end = await run_of(replace(model_launch(endpoint.url, attemptsMax=1), **PLANNED))
     assert (entries, end.outcome, end.reason) == ([], "error", "exit")
-    assert end.error is not None
-    assert "the first is broken" in end.error
-    assert "wrong key" in end.error
+    for why in ("the first is broken", "wrong key"):
+        assert why in str(end.error)
 
 
-async def test_nobody_there_is_a_failure_that_says_so() -> None:
-    _, end = await run_of(model_launch("http://127.0.0.1:9/v1", model="m", attemptsMax=1))
+async def test_unreachable_endpoint_is_a_failure() -> None:
+    _, end = await run_of(model_launch(NOBODY, model="m", attemptsMax=1))
     assert (end.outcome, end.error) == ("error", "the endpoint failed: Connection error.")
 
 
 @pytest.mark.parametrize(
-    "broken",
+    ("rest", "reason"),
     [
-        (text("half a sen"), CUT),
-        (text("half a sen"), event("{this is no JSON"), text("tence")),
-        (text("half a sen"), event({"error": {"message": "overloaded"}})),
+        ((CUT,), "exit"),
+        ((event("{this is no JSON"), text("tence")), "exit"),
+        ((event({"error": {"message": "overloaded"}}),), "exit"),
+        ((chunk({}, "content_filter"), DONE), "exit"),
+        ((chunk({}, "error"), DONE), "exit"),
+        ((chunk({}, "length"),), "output_limit"),
     ],
-    ids=["cut", "malformed", "error"],
+    ids=["cut", "malformed", "error", "content_filter", "error at its end", "length"],
 )
-async def test_of_an_answer_that_is_broken_off_what_was_said_is_kept(
-    endpoint: ModelEndpoint, broken: tuple[Any, ...]
+async def test_broken_answer_fails_and_keeps_its_text(
+    endpoint: ModelEndpoint, rest: tuple[Any, ...], reason: str
 ) -> None:
-    endpoint.answers("m", broken)
-    entries, end = await run_of(model_launch(endpoint.url, model="m", attemptsMax=1))
+    entries, end = await ask(endpoint, (text("half a sen"), *rest))
     assert pairs(entries) == [("message", {"role": "assistant", "text": "half a sen"})]
-    assert (end.outcome, end.result) == ("error", "half a sen")
+    assert (end.outcome, end.reason, end.result) == ("error", reason, "half a sen")
     assert end.error
 
 
-async def test_an_endpoint_that_falls_silent_is_given_up(endpoint: ModelEndpoint) -> None:
-    endpoint.answers("m", (text("half"), HANG))
-    _, end = await run_of(model_launch(endpoint.url, model="m", timeoutSeconds=1, attemptsMax=1))
+async def test_silent_endpoint_is_given_up(endpoint: ModelEndpoint) -> None:
+    _, end = await ask(endpoint, (text("half"), HANG), timeoutSeconds=1)
     assert (end.outcome, end.result) == ("error", "half")
 
 
-async def test_no_redirect_is_followed_with_the_key(endpoint: ModelEndpoint) -> None:
+async def test_redirect_is_not_followed_with_key(endpoint: ModelEndpoint) -> None:
     elsewhere = endpoint.server.at("/elsewhere", b"")
     endpoint.answers("m", redirect(elsewhere, "307 Temporary Redirect"))
     launch = model_launch(endpoint.url, KEY, model="m", apiKey="${KEY}", attemptsMax=1)
@@ -231,11 +224,9 @@ async def test_no_redirect_is_followed_with_the_key(endpoint: ModelEndpoint) -> 
     assert {one.target for one in endpoint.server.asked} == {"/v1/chat/completions"}
 
 
-async def test_the_key_is_in_nothing_that_is_said_not_even_in_an_error(
-    endpoint: ModelEndpoint,
-) -> None:
-    told = said(text(f"I was given {KEY}"), call("nothing", key=KEY), calls=True)
-    endpoint.answers("m", told, error("400 Bad Request", f"{KEY} is wrong"))
+async def test_key_is_masked_in_entries_and_errors(endpoint: ModelEndpoint) -> None:
+    repeated = said(text(f"I was given {KEY}"), call("nothing", key=KEY), calls=True)
+    endpoint.answers("m", repeated, error("400 Bad Request", f"{KEY} is wrong"))
     launch = model_launch(endpoint.url, KEY, model="m", apiKey="${KEY}", attemptsMax=1)
     entries, end = await run_of(launch)
     assert (len(entries), end.outcome) == (2, "error")
@@ -245,78 +236,74 @@ async def test_the_key_is_in_nothing_that_is_said_not_even_in_an_error(
 # Limits.
 
 
-async def test_a_run_asks_no_more_often_than_it_may(endpoint: ModelEndpoint) -> None:
-    endpoint.answers("m", said(call("nothing"), usage(1, 1), calls=True))
-    _, end = await run_of(model_launch(endpoint.url, model="m", requestsMax=2))
+async def test_requests_of_run_are_limited(endpoint: ModelEndpoint) -> None:
+    _, end = await ask(endpoint, said(call("nothing"), usage(1, 1), calls=True), requestsMax=2)
     assert (end.outcome, end.reason, len(endpoint.bodies)) == ("error", "usage_limit", 2)
-    assert end.error is not None
-    assert "request_limit" in end.error
+    assert "request_limit" in str(end.error)
 
 
-async def test_a_run_uses_no_more_tokens_than_it_may(endpoint: ModelEndpoint) -> None:
-    endpoint.answers("m", said(text("much"), call("nothing"), usage(900, 101), calls=True))
-    _, end = await run_of(model_launch(endpoint.url, model="m", tokensMax=1000))
+async def test_tokens_of_run_are_limited(endpoint: ModelEndpoint) -> None:
+    answer = said(text("much"), call("nothing"), usage(900, 101), calls=True)
+    _, end = await ask(endpoint, answer, tokensMax=1000)
     assert (end.reason, len(endpoint.bodies)) == ("usage_limit", 1)
-    assert end.error is not None
-    assert "1001 tokens and may use 1000 (tokensMax)" in end.error
+    assert "1001 tokens and may use 1000 (tokensMax)" in str(end.error)
     assert end.usages == (UsageEntry(900, 101, "m"),)
 
 
-async def test_a_message_is_no_longer_than_an_entry_may_be(endpoint: ModelEndpoint) -> None:
-    endpoint.answers("m", said(*[text("x" * 100_000)] * 11))
-    entries, end = await run_of(model_launch(endpoint.url, model="m"))
+async def test_message_length_is_limited(endpoint: ModelEndpoint) -> None:
+    entries, end = await ask(endpoint, said(*[text("x" * 100_000)] * 11))
     assert (end.outcome, end.reason) == ("error", "output_limit")
     (entry,) = entries
     assert entry.kind == "message"
     assert len(str(entry.body["text"])) > 1_000_000, "what was said until then"
 
 
-@pytest.mark.parametrize("reason", ["content_filter", "error"])
-async def test_an_answer_that_did_not_end_by_itself_is_no_success(
-    endpoint: ModelEndpoint, reason: str
-) -> None:
-    endpoint.answers("m", (text("the whole trut"), chunk({}, reason), DONE))
-    _, end = await run_of(model_launch(endpoint.url, model="m"))
-    assert (end.outcome, end.result) == ("error", "the whole trut")
-
-
-async def test_of_counts_in_each_piece_the_last_one_counts(endpoint: ModelEndpoint) -> None:
-    pieces = (text("a"), usage(100, 1), text("b"), usage(100, 2), chunk({}, "stop"), usage(100, 3))
-    endpoint.answers("m", (*pieces, DONE))
-    _, end = await run_of(model_launch(endpoint.url, model="m"))
-    assert end.usages == (UsageEntry(100, 3, "m"),)
-    assert endpoint.bodies[0]["stream_options"] == {"include_usage": True}
-
-
-async def test_an_answer_that_the_endpoint_cut_off_is_no_success(endpoint: ModelEndpoint) -> None:
-    endpoint.answers("m", (text("the whole trut"), chunk({}, "length")))
-    _, end = await run_of(model_launch(endpoint.url, model="m"))
-    assert (end.outcome, end.reason, end.result) == ("error", "output_limit", "the whole trut")
-
-
-async def test_an_answer_without_an_end_is_not_kept_in_memory(
+async def test_answer_bytes_are_limited(
     endpoint: ModelEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(f"{ENDPOINT}.ANSWER_BYTES_MAX", 300_000)
-    endpoint.answers("m", (*[b": " + b"x" * 100_000] * 4, HANG))
-    _, end = await run_of(model_launch(endpoint.url, model="m", attemptsMax=1))
+    monkeypatch.setattr(f"{RUNTIMES}.model_endpoint.ANSWER_BYTES_MAX", 300_000)
+    _, end = await ask(endpoint, (*[b": " + b"x" * 100_000] * 4, HANG))
     assert (end.outcome, end.reason) == ("error", "output_limit")
 
 
-async def test_an_answer_that_is_packed_is_not_unpacked(endpoint: ModelEndpoint) -> None:
-    packed = error("200 OK", "small", "Content-Encoding: gzip")
-    endpoint.answers("m", packed)
-    _, end = await run_of(model_launch(endpoint.url, model="m", attemptsMax=1))
+async def test_packed_answer_is_not_unpacked(endpoint: ModelEndpoint) -> None:
+    _, end = await ask(endpoint, error("200 OK", "small", "Content-Encoding: gzip"))
     assert end.outcome == "error"
     assert endpoint.server.asked[0].headers["accept-encoding"] == "identity"
 
 
-# Being ended.
+@pytest.fixture
+def bounded_client() -> Client:
+    from infrastructure.outbound.runtimes.model_endpoint import bounded_client
+
+    return bounded_client
+
+
+@pytest.mark.parametrize("name", ["cut", "cut chunk", "broken chunk", "huge"])
+async def test_endpoint_error_keeps_status_whatever_its_body(
+    bounded_client: Client, name: str
+) -> None:
+    head = b"Retry-After: 7\r\n" + BODIES[name]
+    async with answering("429 Busy", head) as url, bounded_client(5) as client:
+        answer = await client.get(url)
+    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "7")
+    assert len(answer.content) <= PREFIX_BYTES_MAX
+
+
+async def test_endpoint_error_with_slow_body_is_not_awaited(bounded_client: Client) -> None:
+    slow = b"Content-Length: 100\r\n\r\no"
+    async with answering("500 x", slow, stays=True) as url, bounded_client(30) as client:
+        async with asyncio.timeout(10):
+            answer = await client.get(url)
+    assert (answer.status_code, answer.content) == (500, b"o")
+
+
+# A kill.
 
 
 @pytest.fixture
 def heard(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
-    """When a piece of an answer has come."""
+    """Return an event that is set once a piece of an answer has come."""
     from infrastructure.outbound.runtimes.model_conversation import _Conversation
 
     piece, hear = asyncio.Event(), _Conversation._hear
@@ -329,11 +316,12 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     return piece
 
 
-async def test_a_kill_ends_the_request_at_once_and_keeps_what_was_said(
+async def test_kill_ends_request_and_keeps_text(
     endpoint: ModelEndpoint, heard: asyncio.Event
 ) -> None:
     endpoint.answers("m", (text("half a sen"), HANG))
-    session = await begun(model_launch(endpoint.url, model="m"))
+    session = await ModelRuntimes().open(model_launch(endpoint.url, model="m"))
+    session.go()
     await heard.wait()
     assert endpoint.server.open == 1
     async with asyncio.timeout(1):
@@ -345,33 +333,138 @@ async def test_a_kill_ends_the_request_at_once_and_keeps_what_was_said(
     assert (end.outcome, end.reason, end.result) == ("stopped", "stopped", "half a sen")
 
 
-# What has to be there.
+# Launches that are refused.
 
 
-async def test_an_agent_for_which_no_model_is_named_is_not_started() -> None:
+async def test_launch_without_model_is_refused() -> None:
     with pytest.raises(CannotLaunch, match="no model is named for agent steward"):
-        await ModelRuntimes().open(model_launch("http://127.0.0.1:9/v1"))
+        await ModelRuntimes().open(model_launch(NOBODY))
 
 
-async def test_a_reference_that_gives_no_address_is_told_without_it() -> None:
-    launch = model_launch("http://127.0.0.1:9/v1", model="m")
+async def test_launch_with_wrong_address_does_not_show_it() -> None:
+    launch = model_launch(NOBODY, model="m")
     wrong = replace(launch, environment={"baseUrl": "ftp://somewhere-secret"})
     with pytest.raises(CannotLaunch, match="baseUrl of the runtime of agent steward must be a URL"):
         await ModelRuntimes().open(wrong)
 
 
-async def test_where_what_calls_models_is_not_installed_it_says_what_to_install(
+async def test_launch_without_libraries_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "openai", None)
     with pytest.raises(CannotLaunch, match=r'pip install "spawnlog\[model\]"'):
-        await ModelRuntimes().open(model_launch("http://127.0.0.1:9/v1", model="m"))
+        await ModelRuntimes().open(model_launch(NOBODY, model="m"))
 
 
-def test_a_server_is_made_without_what_calls_models() -> None:
-    text = (
+def test_server_starts_without_model_libraries() -> None:
+    code = (
         "import sys, infrastructure.server.compose\n"
         "print([name for name in ('openai', 'pydantic_ai', 'fastmcp') if name in sys.modules])"
     )
-    made = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert made.stdout == "[]\n"
+
+
+# Earlier turns: a child is told of its history, as far back as there is room.
+
+
+def transcript(path: Path, *entries: Mapping[str, object]) -> str:
+    """Write the file of a transcript as a child gets it."""
+    lines = [
+        json.dumps({"sequence": number, "recordedAt": "2026-01-01T00:00:00Z", **entry})
+        for number, entry in enumerate(entries, 1)
+    ]
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    return str(path)
+
+
+def message(role: str, words: str) -> dict[str, object]:
+    return {"kind": "message", "role": role, "text": words}
+
+
+def tool(name: str, given: str, output: str | None) -> dict[str, object]:
+    return {"kind": "tool", "name": name, "input": given, "output": output}
+
+
+async def history(endpoint: ModelEndpoint, *files: str) -> list[dict[str, Any]]:
+    """Return the messages between the system prompt and the message of the run."""
+    endpoint.answers("m", said(text("done")))
+    launch = replace(model_launch(endpoint.url, model="m"), history_files=files)
+    _, end = await run_of(launch)
+    assert end.outcome == "success", end.error
+    first, *between, last = endpoint.bodies[-1]["messages"]
+    assert first["role"] == "system"
+    assert last == {"role": "user", "content": "Review it."}
+    return list(between)
+
+
+async def test_history_has_turns_and_tool_calls_in_order(
+    endpoint: ModelEndpoint, tmp_path: Path
+) -> None:
+    one = transcript(
+        tmp_path / "one.jsonl",
+        {"kind": "session", "sessionId": "x"},
+        message("user", "Add 2 and 3."),
+        {"kind": "progress", "text": "thinking"},
+        tool("add", '{"a": 2}', "5"),
+        message("assistant", "It is 5."),
+        {"kind": "usage", "inputTokens": 1, "outputTokens": 1, "model": "m"},
+        {"kind": "result", "text": "It is 5."},
+    )
+    printed = {"kind": "text", "text": "Yes"}
+    other = transcript(tmp_path / "other.jsonl", message("user", "Sure?"), printed)
+    question, called, output, answer, again, sure = await history(endpoint, one, other)
+    assert question == {"role": "user", "content": "Add 2 and 3."}
+    ((function, call_id),) = [(one["function"], one["id"]) for one in called["tool_calls"]]
+    assert (function["name"], json.loads(function["arguments"])) == ("add", {"a": 2})
+    assert (output["role"], output["content"], output["tool_call_id"]) == ("tool", "5", call_id)
+    assert answer == {"role": "assistant", "content": "It is 5."}
+    assert (again["content"], sure["content"]) == ("Sure?", "Yes")
+
+
+async def test_history_has_broken_off_and_unreadable_calls(
+    endpoint: ModelEndpoint, tmp_path: Path
+) -> None:
+    file = transcript(tmp_path / "a.jsonl", message("user", "Look."), tool("look", "up", None))
+    _, called, output = await history(endpoint, file)
+    assert "up" in str(called)
+    assert output["content"] == "(it was broken off)"
+
+
+async def test_history_shortens_texts_and_fits_names(
+    endpoint: ModelEndpoint, tmp_path: Path
+) -> None:
+    long = tool("a tool/ä" * 20, "{}", "x" * 200_000)
+    _, called, output = await history(
+        endpoint, transcript(tmp_path / "a.jsonl", message("user", "Look."), long)
+    )
+    (name,) = [one["function"]["name"] for one in called["tool_calls"]]
+    assert re.fullmatch("[a-zA-Z0-9_-]{1,64}", name)
+    assert re.search(r"x \[…\d+ characters more\]$", output["content"])
+    assert len(output["content"]) < 101_000
+
+
+async def test_long_history_begins_with_a_later_question(
+    endpoint: ModelEndpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{RUNTIMES}.model_history.HISTORY_CHARACTERS_MAX", 300)
+    old = transcript(tmp_path / "old.jsonl", message("user", "old" * 99), message("assistant", "a"))
+    new = transcript(tmp_path / "new.jsonl", message("user", "new"), message("assistant", "b"))
+    assert [one["content"] for one in await history(endpoint, old, new)] == ["new", "b"]
+
+
+async def test_only_end_of_large_file_is_read(
+    endpoint: ModelEndpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{RUNTIMES}.model_history._TAIL_BYTES_MAX", 250)
+    turns = [message("user", f"question {number}") for number in range(50)]
+    told = await history(endpoint, transcript(tmp_path / "a.jsonl", *turns))
+    assert [one["content"] for one in told] == ["question 48", "question 49"]
+
+
+async def test_missing_history_is_a_failure(endpoint: ModelEndpoint, tmp_path: Path) -> None:
+    gone = (str(tmp_path / "gone.jsonl"),)
+    _, end = await run_of(replace(model_launch(endpoint.url, model="m"), history_files=gone))
+    assert (end.outcome, endpoint.bodies) == ("error", [])
+    assert "what was said before cannot be read" in str(end.error)
+    assert str(tmp_path) not in str(end.error)

@@ -22,12 +22,6 @@ TOKEN = "tools-token-4c1f77"
 
 
 @pytest.fixture
-async def endpoint() -> AsyncIterator[ModelEndpoint]:
-    async with ModelEndpoint() as endpoint:
-        yield endpoint
-
-
-@pytest.fixture
 async def tools() -> AsyncIterator[ToolServer]:
     async with tool_server() as tools:
         yield tools
