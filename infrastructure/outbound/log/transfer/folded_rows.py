@@ -16,11 +16,16 @@ from infrastructure.outbound.log.verify.rows import ReadConnection
 
 
 class FoldedRows:
-    """Collects rows in the order of their transactions, and stores them when it is told to."""
+    """Collects rows in the order of their transactions, and stores them when it is told to.
+
+    `bytes_added` is how long the states are that were added since the beginning, as JSON: the last
+    one of each run and session in a page.
+    """
 
     def __init__(self, connection: ReadConnection) -> None:
         self._connection = connection
         self._folded = [(one, RowEncoder(one), attrgetter(one.key)) for one in PROJECTIONS]
+        self.bytes_added = 0
         self._begin()
 
     def _begin(self) -> None:
@@ -36,6 +41,8 @@ class FoldedRows:
             for position, state in states.items():
                 before, version = page.versions[position], state.version
                 put(key_of(state), encode(state), position, before=before, version=version)
+            last = {key_of(state): state for state in states.values()}
+            self.bytes_added += sum(len(state.to_json()) for state in last.values())
             encoder.forget()
 
     def store(self) -> None:

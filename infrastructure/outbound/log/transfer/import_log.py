@@ -62,6 +62,8 @@ from infrastructure.outbound.log.verify.rows import (
 
 COPY_LINES = 20_000
 """So many lines are stored by one statement, and the rows of their events by the next ones."""
+STATES_BYTES_MAX = 16 * 1024 * 1024
+"""Fewer lines, if the states of their rows are about so long."""
 WRITE_BYTES = 256 * 1024
 """About so many bytes are sent at a time."""
 
@@ -271,13 +273,17 @@ class _LogImport:
     def _stored(self) -> Generator[AnyLine]:
         """All lines; the database stores them while they are verified."""
         reader = self._reader
-        groups = groupby(reader.lines(), key=lambda one: (type(one), reader.number // COPY_LINES))
-        for (kind, _), lines in groups:
+        for (kind, *_), lines in groupby(reader.lines(), key=self._part):
             if kind is EventLine:
                 yield from self._stored_events(cast("Iterator[EventLine]", lines))
                 self._rows.store()
             else:
                 yield from self._copied(*COPIES[kind], lines)
+
+    def _part(self, line: AnyLine) -> tuple[type[AnyLine], int, int]:
+        """Return what the lines of one statement have in common."""
+        states = self._rows.bytes_added // STATES_BYTES_MAX
+        return type(line), self._reader.number // COPY_LINES, states
 
     def _stored_events(self, events: Iterator[EventLine]) -> Iterator[EventLine]:
         ends: list[StoredEventRow] = []
