@@ -9,12 +9,15 @@ from hypothesis import strategies as st
 
 from application.ports.runtimes import TranscriptEntry
 from domain.delivery.transcript import LINE_BYTES_MAX
+from infrastructure.outbound.masking.mask import Masker
 from infrastructure.outbound.runtimes.command_output import (
+    FIRST_LINE_CHARACTERS_MAX,
     PIECE_BYTES_MAX,
     RESULT_BYTES_MAX,
     CommandOutput,
     JsonlOutput,
     TextOutput,
+    command_output,
 )
 from tests.support.builders.launches import pairs, text_of
 from tests.support.tiers import examples
@@ -56,7 +59,7 @@ def test_no_piece_of_text_is_over_its_limit(runs: list[tuple[bytes, int]], step:
     assert all(0 < len(text_of([entry]).encode()) <= PIECE_BYTES_MAX for entry in entries)
 
 
-def test_a_whole_line_of_text_is_there_at_once_and_the_rest_with_its_end() -> None:
+def test_whole_line_of_text_is_read_at_once() -> None:
     output = TextOutput()
     assert text_of(list(output.take(b"one\ntwo\nthr"))) == "one\ntwo\n"
     assert list(output.take(b"e")) == []
@@ -64,25 +67,25 @@ def test_a_whole_line_of_text_is_there_at_once_and_the_rest_with_its_end() -> No
     assert list(output.finish()) == []
 
 
-def test_lines_of_text_are_kept_whole_where_they_fit() -> None:
+def test_lines_that_fit_are_kept_whole() -> None:
     lines = b"".join(b"%06d" % number + b"x" * 994 + b"\n" for number in range(200))
     entries = fed(TextOutput(), lines)
     assert text_of(entries) == lines.decode()
     assert all(text_of([entry]).endswith("x\n") for entry in entries)
 
 
-def test_a_long_line_of_text_is_cut_between_characters() -> None:
+def test_long_line_is_cut_between_characters() -> None:
     entries = fed(TextOutput(), b"x" + "é".encode() * PIECE_BYTES_MAX)
     assert [len(text_of([entry]).encode()) for entry in entries] == [65_535, 65_536, 2]
 
 
-def test_a_result_is_kept_to_its_first_mebibyte() -> None:
+def test_result_is_kept_to_first_mebibyte() -> None:
     output = TextOutput()
     fed(output, *(["é".encode() * 30_000] * 20))
     assert output.reading().result == "é" * (RESULT_BYTES_MAX // 2)
 
 
-def test_the_line_end_behind_a_result_is_trimmed_and_nothing_else() -> None:
+def test_only_line_end_of_result_is_trimmed() -> None:
     output = TextOutput()
     fed(output, b"  two \n lines \r\n\n")
     assert output.reading().result == "  two \n lines "
@@ -96,7 +99,7 @@ def test_json_lines_are_the_same_however_they_arrive(texts: list[str], places: l
     assert [entry.body["text"] for entry in entries] == expected
 
 
-def test_the_last_line_needs_no_line_end_and_a_line_of_something_else_is_text() -> None:
+def test_last_line_needs_no_end_and_others_are_text() -> None:
     output = JsonlOutput()
     entries = fed(
         output,
@@ -120,7 +123,7 @@ def test_entries_of_one_chunk_are_read_one_by_one() -> None:
 
 
 @pytest.mark.parametrize("ended", [b"\n", b""])
-def test_a_line_of_the_limit_is_read_and_one_byte_more_is_too_long(ended: bytes) -> None:
+def test_line_over_limit_is_too_long(ended: bytes) -> None:
     fits = JsonlOutput()
     (entry,) = fed(fits, b"before\n" + b"x" * LINE_BYTES_MAX + ended)[1:]
     assert (fits.too_long, len(str(entry.body["text"]))) == (None, LINE_BYTES_MAX)
@@ -129,3 +132,56 @@ def test_a_line_of_the_limit_is_read_and_one_byte_more_is_too_long(ended: bytes)
     assert text_of(entries) == "before"
     assert over.too_long is not None
     assert "1048576 bytes" in over.too_long
+
+
+# Warnings about the form.
+
+
+@pytest.mark.parametrize(
+    ("line", "result"),
+    [
+        (b'{"type": "result", "text": "r"}', "r"),
+        (b'{"type": "message", "role": "assistant", "text": "m"}', "m"),
+        (b'{"type": "result", "text": " "}', "plain"),
+        (b'{"type": "progress", "text": "p"}', "plain"),
+    ],
+)
+def test_text_is_result_if_nothing_else_is(line: bytes, result: str) -> None:
+    output = JsonlOutput()
+    fed(output, b"plain\n" + line + b"\n")
+    assert output.reading().result == result
+    (warning,) = output.warnings()
+    assert warning.startswith('1 line of the output is no entry of "jsonl"; the first: plain (')
+
+
+def test_output_of_its_form_has_no_warning() -> None:
+    jsonl, text = JsonlOutput(), TextOutput()
+    fed(jsonl, '{"type": "progress", "text": "é"}\n\n \n'.encode())
+    fed(text, "é\ufffd".encode())
+    assert (jsonl.warnings(), text.warnings()) == ([], [])
+    assert jsonl.reading().result is None
+
+
+def test_first_line_and_text_are_bounded() -> None:
+    output = JsonlOutput(Masker(()))
+    fed(output, b"\n".join([b"x" * 1_000_000] * 3))
+    (warning,) = output.warnings()
+    assert len(warning) < FIRST_LINE_CHARACTERS_MAX + 200
+    assert len(output.reading().result or "") == RESULT_BYTES_MAX
+
+
+@pytest.mark.parametrize("form", ["text", "jsonl"])
+@pytest.mark.parametrize("at", [20, 21, 22])
+def test_invalid_utf8_is_warned_of(form: str, at: int) -> None:
+    data = b'{"type": "message", "role": "assistant", "text": "\xc3\xa9 \xff"}\n'
+    output = command_output("text" if form == "text" else "jsonl")
+    fed(output, data[:at], data[at:])
+    (warning,) = output.warnings()
+    assert warning.startswith("the output is not valid UTF-8")
+    assert output.reading().result
+
+
+def test_text_that_ends_within_character_is_warned_of() -> None:
+    output = TextOutput()
+    fed(output, b"caf\xc3")
+    assert len(output.warnings()) == 1

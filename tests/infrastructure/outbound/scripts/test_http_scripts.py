@@ -1,20 +1,27 @@
-"""Context scripts that are URLs: what they are sent, and what an answer may not do."""
+"""Context scripts at URLs: what is sent where, and what an answer may not do."""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+import ssl
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from application.ports.scripts import ScriptFinished
+from infrastructure.outbound.scripts import http
 from infrastructure.outbound.scripts.http import HttpScripts
 from tests.support.builders.scripts import script_run, source_in
+from tests.support.servers.cut_answers import BODIES, answering
 from tests.support.servers.process_table import until
 from tests.support.servers.script_server import Asked, ScriptServer, answer, redirect
 
-Call = Callable[..., Awaitable[ScriptFinished]]
+TLS = Path(__file__).parents[3] / "tls"
+"""An authority of these tests, and a certificate with its key for `right.test`."""
+
+BROKEN_OFF = "Script broke the connection off"
+ELSEWHERE = "Script redirects to another host; give that address as its uri"
 
 
 @pytest.fixture
@@ -28,7 +35,10 @@ async def call(uri: str, *, replace: Callable[[str], str] = str, **request: Any)
     return await scripts.run(script_run(uri, **request))
 
 
-async def test_a_get_has_its_variables_in_the_query(server: ScriptServer) -> None:
+# Requests.
+
+
+async def test_get_has_variables_in_query(server: ScriptServer) -> None:
     uri = server.at("/p", answer(b" text \n"))
     finished = await call(
         f"{uri}?x=1#there",
@@ -46,12 +56,11 @@ async def test_a_get_has_its_variables_in_the_query(server: ScriptServer) -> Non
     assert asked.headers["spawnlog-attempt"] == "2"
     assert asked.headers["accept-encoding"] == "identity"
     assert asked.headers["accept"].startswith("application/json")
-    assert "content-type" not in asked.headers
-    assert "authorization" not in asked.headers
+    assert not {"content-type", "authorization"} & set(asked.headers)
 
 
 @pytest.mark.parametrize("method", ["post", "PUT", "patch"])
-async def test_a_post_has_its_variables_in_a_json_body(server: ScriptServer, method: str) -> None:
+async def test_post_has_variables_in_json_body(server: ScriptServer, method: str) -> None:
     uri = server.at("/p", answer(b"text"))
     await call(uri, method=method, argMap={"k": "task", "tag": "label"}, variables={"task": "é"})
     (asked,) = server.asked
@@ -60,15 +69,17 @@ async def test_a_post_has_its_variables_in_a_json_body(server: ScriptServer, met
     assert json.loads(asked.body) == {"k": "é"}
 
 
-async def test_without_variables_there_is_neither_query_nor_body(server: ScriptServer) -> None:
-    uri = server.at("/p", answer(b"text"))
-    await call(uri)
-    await call(uri, method="POST")
-    assert [(one.target, one.body) for one in server.asked] == [("/p", b""), ("/p", b"")]
-    assert "content-type" not in server.asked[1].headers
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_call_without_variables_has_no_query_or_body(
+    server: ScriptServer, method: str
+) -> None:
+    await call(server.at("/p", answer(b"text")), method=method)
+    (asked,) = server.asked
+    assert (asked.target, asked.body) == ("/p", b"")
+    assert "content-type" not in asked.headers
 
 
-async def test_user_and_password_of_the_uri_become_a_header(server: ScriptServer) -> None:
+async def test_user_and_password_of_uri_become_header(server: ScriptServer) -> None:
     uri = server.at("/p", answer(b"text")).replace("://", "://${WHO}@")
     finished = await call(uri, replace=lambda text: text.replace("${WHO}", "me:pa%40ss"))
     assert finished.error is None
@@ -76,16 +87,35 @@ async def test_user_and_password_of_the_uri_become_a_header(server: ScriptServer
     assert server.asked[0].headers["host"] == f"127.0.0.1:{server.port}"
 
 
-async def test_an_error_status_is_told_with_its_reason_and_keeps_the_body(
-    server: ScriptServer,
+async def test_proxy_and_password_file_are_not_used(
+    server: ScriptServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    uri = server.at("/p", answer(b"why", "503 Service Unavailable"))
-    finished = await call(uri)
-    assert (finished.error, finished.status_code) == ("HTTP 503: Service Unavailable", 503)
-    assert finished.raw == b"why"
+    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login me password secret\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    finished = await call(server.at("/p", answer(b"text")))
+    assert finished.error is None
+    assert "authorization" not in server.asked[0].headers
 
 
-async def test_too_long_a_query_is_refused_with_the_way_out(server: ScriptServer) -> None:
+@pytest.mark.parametrize(("level", "is_kept"), [("verbose", True), (True, False)])
+async def test_verbose_log_has_call_without_secrets(
+    server: ScriptServer, level: object, is_kept: bool
+) -> None:
+    there = server.at("/p", answer(b"text"))
+
+    def replaced(text: str) -> str:
+        return text.replace("${A}", "me:s3cret@").replace("${B}", "s3cret")
+
+    uri = there.replace("://", "://${A}") + "?token=${B}&x=1"
+    finished = await call(uri, replace=replaced, method="POST", argMap={"t": "task"}, log=level)
+    assert server.asked[0].target == "/p?token=s3cret&x=1"
+    called = ("POST", f"{there}?token=[secret]&x=1"), ("body:", '{"t":"Review it."}')
+    assert finished.called == (called if is_kept else ())
+
+
+async def test_long_query_is_refused_with_remedy(server: ScriptServer) -> None:
     uri = server.at("/p", answer())
     for task in ("x" * 8192, "é" * 3000):
         finished = await call(uri, argMap={"k": "task"}, variables={"task": task})
@@ -95,29 +125,78 @@ async def test_too_long_a_query_is_refused_with_the_way_out(server: ScriptServer
     assert server.asked == []
 
 
-async def test_a_redirect_on_the_same_host_is_followed(server: ScriptServer) -> None:
-    server.at("/there", answer(b"here"))
-    for status, method, arrives in [
+@pytest.mark.parametrize(
+    ("uri", "why"),
+    [
+        ("http://127.0.0.1:1/", "Script cannot be reached"),
+        ("http://h:99999/", "Script is at no URL that can be called"),
+        ("http://" + "a" * 300 + "/", "Script host cannot be found"),
+        ("http://nobody.invalid/", "Script host cannot be found"),
+        ("file:///etc/hosts", "Script is no URL once its variables are replaced"),
+        ("http://127.0.0.1:1/\udcff", "Script is at no URL that can be called"),
+        ("http://127.0.0.1:1/a\r\nX: y", "Script is at no URL that can be called"),
+        ("http://127.0.0.1:1/" + "€" * 3000, "Script was not called: the URL would have more than"),
+    ],
+    ids=range(8),
+)  # fmt: skip
+async def test_uncallable_uri_says_why(uri: str, why: str) -> None:
+    finished = await call("http://${HOOK}", replace=lambda _: uri)
+    assert str(finished.error).startswith(why)
+
+
+async def test_calls_at_once_are_limited(
+    server: ScriptServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert http.CALLS_AT_ONCE_MAX == 100
+    monkeypatch.setattr(http, "CALLS_AT_ONCE_MAX", 2)
+    go, most = asyncio.Event(), 0
+
+    async def wait(_: Asked, writer: asyncio.StreamWriter) -> None:
+        nonlocal most
+        most = max(most, server.open)
+        await go.wait()
+        writer.write(answer(b"text"))
+        await writer.drain()
+
+    uri = server.at("/p", wait)
+    scripts = HttpScripts(source_in(Path("/")))
+    calls = [asyncio.create_task(scripts.run(script_run(uri))) for _ in range(4)]
+    late = await scripts.run(script_run(uri, timeout_seconds=0.3))
+    await until(lambda: server.open == 2)
+    go.set()
+    finished = await asyncio.gather(*calls)
+    assert late.error == "Script execution timed out after 0.3 seconds"
+    assert [one.error for one in finished] == [None] * 4
+    assert most == 2
+
+
+# Redirects.
+
+
+@pytest.mark.parametrize(
+    ("status", "method", "arrives"),
+    [
         ("302 Found", "POST", "GET"),
         ("303 See Other", "PUT", "GET"),
         ("307 Temporary Redirect", "POST", "POST"),
         ("301 Moved", "GET", "GET"),
-    ]:
-        server.asked.clear()
-        uri = server.at("/p", redirect("/there?a=1", status))
-        finished = await call(uri, method=method, argMap={"k": "task"}, variables={"task": "t"})
-        assert (finished.output, finished.error, finished.status_code) == ("here", None, 200)
-        last = server.asked[-1]
-        assert (last.method, last.target) == (arrives, "/there?a=1")
-        assert bool(last.body) is (arrives == "POST")
-        assert ("content-type" in last.headers) is (arrives == "POST")
-
-
-ELSEWHERE = "Script redirects to another host; give that address as its uri"
+    ],
+)
+async def test_redirect_on_same_host_is_followed(
+    server: ScriptServer, status: str, method: str, arrives: str
+) -> None:
+    server.at("/there", answer(b"here"))
+    uri = server.at("/p", redirect("/there?a=1", status))
+    finished = await call(uri, method=method, argMap={"k": "task"}, variables={"task": "t"})
+    assert (finished.output, finished.error, finished.status_code) == ("here", None, 200)
+    last = server.asked[-1]
+    assert (last.method, last.target) == (arrives, "/there?a=1")
+    assert bool(last.body) is (arrives == "POST")
+    assert ("content-type" in last.headers) is (arrives == "POST")
 
 
 @pytest.mark.parametrize(
-    ("location", "says"),
+    ("location", "why"),
     [
         ("http://localhost:{port}/there", ELSEWHERE),
         ("http://127.0.0.1:1/there", ELSEWHERE),
@@ -130,18 +209,53 @@ ELSEWHERE = "Script redirects to another host; give that address as its uri"
         ("/" + "a" * 8192, "Script redirects to a URL of more than 8192 bytes"),
     ],
 )
-async def test_a_redirect_leads_nowhere_else(
-    server: ScriptServer, location: str, says: str
-) -> None:
+async def test_redirect_elsewhere_is_refused(server: ScriptServer, location: str, why: str) -> None:
     server.at("/there", answer(b"here"))
-    uri = server.at("/p", redirect(location.format(port=server.port)))
-    finished = await call(uri)
-    assert (finished.error, finished.raw) == (says, b"")
+    finished = await call(server.at("/p", redirect(location.format(port=server.port))))
+    assert (finished.error, finished.raw) == (why, b"")
     assert {one.target for one in server.asked} == {"/p"}
     assert len(server.asked) == (4 if location == "/p" else 1)
 
 
-async def test_an_answer_without_end_is_ended_at_the_limit(server: ScriptServer) -> None:
+# Answers.
+
+
+async def test_error_status_keeps_reason_and_body(server: ScriptServer) -> None:
+    finished = await call(server.at("/p", answer(b"why", "503 Service Unavailable")))
+    assert (finished.error, finished.status_code) == ("HTTP 503: Service Unavailable", 503)
+    assert finished.raw == b"why"
+
+
+@pytest.mark.parametrize("name", ["cut", "cut chunk", "broken chunk"])
+@pytest.mark.parametrize(
+    ("status", "why"), [("503 Busy", "HTTP 503: Busy"), ("200 OK", BROKEN_OFF)]
+)
+async def test_cut_body_fails_unless_status_failed(status: str, why: str, name: str) -> None:
+    async with answering(status, BODIES[name]) as url:
+        assert (await call(url)).error == why
+
+
+async def test_error_status_is_reported_despite_slow_body() -> None:
+    slow = b"Content-Length: 100\r\n\r\no"
+    async with answering("503 Busy", slow, stays=True) as url, asyncio.timeout(10):
+        assert (await call(url, timeout_seconds=0.3)).error == "HTTP 503: Busy"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"no HTTP at all\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhalf",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+    ],
+)
+async def test_malformed_answer_is_a_failure(server: ScriptServer, content: bytes) -> None:
+    assert (await call(server.at("/p", content))).error == BROKEN_OFF
+
+
+async def test_endless_answer_is_ended_at_limit(server: ScriptServer) -> None:
     async def endless(_: Asked, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
         while True:
@@ -156,7 +270,7 @@ async def test_an_answer_without_end_is_ended_at_the_limit(server: ScriptServer)
     await until(lambda: server.open == 0)
 
 
-async def test_headers_that_drip_are_ended_in_time(server: ScriptServer) -> None:
+async def test_dripping_headers_are_ended_in_time(server: ScriptServer) -> None:
     async def drip(_: Asked, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\n")
         number = 0
@@ -172,66 +286,39 @@ async def test_headers_that_drip_are_ended_in_time(server: ScriptServer) -> None
     await until(lambda: server.open == 0)
 
 
-async def test_headers_without_end_break_the_call_off(server: ScriptServer) -> None:
+async def test_endless_headers_are_broken_off(server: ScriptServer) -> None:
     async def flood(_: Asked, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nX: ")
         while True:
             writer.write(b"y" * 0x10000)
             await writer.drain()
 
-    finished = await call(server.at("/p", flood))
-    assert finished.error == "Script broke the connection off"
+    assert (await call(server.at("/p", flood))).error == BROKEN_OFF
     await until(lambda: server.open == 0)
 
 
-async def test_an_encoded_answer_is_not_unpacked(server: ScriptServer) -> None:
+async def test_encoded_answer_is_not_unpacked(server: ScriptServer) -> None:
     uri = server.at("/p", answer(b"\x1f\x8b bomb", "200 OK", "Content-Encoding: gzip"))
     finished = await call(uri)
-    assert finished.error is not None
-    assert "an encoding that it was not asked for" in finished.error
+    assert "an encoding that it was not asked for" in str(finished.error)
     assert finished.raw == b""
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        b"",
-        b"no HTTP at all\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhalf",
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-        b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
-    ],
-)
-async def test_what_is_no_answer_is_told_in_words(server: ScriptServer, said: bytes) -> None:
-    finished = await call(server.at("/p", said))
-    assert finished.error == "Script broke the connection off"
+async def test_certificate_is_verified_for_name_of_url() -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(TLS / "right_test.pem")
+    trusting = ssl.create_default_context(cafile=str(TLS / "authority.pem"))
 
+    async def here(host: str, port: int) -> Sequence[str]:
+        return ("127.0.0.1",)
 
-@pytest.mark.parametrize(
-    ("uri", "says"),
-    [
-        ("http://127.0.0.1:1/", "Script cannot be reached"),
-        ("http://h:99999/", "Script is at no URL that can be called"),
-        ("http://" + "a" * 300 + "/", "Script host cannot be found"),
-        ("http://nobody.invalid/", "Script host cannot be found"),
-        ("file:///etc/hosts", "Script is no URL once its variables are replaced"),
-        ("http://127.0.0.1:1/\udcff", "Script is at no URL that can be called"),
-        ("http://127.0.0.1:1/a\r\nX: y", "Script is at no URL that can be called"),
-    ],
-)
-async def test_what_cannot_be_called_says_why(uri: str, says: str) -> None:
-    finished = await call("http://${HOOK}", replace=lambda _: uri)
-    assert finished.error is not None
-    assert finished.error.startswith(says)
-
-
-async def test_a_proxy_and_a_password_file_of_the_environment_are_not_used(
-    server: ScriptServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login me password secret\n")
-    monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
-    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
-        monkeypatch.setenv(name, "http://127.0.0.1:1")
-    finished = await call(server.at("/p", answer(b"text")))
-    assert finished.error is None
-    assert "authorization" not in server.asked[0].headers
+    distrusted = "Script cannot be reached: its certificate is not trusted here"
+    async with ScriptServer(context) as server:
+        right, wrong = (server.at("/p", answer(b"text"), f"{name}.test") for name in ("right", "w"))
+        scripts = HttpScripts(source_in(Path("/")), resolve=here, tls=trusting)
+        # In turn, so that a connection that was kept would be used for the other name.
+        errors = [(await scripts.run(script_run(uri))).error for uri in (right, wrong, right)]
+        scripts = HttpScripts(source_in(Path("/")), resolve=here)
+        errors.append((await scripts.run(script_run(right))).error)
+    assert errors == [None, distrusted, None, distrusted]
+    assert [one.headers["host"] for one in server.asked] == [f"right.test:{server.port}"] * 2

@@ -1,10 +1,11 @@
-"""Context scripts that are files."""
+"""Context scripts that are files, and the choice between a file and a URL."""
 
 import asyncio
 import json
 import os
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,17 @@ import pytest
 
 from application.ports.scripts import ScriptFinished
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
+from infrastructure.outbound.scripts.by_uri import ScriptsByUri
+from infrastructure.outbound.scripts.http import HttpScripts
 from infrastructure.outbound.scripts.local import LocalFileScripts
 from tests.support.builders.launches import SERVER, program
-from tests.support.builders.scripts import script_run, source_in
+from tests.support.builders.scripts import Source, script_run, source_in
 from tests.support.servers.guarded_programs import DAEMON
 from tests.support.servers.process_table import is_alive
 
+LONG = "m" * 5 * 1024 * 1024
 Run = Callable[..., Awaitable[ScriptFinished]]
+Show = Callable[..., Awaitable[list[Any]]]
 SHOW = f"""#!{sys.executable} -IS
 import json, os, sys
 print(json.dumps([sys.argv[1:], dict(os.environ), os.getcwd(), sys.stdin.read()]))
@@ -40,17 +45,23 @@ def python_script(tmp_path: Path, text: str) -> str:
     return str(program(tmp_path / "script", f"#!{sys.executable} -IS\n{text}"))
 
 
-async def shown(run: Run, uri: str, **request: Any) -> list[Any]:
-    finished = await run(uri, **request)
-    assert finished.error is None, finished.error
-    seen: list[Any] = json.loads(finished.output)
-    return seen
+@pytest.fixture
+def show(run: Run, tmp_path: Path) -> Show:
+    """Run a script that prints its arguments, environment, folder and input."""
+
+    async def show_given(uri: str = "show", **request: Any) -> list[Any]:
+        program(tmp_path / uri.replace("~", "home"), SHOW)
+        finished = await run(uri, **request)
+        assert finished.error is None, finished.error
+        seen: list[Any] = json.loads(finished.output)
+        return seen
+
+    return show_given
 
 
-async def test_mapped_variables_are_arguments_in_their_order(run: Run, tmp_path: Path) -> None:
-    program(tmp_path / "show", SHOW)
+async def test_mapped_variables_are_arguments_in_order(show: Show) -> None:
     arg_map = {"agent": "targetAgentId", "tag": "label", "spawner": "requesterAgentId"}
-    arguments, _, _, stdin = await shown(run, "show", argMap=arg_map)
+    arguments, _, _, stdin = await show(argMap=arg_map)
     assert arguments == ["agent=steward", "tag=", "spawner=main"]
     assert stdin == ""
 
@@ -58,28 +69,19 @@ async def test_mapped_variables_are_arguments_in_their_order(run: Run, tmp_path:
 @pytest.mark.parametrize(
     "task",
     [
-        "a  b",
-        "$(touch pwned) `id` ${HOME}",
-        'it\'s "q"',
-        "--rm; ls | cat &",
-        "* ? [a]\n\té\\",
-        "-x",
+        "a  b", "$(touch pwned) `id` ${HOME}", 'it\'s "q"', "--rm; ls | cat &", "* ? [a]\n\té\\",
+        "-x", "a\0b",
     ],
-)
-async def test_no_value_is_ever_interpreted(run: Run, tmp_path: Path, task: str) -> None:
-    program(tmp_path / "show", SHOW)
-    arguments, *_ = await shown(
-        run, "show", argMap={"task": "task", "c": "cfg"}, variables={"task": task, "cfg": {"a": 1}}
-    )
-    assert arguments == [f"task={task}", 'c={"a":1}']
+)  # fmt: skip
+async def test_value_is_never_interpreted(show: Show, tmp_path: Path, task: str) -> None:
+    arg_map = {"task": "task", "c": "cfg"}
+    arguments, *_ = await show(argMap=arg_map, variables={"task": task, "cfg": {"a": 1}})
+    assert arguments == [f"task={task}".replace("\0", "\ufffd"), 'c={"a":1}']
     assert not (tmp_path / "pwned").exists()
 
 
-async def test_a_script_sees_four_variables_of_the_server_and_the_facts(
-    run: Run, tmp_path: Path
-) -> None:
-    program(tmp_path / "show", SHOW)
-    _, seen, _, _ = await shown(run, "show", facts={"SPAWNLOG_RUN_ID": "1", "SPAWNLOG_X": "a\0b"})
+async def test_environment_is_four_variables_and_facts(show: Show, tmp_path: Path) -> None:
+    _, seen, _, _ = await show(facts={"SPAWNLOG_RUN_ID": "1", "SPAWNLOG_X": "a\0b"})
     seen.pop("LC_CTYPE", None)  # set by the interpreter itself
     assert seen == {
         "PATH": SERVER["PATH"],
@@ -90,29 +92,16 @@ async def test_a_script_sees_four_variables_of_the_server_and_the_facts(
     }
 
 
-@pytest.mark.parametrize("uri", ["~/bin/show", "home/bin/show", "./home/bin/show"])
-async def test_a_script_is_found_from_home_and_folder_and_runs_in_its_own(
-    run: Run, tmp_path: Path, uri: str
-) -> None:
-    program(tmp_path / "home" / "bin" / "show", SHOW)
-    _, _, folder, _ = await shown(run, uri)
-    assert folder == os.path.realpath(tmp_path / "home" / "bin")
-
-
-async def test_a_name_with_spaces_and_signs_is_a_file_name(run: Run, tmp_path: Path) -> None:
-    program(tmp_path / "a b; $(id)" / "my script", SHOW)
-    _, _, folder, _ = await shown(run, "a b; $(id)/my script")
-    assert folder == os.path.realpath(tmp_path / "a b; $(id)")
-
-
-async def test_a_bare_name_is_never_looked_up_on_the_path(run: Run) -> None:
-    finished = await run("true")
-    assert finished.error is not None
-    assert finished.error.startswith("Script not found: ")
+@pytest.mark.parametrize(
+    "uri", ["~/bin/show", "home/bin/show", "./home/bin/show", "a b; $(id)/my script"]
+)
+async def test_script_runs_in_its_own_folder(show: Show, tmp_path: Path, uri: str) -> None:
+    _, _, folder, _ = await show(uri)
+    assert folder == os.path.realpath((tmp_path / uri.replace("~", "home")).parent)
 
 
 @pytest.mark.parametrize("url", ["https://ghp_s3cret@host/x", "ftp://u:s3cret@host/x"])
-async def test_a_variable_that_holds_a_url_is_not_shown(
+async def test_url_in_variable_is_not_shown(
     launcher: ProcessLauncher, tmp_path: Path, url: str
 ) -> None:
     scripts = LocalFileScripts(launcher, source_in(tmp_path, lambda _: url), server=SERVER)
@@ -124,6 +113,7 @@ async def test_a_variable_that_holds_a_url_is_not_shown(
 @pytest.mark.parametrize(
     ("uri", "says"),
     [
+        ("true", "Script not found: {folder}/true"),
         ("gone", "Script not found: {folder}/gone"),
         ("gone/too", "Script not found: {folder}/gone/too"),
         ("dir", "Script is a directory: {folder}/dir; name the file in it"),
@@ -132,7 +122,7 @@ async def test_a_variable_that_holds_a_url_is_not_shown(
         ("lost", "Script could not be executed: '{folder}/lost': No such file or directory"),
     ],
 )
-async def test_what_cannot_be_executed_says_what_it_is(
+async def test_unexecutable_file_says_what_it_is(
     run: Run, tmp_path: Path, uri: str, says: str
 ) -> None:
     (tmp_path / "dir").mkdir()
@@ -144,7 +134,7 @@ async def test_what_cannot_be_executed_says_what_it_is(
 
 
 @pytest.mark.parametrize("word", ["s3cret", "s3'cr\\et\u200b"])
-async def test_what_stands_behind_a_variable_of_a_path_is_not_shown(
+async def test_value_of_variable_in_path_is_not_shown(
     launcher: ProcessLauncher, tmp_path: Path, word: str
 ) -> None:
     folder = tmp_path / word
@@ -161,26 +151,23 @@ async def test_what_stands_behind_a_variable_of_a_path_is_not_shown(
         assert finished.error == says
 
 
-async def test_a_failure_carries_code_and_stderr_and_keeps_the_output(
-    run: Run, tmp_path: Path
+@pytest.mark.parametrize(
+    ("lines", "error", "code"),
+    [
+        ("printf 'bad \\377\\n' >&2; exit 3", "Script exited with code 3: bad \ufffd", 3),
+        ("exit 1", "Script exited with code 1", 1),
+        ("kill -SEGV $$", "Script was ended by signal SIGSEGV", None),
+    ],
+)
+async def test_failure_has_code_and_stderr_and_keeps_output(
+    run: Run, tmp_path: Path, lines: str, error: str, code: int | None
 ) -> None:
-    program(tmp_path / "script", "#!/bin/sh\necho half; printf 'bad \\377\\n' >&2; exit 3\n")
+    program(tmp_path / "script", f"#!/bin/sh\necho half; {lines}\n")
     finished = await run("script")
-    assert (finished.error, finished.exit_code) == ("Script exited with code 3: bad \ufffd", 3)
-    assert finished.output == "half"
+    assert (finished.error, finished.exit_code, finished.output) == (error, code, "half")
 
 
-async def test_a_failure_without_words_is_its_code(run: Run, tmp_path: Path) -> None:
-    program(tmp_path / "script", "#!/bin/sh\nexit 1\n")
-    assert (await run("script")).error == "Script exited with code 1"
-
-
-async def test_a_script_that_dies_of_a_signal_says_so(run: Run, tmp_path: Path) -> None:
-    program(tmp_path / "script", "#!/bin/sh\nkill -SEGV $$\n")
-    assert (await run("script")).error == "Script was ended by signal SIGSEGV"
-
-
-async def test_too_long_an_argument_is_refused_with_the_way_out(run: Run, tmp_path: Path) -> None:
+async def test_long_argument_is_refused_with_remedy(run: Run, tmp_path: Path) -> None:
     program(tmp_path / "script", "#!/bin/sh\n")
     finished = await run("script", argMap={"t": "task"}, variables={"task": "x" * 131_072})
     assert finished.error is not None
@@ -188,19 +175,13 @@ async def test_too_long_an_argument_is_refused_with_the_way_out(run: Run, tmp_pa
     assert 'format "json"' in finished.error
 
 
-async def test_an_argument_with_nul_does_not_raise(run: Run, tmp_path: Path) -> None:
-    program(tmp_path / "show", SHOW)
-    arguments, *_ = await shown(run, "show", argMap={"t": "task"}, variables={"task": "a\0b"})
-    assert arguments == ["t=a\ufffdb"]
-
-
-async def test_a_fact_that_no_program_can_be_given_does_not_raise(run: Run) -> None:
+async def test_fact_with_wrong_name_is_a_failure(run: Run) -> None:
     finished = await run("script", facts={"A=B": "x"})
     assert finished.error is not None
     assert finished.error.startswith("Script could not be started: the name of an environment")
 
 
-async def test_a_stopping_server_runs_no_script(tmp_path: Path) -> None:
+async def test_stopping_server_runs_no_script(tmp_path: Path) -> None:
     closed = ProcessLauncher()
     await closed.close()
     scripts = LocalFileScripts(closed, source_in(tmp_path), server=SERVER)
@@ -208,14 +189,14 @@ async def test_a_stopping_server_runs_no_script(tmp_path: Path) -> None:
 
 
 @pytest.mark.server
-async def test_a_script_that_hangs_is_ended_with_its_daemon(run: Run, tmp_path: Path) -> None:
+async def test_hanging_script_is_ended_with_its_daemon(run: Run, tmp_path: Path) -> None:
     uri = python_script(tmp_path, DAEMON + "daemon()\nsignal.pause()")
     finished = await run(uri, timeout_seconds=2)
     assert finished.error == "Script execution timed out after 2 seconds"
     assert not is_alive(int(finished.output))
 
 
-async def test_a_daemon_does_not_outlive_a_script_that_exits(run: Run, tmp_path: Path) -> None:
+async def test_daemon_does_not_outlive_script(run: Run, tmp_path: Path) -> None:
     uri = python_script(tmp_path, DAEMON + "daemon()")
     async with asyncio.timeout(10):
         finished = await run(uri)
@@ -223,7 +204,7 @@ async def test_a_daemon_does_not_outlive_a_script_that_exits(run: Run, tmp_path:
     assert not is_alive(int(finished.output))
 
 
-async def test_fifty_megabytes_are_cut_at_the_limit(run: Run, tmp_path: Path) -> None:
+async def test_output_is_cut_at_its_limit(run: Run, tmp_path: Path) -> None:
     program(tmp_path / "script", "#!/bin/sh\nexec head -c 50000000 /dev/zero\n")
     finished = await run("script", output_bytes_max=1_000_000)
     assert finished.error is not None
@@ -231,17 +212,35 @@ async def test_fifty_megabytes_are_cut_at_the_limit(run: Run, tmp_path: Path) ->
     assert (len(finished.raw), len(finished.output)) == (1_000_000, 1_000_000)
 
 
-async def test_a_script_that_never_reads_its_long_input_can_end(run: Run, tmp_path: Path) -> None:
-    program(tmp_path / "script", "#!/bin/sh\necho done\n")
-    finished = await run(
-        "script", format="json", argMap={"t": "task"}, variables={"task": "m" * 5 * 1024 * 1024}
-    )
-    assert (finished.output, finished.error) == ("done", None)
+@pytest.mark.parametrize(
+    ("line", "output"),
+    [("echo done", "done"), ("exec wc -c", str(len(LONG) + len('{"t":""}')))],
+    ids=["unread", "read"],
+)
+async def test_long_input_is_read_or_not(run: Run, tmp_path: Path, line: str, output: str) -> None:
+    program(tmp_path / "script", f"#!/bin/sh\n{line}\n")
+    finished = await run("script", format="json", argMap={"t": "task"}, variables={"task": LONG})
+    assert (finished.output, finished.error) == (output, None)
 
 
-async def test_a_long_input_arrives_whole(run: Run, tmp_path: Path) -> None:
-    program(tmp_path / "script", "#!/bin/sh\nexec wc -c\n")
-    finished = await run(
-        "script", format="json", argMap={"t": "task"}, variables={"task": "m" * 5 * 1024 * 1024}
+async def test_relative_path_starts_at_file_of_revision(
+    launcher: ProcessLauncher, tmp_path: Path
+) -> None:
+    scripts = LocalFileScripts(
+        launcher, lambda pinned: Source(tmp_path / str(pinned.revision)), server=SERVER
     )
-    assert finished.output == str(5 * 1024 * 1024 + len('{"t":""}'))
+    request = script_run("s")
+    for revision in (2, 1):
+        program(tmp_path / str(revision) / "s", f"#!/bin/sh\necho revision {revision}\n")
+        pinned = replace(request.pinned, revision=revision)
+        finished = await scripts.run(replace(request, pinned=pinned))
+        assert finished.output == f"revision {revision}"
+
+
+async def test_uri_is_file_or_url(launcher: ProcessLauncher, tmp_path: Path) -> None:
+    program(tmp_path / "s", "#!/bin/sh\necho file\n")
+    files = LocalFileScripts(launcher, source_in(tmp_path), server=SERVER)
+    served = ScriptsByUri(files, HttpScripts(source_in(tmp_path)))
+    assert (await served.run(script_run("s"))).output == "file"
+    finished = await served.run(script_run("HTTP://127.0.0.1:1/"))
+    assert finished.error == "Script cannot be reached"
