@@ -4,11 +4,12 @@ What a test asks of `running` every adapter must do. A test that looks into the 
 `postgres` too, and runs on PostgreSQL alone.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from uuid import UUID
 
 import pytest
 
-from application.coordination.coordination import Coordination
+from application.coordination.coordination import ClaimKind, Coordination
 from application.ports.registry import Registry
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from tests.support.builders.launches import careful_launcher
@@ -17,6 +18,7 @@ from tests.support.memory.served_log import ServedLog, serving_in_memory
 from tests.support.memory.store import Store
 from tests.support.servers.running_log import RunningLog, running_on
 
+Claim = Callable[..., Awaitable[list[UUID]]]
 ADAPTERS = ("memory", pytest.param("postgresql", marks=pytest.mark.db))
 
 
@@ -58,6 +60,18 @@ def registry(running: ServedLog) -> Registry:
 @pytest.fixture
 def coordination(running: ServedLog) -> Coordination:
     return running.coordination()
+
+
+@pytest.fixture
+def claim(coordination: Coordination) -> Claim:
+    """Return a function that claims work of a kind that is due, for a minute."""
+
+    async def claimed(
+        kind: ClaimKind, holder: str = "server-1", limit: int = 9, seconds: float = 60.0
+    ) -> list[UUID]:
+        return [*await coordination.claim(kind, holder, limit=limit, lease_seconds=seconds)]
+
+    return claimed
 
 
 @pytest.fixture

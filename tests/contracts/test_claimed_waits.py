@@ -2,7 +2,6 @@
 spawns that would close a ring one is refused, whoever decides them, and when."""
 
 import asyncio
-from uuid import UUID
 
 import pytest
 
@@ -16,6 +15,7 @@ from domain.spawn.continuation import Message, continue_session
 from domain.spawn.decide import SpawnDecision
 from domain.values.record import run_stream, session_stream
 from infrastructure.outbound.log.append import load
+from tests.contracts.conftest import Claim
 from tests.support.builders import continued_runs as continued
 from tests.support.builders import run_commands as ask
 from tests.support.builders.family_log import keep
@@ -23,9 +23,6 @@ from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.storytelling import ref
 from tests.support.builders.submissions import submission
 from tests.support.servers.running_log import RunningLog
-
-HOLDER = "server-1"
-LONG = 60.0
 
 
 def on(family: LoggedFamily, *names: str) -> tuple[Dependency, ...]:
@@ -54,31 +51,26 @@ async def settle(family: LoggedFamily, name: str, culprit: str | None = None) ->
 
 
 async def test_who_waits_is_claimed_when_one_of_those_is_done(
-    coordination: Coordination, family: LoggedFamily
+    claim: Claim, family: LoggedFamily
 ) -> None:
-    async def claimed() -> list[UUID]:
-        found = await coordination.claim("wait", HOLDER, limit=9, lease_seconds=LONG)
-        await coordination.release([])
-        return list(found)
-
     for name in ("a", "b"):
         await family.begin(name)
     await family.begin("below", "a")
     await wait_for(family, "after", "a", "b")
     await wait_for(family, "last", "after")
-    assert await claimed() == []
+    assert await claim("wait") == []
     await family.end("a")
-    assert await claimed() == [], "what is below it is not done"
+    assert await claim("wait") == [], "what is below it is not done"
     await family.end("below")
-    assert await claimed() == []
+    assert await claim("wait") == []
     await family.announce("below")
-    assert await claimed() == [family.id("after")]
-    assert await claimed() == [], "somebody is at it"
+    assert await claim("wait") == [family.id("after")]
+    assert await claim("wait") == [], "somebody is at it"
 
 
 @pytest.mark.parametrize("how", ["ended", "announced", "archived", "refused", "failed", "stopped"])
 async def test_however_it_is_done_there_is_something_to_do_and_once_done_no_more(
-    coordination: Coordination, family: LoggedFamily, how: str
+    claim: Claim, family: LoggedFamily, how: str
 ) -> None:
     if how == "refused":
         await family.spawn("a")
@@ -99,29 +91,29 @@ async def test_however_it_is_done_there_is_something_to_do_and_once_done_no_more
     if how == "archived":
         await family.tell("a", ask.archive())
     due = [family.id("after")]
-    assert await coordination.claim("wait", HOLDER, limit=9, lease_seconds=0) == due
+    assert await claim("wait", seconds=0) == due
     await settle(family, "after", "a" if how in ("refused", "failed", "stopped") else None)
-    assert await coordination.claim("wait", "other", limit=9, lease_seconds=LONG) == []
+    assert await claim("wait", "other") == []
     assert family.run("after").stage == ("queued" if how[0] == "a" or how == "ended" else "ended")
 
 
 async def test_a_run_that_waits_for_several_is_claimed_for_each_of_them(
-    coordination: Coordination, family: LoggedFamily
+    claim: Claim, family: LoggedFamily
 ) -> None:
     for name in ("a", "b"):
         await family.begin(name)
     await wait_for(family, "after", "a", "b")
     for name in ("b", "a"):
-        assert await coordination.claim("wait", HOLDER, limit=9, lease_seconds=0) == []
+        assert await claim("wait", seconds=0) == []
         await family.end(name)
-        due = await coordination.claim("wait", HOLDER, limit=9, lease_seconds=0)
+        due = await claim("wait", seconds=0)
         assert due == [family.id("after")]
         await settle(family, "after")
     assert family.run("after").stage == "queued"
 
 
 async def test_one_that_failed_is_seen_while_those_below_it_go_on(
-    coordination: Coordination, family: LoggedFamily
+    claim: Claim, family: LoggedFamily
 ) -> None:
     await family.begin("a")
     await family.begin("below", "a")
@@ -130,11 +122,11 @@ async def test_one_that_failed_is_seen_while_those_below_it_go_on(
     await family.spawn("patient", dependencies=(any_end,))
     await family.create("patient")
     await family.end("a", outcome="error")
-    due = await coordination.claim("wait", HOLDER, limit=9, lease_seconds=0)
+    due = await claim("wait", seconds=0)
     assert due == [family.id("after")]
     await settle(family, "after", "a")
     assert (family.run("after").stage, family.run("after").outcome) == ("ended", "error")
-    assert await coordination.claim("wait", HOLDER, limit=9, lease_seconds=0) == []
+    assert await claim("wait", seconds=0) == []
 
 
 async def test_a_run_that_waits_is_held_by_nobody_and_lost_by_nobody(

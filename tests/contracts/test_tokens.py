@@ -1,14 +1,23 @@
-"""Whose a token is: the administrator's, one of the configuration, or a running child's own."""
+"""Whose a token is: the administrator's, one of the configuration, a running child's own, or one of
+the page, which is as good as the token that asked for it."""
 
+import asyncio
 import base64
 import secrets
+from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from application.log.envelope import Actor
-from application.queries.access import ALL_SCOPES
-from infrastructure.outbound.identity.page_tokens import PostgresPageTokens, digest_of
+from application.queries.access import ALL_SCOPES, Caller
+from infrastructure.outbound.identity.page_tokens import (
+    OF_ONE_ASKER_MAX,
+    PAGE_PREFIX,
+    PostgresPageTokens,
+    digest_of,
+)
 from infrastructure.outbound.identity.tokens import (
     ChildTokenSigner,
     KnownToken,
@@ -22,171 +31,264 @@ from tests.support.builders.storytelling import ROOT, plan, run_id
 from tests.support.servers.running_log import RunningLog
 
 ADMIN = "sla_" + secrets.token_urlsafe(32)
-SEAL = ChildTokenSigner(b"a" * 32)
-READER = KnownToken("reader", digest_of("r" * 32), frozenset({"read"}), ("agent:main:*",))
-MAIN = KnownToken("main", digest_of("m" * 32), frozenset({"spawn", "read"}), (ROOT,))
+READER, MAIN = "r" * 32, "m" * 32
+SEAL, OTHER_SEAL = ChildTokenSigner(b"a" * 32), ChildTokenSigner(b"b" * 32)
+OF_READER = KnownToken("reader", digest_of(READER), frozenset({"read"}), ("agent:main:*",))
+OF_MAIN = KnownToken("main", digest_of(MAIN), frozenset({"spawn", "read"}), (ROOT,))
 
 
 @pytest.fixture
 def configured() -> list[KnownToken]:
-    return [READER, MAIN]
+    return [OF_READER, OF_MAIN]
+
+
+def known_tokens(postgres: RunningLog, configured: list[KnownToken]) -> KnownTokens:
+    """Return the tokens as one server process knows them."""
+    registry, pages = PostgresRegistry(postgres.pool), PostgresPageTokens(postgres.pool)
+    return KnownTokens(admin_token(ADMIN), lambda: configured, SEAL, registry, pages)
 
 
 @pytest.fixture
 def tokens(postgres: RunningLog, configured: list[KnownToken]) -> KnownTokens:
-    registry = PostgresRegistry(postgres.pool)
-    return KnownTokens(
-        admin_token(ADMIN), lambda: configured, SEAL, registry, PostgresPageTokens(postgres.pool)
-    )
+    return known_tokens(postgres, configured)
 
 
-async def test_the_administrators_token_may_do_everything(tokens: KnownTokens) -> None:
-    caller = await tokens.caller_of(ADMIN)
+async def caller_of(tokens: KnownTokens, token: str) -> Caller:
+    caller = await tokens.caller_of(token)
     assert caller is not None
+    return caller
+
+
+async def is_nobodys(tokens: KnownTokens, token: str) -> bool:
+    return await tokens.caller_of(token) is None
+
+
+def token_of(family: LoggedFamily, name: str) -> str:
+    """Return the token of a child under its present claim."""
+    return SEAL.mint(family.id(name), family.run(name).epoch)
+
+
+async def claim(family: LoggedFamily, name: str, **created: Any) -> str:
+    await family.spawn(name)
+    await family.create(name, **created)
+    await family.tell(name, ask.claim())
+    return token_of(family, name)
+
+
+async def test_administrators_token_may_do_everything(tokens: KnownTokens) -> None:
+    caller = await caller_of(tokens, ADMIN)
     assert caller.actor == Actor(kind="token", token="admin")
     assert caller.scopes == ALL_SCOPES
     assert caller.sees_everything
     assert caller.run_id is None
 
 
-async def test_a_configured_token_may_do_what_is_configured(
+async def test_configured_token_may_do_what_is_configured(
     tokens: KnownTokens, configured: list[KnownToken]
 ) -> None:
-    reader = await tokens.caller_of("r" * 32)
-    assert reader is not None
+    reader = await caller_of(tokens, READER)
     assert reader.actor == Actor(kind="token", token="reader")
-    assert (reader.scopes, reader.patterns) == (READER.scopes, READER.patterns)
+    assert (reader.scopes, reader.patterns) == (OF_READER.scopes, OF_READER.patterns)
     assert not reader.sees_everything
     assert not reader.may("spawn")
-    main = await tokens.caller_of("m" * 32)
-    assert main is not None
+    main = await caller_of(tokens, MAIN)
     assert main.actor == Actor(kind="token", token="main", session=ROOT)
-    configured.remove(MAIN)
-    assert await tokens.caller_of("m" * 32) is None
+    configured.remove(OF_MAIN)
+    assert await is_nobodys(tokens, MAIN)
 
 
-async def test_a_child_acts_for_its_own_session(tokens: KnownTokens, family: LoggedFamily) -> None:
-    await family.queue("scout")
-    await family.tell("scout", ask.claim())
-    token = SEAL.mint(family.id("scout"), family.run("scout").epoch)
+# A child's own.
+
+
+async def test_child_acts_for_its_own_session(tokens: KnownTokens, family: LoggedFamily) -> None:
+    token = await claim(family, "scout")
     await family.start("scout")
-    caller = await tokens.caller_of(token)
-    assert caller is not None
-    assert caller.actor == Actor(
-        kind="child", token=f"child:{family.id('scout')}", session=family.key("scout")
-    )
-    assert caller.patterns == (family.key("scout"),)
-    assert caller.run_id == family.id("scout")
+    caller, key, scout = await caller_of(tokens, token), family.key("scout"), family.id("scout")
+    assert caller.actor == Actor(kind="child", token=f"child:{scout}", session=key)
+    assert (caller.patterns, caller.run_id) == ((key,), scout)
     assert caller.scopes == {"read", "content", "spawn", "control"}
-    assert caller.acts_for(family.key("scout"))
+    assert caller.acts_for(key)
     assert not caller.acts_for(ROOT)
 
 
-async def test_whether_a_leaf_may_spawn_is_for_the_rules_to_say_and_it_controls_nobody(
-    tokens: KnownTokens, family: LoggedFamily
+@pytest.mark.parametrize(
+    "created",
+    [{"role": "leaf", "control_scope": "none"}, {"plan": plan(tools_deny=("subagents",))}],
+    ids=["leaf", "without the tool for it"],
+)
+async def test_child_that_controls_nobody_may_ask_for_spawns(
+    tokens: KnownTokens, family: LoggedFamily, created: dict[str, Any]
 ) -> None:
-    await family.spawn("leaf")
-    await family.create("leaf", role="leaf", control_scope="none")
-    await family.tell("leaf", ask.claim())
-    caller = await tokens.caller_of(SEAL.mint(family.id("leaf"), family.run("leaf").epoch))
-    assert caller is not None
+    """Whether it may spawn is for the rules to say."""
+    caller = await caller_of(tokens, await claim(family, "scout", **created))
     assert caller.scopes == {"read", "content", "spawn"}
 
 
-async def test_without_the_tool_for_it_an_orchestrator_controls_nobody(
-    tokens: KnownTokens, family: LoggedFamily
-) -> None:
-    await family.spawn("planner")
-    await family.create("planner", plan=plan(tools_deny=("subagents",)))
-    await family.tell("planner", ask.claim())
-    token = SEAL.mint(family.id("planner"), family.run("planner").epoch)
-    caller = await tokens.caller_of(token)
-    assert caller is not None
-    assert caller.scopes == {"read", "content", "spawn"}
-
-
-async def test_a_childs_token_dies_with_its_run(tokens: KnownTokens, family: LoggedFamily) -> None:
+async def test_childs_token_dies_with_its_run(tokens: KnownTokens, family: LoggedFamily) -> None:
     await family.begin("scout")
-    token = SEAL.mint(family.id("scout"), family.run("scout").epoch)
+    token = token_of(family, "scout")
     await family.tell("scout", ask.stop())
-    assert await tokens.caller_of(token) is not None
+    assert not await is_nobodys(tokens, token)
     await family.end("scout")
-    assert await tokens.caller_of(token) is None
+    assert await is_nobodys(tokens, token)
     await family.announce("scout")
-    assert await tokens.caller_of(token) is None
+    assert await is_nobodys(tokens, token)
 
 
-async def test_a_childs_token_dies_with_its_claim(
-    tokens: KnownTokens, family: LoggedFamily
-) -> None:
-    await family.queue("scout")
-    await family.tell("scout", ask.claim())
-    lost = family.run("scout").epoch
-    token = SEAL.mint(family.id("scout"), lost)
-    assert await tokens.caller_of(token) is not None
+async def test_childs_token_dies_with_its_claim(tokens: KnownTokens, family: LoggedFamily) -> None:
+    token, lost = await claim(family, "scout"), family.run("scout").epoch
+    assert not await is_nobodys(tokens, token)
     await family.tell("scout", ask.claim(holder="server-2", lost_epoch=lost))
-    assert await tokens.caller_of(token) is None
-    fresh = SEAL.mint(family.id("scout"), family.run("scout").epoch)
-    assert await tokens.caller_of(fresh) is not None
+    assert await is_nobodys(tokens, token)
+    assert not await is_nobodys(tokens, token_of(family, "scout"))
 
 
-async def test_a_token_of_no_run_at_all_is_nobodys(
-    tokens: KnownTokens, family: LoggedFamily
-) -> None:
+async def test_token_of_no_claim_is_nobodys(tokens: KnownTokens, family: LoggedFamily) -> None:
     await family.queue("waiting")
     for epoch in range(8):
-        assert await tokens.caller_of(SEAL.mint(family.id("waiting"), epoch)) is None
-    assert await tokens.caller_of(SEAL.mint(run_id(77), 1)) is None
+        assert await is_nobodys(tokens, SEAL.mint(family.id("waiting"), epoch))
+    assert await is_nobodys(tokens, SEAL.mint(run_id(77), 1))
 
 
-async def test_a_forged_token_is_nobodys(tokens: KnownTokens, family: LoggedFamily) -> None:
+def encoded(data: bytes) -> str:
+    return "slc_" + base64.urlsafe_b64encode(data).decode()
+
+
+async def test_forged_token_is_nobodys(tokens: KnownTokens, family: LoggedFamily) -> None:
     await family.begin("scout")
     run, epoch = family.id("scout"), family.run("scout").epoch
     good = SEAL.mint(run, epoch)
-    other_key = ChildTokenSigner(b"b" * 32).mint(run, epoch)
-    other_run = SEAL.mint(run_id(9), epoch)
-    data = base64.urlsafe_b64decode(good.removeprefix("slc_"))
-    spliced = base64.urlsafe_b64decode(other_run.removeprefix("slc_"))
+    data, spliced = (
+        base64.urlsafe_b64decode(token.removeprefix("slc_"))
+        for token in (good, SEAL.mint(run_id(9), epoch))
+    )
     forged = [
-        other_key,
-        _token(data[:20] + spliced[20:]),
-        _token(data[:20] + bytes(24)),
-        _token(data[:19] + bytes([data[19] ^ 1]) + data[20:]),
-        _token(data[:-1] + bytes([data[-1] ^ 0x80])),
+        OTHER_SEAL.mint(run, epoch),
+        encoded(data[:20] + spliced[20:]),
+        encoded(data[:20] + bytes(24)),
+        encoded(data[:19] + bytes([data[19] ^ 1]) + data[20:]),
+        encoded(data[:-1] + bytes([data[-1] ^ 0x80])),
     ]
     for token in forged:
         assert token != good
-        assert await tokens.caller_of(token) is None
-    assert await tokens.caller_of(good) is not None
+        assert await is_nobodys(tokens, token)
+    assert not await is_nobodys(tokens, good)
 
 
-async def test_no_part_of_a_token_is_good_for_anything(
-    tokens: KnownTokens, family: LoggedFamily
-) -> None:
+async def test_part_of_token_is_nobodys(tokens: KnownTokens, family: LoggedFamily) -> None:
     await family.begin("scout")
-    good = SEAL.mint(family.id("scout"), family.run("scout").epoch)
-    for token in (good, ADMIN, "r" * 32):
+    for token in (token_of(family, "scout"), ADMIN, READER):
         for length in range(len(token)):
-            assert await tokens.caller_of(token[:length]) is None
+            assert await is_nobodys(tokens, token[:length])
         for more in ("=", "A", " ", "\0", "\n", "é"):
-            assert await tokens.caller_of(token + more) is None
-        assert await tokens.caller_of(token.swapcase()) is None
+            assert await is_nobodys(tokens, token + more)
+        assert await is_nobodys(tokens, token.swapcase())
 
 
 @pytest.mark.parametrize(
     "garbage",
     ["", " ", "slc_", "slc_====", "slc_é", "slc_" + "A" * 5_000, "sla_", "\0", "slc_\ud800"],
 )
-async def test_garbage_is_nobodys_token(tokens: KnownTokens, garbage: str) -> None:
-    assert await tokens.caller_of(garbage) is None
+async def test_garbage_is_nobodys(tokens: KnownTokens, garbage: str) -> None:
+    assert await is_nobodys(tokens, garbage)
 
 
-def test_a_token_tells_nothing_but_its_run_and_claim_to_who_has_the_key() -> None:
+def test_token_tells_run_and_claim_to_who_has_the_key() -> None:
     token = SEAL.mint(UUID(int=7), 3)
     assert SEAL.read(token) == (UUID(int=7), 3)
-    assert ChildTokenSigner(b"b" * 32).read(token) is None
+    assert OTHER_SEAL.read(token) is None
     assert SEAL.mint(UUID(int=7), 4) != token
 
 
-def _token(data: bytes) -> str:
-    return "slc_" + base64.urlsafe_b64encode(data).decode()
+# Of the page: a code works once.
+
+
+async def code_of(tokens: KnownTokens, token: str) -> str:
+    code = await tokens.make_code(token)
+    assert code is not None
+    return code
+
+
+async def sign_in(tokens: KnownTokens, token: str) -> str:
+    """Return a token of the page, by a code."""
+    traded = await tokens.trade_code(await code_of(tokens, token))
+    assert traded is not None
+    return traded
+
+
+async def test_code_is_traded_once_at_any_server(
+    postgres: RunningLog, tokens: KnownTokens, configured: list[KnownToken]
+) -> None:
+    other = known_tokens(postgres, configured)
+    code = await code_of(tokens, READER)
+    traded = await asyncio.gather(other.trade_code(code), tokens.trade_code(code))
+    (token,) = [one for one in traded if one is not None]
+    for wrong in (code, "no-such-code", token):
+        assert await tokens.trade_code(wrong) is None
+    for one in (tokens, other):
+        assert await one.caller_of(token) == await one.caller_of(READER)
+    assert await is_nobodys(tokens, code)
+
+
+async def test_page_token_is_what_its_asker_is_and_dies_with_it(
+    tokens: KnownTokens, configured: list[KnownToken]
+) -> None:
+    token = await sign_in(tokens, READER)
+    configured[0] = replace(OF_READER, scopes=frozenset({"spawn"}), patterns=("*",))
+    caller = await caller_of(tokens, token)
+    assert (caller.actor.token, caller.scopes) == ("reader", frozenset({"spawn"}))
+    assert caller.sees_everything
+    # The same id with another secret is another token.
+    configured[0] = replace(OF_READER, digest=digest_of("x" * 32))
+    assert await is_nobodys(tokens, token)
+
+
+async def test_signing_out_ends_one_token(tokens: KnownTokens) -> None:
+    first, second = await sign_in(tokens, ADMIN), await sign_in(tokens, ADMIN)
+    assert await tokens.revoke(first)
+    assert not await tokens.revoke(first)
+    assert not await tokens.revoke(ADMIN)
+    assert await is_nobodys(tokens, first)
+    for token in (second, ADMIN):
+        assert not await is_nobodys(tokens, token)
+
+
+async def test_expired_code_and_token_are_good_for_nothing(
+    postgres: RunningLog, tokens: KnownTokens
+) -> None:
+    token, code = await sign_in(tokens, ADMIN), await code_of(tokens, ADMIN)
+    assert await postgres.ask(
+        "SELECT bool_and(CASE kind WHEN 'code' THEN expires_at <= now() + interval '60 s'"
+        " ELSE expires_at <= now() + interval '12 h' END), count(*) FROM page_tokens"
+    ) == [(True, 2)]
+    await postgres.ask("UPDATE page_tokens SET expires_at = now()")
+    assert await tokens.trade_code(code) is None
+    assert await is_nobodys(tokens, token)
+    await code_of(tokens, ADMIN)
+    assert await postgres.ask("SELECT count(*) FROM page_tokens") == [(1,)]
+
+
+async def test_child_and_page_make_no_codes(tokens: KnownTokens, family: LoggedFamily) -> None:
+    child = await claim(family, "scout")
+    assert not await is_nobodys(tokens, child)
+    for token in (child, await sign_in(tokens, ADMIN), "unknown"):
+        assert await tokens.make_code(token) is None
+
+
+async def test_stored_rows_are_limited_and_sign_nobody_in(
+    postgres: RunningLog, tokens: KnownTokens
+) -> None:
+    token, code = await sign_in(tokens, ADMIN), await code_of(tokens, ADMIN)
+    rows = await postgres.ask("SELECT page_tokens::text FROM page_tokens")
+    assert len(rows) == 2
+    for secret in (token, token.removeprefix(PAGE_PREFIX), code, ADMIN):
+        for form in (secret, secret.encode().hex()):
+            assert not any(form in row[0] for row in rows)
+    await postgres.ask(
+        "INSERT INTO page_tokens SELECT sha256(one::text::bytea), 'token', %s,"
+        " now() + interval '13 h' FROM generate_series(1, %s) AS one",
+        *(digest_of(ADMIN), OF_ONE_ASKER_MAX),
+    )
+    await tokens.make_code(ADMIN)
+    assert await postgres.ask("SELECT count(*) FROM page_tokens") == [(OF_ONE_ASKER_MAX,)]
+    assert await is_nobodys(tokens, token)

@@ -97,7 +97,7 @@ async def test_a_run_at_every_position_is_the_fold_of_its_events_up_to_there(
         run_id = run_id_of(now.head.envelope.stream)
         if run_id is None:
             continue
-        at = f"pos:{now.position}"
+        at = now.at
         found = await get_run(past.services, EVERYTHING, str(run_id), GetRun(at=at))
         assert found.position == now.position
         assert json_of(found.view) == run_of(past, now, now.runs[run_id])
@@ -114,18 +114,11 @@ async def test_a_run_reads_so_at_positions_that_others_made_and_with_its_events(
     for now in past.some:
         runs = now.by_creation
         for run in runs[now.position % 29 :: 29]:
-            about, at = str(run.run_id), f"pos:{now.position}"
-            view = (await get_run(past.services, EVERYTHING, about, GetRun(at=at))).view
+            about, at = str(run.run_id), now.at
+            view = await past.view(get_run, about, GetRun(at=at))
             assert json_of(view) == run_of(past, now, run)
         for run in runs[now.position % 41 :: 41]:
-            events = (
-                await list_run_events(
-                    past.services,
-                    EVERYTHING,
-                    str(run.run_id),
-                    ListRunEvents(at=f"pos:{now.position}"),
-                )
-            ).view
+            events = await past.view(list_run_events, str(run.run_id), ListRunEvents(at=now.at))
             assert [one.position for one in events.items] == [
                 one.envelope.position
                 for one in past.events(0, now.position)
@@ -151,13 +144,7 @@ async def test_the_registry_as_it_was_has_all_the_runs_there_were_as_they_were(
         found: list[Any] = []
         cursor = None
         while True:
-            page = (
-                await list_runs(
-                    past.services,
-                    EVERYTHING,
-                    ListRuns(at=f"pos:{now.position}", limit=40, cursor=cursor),
-                )
-            ).view
+            page = await past.view(list_runs, ListRuns(at=now.at, limit=40, cursor=cursor))
             found += json_of(page)["items"]
             cursor = page.next_cursor
             if cursor is None:
@@ -227,11 +214,7 @@ async def test_a_session_as_it_was_is_the_fold_with_the_runs_and_the_configurati
         sessions = list(now.sessions)
         keys = {*sessions[now.position % 31 :: 31], *([own] if own is not None else ())}
         for key in keys:
-            found = (
-                await get_session(
-                    past.services, EVERYTHING, key, ReadAsOf(at=f"pos:{now.position}")
-                )
-            ).view
+            found = await past.view(get_session, key, ReadAsOf(at=now.at))
             assert json_of(found) == session_of(past, now, now.sessions[key])
 
 
@@ -270,8 +253,8 @@ async def test_lanes_at_every_position_have_who_ran_and_who_waited_for_what(
                 }
             )
         crowded += len(in_line) > 3
-        found = await list_lanes(past.services, EVERYTHING, ListLanes(at=f"pos:{now.position}"))
-        assert json_of(found.view)["items"] == expected
+        found = await past.view(list_lanes, ListLanes(at=now.at))
+        assert json_of(found)["items"] == expected
     assert crowded > past.last / stride(3) / 4
 
 
@@ -330,15 +313,15 @@ async def test_an_inbox_as_it_was_has_what_had_been_announced_to_it(past: Genera
             continue
         key = runs[now.position % len(runs)].requester.session_key
         own = [run for run in runs if run.requester.session_key == key]
-        at = f"pos:{now.position}"
-        found = await list_announcements(past.services, EVERYTHING, key, ListAnnouncements(at=at))
-        assert json_of(found.view)["items"] == [announcement_of(past, run) for run in own]
+        at = now.at
+        found = await past.view(list_announcements, key, ListAnnouncements(at=at))
+        assert json_of(found)["items"] == [announcement_of(past, run) for run in own]
         last = own[-1].inbox
         assert last is not None
-        behind = await list_announcements(
-            past.services, EVERYTHING, key, ListAnnouncements(at=at, after=last.position - 1)
+        behind = await past.view(
+            list_announcements, key, ListAnnouncements(at=at, after=last.position - 1)
         )
-        assert [one.run_id for one in behind.view.items] == [own[-1].run_id]
+        assert [one.run_id for one in behind.items] == [own[-1].run_id]
         told += len(own)
     assert told > past.last / 10
 
@@ -361,13 +344,11 @@ async def test_the_ledger_as_it_was_has_all_announcements_by_what_had_become_of_
         found: list[Any] = []
         after: int | None = 0
         while after is not None:
-            page = await list_ledger(
-                past.services,
-                EVERYTHING,
-                ListLedger(state=state, at=f"pos:{now.position}", after=after, limit=20),
+            page = await past.view(
+                list_ledger, ListLedger(state=state, at=now.at, after=after, limit=20)
             )
-            found += json_of(page.view)["items"]
-            after = page.view.next_after
+            found += json_of(page)["items"]
+            after = page.next_after
         assert found == meant
         met |= {state} if meant else set()
     assert {None, "delivered", "acknowledged"} <= met
@@ -465,11 +446,7 @@ async def test_what_a_family_shared_is_what_had_been_written_and_not_taken_away(
         asked = [*list(by_key)[now.position % 40 :: 40], *sharing]
         for key in asked:
             shared = by_key[key]
-            view = (
-                await get_shared_context(
-                    past.services, EVERYTHING, key, ReadAsOf(at=f"pos:{now.position}")
-                )
-            ).view
+            view = await past.view(get_shared_context, key, ReadAsOf(at=now.at))
             keys = shared.keys
             shared_some += bool(keys)
             assert json_of(view) == {
@@ -507,11 +484,7 @@ async def test_what_a_run_was_given_is_what_its_start_says_from_there_on(
                 past.services, EVERYTHING, str(run_id), ReadAsOf(at=before)
             )
         for at in (now.position, past.last):
-            view = (
-                await get_run_shared_context(
-                    past.services, EVERYTHING, str(run_id), ReadAsOf(at=f"pos:{at}")
-                )
-            ).view
+            view = await past.view(get_run_shared_context, str(run_id), ReadAsOf(at=f"pos:{at}"))
             given = event.shared_context
             assert json_of(view)["values"] == {
                 one.key: orjson.loads(past.texts[one.value.id])
@@ -530,11 +503,7 @@ async def test_agents_that_might_be_spawned_are_those_of_the_configuration_in_fo
 ) -> None:
     for now in list(past.some)[::3]:
         for key in list(now.sessions)[now.position % 31 :: 31]:
-            view = (
-                await list_agents(
-                    past.services, EVERYTHING, ListAgents(requester=key, at=f"pos:{now.position}")
-                )
-            ).view
+            view = await past.view(list_agents, ListAgents(requester=key, at=now.at))
             own = now.sessions[key].agent_id
             agents = {one["id"]: one for one in past.configurations[now.revision]["agents"]["list"]}
             allowed = {*past.subagents(now)["allowAgents"]}

@@ -24,7 +24,6 @@ from tests.support.builders.generated_pasts import (
     stages_of,
     status_of,
 )
-from tests.support.builders.reads_of_the_past import EVERYTHING
 from tests.support.tiers import stride
 
 pytestmark = [pytest.mark.server, pytest.mark.long]
@@ -118,11 +117,7 @@ async def _is_the_tree(past: GeneratedPast, now: Past, key: str) -> None:
     below, own = spawned(now), list[Run]()
     if now.sessions[key].run_id is not None:
         own = [run for those in below.values() for run in those.get(key, ())]
-    view = (
-        await get_session_tree(
-            past.services, EVERYTHING, key, GetSessionTree(at=f"pos:{now.position}")
-        )
-    ).view
+    view = await past.view(get_session_tree, key, GetSessionTree(at=now.at))
     assert (view.position, view.at) == (now.position, now.head.envelope.recorded_at)
     assert json_of(view)["root"] == node_of(now, below, key, own)
     assert not view.cut
@@ -166,20 +161,19 @@ async def test_the_bars_of_a_part_are_the_runs_that_were_at_work_in_it(past: Gen
             and (run.run_id not in before or before[run.run_id].stage not in OVER)
             and root in (None, run.requester.root_session_key)
         ]
-        found = await list_timeline(
-            past.services,
-            EVERYTHING,
+        found = await past.view(
+            list_timeline,
             ListTimeline(
                 tree=root,
                 begin=f"pos:{after}",
                 end=f"pos:{until}",
-                at=f"pos:{now.position}",
+                at=now.at,
                 buckets=0,
                 limit=500,
             ),
         )
-        assert found.view.next_cursor is None
-        assert json_of(found.view)["items"] == [bar_of(now, run) for run in meant]
+        assert found.next_cursor is None
+        assert json_of(found)["items"] == [bar_of(now, run) for run in meant]
 
 
 def kinds_of(events: Sequence[RecordedEvent]) -> tuple[dict[str, int], ...]:
@@ -204,19 +198,16 @@ async def test_each_bucket_counts_the_events_of_its_part(past: GeneratedPast) ->
         events = past.events(after, now.position)
         root = now.head.envelope.provenance.correlation if number % 3 == 0 else None
         by: Any = die.choice(("position", "time"))
-        found = (
-            await count_events(
-                past.services,
-                EVERYTHING,
-                CountEvents(
-                    buckets=die.choice((1, 7, 40)),
-                    by=by,
-                    begin=f"pos:{after}",
-                    end=f"pos:{now.position}",
-                    tree=root,
-                ),
-            )
-        ).view
+        found = await past.view(
+            count_events,
+            CountEvents(
+                buckets=die.choice((1, 7, 40)),
+                by=by,
+                begin=f"pos:{after}",
+                end=now.at,
+                tree=root,
+            ),
+        )
         rest = list(events)
         for place, bucket in enumerate(found.items):
             if bucket.since is not None and bucket.until is not None:
@@ -253,18 +244,14 @@ async def test_each_bucket_counts_the_events_of_its_part(past: GeneratedPast) ->
 async def test_the_buckets_beside_the_bars_are_those_of_the_part(past: GeneratedPast) -> None:
     for now in list(past.some)[::4]:
         after = now.position * 2 // 3
-        window: Any = {"begin": f"pos:{after}", "end": f"pos:{now.position}"}
+        window: Any = {"begin": f"pos:{after}", "end": now.at}
         root = now.head.envelope.provenance.correlation
         for tree in (None, root):
-            view = (
-                await list_timeline(
-                    past.services, EVERYTHING, ListTimeline(tree=tree, buckets=9, **window)
-                )
-            ).view
-            counted = await count_events(
-                past.services, EVERYTHING, CountEvents(buckets=9, by="time", tree=tree, **window)
+            view = await past.view(list_timeline, ListTimeline(tree=tree, buckets=9, **window))
+            counted = await past.view(
+                count_events, CountEvents(buckets=9, by="time", tree=tree, **window)
             )
-            assert view.buckets == counted.view.items
+            assert view.buckets == counted.items
             events = [
                 one
                 for one in past.events(after, now.position)
@@ -277,8 +264,8 @@ async def test_the_buckets_beside_the_bars_are_those_of_the_part(past: Generated
 
 async def test_every_moment_has_its_event_and_what_is_next_to_it(past: GeneratedPast) -> None:
     for now in past.some:
-        at = f"pos:{now.position}"
-        view = (await get_moment(past.services, EVERYTHING, GetMoment(at=at, around=2))).view
+        at = now.at
+        view = await past.view(get_moment, GetMoment(at=at, around=2))
         near = range(now.position - 1, now.position + 3)
         assert [one.position for one in (*view.before, *view.after)] == [
             position for position in near if 0 < position <= past.last

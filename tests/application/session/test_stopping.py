@@ -1,85 +1,192 @@
-"""A stop goes on to those that are spawned while it is under way."""
+"""A stop reaches runs that are spawned, and sessions that continue, while it is under way."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from uuid import UUID
+
+import pytest
+from uuid_utils.compat import uuid7
 
 from application.log.envelope import Actor
-from application.log.unit_of_work import UnitOfWork
+from application.log.event_log import Submission
+from application.log.texts import TextStore
+from application.log.unit_of_work import UnitOfWork, provenance_of
+from application.session.continue_session import decide_message
 from application.session.stop import StopService
+from domain.run.events import ContinuationPlanned
+from domain.run.facts import SpawnOptions
 from domain.run.lifecycle import OVER
+from domain.run.plan_facts import PlanFacts
 from domain.run.state import Run
+from domain.session.state import Session
+from domain.spawn.continuation import Message
+from domain.values.record import run_stream, session_stream
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.registry import PostgresRegistry
-from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders import run_commands as ask
+from tests.support.builders.configurations import PlacedConfigurations
+from tests.support.builders.logged_family import LoggedFamily, content_key_of
 from tests.support.builders.run_preparers import preparing_on
+from tests.support.builders.storytelling import plan, ref
 from tests.support.servers.running_log import RunningLog
-from tests.support.servers.server_configurations import ServerConfigurations
 
 OPERATOR = Actor(kind="token", token="operator")
+STAYING = SpawnOptions(mode="session")
+Meanwhile = Callable[[], Awaitable[None]]
 
 
 class Overtaken(PostgresRegistry):
-    """After each look at what is below, something happens before the answer is there."""
+    """Something happens after a look at a run, or at what is below a session, before the answer is
+    there."""
 
-    def __init__(self, running: RunningLog, *meanwhile: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        running: RunningLog,
+        *,
+        of_run: Sequence[Meanwhile] = (),
+        below: Sequence[Meanwhile] = (),
+    ) -> None:
         super().__init__(running.pool)
-        self._meanwhile = list(meanwhile)
+        self._of_run, self._below = [*of_run], [*below]
         self.looks = 0
+
+    async def run(self, run_id: UUID, *, at: int | None = None) -> Run | None:
+        run = await super().run(run_id, at=at)
+        if self._of_run:
+            await self._of_run.pop(0)()
+        return run
 
     async def runs_below(self, session_key: str) -> Sequence[Run]:
         below = await super().runs_below(session_key)
         self.looks += 1
-        if self._meanwhile:
-            await self._meanwhile.pop(0)()
+        if self._below:
+            await self._below.pop(0)()
         return below
 
 
-def stopping(running: RunningLog, registry: Overtaken, folder: Path) -> StopService:
-    contents, identities = PostgresContents(running.pool), RandomIdentities()
-    configurations = ServerConfigurations(running, folder)
-    work = UnitOfWork(running.log, identities, registry, contents, configurations)
+def stopping(running: RunningLog, registry: PostgresRegistry, folder: Path) -> StopService:
+    configurations = PlacedConfigurations(folder)
+    configurations.read({})
+    contents = PostgresContents(running.pool)
+    work = UnitOfWork(running.log, RandomIdentities(), registry, contents, configurations)
     return StopService(work, preparing_on(work, configurations.workspaces, running.pool, folder))
 
 
-async def test_those_spawned_while_others_are_being_stopped_are_stopped_too(
+async def recorded(running: RunningLog, run_id: UUID) -> Run:
+    run = await PostgresRegistry(running.pool).run(run_id)
+    assert run is not None
+    return run
+
+
+async def session_of(running: RunningLog, run: Run) -> Session:
+    session = await PostgresRegistry(running.pool).session(run.child_session_key or "")
+    assert session is not None
+    return session
+
+
+async def test_run_spawned_while_others_are_stopped_is_stopped_too(
     running: RunningLog, tmp_path: Path
 ) -> None:
     family = LoggedFamily(running.log, max_spawn_depth=5)
     await family.begin("top")
     await family.begin("branch", "top")
-
-    async def another() -> None:
-        await family.begin("late", "branch")
-
-    async def one_below_it() -> None:
-        await family.begin("later", "late")
-
-    registry = Overtaken(running, another, one_below_it)
+    registry = Overtaken(
+        running,
+        below=[lambda: family.begin("late", "branch"), lambda: family.begin("later", "late")],
+    )
     answer = await stopping(running, registry, tmp_path).stop(family.run("top"), OPERATOR, "enough")
     assert answer.kind == "stopping"
     for name in ("top", "branch", "late", "later"):
-        run = await registry.run(family.id(name))
-        assert run is not None
+        run = await recorded(running, family.id(name))
         assert (name, run.stop_requested_by) == (name, "operator")
     assert (await running.types()).count("StopRequested") == 4
     # The last look is the one that found nobody new.
     assert registry.looks == 4
 
 
-async def test_those_that_are_over_or_told_already_are_left_as_they_are(
+async def test_run_that_is_over_or_stopped_already_is_left_alone(
     running: RunningLog, family: LoggedFamily, tmp_path: Path
 ) -> None:
     await family.begin("top")
     await family.begin("done", "top")
     await family.end("done")
     await family.begin("told", "top")
-    registry = Overtaken(running)
-    stop = stopping(running, registry, tmp_path).stop
+    stop = stopping(running, Overtaken(running), tmp_path).stop
     await stop(family.run("told"), OPERATOR, None)
     await stop(family.run("top"), OPERATOR, None)
     assert (await running.types()).count("StopRequested") == 2
-    done = await registry.run(family.id("done"))
-    assert done is not None
+    done = await recorded(running, family.id("done"))
     assert done.stage in OVER
     assert done.stop_requested_by is None
+
+
+async def send_message(family: LoggedFamily, last: Run) -> UUID:
+    """Continue the session of a run; return its next run."""
+    message = Message(
+        run_id=uuid7(), text=ref("message"), by="operator", config_revision=1, max_children=5
+    )
+    planned = ContinuationPlanned(
+        max_depth=2,
+        role="orchestrator",
+        control_scope="children",
+        plan=plan(),
+        ingredients=(),
+        facts=PlanFacts(),
+    )
+    keys = (last.child_session_key or "", last.requester.session_key)
+    text_store = TextStore(last.session_id, content_key_of(last.session_id), uuid7)
+    appended = await family.log.submit(
+        Submission(
+            command_id=uuid7(),
+            streams=(*map(run_stream, (message.run_id, last.run_id)), *map(session_stream, keys)),
+            decide=lambda world: decide_message(world, message, last, planned, text_store),
+            provenance=provenance_of(last),
+        )
+    )
+    assert appended.result.kind == "continued"
+    return message.run_id
+
+
+@pytest.mark.parametrize("options", [SpawnOptions(), STAYING], ids=["run", "session"])
+async def test_run_that_continues_meanwhile_is_the_one_stopped(
+    running: RunningLog, family: LoggedFamily, tmp_path: Path, options: SpawnOptions
+) -> None:
+    await family.spawn("child", options=options, thread=options.mode == "session")
+    await family.create("child")
+    await family.tell("child", ask.claim())
+    await family.start("child")
+    await family.end("child")
+    await family.announce("child")
+    last = family.run("child")
+    fresh: list[UUID] = []
+
+    async def message() -> None:
+        fresh.append(await send_message(family, last))
+
+    service = stopping(running, Overtaken(running, of_run=[message]), tmp_path)
+    answer = await service.stop_session(await session_of(running, last), OPERATOR, "enough")
+    run = await recorded(running, fresh[0])
+    assert (run.stage, run.outcome, run.stop_requested_by) == ("ended", "stopped", "operator")
+    assert (answer.body["runId"], answer.body["wasOver"]) == (str(fresh[0]), False)
+    closed = (await session_of(running, last)).stage == "closed"
+    assert (answer.body["closed"], closed) == (options.mode == "session",) * 2
+
+
+async def test_run_that_ends_before_its_stop_is_stopped_as_the_next_one(
+    running: RunningLog, family: LoggedFamily, tmp_path: Path
+) -> None:
+    await family.begin("child")
+    fresh: list[UUID] = []
+
+    async def over_and_on() -> None:
+        await family.end("child")
+        await family.announce("child")
+        fresh.append(await send_message(family, family.run("child")))
+
+    service = stopping(running, Overtaken(running, of_run=[over_and_on]), tmp_path)
+    session = await session_of(running, family.run("child"))
+    await service.stop_session(session, OPERATOR, None)
+    run = await recorded(running, fresh[0])
+    assert (run.stage, run.outcome) == ("ended", "stopped")
+    assert family.run("child").outcome == "success"

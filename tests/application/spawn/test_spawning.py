@@ -1,23 +1,32 @@
-"""What a spawn knows of its requester before it is decided."""
+"""What a spawn knows before it is decided: of its requester, and under which revision."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from application.concurrency.flushes import Flushes
 from application.coordination.holder import Holder
-from application.coordination.lane import LanePlaces, LaneRoom, QueuedChild
-from application.log.envelope import SYSTEM, Actor, Provenance
-from application.log.event_log import Decision, Following, LaneFacts, LaneQuery, World
+from application.coordination.lane import LaneRoom, QueuedChild
+from application.log.envelope import Actor, Provenance
+from application.log.event_log import (
+    Decision,
+    Following,
+    LaneFacts,
+    LaneQuery,
+    LogUnavailable,
+    World,
+)
 from application.log.unit_of_work import UnitOfWork
+from application.ports.configurations import PinnedConfiguration
 from application.spawn.ahead import PreparedSpawn
+from application.spawn.prepare import RunPreparer
 from application.spawn.service import SpawnResult, SpawnService
-from domain.run.events import SpawnRequested
+from domain.run.events import SessionCreated, SpawnRefused, SpawnRequested
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn.batch import Speculation
@@ -43,7 +52,8 @@ from tests.support.servers.server_configurations import ServerConfigurations
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CALLER = Actor(kind="token", token="caller")
-VALUES = {"agents": {"list": [{"id": "main", "runtime": {"type": "scripted", "result": "done"}}]}}
+BUSY = "agent:main:busy"
+E = TypeVar("E")
 
 
 class Counting(PostgresRegistry):
@@ -59,33 +69,6 @@ class Counting(PostgresRegistry):
         return await super().session(key_or_id, at=at)
 
 
-class Door:
-    """Spawns as one process does."""
-
-    def __init__(
-        self, running: RunningLog, registry: Counting, folder: Path, lanes: LanePlaces
-    ) -> None:
-        contents, identities = PostgresContents(running.pool), RandomIdentities()
-        self.configurations = ServerConfigurations(running, folder)
-        work = UnitOfWork(running.log, identities, registry, contents, self.configurations)
-        preparing = preparing_on(work, self.configurations.workspaces, running.pool, folder)
-        self._spawning = SpawnService(work, preparing, lanes, Holder(lambda: "holder"), Flushes())
-
-    async def spawn(self, key: str, /, **members: Any) -> SpawnResult:
-        """Spawn with these members of the body."""
-        request = resolved_spawn(key, **members)
-        pinned = self.configurations.current()
-        return await self._spawning.spawn(request, CALLER, None, lambda: True, pinned=pinned)
-
-
-async def door(
-    running: RunningLog, registry: Counting, folder: Path, lanes: LanePlaces | None = None
-) -> Door:
-    opened = Door(running, registry, folder, lanes or NoPlaces())
-    await opened.configurations.activate(load_values(VALUES, folder=folder), SYSTEM)
-    return opened
-
-
 class Meanwhile(NoPlaces):
     """Has something happen once a spawn is prepared, before it is decided under the lock."""
 
@@ -98,73 +81,127 @@ class Meanwhile(NoPlaces):
             await what()
 
 
+class Process:
+    """What one server process has, as far as spawns need it."""
+
+    def __init__(self, running: RunningLog, folder: Path, *, is_remembered: bool = True) -> None:
+        self._running, self.folder = running, folder
+        self.configurations = ServerConfigurations(running, folder / "workspaces")
+        self.registry = Counting(running, running.log.remembered if is_remembered else None)
+        self.meanwhile = Meanwhile()
+        self.work = UnitOfWork(
+            running.log,
+            RandomIdentities(),
+            self.registry,
+            PostgresContents(running.pool),
+            self.configurations,
+        )
+        self.preparing = self._preparing(RunPreparer)
+
+    def _preparing(self, kind: type[RunPreparer]) -> RunPreparer:
+        workspaces = self.configurations.workspaces
+        return preparing_on(self.work, workspaces, self._running.pool, self.folder, kind)
+
+    def prepare_with(self, kind: type[RunPreparer]) -> None:
+        self.preparing = self._preparing(kind)
+
+    async def activate(
+        self, *, result: str = "done", session: dict[str, str] | None = None, **subagents: Any
+    ) -> int:
+        """Make this the active configuration; give its revision."""
+        runtime = {"type": "scripted", "result": result}
+        values = {
+            "agents": {"defaults": {"runtime": runtime, "subagents": subagents}},
+            "session": session or {},
+        }
+        return await self.configurations.activate(load_values(values, folder=self.folder), CALLER)
+
+    async def spawn(
+        self, key: str = ROOT, /, *, pinned: PinnedConfiguration | None = None, **members: Any
+    ) -> SpawnResult:
+        """Spawn by a session with these members of the body, read under a revision."""
+        service = SpawnService(
+            self.work, self.preparing, self.meanwhile, Holder(lambda: "server"), Flushes()
+        )
+        pinned = pinned or self.configurations.current()
+        request = resolved_spawn(key, **members)
+        return await service.spawn(request, CALLER, None, lambda: True, pinned=pinned)
+
+
+@pytest.fixture
+async def process(running: RunningLog, tmp_path: Path) -> Process:
+    process = Process(running, tmp_path)
+    await process.activate()
+    return process
+
+
+@pytest.fixture
+def behind(running: RunningLog, tmp_path: Path) -> Process:
+    """Another process, which was not told of what the first one activated."""
+    return Process(running, tmp_path)
+
+
+async def events_of(running: RunningLog, kind: type[E]) -> list[E]:
+    return [one.event for one in await running.events() if isinstance(one.event, kind)]
+
+
+# Of its requester.
+
+
 async def test_spawn_below_no_run_reads_nothing_of_a_tree_that_waits(
-    running: RunningLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened = await door(running, Counting(running), tmp_path)
-    first = (await opened.spawn(ROOT)).run
+    first = (await process.spawn()).run
     for _ in range(2):
-        spawned = await opened.spawn(ROOT, dependsOn=[str(first.run_id)])
+        spawned = await process.spawn(dependsOn=[str(first.run_id)])
         assert spawned.answer.kind == "accepted"
         monkeypatch.setattr(load, "ROWS_MAX", 0)
 
 
-async def test_a_session_that_was_never_seen_is_not_looked_for(
-    running: RunningLog, tmp_path: Path
-) -> None:
-    registry = Counting(running, running.log.remembered)
-    opened = await door(running, registry, tmp_path)
-    spawned = await opened.spawn("agent:main:new")
-    assert (spawned.answer.kind, registry.asked) == ("accepted", 0)
-    again = await opened.spawn("agent:main:new")
-    assert (again.answer.kind, registry.asked) == ("accepted", 0)
+async def test_unseen_session_is_not_looked_for(process: Process) -> None:
+    for _ in range(2):
+        spawned = await process.spawn("agent:main:new")
+        assert (spawned.answer.kind, process.registry.asked) == ("accepted", 0)
 
 
 async def test_spawn_counts_children_of_another_process(
-    running: RunningLog, tmp_path: Path
+    running: RunningLog, process: Process, tmp_path: Path
 ) -> None:
-    registry = Counting(running, running.log.remembered)
-    opened = await door(running, registry, tmp_path)
-    await opened.spawn("agent:main:busy")
+    await process.spawn(BUSY)
     async with running.other() as other:
-        elsewhere = await door(other, Counting(other, other.log.remembered), tmp_path)
-        await elsewhere.spawn("agent:main:busy")
-        spawned = await opened.spawn("agent:main:busy")
+        elsewhere = Process(other, tmp_path)
+        await elsewhere.activate()
+        await elsewhere.spawn(BUSY)
+        spawned = await process.spawn(BUSY)
     requested = (await running.log.read(limit=1, run_id=spawned.run.run_id))[0].event
     assert isinstance(requested, SpawnRequested)
-    assert (requested.facts.active_children, registry.asked) == (2, 0)
+    assert (requested.facts.active_children, process.registry.asked) == (2, 0)
 
 
 async def test_spawn_by_session_continued_elsewhere_names_its_run(
-    running: RunningLog, family: LoggedFamily, tmp_path: Path
+    running: RunningLog, family: LoggedFamily, process: Process
 ) -> None:
     await family.begin("top")
-    registry = Counting(running, running.log.remembered)
-    opened = await door(running, registry, tmp_path)
-    deeper = {"agents": {**VALUES["agents"], "defaults": {"subagents": {"maxSpawnDepth": 2}}}}
-    await opened.configurations.activate(load_values(deeper, folder=tmp_path), SYSTEM)
-    assert registry.last_seen_session(family.key("top")) is not None
+    await process.activate(maxSpawnDepth=2)
+    assert process.registry.last_seen_session(family.key("top")) is not None
     async with running.other() as other:
         family.log = other.log
         await finish(family, "top")
         await send(family, "again", "top")
-        spawned = await opened.spawn(family.key("top"))
+        spawned = await process.spawn(family.key("top"))
     assert spawned.run.requester.run_id == family.id("again")
-    assert registry.asked == 1
+    assert process.registry.asked == 1
 
 
 @pytest.mark.parametrize("is_remembered", [True, False])
-async def test_the_tree_and_the_agent_of_a_session_on_record_are_those_of_the_record(
-    running: RunningLog,
-    family: LoggedFamily,
-    tmp_path: Path,
-    is_remembered: bool,
+async def test_tree_and_agent_of_requester_are_those_on_record(
+    running: RunningLog, family: LoggedFamily, tmp_path: Path, is_remembered: bool
 ) -> None:
     await family.begin("top")
-    remembered = running.log.remembered if is_remembered else None
-    opened = await door(running, Counting(running, remembered), tmp_path)
+    process = Process(running, tmp_path, is_remembered=is_remembered)
+    await process.activate()
     before = len(await running.events())
-    spawned = await opened.spawn(family.key("top"))
+    spawned = await process.spawn(family.key("top"))
     requested, *_ = (await running.events())[before:]
     assert isinstance(requested.event, SpawnRequested)
     assert requested.event.requester.agent_id == "main"
@@ -173,25 +210,23 @@ async def test_the_tree_and_the_agent_of_a_session_on_record_are_those_of_the_re
     assert spawned.run.requester.root_session_key == ROOT
 
 
-async def test_an_answer_names_the_append_that_decided_it(
-    running: RunningLog, family: LoggedFamily, tmp_path: Path
+async def test_answer_names_the_append_that_decided_it(
+    running: RunningLog, family: LoggedFamily, process: Process
 ) -> None:
-    opened = await door(running, Counting(running), tmp_path)
-    spawned = await opened.spawn("agent:main:new")
+    spawned = await process.spawn("agent:main:new")
     assert spawned.position == await running.log.head()
     await family.begin("top")
-    refused = await opened.spawn(family.key("top"))
+    refused = await process.spawn(family.key("top"))
     assert (refused.answer.kind, refused.position) == ("forbidden", await running.log.head())
 
 
 async def test_spawns_of_one_requester_at_once_are_each_recorded_as_a_whole(
-    running: RunningLog, family: LoggedFamily, tmp_path: Path
+    running: RunningLog, process: Process
 ) -> None:
     """They are prepared on the same knowledge of it, so the second is decided again under the
     lock; its child is the one that was prepared all the same."""
-    opened = await door(running, Counting(running, running.log.remembered), tmp_path)
-    await opened.spawn("agent:main:busy")
-    spawned = await asyncio.gather(*(opened.spawn("agent:main:busy") for _ in range(3)))
+    await process.spawn(BUSY)
+    spawned = await asyncio.gather(*(process.spawn(BUSY) for _ in range(3)))
     facts = []
     for one in spawned:
         events = await running.log.read(limit=20, run_id=one.run.run_id)
@@ -205,47 +240,26 @@ async def test_spawns_of_one_requester_at_once_are_each_recorded_as_a_whole(
 
 
 async def test_requester_stopped_while_its_spawn_is_prepared_spawns_no_more(
-    running: RunningLog, family: LoggedFamily, tmp_path: Path
+    running: RunningLog, family: LoggedFamily, process: Process
 ) -> None:
     await family.begin("top")
-    meanwhile = Meanwhile()
-    opened = await door(running, Counting(running, running.log.remembered), tmp_path, meanwhile)
-    deeper = {"agents": {**VALUES["agents"], "defaults": {"subagents": {"maxSpawnDepth": 2}}}}
-    await opened.configurations.activate(load_values(deeper, folder=tmp_path), SYSTEM)
-    assert (await opened.spawn(family.key("top"))).answer.kind == "accepted"
-    meanwhile.what = lambda: family.tell("top", ask.stop())
+    await process.activate(maxSpawnDepth=2)
+    assert (await process.spawn(family.key("top"))).answer.kind == "accepted"
+    process.meanwhile.what = lambda: family.tell("top", ask.stop())
     before = await running.log.head()
     with pytest.raises(SessionIsClosed, match="is being stopped"):
-        await opened.spawn(family.key("top"))
+        await process.spawn(family.key("top"))
     assert await running.log.head() == before + 1
 
 
 async def test_requester_without_room_once_its_spawn_is_prepared_is_refused(
-    running: RunningLog, family: LoggedFamily, tmp_path: Path
+    process: Process,
 ) -> None:
-    meanwhile = Meanwhile()
-    opened = await door(running, Counting(running, running.log.remembered), tmp_path, meanwhile)
     for _ in range(4):
-        await opened.spawn("agent:main:busy")
-    meanwhile.what = lambda: opened.spawn("agent:main:busy")
-    spawned = await opened.spawn("agent:main:busy")
+        await process.spawn(BUSY)
+    process.meanwhile.what = lambda: process.spawn(BUSY)
+    spawned = await process.spawn(BUSY)
     assert (spawned.answer.kind, spawned.run.stage) == ("forbidden", "refused")
-
-
-async def test_spawn_prepared_under_another_revision_is_prepared_again(
-    running: RunningLog, family: LoggedFamily, tmp_path: Path
-) -> None:
-    meanwhile = Meanwhile()
-    opened = await door(running, Counting(running, running.log.remembered), tmp_path, meanwhile)
-    await opened.spawn("agent:main:another")
-    before = len(await running.events())
-    agent = {"id": "main", "runtime": {"type": "scripted", "result": "other"}}
-    values = load_values({"agents": {"list": [agent]}}, folder=tmp_path)
-    meanwhile.what = lambda: opened.configurations.activate(values, SYSTEM)
-    spawned = await opened.spawn("agent:main:new")
-    assert (spawned.run.stage, spawned.run.config_revision) == ("queued", 2)
-    types = [one.envelope.type for one in (await running.events())[before:]]
-    assert types.count("SpawnRequested") == types.count("RunQueued") == 1
 
 
 def admission_of(command: RequestSpawn) -> Decision[SpawnDecision]:
@@ -270,7 +284,7 @@ def prepared_for(
     return PreparedSpawn(admission, tuple(admitted), creation, (), room)
 
 
-def test_what_was_prepared_follows_an_admission_of_the_same_run_alone() -> None:
+def test_prepared_child_follows_an_admission_of_the_same_run_alone() -> None:
     command, world = spawn_request(), World({}, {}, NOW)
     first = admission_of(command)
     ahead = prepared_for(command, first)
@@ -310,3 +324,130 @@ def test_run_whose_requester_shares_by_now_is_not_started_as_it_was_prepared() -
         world = World({}, sessions, NOW, LaneFacts(0, ()))
         assert ahead.following(world, first) == (ahead.creation,)
     assert room.asked == [True, True, False]
+
+
+# Under the last revision on the log, even by a process that lags behind.
+
+
+async def test_spawn_prepared_under_another_revision_is_prepared_again(
+    running: RunningLog, process: Process
+) -> None:
+    await process.spawn("agent:main:another")
+    before = len(await running.events())
+    process.meanwhile.what = lambda: process.activate(result="other")
+    spawned = await process.spawn("agent:main:new")
+    assert (spawned.run.stage, spawned.run.config_revision) == ("queued", 2)
+    types = [one.envelope.type for one in (await running.events())[before:]]
+    assert types.count("SpawnRequested") == types.count("RunQueued") == 1
+
+
+async def test_limit_lowered_elsewhere_holds_for_a_process_behind(
+    running: RunningLog, process: Process, behind: Process
+) -> None:
+    assert await behind.activate(maxChildrenPerAgent=2) == 2
+    assert (await behind.spawn()).answer.kind == "accepted"
+    assert await process.activate(maxChildrenPerAgent=1) == 3
+    assert behind.configurations.current().revision == 2
+    refused = await behind.spawn()
+    assert refused.answer.kind == "forbidden"
+    assert (refused.answer.body["rule"], refused.answer.body["limit"]) == ("active_children", 1)
+    assert refused.run.config_revision == 3
+    requests = [one for one in await running.events() if isinstance(one.event, SpawnRequested)]
+    assert [one.envelope.provenance.config_revision for one in requests] == [2, 3]
+
+
+async def test_limit_raised_elsewhere_holds_as_well(process: Process, behind: Process) -> None:
+    await behind.activate(maxChildrenPerAgent=1)
+    assert (await behind.spawn()).answer.kind == "accepted"
+    await process.activate(maxChildrenPerAgent=2)
+    accepted = await behind.spawn()
+    assert (accepted.answer.kind, accepted.run.config_revision) == ("accepted", 3)
+
+
+@pytest.mark.parametrize("session", [{"mainKey": "work"}, {"scope": "global"}])
+async def test_request_whose_key_would_name_another_session_is_to_be_repeated(
+    running: RunningLog, process: Process, behind: Process, session: dict[str, str]
+) -> None:
+    await behind.activate()
+    await process.activate(session=session)
+    before = await running.log.head()
+    with pytest.raises(LogUnavailable, match="configuration changed while the request was read"):
+        await behind.spawn()
+    assert await running.log.head() == before
+
+
+async def test_facts_of_plan_are_recorded_with_it(running: RunningLog, process: Process) -> None:
+    await process.activate(thinking="low")
+    spawned = await process.spawn(model="p/m", runTimeoutSeconds=-1.5)
+    assert spawned.answer.kind == "accepted"
+    (created,) = await events_of(running, SessionCreated)
+    facts = created.facts
+    assert facts is not None
+    assert (facts.agent_configured, facts.runtime) == (True, "scripted")
+    assert facts.models is not None
+    assert [(one.source, one.verdict) for one in facts.models] == [("argument", "taken")]
+    thinking = facts.thinking
+    assert thinking is not None
+    assert (thinking.defaults_subagents, thinking.taken_from) == ("low", "defaults_subagents")
+    assert facts.run_timeout is not None
+    assert (facts.run_timeout.argument, created.plan.run_timeout_seconds) == (-1.5, 0)
+    assert facts.workspace is not None
+    assert facts.workspace.chosen == created.plan.workspace_dir
+
+
+async def test_facts_of_refusal_are_recorded_as_far_as_it_came(
+    running: RunningLog, process: Process
+) -> None:
+    refused = await process.spawn(sandbox="require")
+    assert (refused.answer.kind, refused.answer.body["rule"]) == ("forbidden", "sandbox")
+    (event,) = await events_of(running, SpawnRefused)
+    assert event.facts is not None
+    assert event.facts.sandbox is not None
+    assert event.facts.sandbox.required is True
+    assert event.facts.models is None
+
+
+@pytest.fixture
+def shared_folder(tmp_path: Path) -> str:
+    folder = tmp_path / "workspaces" / "main" / "shared"
+    folder.mkdir(parents=True)
+    return str(folder)
+
+
+async def test_folder_named_by_request_is_kept_beside_the_log(
+    running: RunningLog, process: Process, shared_folder: str
+) -> None:
+    refused = await process.spawn(requester={"workspaceDir": "/etc"})
+    assert (refused.answer.kind, refused.answer.body["rule"]) == ("error", "workspace")
+    (requested,) = await events_of(running, SpawnRequested)
+    assert requested.workspace_argument is not None
+    assert '"/etc"' not in requested.to_json().decode()
+    plan = (await process.spawn(requester={"workspaceDir": shared_folder})).run.plan
+    assert plan is not None
+    assert (plan.workspace_dir, plan.workspace_source) == (shared_folder, "requester")
+
+
+class Dying(RunPreparer):
+    """Leaves a request on record whose preparation was never begun."""
+
+    async def prepare(self, *_: Any, **__: Any) -> Any:
+        raise RuntimeError("the process dies")
+
+
+async def test_preparation_resumed_elsewhere_reads_the_folder_from_the_record(
+    running: RunningLog, process: Process, behind: Process, shared_folder: str
+) -> None:
+    process.prepare_with(Dying)
+    # What it shares has to be read, so there is something between the request and the child.
+    shares: dict[str, Any] = {
+        "requester": {"workspaceDir": shared_folder},
+        "sharedContext": {"note": "look"},
+    }
+    with pytest.raises(RuntimeError, match="dies"):
+        await process.spawn(**shares)
+    (requested,) = await events_of(running, SpawnRequested)
+    run = await process.work.run(requested.run_id)
+    await behind.activate()
+    (prepared,) = (await behind.preparing.prepare([run], lambda: False)).runs
+    assert prepared.plan is not None
+    assert prepared.plan.workspace_dir == shared_folder

@@ -1,10 +1,10 @@
 """Generated histories, and by brute force how things were at each position of them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 from uuid import UUID
 
 import orjson
@@ -18,7 +18,7 @@ from application.queries.views.run import (
     summary_texts,
     view_of_run,
 )
-from application.queries.views.view import View
+from application.queries.views.view import Answer, View
 from benchmarks.generate import generate
 from benchmarks.history import shifts
 from domain.event_types import ConfigurationActivated
@@ -30,10 +30,12 @@ from domain.session.state import Session
 from domain.session.state import evolve as evolve_session
 from domain.values.record import run_id_of, session_key_of
 from tests.support.builders.query_services import queries_on
+from tests.support.builders.reads_of_the_past import EVERYTHING
 from tests.support.servers.databases import Databases
 from tests.support.servers.running_log import RunningLog
 from tests.support.tiers import stride
 
+V = TypeVar("V", bound=View)
 EVENTS = 1_000
 WINDOW = range(EVENTS // 2, EVENTS // 2 + 40)
 EVERY_OTHER = 7
@@ -80,6 +82,11 @@ class Past:
         return sorted(self.runs.values(), key=lambda run: run.created_position)
 
     @property
+    def at(self) -> str:
+        """This position as a question names it."""
+        return f"pos:{self.position}"
+
+    @property
     def head(self) -> RecordedEvent:
         """The event at this position."""
         assert self.recorded is not None
@@ -113,6 +120,10 @@ class GeneratedPast:
     def events(self, after: int, until: int) -> list[RecordedEvent]:
         """What was recorded behind a position and not behind another."""
         return [past.head for past in self.pasts[after + 1 : until + 1]]
+
+    async def view(self, query: Callable[..., Awaitable[Answer[V]]], *about: Any) -> V:
+        """Ask as somebody who may see everything."""
+        return (await query(self.services, EVERYTHING, *about)).view
 
     def previews(self, run: Run) -> Mapping[UUID, str]:
         """The beginnings of its texts that a list shows."""

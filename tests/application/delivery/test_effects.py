@@ -1,25 +1,35 @@
-"""Hooks are told from the record, whatever becomes of it."""
+"""Hooks and webhooks are called from the record, whatever becomes of a call."""
 
 import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from application.concurrency.bulkhead import Bulkhead, BulkheadFull
-from application.delivery.effects import EffectWorker
+from application.delivery.effects import Attempted, EffectWorker
 from application.delivery.hooks import ERROR_BYTES_MAX, HookPerformer
+from application.delivery.webhooks import WebhookPerformer
 from application.log.envelope import SYSTEM
 from application.log.unit_of_work import UnitOfWork
+from application.ports.configurations import PinnedConfiguration
 from application.ports.hooks import HookFailure
+from application.ports.webhooks import WebhookAnswer
+from domain.delivery.webhook import WebhookMessage
 from domain.run.effects import NothingParked
 from domain.run.events import EffectAttempted
-from domain.run.facts import HOOK_ORDER, EffectKind
+from domain.run.facts import HOOK_ORDER, Effect, EffectKind
+from domain.run.state import Run
 from tests.support.builders import run_commands as ask
 from tests.support.builders.stored_family import KeptFamily
 from tests.support.builders.storytelling import ref
 from tests.support.faults.interruption import uninterrupted
-from tests.support.servers.running_log import RunningLog
+from tests.support.faults.stormy_database import CLOCK
+from tests.support.servers.running_log import RunningLog, running_on
 from tests.support.servers.scripted_hooks import ScriptedHooks, work_with_hooks
 
 FAILS = HookFailure("the hook answered HTTP 500", status_code=500)
@@ -50,6 +60,10 @@ class Story:
         await self.family.start("a")
         await self.family.end("a", **end)
 
+    async def announced(self) -> None:
+        await self.ended()
+        await self.family.announce("a")
+
     async def tell(self) -> None:
         await self.effects.perform(self.family.id("a"))
 
@@ -61,34 +75,39 @@ class Story:
         return [call.name for call in self.hooks.calls]
 
 
-async def story(running: RunningLog, folder: Path, *replies: Any, **limits: Any) -> Story:
-    work = await work_with_hooks(running, folder, *HOOK_ORDER, **limits)
-    family = KeptFamily(running.log, running.pool, folder)
-    return Story(family, work, ScriptedHooks(*replies))
+Tell = Callable[..., Awaitable[Story]]
 
 
-async def test_each_hook_is_told_once_and_in_turn(running: RunningLog, tmp_path: Path) -> None:
-    a = await story(running, tmp_path)
+@pytest.fixture
+def story(running: RunningLog, tmp_path: Path) -> Tell:
+    """Return a function that begins a story in which the hooks reply so."""
+
+    async def begin(*replies: Any, **limits: Any) -> Story:
+        work = await work_with_hooks(running, tmp_path, *HOOK_ORDER, **limits)
+        family = KeptFamily(running.log, running.pool, tmp_path)
+        return Story(family, work, ScriptedHooks(*replies))
+
+    return begin
+
+
+async def test_each_hook_is_told_once_and_in_turn(story: Tell) -> None:
+    a = await story()
     await a.queued(origin=ORIGIN)
     await a.tell()
     await a.tell()
     assert a.told() == ["subagentSpawned"]
     assert a.hooks.calls[0].event["requester"] == {"channel": "discord", "to": "c"}
-    await a.ended()
-    await a.family.announce("a")
+    await a.announced()
     await a.tell()
     await a.tell()
     assert a.told() == list(HOOK_ORDER)
     assert await a.phases() == dict.fromkeys(HOOK_ORDER, ("done", 1))
 
 
-async def test_of_the_end_is_told_after_the_beginning_was_taken(
-    running: RunningLog, tmp_path: Path
-) -> None:
-    a = await story(running, tmp_path, FAILS, None)
+async def test_of_the_end_is_told_after_the_beginning_was_taken(story: Tell) -> None:
+    a = await story(FAILS, None)
     await a.queued()
-    await a.ended()
-    await a.family.announce("a")
+    await a.announced()
     await a.tell()
     assert a.told() == ["subagentSpawned"]
     assert await a.phases() == {
@@ -106,12 +125,11 @@ async def test_of_the_end_is_told_after_the_beginning_was_taken(
 
 
 async def test_a_hook_that_fails_too_often_is_parked_and_the_next_is_told(
-    running: RunningLog, tmp_path: Path
+    story: Tell, running: RunningLog
 ) -> None:
-    a = await story(running, tmp_path, FAILS, FAILS, None, attemptsMax=2)
+    a = await story(FAILS, FAILS, None, attemptsMax=2)
     await a.queued()
-    await a.ended()
-    await a.family.announce("a")
+    await a.announced()
     await a.tell()
     await a.tell()
     assert a.told() == ["subagentSpawned", "subagentSpawned", "subagentEnded", "onSubagentEnded"]
@@ -125,11 +143,9 @@ async def test_a_hook_that_fails_too_often_is_parked_and_the_next_is_told(
     assert [await a.work.contents.text(one) for one in errors] == [str(FAILS)] * 2
 
 
-async def test_too_many_calls_of_our_own_are_no_attempt(
-    running: RunningLog, tmp_path: Path
-) -> None:
+async def test_too_many_calls_of_our_own_are_no_attempt(story: Tell) -> None:
     busy = HookFailure("too many calls are under way", was_asked=False, has_no_room=True)
-    a = await story(running, tmp_path, busy, FAILS, attemptsMax=2)
+    a = await story(busy, FAILS, attemptsMax=2)
     await a.queued()
     with pytest.raises(BulkheadFull, match="too many calls"):
         await a.tell()
@@ -140,9 +156,9 @@ async def test_too_many_calls_of_our_own_are_no_attempt(
 
 @pytest.mark.parametrize("replies", [(None,), (FAILS,)], ids=["told", "failed"])
 async def test_two_that_tell_at_once_record_it_once(
-    running: RunningLog, tmp_path: Path, replies: tuple[Any, ...]
+    story: Tell, running: RunningLog, replies: tuple[Any, ...]
 ) -> None:
-    a = await story(running, tmp_path, *replies)
+    a = await story(*replies)
     await a.queued()
     a.hooks.may_answer.clear()
     tellers = [asyncio.create_task(a.tell()) for _ in range(2)]
@@ -156,8 +172,10 @@ async def test_two_that_tell_at_once_record_it_once(
     assert (await a.phases())["subagentSpawned"][1] == 1
 
 
-async def test_an_error_is_told_as_far_as_it_is_short(running: RunningLog, tmp_path: Path) -> None:
-    a = await story(running, tmp_path)
+async def test_an_error_is_told_as_far_as_it_is_short(
+    story: Tell, running: RunningLog, tmp_path: Path
+) -> None:
+    a = await story()
     a.family = LongWinded(running.log, running.pool, tmp_path)
     await a.queued()
     await a.tell()
@@ -171,9 +189,9 @@ async def test_an_error_is_told_as_far_as_it_is_short(running: RunningLog, tmp_p
 
 
 async def test_a_failure_about_erased_texts_parks_the_hook(
-    running: RunningLog, tmp_path: Path
+    story: Tell, running: RunningLog
 ) -> None:
-    a = await story(running, tmp_path, FAILS)
+    a = await story(FAILS)
     await a.queued()
     session_id = a.family.run("a").session_id
     await running.ask("DELETE FROM content_keys WHERE session_id = %s", session_id)
@@ -182,10 +200,8 @@ async def test_a_failure_about_erased_texts_parks_the_hook(
 
 
 @pytest.mark.parametrize("is_over", [False, True], ids=["queued", "announced"])
-async def test_parked_hook_is_called_again_when_redriven(
-    running: RunningLog, tmp_path: Path, is_over: bool
-) -> None:
-    a = await story(running, tmp_path, FAILS, None, attemptsMax=1)
+async def test_parked_hook_is_called_again_when_redriven(story: Tell, is_over: bool) -> None:
+    a = await story(FAILS, None, attemptsMax=1)
     await a.queued()
     if is_over:
         await a.ended()
@@ -205,3 +221,96 @@ async def test_parked_hook_is_called_again_when_redriven(
     }
     await a.tell()
     assert (await a.phases())["subagentSpawned"] == ("done", 2)
+
+
+# Side by side where no order binds them.
+
+
+class Performer:
+    """Implements `EffectPerformer`: has room only for some, and fails for others."""
+
+    def __init__(self, kind: EffectKind, **results: Attempted) -> None:
+        self.kind = kind
+        self._results = results
+        self.attempted: list[str] = []
+
+    def room(self, effect: Effect) -> str:
+        return effect.name
+
+    async def perform(self, _: Run, effect: Effect) -> Attempted:
+        self.attempted.append(effect.name)
+        if effect.name not in self._results:
+            raise BulkheadFull(f"no room for {effect.name}")
+        return self._results[effect.name]
+
+
+async def test_effect_without_room_holds_up_only_its_own_kind(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    work = await work_with_hooks(running, tmp_path, *HOOK_ORDER)
+    family = KeptFamily(running.log, running.pool, tmp_path)
+    await family.spawn("a")
+    await family.create("a", hooks=HOOK_ORDER)
+    await family.tell("a", ask.claim())
+    await family.start("a")
+    await family.end("a")
+    await family.tell("a", ask.announce(webhooks=("gateway", "ops", "full")))
+    hooks = Performer("hook")
+    fails = Attempted(error="HTTP 503", status_code=503, attempts_max=2)
+    webhooks = Performer("webhook", gateway=Attempted(status_code=204), ops=fails)
+    worker = EffectWorker(work, [hooks, webhooks], uninterrupted, Bulkhead())
+    first_due_at = (await work.run(family.id("a"))).effects_at
+    assert first_due_at is not None
+    # The webhooks became due after the hook. An answer of the database may be as old as that.
+    running.tail.clock.note(first_due_at, asked_at=time.monotonic())
+    with pytest.raises(BulkheadFull, match="no room for subagentSpawned"):
+        await worker.perform(family.id("a"))
+    run = await work.run(family.id("a"))
+    assert hooks.attempted == ["subagentSpawned"]
+    assert {one.name: (one.phase, one.attempts) for one in run.effects_of("webhook")} == {
+        "gateway": ("done", 1),
+        "ops": ("due", 1),
+        "full": ("due", 0),
+    }
+
+
+# Due by the clock of the log, whatever the server's own says.
+
+WEBHOOK = {"id": "gateway", "url": "http://gateway.test/", "secrets": ["whsec_" + "A" * 43 + "="]}
+
+
+class Receiver:
+    """Implements `WebhookClient`: takes everything."""
+
+    def __init__(self) -> None:
+        self.taken: list[WebhookMessage] = []
+
+    async def send(
+        self, pinned: PinnedConfiguration, webhook_id: str, message: WebhookMessage
+    ) -> WebhookAnswer:
+        self.taken.append(message)
+        return WebhookAnswer(204)
+
+
+@pytest.mark.parametrize("ahead_seconds", [0, 60, -60])
+async def test_webhook_is_sent_at_once_when_clocks_differ(
+    database_url: str, tmp_path: Path, ahead_seconds: int
+) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        database = connection.info.dbname
+        connection.execute(CLOCK.format(database=database).encode())
+        connection.execute("UPDATE clock SET ahead = %s", [ahead_seconds])
+    async with running_on(database_url) as running:
+        ahead = running.log.now() - datetime.now(UTC)
+        assert abs(ahead - timedelta(seconds=ahead_seconds)) < timedelta(seconds=10)
+        work = await work_with_hooks(running, tmp_path, announce={"webhooks": [WEBHOOK]})
+        family, receiver = KeptFamily(running.log, running.pool, tmp_path), Receiver()
+        await family.begin("a")
+        await family.end("a")
+        await family.tell("a", ask.announce(webhooks=("gateway",)))
+        performer = WebhookPerformer(work, receiver)
+        worker = EffectWorker(work, [performer], uninterrupted, Bulkhead())
+        await worker.perform(family.id("a"))
+        assert len(receiver.taken) == 1
+        await worker.perform(family.id("a"))
+        assert len(receiver.taken) == 1
