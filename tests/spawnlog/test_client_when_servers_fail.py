@@ -3,7 +3,6 @@
 import asyncio
 import json
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from spawnlog import (
     RetryLimits,
     ServerUnreachable,
     SpawnlogError,
-    StreamCutShort,
 )
 from spawnlog.core import feed
 from spawnlog.core.feed import event_stream_request
@@ -32,17 +30,18 @@ READY = Reply({"status": "ready", "head": 7, "tail": 7})
 STOPPED = Reply({"runId": RUN, "wasOver": False})
 LOST = Reply({}, break_off=True)
 AWAY = problem(503, code="unavailable", detail="not ready", retryable=True)
+LATER = Reply({"code": "unavailable"}, 503, "application/problem+json", {"Retry-After": "60"})
 SESSION = "agent:main:main"
 LINE = '{"progress": {"position": 3, "until": 9, "decisions": 1}}\n'
 TOTALS = (
     '{"totals": {"fromPosition": 1, "toPosition": 9, "decisions": 1, "byVerdict": {},'
     ' "byAgent": {}, "byRule": {}}}\n'
 )
-Ask = Callable[[str, tuple[Any, ...]], Any]
+GONE = problem(410, code="foreign_cursor", detail="another log")
 
 
-async def asked(kind: str, api: RecordedApi, name: str, *arguments: Any, **choices: Any) -> Any:
-    """What a method of a client of this kind gives."""
+async def call(kind: str, api: RecordedApi, name: str, *arguments: Any, **choices: Any) -> Any:
+    """Return the answer of a method of a client of this kind."""
     if kind == "blocks":
         with Client(api.url, token="a-token", retries=QUICK) as client:
             return getattr(client, name)(*arguments, **choices)
@@ -50,20 +49,20 @@ async def asked(kind: str, api: RecordedApi, name: str, *arguments: Any, **choic
         return await getattr(other, name)(*arguments, **choices)
 
 
-async def lines(kind: str, api: RecordedApi) -> list[str]:
-    """The names of the members of the lines that came before the end; the last may be its error."""
+async def items(kind: str, api: RecordedApi, name: str, **choices: Any) -> list[Any]:
+    """Return what an iterator of a client of this kind yields, and the error that ends it."""
     found: list[Any] = []
     try:
         if kind == "blocks":
             with Client(api.url, token="a-token", retries=QUICK) as client:
-                found.extend(client.what_if(patch=[]))
+                found.extend(getattr(client, name)(**choices))
         else:
             async with AsyncClient(api.url, token="a-token", retries=QUICK) as other:
-                async for line in other.what_if(patch=[]):
-                    found.append(line)
+                async for one in getattr(other, name)(**choices):
+                    found.append(one)
     except SpawnlogError as error:
         found.append(error)
-    return [type(one).__name__ for one in found]
+    return found
 
 
 @pytest.fixture(params=["blocks", "awaits"])
@@ -74,18 +73,29 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 async def test_a_read_is_tried_again_until_it_is_answered(kind: str, api: RecordedApi) -> None:
     api.on("GET", "/readyz", LOST, AWAY, READY)
-    assert (await asked(kind, api, "get_readiness")).head == 7
+    assert (await call(kind, api, "get_readiness")).head == 7
     assert len(api.asked) == 3
 
 
-async def test_attempts_are_bounded_and_the_last_failure_is_told(
-    kind: str, api: RecordedApi
+@pytest.mark.parametrize(
+    ("reply", "attempts", "members"),
+    [
+        (AWAY, QUICK.attempts_max, {"code": "unavailable", "retryable": True}),
+        (problem(500, code="internal", detail="not ready"), 1, {"code": "internal"}),
+        (LATER, 1, {"retry_after": 60}),
+        (problem(418, code="teapot", detail="x", steam=1), 1, {"code": "teapot", "status": 418}),
+        (Reply("<html>", 404, "text/html"), 1, {"code": None, "status": 404}),
+    ],
+)
+async def test_problem_is_raised_after_its_attempts(
+    reply: Reply, attempts: int, members: dict[str, Any], kind: str, api: RecordedApi
 ) -> None:
-    api.on("GET", "/readyz", AWAY)
-    with pytest.raises(Problem, match="not ready") as away:
-        await asked(kind, api, "get_readiness")
-    assert (away.value.code, away.value.retryable) == ("unavailable", True)
-    assert len(api.asked) == QUICK.attempts_max
+    api.on("GET", "/readyz", reply)
+    with pytest.raises(Problem) as failure:
+        await call(kind, api, "get_readiness")
+    assert {name: getattr(failure.value, name) for name in members} == members
+    assert failure.value.members.get("steam") == (1 if failure.value.code == "teapot" else None)
+    assert len(api.asked) == attempts
 
 
 async def test_a_command_is_sent_again_with_the_key_of_its_first_attempt(
@@ -93,8 +103,8 @@ async def test_a_command_is_sent_again_with_the_key_of_its_first_attempt(
 ) -> None:
     busy = problem(409, code="idempotency_in_flight", detail="under way", retryable=True)
     api.on("POST", f"/v1/runs/{RUN}/stop", LOST, busy, STOPPED)
-    assert (await asked(kind, api, "stop_run", RUN, reason="enough")).was_over is False
-    assert await asked(kind, api, "stop_run", RUN) is not None
+    assert (await call(kind, api, "stop_run", RUN, reason="enough")).was_over is False
+    assert await call(kind, api, "stop_run", RUN) is not None
     keys = [one.headers["idempotency-key"] for one in api.asked]
     assert keys[0] == keys[1] == keys[2] != keys[3]
     assert [one.body for one in api.asked[:3]] == [{"reason": "enough"}] * 3
@@ -105,28 +115,9 @@ async def test_a_key_of_the_callers_own_is_told_when_the_answer_was_lost(
 ) -> None:
     api.on("POST", "/v1/spawns", LOST)
     with pytest.raises(ServerUnreachable) as lost:
-        await asked(kind, api, "spawn", "x", SESSION, idempotency_key="mine")
+        await call(kind, api, "spawn", "x", SESSION, idempotency_key="mine")
     assert lost.value.idempotency_key == "mine"
     assert {one.headers["idempotency-key"] for one in api.asked} == {"mine"}
-
-
-async def test_what_cannot_pass_is_not_tried_again(kind: str, api: RecordedApi) -> None:
-    api.on("GET", "/readyz", problem(500, code="internal", detail="broken"))
-    with pytest.raises(Problem, match="broken"):
-        await asked(kind, api, "get_readiness")
-    assert len(api.asked) == 1
-
-
-async def test_a_server_that_asks_for_more_time_than_there_is_is_not_waited_for(
-    kind: str, api: RecordedApi
-) -> None:
-    headers = {"Retry-After": "60"}
-    away = Reply({"code": "unavailable"}, 503, "application/problem+json", headers)
-    api.on("GET", "/readyz", away)
-    with pytest.raises(Problem) as failure:
-        await asked(kind, api, "get_readiness")
-    assert failure.value.retry_after == 60
-    assert len(api.asked) == 1
 
 
 async def test_retry_after_is_honoured(kind: str, api: RecordedApi) -> None:
@@ -140,17 +131,8 @@ async def test_retry_after_is_honoured(kind: str, api: RecordedApi) -> None:
         return Reply({"code": "what_if_busy"}, 429, "application/problem+json", headers)
 
     api.on("GET", "/readyz", busy)
-    await asked(kind, api, "get_readiness")
+    await call(kind, api, "get_readiness")
     assert times[1] - times[0] >= 0.99
-
-
-async def test_a_code_that_nobody_knows_yet_is_a_problem_all_the_same(
-    kind: str, api: RecordedApi
-) -> None:
-    api.on("GET", "/readyz", problem(418, code="teapot", detail="short and stout", steam=1))
-    with pytest.raises(Problem) as failure:
-        await asked(kind, api, "get_readiness")
-    assert (failure.value.code, failure.value.members["steam"]) == ("teapot", 1)
 
 
 @pytest.mark.parametrize(
@@ -166,19 +148,12 @@ async def test_an_answer_that_is_none_is_named(
 ) -> None:
     api.on("GET", "/readyz", reply)
     with pytest.raises(ForeignAnswer, match=says):
-        await asked(kind, api, "get_readiness")
-
-
-async def test_a_proxys_page_is_a_problem_without_a_code(kind: str, api: RecordedApi) -> None:
-    api.on("GET", "/readyz", Reply("<html>", 404, "text/html"))
-    with pytest.raises(Problem, match="404") as failure:
-        await asked(kind, api, "get_readiness")
-    assert failure.value.code is None
+        await call(kind, api, "get_readiness")
 
 
 async def test_members_that_a_newer_server_has_are_left_aside(kind: str, api: RecordedApi) -> None:
     api.on("GET", "/readyz", Reply({"status": "ready", "head": 1, "tail": 1, "newer": True}))
-    assert (await asked(kind, api, "get_readiness")).head == 1
+    assert (await call(kind, api, "get_readiness")).head == 1
 
 
 @pytest.mark.parametrize(
@@ -196,14 +171,10 @@ async def test_an_answer_in_lines_is_whole_or_says_that_it_is_not(
     text: str, came: list[str], kind: str, api: RecordedApi
 ) -> None:
     api.on("POST", "/v1/what-if", AWAY, Reply(text, content_type="application/x-ndjson"))
-    assert await lines(kind, api) == came
-
-
-def test_the_reason_of_a_stream_that_breaks_off_is_told(api: RecordedApi) -> None:
-    text = '{"failure": {"detail": "the server is stopping"}}\n'
-    api.on("POST", "/v1/what-if", Reply(text, content_type="application/x-ndjson"))
-    with Client(api.url) as client, pytest.raises(StreamCutShort, match="the server is stopping"):
-        list(client.what_if(patch=[]))
+    found = await items(kind, api, "what_if", patch=[])
+    assert [type(one).__name__ for one in found] == came
+    if "failure" in text:
+        assert "stopping" in str(found[-1])
 
 
 def streamed(*positions: int, checkpoint: int | None = None) -> Reply:
@@ -228,37 +199,19 @@ def event(position: int) -> dict[str, Any]:
     }
 
 
-GONE = problem(410, code="foreign_cursor", detail="another log")
-
-
-async def test_a_stream_is_taken_up_behind_what_was_given(kind: str, api: RecordedApi) -> None:
+async def test_following_resumes_after_last_event(kind: str, api: RecordedApi) -> None:
     api.on("GET", "/v1/events", streamed(5, 6), streamed(6, 7, checkpoint=90), AWAY, GONE)
-    seen: list[int] = []
-    with pytest.raises(Problem, match="another log"):  # noqa: PT012
-        if kind == "blocks":
-            with Client(api.url) as client, client.follow_events(after=4) as events:
-                seen.extend(one.position for one in events)
-        else:
-            async with AsyncClient(api.url) as other, other.follow_events(after=4) as coming:
-                async for one in coming:
-                    seen.append(one.position)
-    assert seen == [5, 6, 7]
+    *seen, error = await items(kind, api, "follow_events", after=4)
+    assert [one.position for one in seen] == [5, 6, 7]
+    assert "another log" in str(error)
     assert [one.headers.get("last-event-id") for one in api.asked] == [None, "6", "90", "90"]
 
 
-async def test_a_server_that_stays_away_ends_following(kind: str, api: RecordedApi) -> None:
+async def test_absent_server_ends_following(kind: str, api: RecordedApi) -> None:
     api.on("GET", "/v1/events", streamed(5), AWAY)
-    seen: list[int] = []
-    with pytest.raises(Problem, match="not ready"):  # noqa: PT012
-        if kind == "blocks":
-            with Client(api.url) as client:
-                for one in client.follow_events(absent_seconds_max=0.1):
-                    seen.append(one.position)
-        else:
-            async with AsyncClient(api.url) as other:
-                async for one in other.follow_events(absent_seconds_max=0.1):
-                    seen.append(one.position)
-    assert seen == [5]
+    seen, error = await items(kind, api, "follow_events", absent_seconds_max=0.1)
+    assert seen.position == 5
+    assert "not ready" in str(error)
     assert 2 <= len(api.asked) < 6
 
 
@@ -271,24 +224,77 @@ def test_no_server_is_named_with_what_to_do() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("arguments", "message"),
     [
-        {"run_id": ""},
-        {"run_id": ".."},
-        {"run_id": RUN, "wait": 61},
+        *[
+            ({"address": ServerAddress("http://127.0.0.1:1", token)}, None)
+            for token in ("", "secret-token\n", "two secrets", "sécret")
+        ],
+        *[
+            ({"url": url, "token": "a-token"}, None)
+            for url in (
+                *("http://h:1?", "http://h:1#", "http://h:1\\a"),
+                *("http://b\u00fccher.example", "http://a..b", f"http://{'a' * 64}.b"),
+            )
+        ],
+        ({"url": "http://127.0.0.1:1", "token": "a-token", "agent": "\u00e4"}, "agent"),
     ],
 )
-def test_what_the_server_could_not_know_is_refused_before_it_is_sent(
-    wrong: dict[str, Any], api: RecordedApi
+def test_unusable_setting_is_refused(arguments: dict[str, Any], message: str | None) -> None:
+    for kind in (Client, AsyncClient):
+        with pytest.raises(InvalidSetting, match=message) as refused:
+            kind(**arguments)
+        address = arguments.get("address")
+        assert not address or not address.token or address.token not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("get_run", {"run_id": ""}, None),
+        ("get_run", {"run_id": ".."}, None),
+        ("get_run", {"run_id": RUN, "wait": 61}, None),
+        (
+            "patch_shared_context",
+            {"key": SESSION, "changes": {}, "if_match": "*\r\nX-Other: 1"},
+            "If-Match",
+        ),
+        *[
+            ("spawn", {"task": "x", "requester": SESSION, "shared_context": context}, None)
+            for context in (
+                {"a": float("nan")},
+                {"a": {("a", "b"): 1}},
+                {"a": [[]] * 2 + [object()]},
+            )
+        ],
+        *[
+            (
+                "spawn",
+                {"task": "x", "requester": SESSION, "idempotency_key": key},
+                "1 to 255 printable ASCII signs",
+            )
+            for key in ("", "k" * 256, "a\nb", "ü")
+        ],
+    ],
+)
+async def test_unusable_argument_is_not_sent(
+    name: str, arguments: dict[str, Any], message: str | None, kind: str, api: RecordedApi
 ) -> None:
-    with Client(api.url) as client, pytest.raises(InvalidSetting):
-        client.get_run(**wrong)
+    with pytest.raises(InvalidSetting, match=message):
+        await call(kind, api, name, **arguments)
     assert api.asked == []
 
 
-def test_a_header_is_one_line(api: RecordedApi) -> None:
-    with Client(api.url) as client, pytest.raises(InvalidSetting, match="If-Match"):
-        client.patch_shared_context(SESSION, {}, if_match="*\r\nX-Other: 1")
+@pytest.mark.parametrize("key", ["", "a\nb"])
+async def test_family_refuses_unusable_arguments(api: RecordedApi, key: str) -> None:
+    async with AsyncClient(api.url) as other:
+        with Client(api.url) as client:
+            with pytest.raises(InvalidSetting, match="give one, or leave it out"):
+                client.session(SESSION).spawn("look", idempotency_key=key)
+            with pytest.raises(InvalidSetting, match="a list of tasks"):
+                client.session(SESSION).spawn_all("abc")
+        with pytest.raises(InvalidSetting, match="a list of tasks"):
+            await other.session(SESSION).spawn_all("abc")
     assert api.asked == []
 
 
@@ -300,20 +306,6 @@ def test_a_token_stands_in_no_text_of_a_client(api: RecordedApi) -> None:
             client.get_readiness()
         assert api.asked[0].headers["authorization"] == f"Bearer {token}"
         assert token not in f"{client!r} {client.address!r} {lost.value!r} {vars(lost.value)}"
-
-
-@pytest.mark.parametrize("token", ["", "secret-token\n", "two secrets", "sécret"])
-def test_a_token_that_can_be_none_is_refused_without_being_told(token: str) -> None:
-    for kind in (Client, AsyncClient):
-        with pytest.raises(InvalidSetting) as caught:
-            kind(address=ServerAddress("http://127.0.0.1:1", token))
-        assert not token or token not in str(caught.value)
-
-
-@pytest.mark.parametrize("url", ["http://h:1?", "http://h:1#", "http://h:1\\a"])
-def test_an_address_that_would_lead_elsewhere_is_refused(url: str) -> None:
-    with pytest.raises(InvalidSetting):
-        Client(url, token="a-token")
 
 
 def test_a_server_that_fails_slowly_is_given_up_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -354,28 +346,6 @@ def test_a_wait_for_a_message_outlives_a_server_that_is_away(api: RecordedApi) -
     with Client(api.url) as client:
         wait_for_message(client, RUN, SESSION, 60)
     assert len(api.asked) == 5
-
-
-@pytest.mark.parametrize(
-    "context", [{"a": float("nan")}, {"a": {("a", "b"): 1}}, {"a": [[]] * 2 + [object()]}]
-)
-def test_a_value_that_json_has_not_is_our_error(context: dict[str, Any]) -> None:
-    with Client("http://127.0.0.1:1", token="a-token") as client, pytest.raises(InvalidSetting):
-        client.spawn("look", SESSION, shared_context=context)
-
-
-@pytest.mark.parametrize(
-    "url", ["http://b\u00fccher.example", "http://a..b", f"http://{'a' * 64}.b"]
-)
-def test_a_host_that_can_be_none_is_our_error(url: str) -> None:
-    with pytest.raises(InvalidSetting):
-        Client(url, token="a-token")
-
-
-def test_an_agent_that_no_header_can_hold_is_our_error() -> None:
-    for kind in (Client, AsyncClient):
-        with pytest.raises(InvalidSetting, match="agent"):
-            kind("http://127.0.0.1:1", token="a-token", agent="\u00e4")
 
 
 @pytest.mark.parametrize("proxy", ["socks9://127.0.0.1:1", "nonsense://x"])
@@ -438,25 +408,6 @@ def test_problem_that_is_sentence_is_joined_without_its_stop() -> None:
     text = "Add it to agents.list; rule: agent.known; code: spawn_error"
     assert str(Problem(422, members)) == text
     assert str(Problem(422, {"detail": "Add it to agents.list."})) == "Add it to agents.list."
-
-
-@pytest.mark.parametrize("key", ["", "k" * 256, "a\nb", "ü"])
-async def test_invalid_key_is_refused_before_anything_is_sent(api: RecordedApi, key: str) -> None:
-    with Client(api.url) as client:
-        with pytest.raises(InvalidSetting, match="1 to 255 printable ASCII signs"):
-            client.spawn("look", SESSION, idempotency_key=key)
-        with pytest.raises(InvalidSetting, match="give one, or leave it out"):
-            client.session(SESSION).spawn("look", idempotency_key=key)
-    assert api.asked == []
-
-
-async def test_text_in_the_place_of_tasks_is_refused(api: RecordedApi) -> None:
-    with Client(api.url) as client, pytest.raises(InvalidSetting, match="a list of tasks"):
-        client.session(SESSION).spawn_all("abc")
-    async with AsyncClient(api.url) as other:
-        with pytest.raises(InvalidSetting, match="a list of tasks"):
-            await other.session(SESSION).spawn_all("abc")
-    assert api.asked == []
 
 
 @pytest.mark.parametrize(

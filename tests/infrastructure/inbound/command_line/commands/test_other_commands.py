@@ -7,17 +7,27 @@ from importlib.metadata import version
 import pytest
 import yaml
 
+from tests.support.builders.api_runs import FIRST
 from tests.support.servers.command_line import Command
 from tests.support.servers.recorded_api import RecordedApi, Reply, problem
 
-KEY = "agent:main:demo/1 ä"
+KEY, QUOTED = "agent:main:demo/1 ä", "agent%3Amain%3Ademo%2F1%20%C3%A4"
+LANE = {"lane": "subagent", "depth": 1, "width": 8, "running": ["a", "b"], "queued": ["c"]}
+REVISION = {"revision": 3, "source": "spawnlog.json5", "activatedAt": "2026-03-01T09:00:00Z"}
+NOWHERE = "http://127.0.0.1:1"
 
-RUN = "11111111-0000-4000-8000-000000000001"
 
-QUOTED = "agent%3Amain%3Ademo%2F1%20%C3%A4"
+@pytest.fixture
+def server(api: RecordedApi) -> RecordedApi:
+    api.on("GET", "/healthz", Reply({"status": "ok", "version": "0.0.9"}))
+    api.on("GET", "/readyz", Reply({"status": "ready", "head": 42, "tail": 42}))
+    api.on("GET", "/v1/log", Reply({"position": 42, "recordedAt": "2026-03-01T09:30:00Z"}))
+    api.on("GET", "/v1/config/revisions", Reply({"items": [REVISION], "nextCursor": None}))
+    api.on("GET", "/v1/lanes", Reply({"items": [LANE], "nextCursor": None}))
+    return api
 
 
-def test_agents_are_those_that_the_requester_may_spawn(spawnlog: Command, api: RecordedApi) -> None:
+def test_agents_are_of_requester(spawnlog: Command, api: RecordedApi) -> None:
     agent = {"id": "counter", "name": "Counts", "configured": True, "model": "m", "runtime": "x"}
     api.on("GET", "/v1/agents", Reply({"requester": KEY, "allowAny": True, "agents": [agent]}))
     result = spawnlog("agent", "list", "--requester", KEY)
@@ -29,7 +39,7 @@ def test_agents_are_those_that_the_requester_may_spawn(spawnlog: Command, api: R
     assert json.loads(spawnlog("agent", "list", "-o", "json").stdout)["allowAny"] is True
 
 
-def test_lanes_show_what_runs_and_what_waits(spawnlog: Command, api: RecordedApi) -> None:
+def test_lanes_show_running_and_queued(spawnlog: Command, api: RecordedApi) -> None:
     lane = {
         "lane": "subagent",
         "depth": 1,
@@ -44,7 +54,7 @@ def test_lanes_show_what_runs_and_what_waits(spawnlog: Command, api: RecordedApi
     assert lines[3] == ["1", "queued", "22222222", "a", "free", "place"]
 
 
-def test_a_session_key_is_one_segment_of_the_path(spawnlog: Command, api: RecordedApi) -> None:
+def test_session_key_is_one_path_segment(spawnlog: Command, api: RecordedApi) -> None:
     session = {
         "sessionKey": KEY,
         "activeChildren": 2,
@@ -60,22 +70,22 @@ def test_a_session_key_is_one_segment_of_the_path(spawnlog: Command, api: Record
 
 AS_OF = {
     "run list": "/v1/runs",
-    f"run log {RUN} -o jsonl": f"/v1/runs/{RUN}/transcript",
-    f"run log {RUN} --after 3 -o jsonl": f"/v1/runs/{RUN}/transcript",
+    f"run log {FIRST} -o jsonl": f"/v1/runs/{FIRST}/transcript",
+    f"run log {FIRST} --after 3 -o jsonl": f"/v1/runs/{FIRST}/transcript",
     "announcement list s": "/v1/sessions/s/announcements",
     "announcement list": "/v1/announcements",
     "announcement list --parked": "/v1/announcements",
 }
 
 
-@pytest.mark.parametrize("at", ["pos:12", "-5m", f"run:{RUN}@started"])
+@pytest.mark.parametrize("at", ["pos:12", "-5m", f"run:{FIRST}@started"])
 @pytest.mark.parametrize("command", AS_OF)
 def test_state_is_shown_as_of_a_moment(
     command: str, at: str, spawnlog: Command, api: RecordedApi
 ) -> None:
-    item = {"runId": RUN, "deliveries": []}
-    api.on("GET", f"/v1/runs/{RUN}", Reply({"runId": RUN}))
-    api.on("GET", AS_OF[command], Reply({"items": [item], "agents": [], "runId": RUN}))
+    item = {"runId": FIRST, "deliveries": []}
+    api.on("GET", f"/v1/runs/{FIRST}", Reply({"runId": FIRST}))
+    api.on("GET", AS_OF[command], Reply({"items": [item], "agents": [], "runId": FIRST}))
     result = spawnlog(*command.split(), "--at", at)
     assert result.exit_code == 0, result.output
     (asked,) = [one for one in api.asked if one.path == AS_OF[command]]
@@ -83,7 +93,7 @@ def test_state_is_shown_as_of_a_moment(
     assert "#1" not in result.stdout
 
 
-def test_the_pages_of_a_time_ago_are_of_one_position(spawnlog: Command, api: RecordedApi) -> None:
+def test_pages_of_past_have_one_position(spawnlog: Command, api: RecordedApi) -> None:
     first = Reply(
         {"items": [{"deliveries": []}], "nextAfter": 7}, headers={"Spawnlog-Position": "40"}
     )
@@ -97,14 +107,20 @@ def test_the_pages_of_a_time_ago_are_of_one_position(spawnlog: Command, api: Rec
     assert {one.query["state"] for one in api.asked} == {"due"}
 
 
-def test_the_ledger_says_how_far_each_delivery_is(spawnlog: Command, api: RecordedApi) -> None:
+def test_ledger_shows_each_delivery(spawnlog: Command, api: RecordedApi) -> None:
     due = {
         "webhook": "chat\x1b",
         "state": "due",
         "attempts": 2,
         "nextAttemptAt": "2026-03-01T09:00:03Z",
     }
-    entry = {"position": 9, "id": RUN, "requester": KEY, "state": "delivered", "deliveries": [due]}
+    entry = {
+        "position": 9,
+        "id": FIRST,
+        "requester": KEY,
+        "state": "delivered",
+        "deliveries": [due],
+    }
     api.on("GET", "/v1/announcements", Reply({"items": [entry]}))
     listed = spawnlog("announcement", "list")
     assert "chat\\x1b: due, 2 attempt(s), next 2026-03-01 09:00:03" in listed.stdout
@@ -112,15 +128,13 @@ def test_the_ledger_says_how_far_each_delivery_is(spawnlog: Command, api: Record
 
 
 @pytest.mark.parametrize("name", ["..", ".", ""])
-def test_a_name_that_a_path_would_swallow_is_refused(
-    name: str, spawnlog: Command, api: RecordedApi
-) -> None:
+def test_name_that_changes_path_is_refused(name: str, spawnlog: Command, api: RecordedApi) -> None:
     assert spawnlog("session", "get", name).exit_code == 2
     assert spawnlog("announcement", "ack", "agent:main:main", name).exit_code == 2
     assert api.asked == []
 
 
-def test_an_inbox_is_listed_and_acknowledged(spawnlog: Command, api: RecordedApi) -> None:
+def test_inbox_is_listed_and_acknowledged(spawnlog: Command, api: RecordedApi) -> None:
     entry = {"id": "7", "runId": "11111111-x", "text": "Status: done\x1b", "status": "success"}
     inbox = f"/v1/sessions/{QUOTED}/announcements"
     api.on("GET", inbox, Reply({"items": [entry]}))
@@ -132,33 +146,35 @@ def test_an_inbox_is_listed_and_acknowledged(spawnlog: Command, api: RecordedApi
     assert api.asked[-1].method == "POST"
 
 
-def test_what_is_parked_is_listed_and_redriven(spawnlog: Command, api: RecordedApi) -> None:
+def test_parked_deliveries_are_listed_and_redriven(spawnlog: Command, api: RecordedApi) -> None:
     deliveries = [
         {"webhook": "ops", "state": "delivered", "attempts": 1, "error": None},
         {"webhook": "chat", "state": "parked", "attempts": 15, "error": "HTTP 500\x1b"},
     ]
     gone = {"webhook": "old", "state": "parked", "attempts": 0, "error": None}
     deliveries.append({**gone, "parkedFor": "not_configured"})
-    entry = {"position": 9, "id": RUN, "requester": KEY, "deliveries": deliveries}
+    entry = {"position": 9, "id": FIRST, "requester": KEY, "deliveries": deliveries}
     api.on("GET", "/v1/announcements", Reply({"items": [entry]}))
     api.on(
         "POST",
-        f"/v1/announcements/{RUN}/redrive",
-        Reply({"runId": RUN, "webhooks": ["chat"], "hooks": []}),
+        f"/v1/announcements/{FIRST}/redrive",
+        Reply({"runId": FIRST, "webhooks": ["chat"], "hooks": []}),
     )
     listed = spawnlog("announcement", "list", "--parked")
     assert "chat: 15 attempt(s), HTTP 500\\x1b" in listed.stdout
     assert "old: 0 attempt(s), not_configured" in listed.stdout
     assert "ops" not in listed.stdout
     assert api.asked[0].query["state"] == "parked"
-    again = spawnlog("announcement", "redrive", RUN, "--reason", "it is back", "--webhook", "chat")
-    assert again.stdout == f"announcement {RUN} is sent again to chat\n"
+    again = spawnlog(
+        "announcement", "redrive", FIRST, "--reason", "it is back", "--webhook", "chat"
+    )
+    assert again.stdout == f"announcement {FIRST} is sent again to chat\n"
     assert api.asked[-1].body == {"reason": "it is back", "webhook": "chat"}
     for given in (["--parked", "--state", "due"], [KEY, "--parked"], [KEY, "--state", "due"]):
         assert spawnlog("announcement", "list", *given).exit_code == 2
 
 
-def test_nobody_at_the_address_exits_with_5_and_says_what_to_do(spawnlog: Command) -> None:
+def test_unreachable_server_exits_5(spawnlog: Command) -> None:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))  # bound and not listening: nobody answers
         url = f"http://127.0.0.1:{held.getsockname()[1]}"
@@ -167,16 +183,19 @@ def test_nobody_at_the_address_exits_with_5_and_says_what_to_do(spawnlog: Comman
     assert "spawnlog serve" in result.stderr
 
 
-def test_a_server_that_is_not_ready_exits_with_5(spawnlog: Command, api: RecordedApi) -> None:
-    api.on("GET", "/v1/runs", problem(503, code="not_ready", detail="the database starts"))
-    assert spawnlog("run", "list").exit_code == 5
-
-
-def test_a_missing_right_exits_with_3(spawnlog: Command, api: RecordedApi) -> None:
-    api.on("GET", "/v1/lanes", problem(403, code="not_permitted", detail="needs the pattern *"))
+@pytest.mark.parametrize(
+    ("status", "code", "exit_code", "line"),
+    [
+        (503, "not_ready", 5, "error: the database starts\n"),
+        (403, "not_permitted", 3, "refused: needs the pattern *\n"),
+    ],
+)
+def test_problem_of_server_is_one_line(
+    status: int, code: str, exit_code: int, line: str, spawnlog: Command, api: RecordedApi
+) -> None:
+    api.on("GET", "/v1/lanes", problem(status, code=code, detail=line.strip().partition(": ")[2]))
     result = spawnlog("lane", "list")
-    assert result.exit_code == 3
-    assert result.stderr == "refused: needs the pattern *\n"
+    assert (result.exit_code, result.stderr) == (exit_code, line)
 
 
 @pytest.mark.parametrize(
@@ -190,9 +209,7 @@ def test_a_missing_right_exits_with_3(spawnlog: Command, api: RecordedApi) -> No
         Reply("", status=302, headers={"Location": "http://example.org/"}),
     ],
 )
-def test_an_answer_of_another_program_is_an_error_and_no_traceback(
-    reply: Reply, spawnlog: Command, api: RecordedApi
-) -> None:
+def test_foreign_answer_is_an_error(reply: Reply, spawnlog: Command, api: RecordedApi) -> None:
     api.on("GET", "/v1/runs", reply)
     result = spawnlog("run", "list")
     assert result.exit_code == 2
@@ -200,35 +217,20 @@ def test_an_answer_of_another_program_is_an_error_and_no_traceback(
     assert len(api.asked) == 1
 
 
-def test_an_address_with_a_password_is_refused_and_not_repeated(spawnlog: Command) -> None:
+def test_address_with_password_is_not_repeated(spawnlog: Command) -> None:
     result = spawnlog("run", "list", "--url", "http://me:secret@127.0.0.1:1")
     assert result.exit_code == 2
     assert "secret" not in result.output
 
 
-def test_an_unknown_command_exits_with_2(spawnlog: Command) -> None:
+def test_unknown_command_exits_2(spawnlog: Command) -> None:
     assert spawnlog("run", "dance").exit_code == 2
 
 
-LANE = {"lane": "subagent", "depth": 1, "width": 8, "running": ["a", "b"], "queued": ["c"]}
-
-REVISION = {"revision": 3, "source": "spawnlog.json5", "activatedAt": "2026-03-01T09:00:00Z"}
-
-
-@pytest.fixture
-def server(api: RecordedApi) -> RecordedApi:
-    api.on("GET", "/healthz", Reply({"status": "ok", "version": "0.0.9"}))
-    api.on("GET", "/readyz", Reply({"status": "ready", "head": 42, "tail": 42}))
-    api.on("GET", "/v1/log", Reply({"position": 42, "recordedAt": "2026-03-01T09:30:00Z"}))
-    api.on("GET", "/v1/config/revisions", Reply({"items": [REVISION], "nextCursor": None}))
-    api.on("GET", "/v1/lanes", Reply({"items": [LANE], "nextCursor": None}))
-    return api
-
-
 def test_status_shows_the_server(spawnlog: Command, server: RecordedApi) -> None:
-    told = spawnlog("status")
-    assert told.exit_code == 0
-    fields = dict(line.split(maxsplit=1) for line in told.stdout.splitlines())
+    result = spawnlog("status")
+    assert result.exit_code == 0
+    fields = dict(line.split(maxsplit=1) for line in result.stdout.splitlines())
     assert fields == {
         "server": server.url,
         "version": f"0.0.9 (this program: {version('spawnlog')})",
@@ -243,18 +245,16 @@ def test_status_of_a_server_without_database_is_unreachable(
     spawnlog: Command, server: RecordedApi
 ) -> None:
     server.on("GET", "/readyz", problem(503, detail="the database does not answer in time"))
-    told = spawnlog("status")
-    assert told.exit_code == 5
-    assert "database  the database does not answer in time" in told.stdout
+    result = spawnlog("status")
+    assert result.exit_code == 5
+    assert "database  the database does not answer in time" in result.stdout
 
 
-def test_status_hides_nothing_but_what_the_token_may_not_see(
-    spawnlog: Command, server: RecordedApi
-) -> None:
+def test_status_hides_what_token_may_not_see(spawnlog: Command, server: RecordedApi) -> None:
     server.on("GET", "/v1/log", problem(403, detail="this token is not for that"))
-    told = spawnlog("status")
-    assert told.exit_code == 0
-    assert "head           not shown to this token" in told.stdout
+    result = spawnlog("status")
+    assert result.exit_code == 0
+    assert "head           not shown to this token" in result.stdout
 
 
 def test_version_is_a_command_and_an_option(spawnlog: Command) -> None:
@@ -268,27 +268,25 @@ def test_version_may_be_a_document(spawnlog: Command, typed: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "before",
-    [["-o", "json"], ["--output", "json"], ["--output=json"], ["-ojson"]],
+    "before", [["-o", "json"], ["--output", "json"], ["--output=json"], ["-ojson"]]
 )
-def test_output_may_stand_before_the_command(
+def test_output_may_stand_before_command(
     spawnlog: Command, server: RecordedApi, before: list[str]
 ) -> None:
     assert json.loads(spawnlog(*before, "lane", "list").stdout)["items"] == [LANE]
 
 
-def test_url_may_stand_before_the_command(spawnlog: Command, server: RecordedApi) -> None:
-    nowhere = "http://127.0.0.1:1"
-    assert spawnlog("--url", nowhere, "lane", "list").exit_code == 5
-    told = spawnlog("--url", nowhere, "lane", "list").stderr
-    assert nowhere in told
-    assert "(--url or SPAWNLOG_URL, --data-dir or SPAWNLOG_DATA_DIR)" in told
+def test_url_may_stand_before_command(spawnlog: Command, server: RecordedApi) -> None:
+    result = spawnlog("--url", NOWHERE, "lane", "list")
+    assert result.exit_code == 5
+    for part in (NOWHERE, "(--url or SPAWNLOG_URL, --data-dir or SPAWNLOG_DATA_DIR)"):
+        assert part in result.stderr
 
 
 @pytest.mark.parametrize(
     ("typed", "refused"),
     [
-        (["--url", "http://127.0.0.1:1", "version"], "version' does not take --url"),
+        (["--url", NOWHERE, "version"], "version' does not take --url"),
         (["-o", "json", "--data-dir=x", "version"], "version' does not take --data-dir"),
         (["-ojson", "migrate"], "migrate' does not take -o"),
         (["--output", "--url", "--url", "x", "version"], "version' does not take --url"),
@@ -297,9 +295,9 @@ def test_url_may_stand_before_the_command(spawnlog: Command, server: RecordedApi
 def test_global_option_of_a_command_without_it_is_refused(
     spawnlog: Command, typed: list[str], refused: str
 ) -> None:
-    told = spawnlog(*typed)
-    assert told.exit_code == 2
-    assert refused in told.stderr
+    result = spawnlog(*typed)
+    assert result.exit_code == 2
+    assert refused in result.stderr
 
 
 def test_yaml_is_one_document(spawnlog: Command, server: RecordedApi) -> None:
@@ -328,6 +326,6 @@ def test_yaml_is_one_document(spawnlog: Command, server: RecordedApi) -> None:
 def test_wrong_word_is_answered_with_the_right_one(
     spawnlog: Command, typed: list[str], meant: str
 ) -> None:
-    told = spawnlog(*typed)
-    assert told.exit_code == 2
-    assert meant in told.stderr
+    result = spawnlog(*typed)
+    assert result.exit_code == 2
+    assert meant in result.stderr
