@@ -2,6 +2,7 @@
 A member that is not described is an error here, though not for the callers of today."""
 
 import re
+import threading
 from functools import cache
 from typing import Any
 
@@ -13,11 +14,18 @@ from infrastructure.inbound.http import openapi
 
 JSON = "application/json"
 LINES = "application/x-ndjson"
+_making = threading.Lock()
+
+
+def document() -> dict[str, Any]:
+    """The description, without a server. Threads of a test may ask for it at once, and it is made
+    by one of them: pydantic warns if others look at its models meanwhile."""
+    with _making:
+        return _document()
 
 
 @cache
-def document() -> dict[str, Any]:
-    """The description, without a server."""
+def _document() -> dict[str, Any]:
     return openapi.document()
 
 
