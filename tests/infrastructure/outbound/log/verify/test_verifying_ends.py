@@ -1,7 +1,5 @@
 """A log that ends where it must not, or was chained anew, is found as far as it can be."""
 
-from collections.abc import Callable
-
 import pytest
 
 from application.projections.fold import FOREVER
@@ -10,24 +8,6 @@ from tests.support.builders.damaged_log import ToldLog
 pytestmark = pytest.mark.server
 
 HERE = 40
-
-
-def test_a_truncated_tail_is_found_by_the_head(told: ToldLog) -> None:
-    told.do("DELETE FROM events WHERE position > %s", HERE)
-    assert told.found() == (HERE + 1, "truncated")
-    assert told.says().endswith(
-        f"the log ends at position {HERE} and its head says {told.head().position}"
-    )
-
-
-def test_a_truncated_tail_is_found_by_the_commits(told: ToldLog) -> None:
-    _cut(told, commits=False)
-    assert told.found() == (HERE + 1, "truncated")
-
-
-def test_a_truncated_tail_is_found_by_the_rows(told: ToldLog) -> None:
-    _cut(told, rows=False)
-    assert told.found() == (HERE + 1, "projection")
 
 
 def _cut(told: ToldLog, *, commits: bool = True, rows: bool = True) -> int:
@@ -49,7 +29,23 @@ def _cut(told: ToldLog, *, commits: bool = True, rows: bool = True) -> int:
     return end
 
 
-def test_a_log_that_was_put_back_is_found_by_a_noted_head(told: ToldLog) -> None:
+def test_truncated_tail_is_found_by_the_head(told: ToldLog) -> None:
+    told.do("DELETE FROM events WHERE position > %s", HERE)
+    assert told.found() == (HERE + 1, "truncated")
+    assert told.says().endswith(
+        f"the log ends at position {HERE} and its head says {told.head().position}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("left", "kind"), [("commits", "truncated"), ("rows", "projection")], ids=["commits", "rows"]
+)
+def test_truncated_tail_is_found_by_what_is_left(told: ToldLog, left: str, kind: str) -> None:
+    _cut(told, **{left: False})
+    assert told.found() == (HERE + 1, kind)
+
+
+def test_restored_backup_is_found_by_a_noted_head(told: ToldLog) -> None:
     noted = told.head()
     assert told.verify(head=noted).difference is None
     end = _cut(told)
@@ -58,7 +54,7 @@ def test_a_log_that_was_put_back_is_found_by_a_noted_head(told: ToldLog) -> None
     assert f"and the head given went to {noted.position}" in told.says(head=noted)
 
 
-def test_a_log_that_was_chained_anew_is_found_by_a_noted_head(told: ToldLog) -> None:
+def test_log_chained_anew_is_found_by_a_noted_head(told: ToldLog) -> None:
     noted = told.head()
     told.do("UPDATE events SET actor_token = 'me' WHERE position = %s", HERE)
     told.rechain()
@@ -68,124 +64,77 @@ def test_a_log_that_was_chained_anew_is_found_by_a_noted_head(told: ToldLog) -> 
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "behind"),
     [
-        "chain_hash = sha256(chain_hash)",
-        "recorded_at = recorded_at + interval '1 second'",
+        ("chain_hash = sha256(chain_hash)", 0),
+        ("recorded_at = recorded_at + interval '1 second'", 0),
+        ("position = position - 2", 1),
     ],
 )
-def test_a_head_that_says_something_else_is_found(told: ToldLog, change: str) -> None:
+def test_changed_head_is_found(told: ToldLog, change: str, behind: int) -> None:
     told.do(f"UPDATE log_head SET {change}")
-    assert told.found() == (told.last, "head")
+    assert told.found() == (told.last - behind, "head")
 
 
-def test_a_log_that_goes_on_behind_its_head_is_found(told: ToldLog) -> None:
-    told.do("UPDATE log_head SET position = position - 2")
-    assert told.found() == (told.last - 1, "head")
+LAST_QUEUED = "SELECT max(position) FROM events WHERE type = 'RunQueued'"
+AT_HERE = f"SELECT {HERE}"
+IMPOSSIBLE = {
+    "another stream": (LAST_QUEUED, "stream = 'log:config', version = 3", "projection"),
+    "an unknown stream": (
+        "SELECT max(position) FROM events WHERE type = 'SpawnRequested'",
+        "stream = 'run:00000000-0000-4000-8000-00000000ffff'",
+        "projection",
+    ),
+    "an event out of turn": (
+        LAST_QUEUED,
+        """type = 'RunArchived', state = '{"reason":"due","transcriptPath":null}'""",
+        "projection",
+    ),
+    "an older instant": (AT_HERE, "recorded_at = recorded_at - interval '1 day'", "order"),
+    "an unknown type": (AT_HERE, "type = 'os.system'", "unreadable"),
+    "another type": ("SELECT 5", "type = 'RunAnnounced'", "unreadable"),
+    "an interrupted append": (
+        "SELECT min(position) + 1 FROM events WHERE append_last > position + 1",
+        "command_id = gen_random_uuid()",
+        "append",
+    ),
+    "a version left out": (
+        "SELECT max(position) FROM events WHERE version > 3",
+        "version = version + 1",
+        "version",
+    ),
+    "a version of the configuration": (
+        "SELECT max(position) FROM events WHERE stream = 'log:config'",
+        "version = version + 1",
+        "version",
+    ),
+    "a version before its time": (
+        "SELECT min(position) FROM events WHERE stream = 'session:agent:main:main'",
+        "version = 900",
+        "version",
+    ),
+}
+"""The query of a position, what is changed there, and the kind of the difference."""
 
 
-Tamper = Callable[[ToldLog], tuple[int, str]]
-
-
-def _older(told: ToldLog) -> tuple[int, str]:
-    told.do("UPDATE events SET recorded_at = recorded_at - interval '1 day' WHERE position = 40")
-    return 40, "order"
-
-
-def _unknown_type(told: ToldLog) -> tuple[int, str]:
-    told.do("UPDATE events SET type = 'os.system' WHERE position = 40")
-    return 40, "unreadable"
-
-
-def _other_type(told: ToldLog) -> tuple[int, str]:
-    told.do("UPDATE events SET type = 'RunAnnounced' WHERE position = 5")
-    return 5, "unreadable"
-
-
-def _interrupted_append(told: ToldLog) -> tuple[int, str]:
-    query = "SELECT min(position) FROM events WHERE append_last > position + 1"
-    here = int(told.one(query)) + 1
-    told.do("UPDATE events SET command_id = gen_random_uuid() WHERE position = %s", here)
-    return here, "append"
-
-
-def _ended_append(told: ToldLog) -> tuple[int, str]:
-    query = "SELECT max(position) FROM events WHERE append_last = position"
-    here = int(told.one(query))
-    told.do("UPDATE events SET append_last = position - 1 WHERE position = %s", here)
-    first = told.one("SELECT max(position) FROM events WHERE append_last = %s", here)
-    return (int(first) + 1 if first else here), "append"
-
-
-def _version_left_out(told: ToldLog) -> tuple[int, str]:
-    here = int(told.one("SELECT max(position) FROM events WHERE version > 3"))
-    told.do("UPDATE events SET version = version + 1 WHERE position = %s", here)
-    return here, "version"
-
-
-def _version_of_the_configuration(told: ToldLog) -> tuple[int, str]:
-    here = int(told.one("SELECT max(position) FROM events WHERE stream = 'log:config'"))
-    told.do("UPDATE events SET version = version + 1 WHERE position = %s", here)
-    return here, "version"
-
-
-def _version_before_its_time(told: ToldLog) -> tuple[int, str]:
-    query = "SELECT min(position) FROM events WHERE stream = 'session:agent:main:main'"
-    here = int(told.one(query))
-    told.do("UPDATE events SET version = 900 WHERE position = %s", here)
-    return here, "version"
-
-
-def _other_stream(told: ToldLog) -> tuple[int, str]:
-    query = "SELECT max(position) FROM events WHERE type = %s"
-    here = int(told.one(query, "RunQueued"))
-    told.do("UPDATE events SET stream = 'log:config', version = 3 WHERE position = %s", here)
-    return here, "projection"
-
-
-def _foreign_stream(told: ToldLog) -> tuple[int, str]:
-    here = int(told.one("SELECT max(position) FROM events WHERE type = 'SpawnRequested'"))
-    told.do(
-        "UPDATE events SET stream = 'run:00000000-0000-4000-8000-00000000ffff' WHERE position = %s",
-        here,
-    )
-    return here, "projection"
-
-
-def _event_out_of_turn(told: ToldLog) -> tuple[int, str]:
-    here = int(told.one("SELECT max(position) FROM events WHERE type = 'RunQueued'"))
-    told.do("UPDATE events SET type = 'RunArchived', state = %s WHERE position = %s", OTHER, here)
-    return here, "projection"
-
-
-OTHER = b'{"reason":"due","transcriptPath":null}'
-
-
-@pytest.mark.parametrize(
-    "tamper",
-    [
-        _other_stream,
-        _foreign_stream,
-        _event_out_of_turn,
-        _older,
-        _unknown_type,
-        _other_type,
-        _interrupted_append,
-        _ended_append,
-        _version_left_out,
-        _version_of_the_configuration,
-        _version_before_its_time,
-    ],
-)
-def test_what_no_log_can_say_is_found_though_it_was_chained_anew(
-    told: ToldLog, tamper: Tamper
-) -> None:
-    expected = tamper(told)
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_impossible_event_is_found_though_chained_anew(told: ToldLog, name: str) -> None:
+    query, change, kind = IMPOSSIBLE[name]
+    here = told.one(query)
+    told.do(f"UPDATE events SET {change} WHERE position = %s", here)
     told.rechain()
-    assert told.found() == expected
+    assert told.found() == (here, kind)
 
 
-def test_a_lost_and_a_changed_commit_are_found(told: ToldLog) -> None:
+def test_append_that_ends_early_is_found_though_chained_anew(told: ToldLog) -> None:
+    here = told.one("SELECT max(position) FROM events WHERE append_last = position")
+    told.do("UPDATE events SET append_last = position - 1 WHERE position = %s", here)
+    before = told.one("SELECT max(position) FROM events WHERE append_last = %s", here)
+    told.rechain()
+    assert told.found() == (before + 1 if before else here, "append")
+
+
+def test_lost_and_changed_commits_are_found(told: ToldLog) -> None:
     end = int(told.one("SELECT min(last_position) FROM commits WHERE last_position > %s", HERE))
     told.do("UPDATE commits SET recorded_at = recorded_at + interval '1 microsecond'")
     assert told.found() == (told.one("SELECT min(last_position) FROM commits"), "commit")
