@@ -84,14 +84,14 @@ def drawn(
     return [line.plain for line in tree_lines(found, cells, signs, now)]
 
 
-def test_what_is_at_work_is_drawn_up_to_now_though_nothing_was_recorded_since() -> None:
+def test_running_bar_ends_now() -> None:
     working = tree(node("agent:steward:subagent:c", [run("slow", requested=20, started=30)]))
     assert "1m" in drawn(working, now=datetime(2026, 3, 1, 9, 1, 30, tzinfo=UTC))[1]
     earlier = datetime(2026, 3, 1, 9, 0, 39, tzinfo=UTC)
     assert drawn(working, now=earlier) == drawn(working)
 
 
-def test_a_family_is_drawn_with_branches_status_and_bars_on_one_scale() -> None:
+def test_tree_draws_bars_on_one_scale() -> None:
     *lines, scale = drawn(FAMILY)
     beginnings = (
         "agent:main:main",
@@ -116,7 +116,7 @@ def test_a_family_is_drawn_with_branches_status_and_bars_on_one_scale() -> None:
     assert scale.startswith("2026-03-01 09:00:00.000 to 2026-03-01 09:00:40.000 UTC")
 
 
-def test_refused_runs_stand_among_children_with_their_rule() -> None:
+def test_refused_runs_show_their_rule() -> None:
     late = run("late", requested=25, refused=26) | {
         "stage": "refused",
         "status": "refused",
@@ -135,23 +135,21 @@ def test_refused_runs_stand_among_children_with_their_rule() -> None:
 
 
 @pytest.mark.parametrize("cells", [20, 30, 40, 61, 100, 200])
-def test_no_line_is_wider_than_the_terminal_lets_a_name_and_a_status_be(cells: int) -> None:
+def test_lines_fit_into_terminal(cells: int) -> None:
     for line in drawn(FAMILY, cells)[:-1]:
         assert len(line) <= max(cells, 8 + 10 + 8 + 6)
 
 
-def test_a_respawned_run_says_from_which_it_was_made() -> None:
+def test_respawned_run_names_its_original() -> None:
     again = {**run("reviewer", started=1, ended=2), "respawnedFrom": "1234567890"}
     (line, *_) = [one.plain for one in tree_lines({"root": node("key", [again])}, 100, BOXES)]
     assert line.startswith("reviewer (steward) 0f6d1c2e from 12345678  done")
 
 
-def test_a_terminal_without_boxes_gets_plain_signs() -> None:
+def test_terminal_without_boxes_gets_ascii() -> None:
     assert signs_for("utf-8") is BOXES
-    assert signs_for("ascii") is ASCII
-    assert signs_for("latin-1") is ASCII
-    assert signs_for(None) is ASCII
-    assert signs_for("no such encoding") is ASCII
+    for encoding in ("ascii", "latin-1", None, "no such encoding"):
+        assert signs_for(encoding) is ASCII
     text = "\n".join(drawn(FAMILY, signs=ASCII))
     assert text.isascii()
     assert "|- scout" in text
@@ -159,7 +157,7 @@ def test_a_terminal_without_boxes_gets_plain_signs() -> None:
     assert "#" in text
 
 
-def test_what_a_label_says_moves_no_terminal() -> None:
+def test_hostile_label_is_escaped() -> None:
     hostile = tree(node("k", [run("\x1b[2Jgone\n\u202eline", requested=0, ended=1)]))
     text = "\n".join(drawn(hostile))
     assert "\x1b" not in text
@@ -167,7 +165,7 @@ def test_what_a_label_says_moves_no_terminal() -> None:
     assert "\\x1b[2Jgone" in text
 
 
-def test_nodes_by_themselves_name_the_one_above_them() -> None:
+def test_flat_nodes_name_their_parents() -> None:
     pairs = [(one["parentSessionKey"], one["sessionKey"]) for one in flat_nodes(FAMILY["root"])]
     assert pairs == [
         (None, "agent:main:main"),
@@ -177,13 +175,11 @@ def test_nodes_by_themselves_name_the_one_above_them() -> None:
     ]
 
 
-def test_a_tree_without_runs_has_a_line_and_no_scale() -> None:
+def test_tree_without_runs_has_no_scale() -> None:
     assert drawn(tree()) == ["agent:main:main  open"]
 
 
-def test_the_tree_of_a_session_is_asked_for_as_of_a_position(
-    api: RecordedApi, spawnlog: Command
-) -> None:
+def test_tree_is_as_of_position(api: RecordedApi, spawnlog: Command) -> None:
     api.on("GET", "/v1/sessions/main/tree", Reply(FAMILY | {"cut": True}))
     shown = spawnlog("session", "tree", "main", "--at", "pos:40", "--depth", "3")
     assert shown.exit_code == 0, shown.output
@@ -194,9 +190,7 @@ def test_the_tree_of_a_session_is_asked_for_as_of_a_position(
     assert dict(asked.query) == {"at": "pos:40", "limit": "500", "depth": "3"}
 
 
-def test_a_program_gets_the_tree_as_one_document_or_node_by_node(
-    api: RecordedApi, spawnlog: Command
-) -> None:
+def test_tree_as_json_and_jsonl(api: RecordedApi, spawnlog: Command) -> None:
     api.on("GET", "/v1/sessions/main/tree", Reply(FAMILY))
     whole = spawnlog("session", "tree", "main", "-o", "json")
     assert json.loads(whole.stdout) == FAMILY
@@ -207,7 +201,7 @@ def test_a_program_gets_the_tree_as_one_document_or_node_by_node(
     assert all("children" not in json.loads(line) for line in lines)
 
 
-def test_the_tree_of_a_run_is_that_of_its_session(api: RecordedApi, spawnlog: Command) -> None:
+def test_tree_of_run_is_of_its_session(api: RecordedApi, spawnlog: Command) -> None:
     api.on("GET", f"/v1/runs/{RUN}", Reply({"runId": RUN, "childSessionKey": "agent:x:subagent:a"}))
     api.on("GET", "/v1/sessions/agent%3Ax%3Asubagent%3Aa/tree", Reply(FAMILY))
     shown = spawnlog("run", "tree", RUN)
@@ -215,7 +209,7 @@ def test_the_tree_of_a_run_is_that_of_its_session(api: RecordedApi, spawnlog: Co
     assert "└─ slow" in shown.stdout
 
 
-def test_below_a_run_without_a_session_is_nothing(api: RecordedApi, spawnlog: Command) -> None:
+def test_tree_of_run_without_session_exits_4(api: RecordedApi, spawnlog: Command) -> None:
     api.on("GET", f"/v1/runs/{RUN}", Reply({"runId": RUN, "childSessionKey": None}))
     shown = spawnlog("run", "tree", RUN)
     assert shown.exit_code == 4

@@ -62,7 +62,7 @@ def answers(api: RecordedApi, *lines: dict[str, Any]) -> None:
     api.on("POST", ASKED, Reply(text, content_type="application/x-ndjson"))
 
 
-def test_a_build_fails_by_the_verdicts_that_are_named(spawnlog: Command, api: RecordedApi) -> None:
+def test_fail_on_verdict_exits_1(spawnlog: Command, api: RecordedApi) -> None:
     for fail_on, status in ((), 0), (("newly-allowed",), 0), (("newly-refused",), 1):
         answers(api, verdict(), totals(newly_refused=1, same=2))
         named = [word for one in fail_on for word in ("--fail-on", one)]
@@ -71,7 +71,7 @@ def test_a_build_fails_by_the_verdicts_that_are_named(spawnlog: Command, api: Re
     assert "newly-refused: 1" in found.stdout
 
 
-def test_values_that_differ_are_written_as_json(spawnlog: Command, api: RecordedApi) -> None:
+def test_differing_values_are_json(spawnlog: Command, api: RecordedApi) -> None:
     difference = {"field": "tools", "recorded": None, "decided": ["read"]}
     differing = verdict(rule=None, text=None, difference=difference)
     answers(api, differing, totals(newly_refused=1))
@@ -80,7 +80,7 @@ def test_values_that_differ_are_written_as_json(spawnlog: Command, api: Recorded
     assert "1 decision from" in found.stdout
 
 
-def test_what_is_set_goes_as_a_patch(spawnlog: Command, api: RecordedApi) -> None:
+def test_set_is_sent_as_patch(spawnlog: Command, api: RecordedApi) -> None:
     answers(api, totals())
     spawnlog("what-if", *SET, "--since", "pos:3", "--cascade")
     body = api.asked[-1].body
@@ -101,7 +101,7 @@ def test_what_is_set_goes_as_a_patch(spawnlog: Command, api: RecordedApi) -> Non
     ],
     ids=str,
 )
-def test_what_cannot_be_meant_is_said(
+def test_unusable_options_are_refused(
     spawnlog: Command, api: RecordedApi, arguments: tuple[str, ...]
 ) -> None:
     found = spawnlog("what-if", *arguments)
@@ -111,35 +111,28 @@ def test_what_cannot_be_meant_is_said(
 
 
 @pytest.mark.parametrize("text", ["{}", "not json", '"x"'])
-def test_a_patch_that_is_none_is_not_sent(
+def test_file_that_is_no_patch_is_not_sent(
     spawnlog: Command, api: RecordedApi, tmp_path: Path, text: str
 ) -> None:
     file = tmp_path / "change.json"
     file.write_text(text, "utf-8")
-    found = spawnlog("what-if", "--patch", str(file))
-    assert (found.exit_code, api.asked) == (2, [])
+    assert spawnlog("what-if", "--patch", str(file)).exit_code == 2
+    assert api.asked == []
 
 
-def test_a_configuration_is_read_from_the_standard_input(
-    spawnlog: Command, api: RecordedApi
-) -> None:
-    answers(api, totals())
-    assert spawnlog("what-if", "--config", "-", given="{ /* JSON5 */ }").exit_code == 0
-    body = api.asked[0].body
-    assert (body["configText"], body["configName"]) == ("{ /* JSON5 */ }", "stdin")
-
-
-def test_a_configuration_goes_with_the_name_of_its_file(
+def test_configuration_is_sent_with_its_name(
     spawnlog: Command, api: RecordedApi, tmp_path: Path
 ) -> None:
     answers(api, totals())
     file = tmp_path / "new.json5"
-    file.write_text("{}", "utf-8")
-    assert spawnlog("what-if", "--config", str(file)).exit_code == 0
-    assert api.asked[0].body["configName"] == str(file)
+    file.write_text("{ /* JSON5 */ }", "utf-8")
+    for named, name in (("-", "stdin"), (str(file), str(file))):
+        assert spawnlog("what-if", "--config", named, given="{ /* JSON5 */ }").exit_code == 0
+        body = api.asked[-1].body
+        assert (body["configText"], body["configName"]) == ("{ /* JSON5 */ }", name)
 
 
-def test_configuration_with_variables_goes_with_their_values(
+def test_configuration_is_sent_with_values_of_variables(
     spawnlog: Command, api: RecordedApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LEAD_MODEL", "acme/big")
@@ -160,7 +153,7 @@ def test_configuration_with_variables_goes_with_their_values(
     assert "configText" not in api.asked[0].body
 
 
-def test_an_answer_that_is_not_whole_is_an_error(spawnlog: Command, api: RecordedApi) -> None:
+def test_cut_answer_is_an_error(spawnlog: Command, api: RecordedApi) -> None:
     failure = {"failure": {"detail": f"the service is stopping {HOSTILE}"}}
     for lines in ((verdict(),), (verdict(), failure)):
         answers(api, *lines)
@@ -169,9 +162,7 @@ def test_an_answer_that_is_not_whole_is_an_error(spawnlog: Command, api: Recorde
         assert "\x1b" not in found.output
 
 
-def test_how_far_it_is_is_shown_to_a_person_and_to_no_program(
-    spawnlog: Command, api: RecordedApi
-) -> None:
+def test_progress_is_shown_on_terminal_only(spawnlog: Command, api: RecordedApi) -> None:
     progress = {"progress": {"position": 1_234, "until": 56_789, "decisions": 100}}
     answers(api, verdict(), progress, totals(newly_refused=1))
     unwatched = spawnlog("what-if", *SET, "--output", "jsonl")
@@ -197,7 +188,7 @@ def test_how_far_it_is_is_shown_to_a_person_and_to_no_program(
 
 
 @pytest.mark.parametrize("output", ["table", "junit", "json", "jsonl"])
-def test_what_others_wrote_does_no_harm(spawnlog: Command, api: RecordedApi, output: str) -> None:
+def test_hostile_texts_are_escaped(spawnlog: Command, api: RecordedApi, output: str) -> None:
     hostile = verdict(label=HOSTILE, agentId=HOSTILE, text=HOSTILE, missing=[], assumed=[HOSTILE])
     unknown = verdict("not-replayable", rule=None, text=None, missing=[HOSTILE])
     changed = verdict(
