@@ -1,21 +1,25 @@
-"""Places of a workspace in which something else than a readable file stands."""
+"""Bootstrap files of a workspace: any contents, and anything else that stands in their place."""
 
+import asyncio
 import os
 import socket
 import tempfile
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from application.ports.files import ReadFile
-from infrastructure.outbound.files.bootstrap_files import read_files
+from infrastructure.outbound.files.bootstrap_files import DiskBootstrapFiles, read_files
 from tests.support.servers.ordinary_user import Becoming
 from tests.support.servers.process_table import open_descriptors
 
 CHARS_MAX = 20_000
+HUGE_BYTES = 100 * 1024 * 1024
+NUL = "it holds NUL and so is no text"
 
 
 @pytest.fixture
@@ -27,7 +31,7 @@ def workspace(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def reachable() -> Iterator[Path]:
-    """A folder that any user gets to: those of pytest are closed to all but who runs it."""
+    """Return a folder that any user may enter: those of pytest are closed to other users."""
     with tempfile.TemporaryDirectory(prefix="spawnlog-bootstrap-") as place:
         yield Path(os.path.realpath(place))
 
@@ -38,21 +42,94 @@ def read(folder: Path, chars_max: int = CHARS_MAX) -> tuple[ReadFile, ...]:
 
 def skipped(folder: Path) -> str:
     (file,) = read(folder)
-    assert file.name == "AGENTS.md"
-    assert file.text == ""
+    assert (file.name, file.text) == ("AGENTS.md", "")
     assert file.skipped is not None
     return file.skipped
 
 
-def test_an_ordinary_user_reads_them_too(reachable: Path, becoming_ordinary: Becoming) -> None:
+async def test_two_files_are_read_in_order(workspace: Path) -> None:
+    assert read(workspace) == read(workspace / "none") == ()
+    for name in ("TOOLS.md", "AGENTS.md", "SOUL.md", "IDENTITY.md", "MEMORY.md", "agents.md.bak"):
+        (workspace / name).write_text(f"of {name}")
+    reading = asyncio.create_task(DiskBootstrapFiles().read(str(workspace), CHARS_MAX))
+    await asyncio.sleep(0)
+    assert not reading.done(), "the event loop continues meanwhile"
+    assert await reading == (
+        ReadFile(name="AGENTS.md", text="of AGENTS.md"),
+        ReadFile(name="TOOLS.md", text="of TOOLS.md"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"\xff\xfeA\x00", NUL),  # UTF-16
+        (b"caf\xe9", "it is not UTF-8"),  # Latin-1
+        (b"half a pair \xed\xa0\x80", "it is not UTF-8"),
+        (b"overlong \xc0\xaf", "it is not UTF-8"),
+        (b"beyond \xf4\x90\x80\x80", "it is not UTF-8"),
+        (b"cut in two \xf0\x9f\x9a", "it is not UTF-8"),
+        (b"Be kind.\0", NUL),
+    ],
+)
+def test_content_that_is_no_text_is_skipped(workspace: Path, content: bytes, why: str) -> None:
+    (workspace / "AGENTS.md").write_bytes(content)
+    assert skipped(workspace) == why
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("\ufeff# Rules\ufeff", "# Rules\ufeff"),
+        ("\ufeff", ""),
+        ("a\r\nb\rc\n\n\x1b[31m\u202e## Rules\n", "a\r\nb\rc\n\n\x1b[31m\u202e## Rules\n"),
+    ],
+)
+def test_text_stays_but_for_byte_order_mark(workspace: Path, content: str, text: str) -> None:
+    (workspace / "AGENTS.md").write_bytes(content.encode())
+    assert read(workspace) == (ReadFile(name="AGENTS.md", text=text),)
+
+
+@pytest.mark.parametrize("sign", ["a", "é", "語", "\U0001f6a4"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_long_file_is_not_read_to_its_end(workspace: Path, sign: str, mark: str) -> None:
+    for length in (9, 10, 11, 12, 500):
+        (workspace / "AGENTS.md").write_bytes((mark + sign * length).encode())
+        (file,) = read(workspace, 10)
+        assert file.skipped is None
+        assert set(file.text) == {sign}
+        assert min(length, 11) <= len(file.text) <= min(length, 52)
+
+
+def test_only_start_of_huge_file_is_read(workspace: Path) -> None:
+    place = workspace / "AGENTS.md"
+    place.write_text("x" * 100_000)
+    with place.open("r+b") as file:
+        file.truncate(HUGE_BYTES)  # holes: it takes no room and reads as NUL
+    tracemalloc.start()
+    try:
+        (found,) = read(workspace)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found.skipped is None
+    assert CHARS_MAX < len(found.text) <= 4 * (CHARS_MAX + 2) + 3
+    assert peak < 2 * 1024 * 1024
+
+
+def test_huge_file_of_nul_is_skipped(workspace: Path) -> None:
+    with (workspace / "AGENTS.md").open("wb") as file:
+        file.truncate(HUGE_BYTES)
+    assert skipped(workspace) == NUL
+
+
+def test_ordinary_user_reads_files(reachable: Path, becoming_ordinary: Becoming) -> None:
     (reachable / "AGENTS.md").write_text("Be kind.")
     with becoming_ordinary(reachable, reachable / "AGENTS.md"):
         assert [file.text for file in read(reachable)] == ["Be kind."]
 
 
-def test_a_folder_that_may_be_passed_and_not_listed_is_enough(
-    reachable: Path, becoming_ordinary: Becoming
-) -> None:
+def test_folder_need_not_be_listable(reachable: Path, becoming_ordinary: Becoming) -> None:
     folder = reachable / "folder"
     folder.mkdir()
     (folder / "TOOLS.md").write_text("Saw.")
@@ -64,16 +141,14 @@ def test_a_folder_that_may_be_passed_and_not_listed_is_enough(
         folder.chmod(0o700)
 
 
-def test_a_file_that_may_not_be_read_is_left_out(
-    reachable: Path, becoming_ordinary: Becoming
-) -> None:
+def test_unreadable_file_is_skipped(reachable: Path, becoming_ordinary: Becoming) -> None:
     (reachable / "AGENTS.md").write_text("secret")
     (reachable / "AGENTS.md").chmod(0o000)
     with becoming_ordinary(reachable, reachable / "AGENTS.md"):
         assert skipped(reachable) == "it cannot be read (Permission denied)"
 
 
-def test_a_folder_that_may_not_be_entered_is_told_of_for_both(
+def test_closed_folder_is_reported_for_both_files(
     reachable: Path, becoming_ordinary: Becoming
 ) -> None:
     folder = reachable / "closed" / "folder"
@@ -106,12 +181,12 @@ def _loop(place: Path) -> None:
 
 
 @pytest.mark.parametrize("plant", [_link_out, _link_in, _dangling, _loop])
-def test_no_link_is_followed(workspace: Path, plant: Callable[[Path], None]) -> None:
+def test_link_is_not_followed(workspace: Path, plant: Callable[[Path], None]) -> None:
     plant(workspace / "AGENTS.md")
     assert skipped(workspace) == "it is a symbolic link"
 
 
-def test_a_link_in_the_place_of_the_folder_or_above_it_is_not_followed(workspace: Path) -> None:
+def test_link_to_folder_is_not_followed(workspace: Path) -> None:
     elsewhere = workspace.parent / "elsewhere"
     (elsewhere / "sub").mkdir(parents=True)
     (elsewhere / "sub" / "AGENTS.md").write_text("canary of elsewhere")
@@ -124,7 +199,7 @@ def test_a_link_in_the_place_of_the_folder_or_above_it_is_not_followed(workspace
 
 
 @pytest.mark.parametrize("folder", ["", "relative", "/a\0b", "/etc/../etc", "/etc/passwd"])
-def test_what_is_no_folder_is_told_of(folder: str) -> None:
+def test_path_without_folder_is_reported(folder: str) -> None:
     found = read_files(folder, CHARS_MAX)
     assert len(found) == 2
     assert all((file.skipped or "").startswith("its folder cannot be opened (") for file in found)
@@ -140,25 +215,23 @@ def _socket(place: Path) -> None:
         os.chdir(here)
 
 
-@pytest.mark.parametrize("plant", [os.mkfifo, os.mkdir, _socket])
+def _device(place: Path) -> None:
+    try:
+        os.mknod(place, 0o20666, os.makedev(1, 5))
+    except PermissionError:
+        pytest.skip("only root makes devices, and not in this container")
+
+
+@pytest.mark.parametrize("plant", [os.mkfifo, os.mkdir, _socket, _device])
 @pytest.mark.timeout(20)
-def test_what_is_no_file_is_left_out_and_not_waited_for(
+def test_place_without_regular_file_is_skipped(
     workspace: Path, plant: Callable[[Path], None]
 ) -> None:
     plant(workspace / "AGENTS.md")
     assert skipped(workspace) == "it is no regular file"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices")
-def test_a_device_is_left_out(workspace: Path) -> None:
-    try:
-        os.mknod(workspace / "AGENTS.md", 0o20666, os.makedev(1, 5))
-    except PermissionError:
-        pytest.skip("devices cannot be made in this container")
-    assert skipped(workspace) == "it is no regular file"
-
-
-def test_a_link_planted_again_and_again_while_it_is_read_is_never_followed(
+def test_link_planted_while_reading_is_not_followed(
     workspace: Path,
 ) -> None:
     outside, place = workspace.parent / "outside", workspace / "AGENTS.md"
@@ -188,7 +261,7 @@ def test_a_link_planted_again_and_again_while_it_is_read_is_never_followed(
     assert seen == {("ours", None), ("", "it is a symbolic link")}
 
 
-def test_no_descriptor_is_left_open_whatever_is_there(workspace: Path) -> None:
+def test_no_descriptor_is_left_open(workspace: Path) -> None:
     folders = [workspace / str(number) for number in range(4)]
     for folder in folders[:3]:
         folder.mkdir()
