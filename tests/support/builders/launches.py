@@ -92,10 +92,12 @@ def pairs(entries: list[TranscriptEntry]) -> list[tuple[str, Mapping[str, object
 
 
 @asynccontextmanager
-async def careful_launcher() -> AsyncIterator[ProcessLauncher]:
+async def careful_launcher(
+    silence_seconds_max: float | None = None,
+) -> AsyncIterator[ProcessLauncher]:
     """A launcher that leaves no process and no descriptor behind, or the test fails."""
     before = open_descriptors()
-    house = ProcessLauncher()
+    house = ProcessLauncher(silence_seconds_max=silence_seconds_max)
     try:
         yield house
     finally:

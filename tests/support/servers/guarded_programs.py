@@ -11,6 +11,9 @@ from infrastructure.outbound.child_processes.run_to_end import ProgramResult
 
 Runner = Callable[..., Coroutine[Any, Any, ProgramResult]]
 
+SILENCE_SECONDS = 0.6
+"""Limit of the launcher `silent`."""
+
 # Defines `daemon()`: starts a process that has left its parent, group and session and ignores what
 # can be ignored, which prints its pid and keeps the pipes open for a minute. Returns when it has
 # printed.

@@ -1,4 +1,4 @@
-"""A launcher that leaves no process and no descriptor behind, or the test fails."""
+"""Launchers that leave no process and no descriptor behind, or the test fails."""
 
 from collections.abc import AsyncIterator
 
@@ -7,19 +7,15 @@ import pytest
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from infrastructure.outbound.child_processes.program import Program
 from infrastructure.outbound.child_processes.run_to_end import ProgramResult, run_to_end
-from tests.support.servers.guarded_programs import Runner
-from tests.support.servers.process_table import is_alive, open_descriptors, until_no_more_is_open
+from tests.support.builders.launches import careful_launcher
+from tests.support.servers.guarded_programs import SILENCE_SECONDS, Runner
 
 
 @pytest.fixture
-async def launcher() -> AsyncIterator[ProcessLauncher]:
-    before = open_descriptors()
-    house = ProcessLauncher()
-    yield house
-    warm = house.fork_server_pid
-    await house.close()
-    assert warm is None or not is_alive(warm)
-    await until_no_more_is_open(before)
+async def silent() -> AsyncIterator[ProcessLauncher]:
+    """A launcher with a limit on silence, which beats only when it is told to."""
+    async with careful_launcher(SILENCE_SECONDS) as house:
+        yield house
 
 
 @pytest.fixture

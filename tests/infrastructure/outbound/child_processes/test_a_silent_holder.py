@@ -14,17 +14,14 @@ import pytest
 
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from infrastructure.outbound.child_processes.program import Exit, Program
-from tests.support.servers.guarded_programs import DAEMON, lines, python, started
+from tests.support.servers.guarded_programs import DAEMON, SILENCE_SECONDS, lines, python, started
 from tests.support.servers.process_table import (
     is_alive,
-    open_descriptors,
     state,
     until,
     until_dead,
-    until_no_more_is_open,
 )
 
-SILENCE_SECONDS = 0.6
 PROJECT = Path(__file__).parents[4]
 
 # Says how its two programs ended; its stdin gives the word for the go of the second.
@@ -60,18 +57,6 @@ async def hold():
 
 asyncio.run(hold())
 """
-
-
-@pytest.fixture
-async def silent() -> AsyncIterator[ProcessLauncher]:
-    """A launcher with a limit, which beats only when it is told to."""
-    before = open_descriptors()
-    house = ProcessLauncher(silence_seconds_max=SILENCE_SECONDS)
-    yield house
-    warm = house.fork_server_pid
-    await house.close()
-    assert warm is None or not is_alive(warm)
-    await until_no_more_is_open(before)
 
 
 @contextlib.asynccontextmanager

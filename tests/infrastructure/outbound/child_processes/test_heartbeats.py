@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -12,25 +11,8 @@ from infrastructure.outbound.child_processes.pipes import PipeWriter
 from infrastructure.outbound.child_processes.program import Exit, Program
 from tests.support.servers.guarded_programs import python, started
 from tests.support.servers.process_table import (
-    is_alive,
-    open_descriptors,
-    until_no_more_is_open,
     wait_until_dead,
 )
-
-SILENCE_SECONDS = 0.6
-
-
-@pytest.fixture
-async def silent() -> AsyncIterator[ProcessLauncher]:
-    """A launcher with a limit, which beats only when it is told to."""
-    before = open_descriptors()
-    house = ProcessLauncher(silence_seconds_max=SILENCE_SECONDS)
-    yield house
-    warm = house.fork_server_pid
-    await house.close()
-    assert warm is None or not is_alive(warm)
-    await until_no_more_is_open(before)
 
 
 async def test_heartbeats_do_not_come_between_the_parts_of_a_large_specification(

@@ -1,4 +1,4 @@
-"""A launcher that leaves nothing behind."""
+"""A launcher that leaves no process and no descriptor behind, or the test fails."""
 
 from collections.abc import AsyncIterator
 
