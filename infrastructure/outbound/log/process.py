@@ -12,7 +12,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -36,7 +35,7 @@ class WorkerProcess:
         program = _PROGRAM.format(module=work.__module__, name=work.__name__)
         # A copy of this process has all imported, which else takes as long as 10,000 events. What
         # other threads hold, a copy could never let go.
-        copies = sys.platform == "linux" and threading.active_count() == 1
+        copies = sys.platform == "linux" and len(os.listdir("/proc/self/task")) == 1
         # Not in our terminal's group: an interrupt is ours to handle, and it ends with us.
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-c", program],
@@ -92,7 +91,10 @@ def _work_in_copy(work: Callable[[dict[str, Any]], None]) -> None:
     try:
         # Locks and connections are our holder's, who also waits for one of these to be closed.
         _forget_signals()
-        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        for descriptor in map(int, os.listdir("/proc/self/fd")):
+            if descriptor > 2:
+                with contextlib.suppress(OSError):
+                    os.close(descriptor)
         sys.stdin = os.fdopen(0, closefd=False)
         sys.stdout = os.fdopen(1, "w", closefd=False)
         order = json.loads(sys.stdin.readline())
@@ -116,6 +118,7 @@ def _forget_signals() -> None:
         if callable(signal.getsignal(number)):
             signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
 
 
 def send_answer(answer: Any) -> None:

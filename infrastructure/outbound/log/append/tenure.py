@@ -7,6 +7,7 @@ and one that has nothing to do soon gives it up by itself. The database ends the
 is frozen; if it is still sending an answer then, whoever waited for the lock in vain ends it.
 """
 
+import contextlib
 import math
 import time
 from datetime import datetime
@@ -112,8 +113,9 @@ class Tenure:
             try:
                 _, head = await _ask(connection, f"{_WAIT}; {_HEAD}")
             except errors.LockNotAvailable:
-                await connection.execute(_END_FROZEN, [FROZEN_MILLISECONDS_MAX])
-                raise
+                if not await _has_ended_frozen(connection):
+                    raise
+                _, head = await _ask(connection, f"{_WAIT}; {_HEAD}")
         self._since = time.monotonic()
         require_known_format(head[_HEAD_COLUMNS])
         require_known_rows(head[_HEAD_COLUMNS + 1])
@@ -129,6 +131,14 @@ class Tenure:
         """Note that the session is gone, or has the lock no longer."""
         self._since = None
         self._is_asked = False
+
+
+async def _has_ended_frozen(connection: LogConnection) -> bool:
+    """Return whether a holder that reads no answer was there, and was ended."""
+    with contextlib.suppress(errors.InsufficientPrivilege):
+        ended = await connection.execute(_END_FROZEN, [FROZEN_MILLISECONDS_MAX])
+        return await ended.fetchone() is not None
+    return False
 
 
 async def _ask(connection: LogConnection, statements: str) -> tuple[bool, tuple[Any, ...]]:

@@ -26,7 +26,7 @@ from infrastructure.outbound.log.read.fold_input import (
 )
 from infrastructure.outbound.log.schema.connections import LogConnection
 
-STREAMS_AT_ONCE = 200
+STREAMS_AT_ONCE = 50
 """So many are folded without a pause. A transaction has a few, but thousands when it stops a large
 tree."""
 

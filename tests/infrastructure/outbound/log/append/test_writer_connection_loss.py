@@ -25,6 +25,7 @@ from tests.support.builders.submissions import (
 )
 from tests.support.faults.held_commits import Lines, held_commits, until
 from tests.support.servers.running_log import RunningLog, running_on
+from tests.support.waiting import wait_for
 
 KILLS = 25
 WORKERS = 8
@@ -237,15 +238,24 @@ async def test_a_decision_that_held_the_lock_too_long_is_made_again(
         assert len(await running.events()) == 1
 
 
+SENDING = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'ClientWrite'"
+
+
 @pytest.mark.kill
 async def test_holder_that_reads_no_answer_is_ended(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # As in a server: the wait for the lock takes all the time that there is for a reconnection.
+    monkeypatch.setattr(writer, "RECONNECT_SECONDS_MAX", 0.1)
     monkeypatch.setattr(tenure, "FROZEN_MILLISECONDS_MAX", 50)
-    lines = Lines(database_url, "lock_timeout = '30ms'")
-    with closing(psycopg.connect(database_url, autocommit=True)) as frozen:
+    lines = Lines(database_url, "lock_timeout = '200ms'")
+    with (
+        closing(psycopg.connect(database_url, autocommit=True)) as frozen,
+        closing(psycopg.connect(database_url, autocommit=True)) as looking,
+    ):
         frozen.execute(f"SELECT pg_advisory_lock({LOCK_KEY})")
         frozen.pgconn.send_query(b"SELECT repeat('x', 100000000)")
+        wait_for("the answer to be on its way", lambda: looking.execute(SENDING).fetchone())
         async with running_on(database_url, connect=lines.connect) as running:
             assert (await running.log.submit(observing(key("patient")))).position == 1
 
