@@ -6,8 +6,9 @@ target, a header or a trailer that has no end, which it keeps in memory.
 """
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import orjson
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
@@ -135,6 +136,8 @@ class TimedConnection(DroppableConnection):
     @property
     def _is_held_up(self) -> bool:
         cycle = self.cycle
+        if self._is_refused:
+            return False
         if self.flow.read_paused:
             return True
         if cycle is None or cycle.response_complete:
@@ -164,13 +167,14 @@ class TimedConnection(DroppableConnection):
         self.transport.close()
 
     def _refuse(self) -> None:
-        """Answer a request of which too much brings nothing; hang up if it, or the one before it,
-        is being answered. Discard what still comes, or the caller would not read the answer."""
-        cycle, is_ahead = self.cycle, self._awaits == "headers"
-        if (
-            cycle is not None
-            and not cycle.response_complete
-            and (is_ahead or cycle.response_started)
+        """Answer a request of which too much brings nothing; hang up if it was answered, or it
+        or the one before it is being answered. Discard what still comes, or the caller would not
+        read the answer."""
+        cycle = self.cycle
+        if cycle is not None and (
+            self._awaits == "body"
+            if cycle.response_complete
+            else self._awaits == "headers" or cycle.response_started
         ):
             self.transport.abort()
             return
@@ -180,14 +184,16 @@ class TimedConnection(DroppableConnection):
         )
         self._say(HttpProblem("headers_too_large", text))
         self.transport.write_eof()
-        self._is_refused, self._awaits = True, "headers"
+        self._is_refused, self._awaits, self._began = True, "headers", self.loop.time()
         if cycle is not None:
             # As when the caller leaves: nothing more is written.
             cycle.disconnected = True
             cycle.message_event.set()
 
     def _say(self, problem: HttpProblem) -> None:
-        body = orjson.dumps(problem.body(self.scope.get("path", "/")))
+        # Before the first request there is no scope, whatever its type says.
+        scope = cast("Mapping[str, Any] | None", self.scope) or {}
+        body = orjson.dumps(problem.body(scope.get("path", "/")))
         self.transport.write(
             STATUS_LINE[problem.status]
             + f"content-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\n".encode()

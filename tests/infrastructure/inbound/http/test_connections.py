@@ -114,6 +114,14 @@ class Line:
             return (await self.reader.read()).decode()
         return ""
 
+    async def lost(self, text: str) -> None:
+        """Send until the server takes nothing more: it may have ended its own side before."""
+        with contextlib.suppress(OSError):
+            while True:
+                self.say(text)
+                await self.writer.drain()
+                await asyncio.sleep(0.05)
+
     async def answer(self) -> tuple[int, dict[str, object]]:
         """One whole answer with a length."""
         lines = (await self.reader.readuntil(b"\r\n\r\n")).decode().lower().split("\r\n")
@@ -184,26 +192,44 @@ async def test_dripping_header_is_hung_up() -> None:
         await dripping
 
 
+CHUNKED = HEAD + "Transfer-Encoding: chunked\r\n\r\n1"
 ENDLESS = {
-    "target": "GET /",
-    "header": HALF,
-    "chunk extension": HEAD.format(method="POST", path="/v1/runs")
-    + "Transfer-Encoding: chunked\r\n\r\n1;",
-    "trailer": HEAD.format(method="POST", path="/v1/runs")
-    + "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nX-Half: ",
+    "blank lines": ("", "\r\n"),
+    "target": ("GET /", "x"),
+    "header": (HALF, "x"),
+    "chunk extension": (CHUNKED.format(method="POST", path="/v1/runs") + ";", "x"),
+    "trailer": (
+        CHUNKED.format(method="POST", path="/v1/runs") + "\r\nx\r\n0\r\nX-Half: ",
+        "x",
+    ),
 }
+PATIENT = replace(
+    QUICK, headers_seconds=1.0, body_silence_seconds=SECONDS_MAX, body_seconds=SECONDS_MAX
+)
 
 
-@pytest.mark.parametrize("begin", ENDLESS.values(), ids=ENDLESS)
-async def test_request_that_goes_on_and_brings_nothing_is_431(begin: str) -> None:
-    limits = replace(QUICK, headers_seconds=SECONDS_MAX, body_silence_seconds=SECONDS_MAX)
-    async with serving(limits=limits) as address, line_to(address) as line:
+@pytest.mark.parametrize(("begin", "more"), ENDLESS.values(), ids=ENDLESS)
+async def test_request_that_goes_on_and_brings_nothing_is_431_and_closed(
+    begin: str, more: str
+) -> None:
+    async with serving(limits=PATIENT) as address, line_to(address) as line:
         line.say(begin)
-        dripping = asyncio.create_task(line.drip("x" * 1_000, 0.01))
+        dripping = asyncio.create_task(line.drip(more * 1_000, 0.01))
         status, problem = await line.answer()
         assert (status, problem["code"]) == (431, "headers_too_large")
         assert "4000 bytes" in str(problem["detail"])
-        dripping.cancel()
+        assert await line.rest() == ""
+        await dripping
+        await line.lost(more)
+
+
+async def test_body_that_brings_nothing_after_its_answer_is_hung_up_without_another() -> None:
+    async with serving(limits=PATIENT) as address, line_to(address) as line:
+        line.say(CHUNKED.format(method="POST", path="/unread") + ";")
+        assert (await line.answer())[0] == 401
+        dripping = asyncio.create_task(line.drip("x" * 1_000, 0.01))
+        assert await line.rest() == ""
+        await dripping
 
 
 async def test_head_and_body_are_written_at_once() -> None:
