@@ -260,8 +260,8 @@ def test_small_pages_hold_what_one_large_page_holds(
     house: House, family: dict[str, Any], name: str
 ) -> None:
     question = question_of(house, name, family)
-    (whole,) = pages(house.http, name, family, limit=100, **question)
-    items = items_of(whole)
+    # A server that other tests use has more than a page.
+    items = items_of(*pages(house.http, name, family, limit=100, **question))
     assert len(items) > 1 or name == "listRevisions"
     for limit in (1, 3, len(items), len(items) + 1):
         found = pages(house.http, name, family, limit=limit, **question)

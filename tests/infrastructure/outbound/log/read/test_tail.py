@@ -186,6 +186,8 @@ async def test_end_of_log_is_known_since_own_append(running: RunningLog) -> None
     asked_at = time.monotonic()
     assert running.tail.end_since(asked_at) is None
     appended = await running.log.submit(observing(key(0)))
+    # Its caller may be answered before the tail is told.
+    await until(lambda: _is_at(running, appended.position), "the tail to know of it")
     assert running.tail.end_since(asked_at) == appended.position
     assert running.tail.end_since(time.monotonic()) is None
 
