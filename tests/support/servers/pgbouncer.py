@@ -3,9 +3,10 @@
 import os
 import pwd
 import shutil
+import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,14 @@ def _program() -> str:
             pytest.fail(missing)
         pytest.skip(f"NOT TESTED: {missing}")
     return found
+
+
+def _listens(place: Path) -> bool:
+    """Return whether a connection is taken: the file is there a moment before that."""
+    with socket.socket(socket.AF_UNIX) as line, suppress(OSError):
+        line.connect(str(place))
+        return True
+    return False
 
 
 @contextmanager
@@ -58,8 +67,8 @@ def pooled(url: str, mode: str, *more: str) -> Iterator[str]:
             command += ["-u", pwd.getpwuid(owner.st_uid).pw_name]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         try:
-            socket = folder / f".s.PGSQL.{PORT}"
-            wait_until(lambda: socket.exists() or process.poll() is not None, "pgbouncer listens")
+            place = folder / f".s.PGSQL.{PORT}"
+            wait_until(lambda: _listens(place) or process.poll() is not None, "pgbouncer listens")
             assert process.poll() is None, process.communicate()[1]
             yield (
                 f"postgresql://{database['user']}@/{database['dbname']}?host={folder}&port={PORT}"
