@@ -63,11 +63,11 @@ test-all: page $(DEV) $(ADAPTERS) ## every test there is, adapters, MCP conforma
 	@$(if $(filter-out 1/%,$(SHARD)),,$(MAKE) --no-print-directory mcp-clients)
 
 soak: $(DEV) ## kill servers under load for SECONDS, check record and caps (CALLERS, SERVERS, ONLY)
-	@$(BIN)/python -m tests.soak --seconds $(SECONDS) --callers $(CALLERS) --servers $(SERVERS) \
+	@$(BIN)/python -m world.soak --seconds $(SECONDS) --callers $(CALLERS) --servers $(SERVERS) \
 		$(if $(ONLY),--only $(ONLY))
 
 simulate: $(DEV) ## live the whole application on virtual time, SEEDS times or one SEED again
-	@PYTHONHASHSEED=0 $(BIN)/python -m tests.simulation.simulate --seeds $(SEEDS) \
+	@PYTHONHASHSEED=0 $(BIN)/python -m world.simulate --seeds $(SEEDS) \
 		$(if $(SEED),--seed $(SEED))
 
 quick: $(DEV) ## format, lint, types of the product, tests that are pure: while you write

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.faults.cap_storm import SERVERS, CapStorm, storm_configuration, verified
 from tests.support.servers.data_directories import copied, new_place
-from tests.support.servers.mortal_fleet import Fleet
+from world.fleet.cap_storm import SERVERS, CapStorm, storm_configuration, verified
+from world.fleet.fleet import Fleet
 
 SECONDS = 3.0
 AWAY_SECONDS_MAX = 2.0

@@ -11,9 +11,9 @@ import pytest
 
 from tests.support.servers.configurations import agent, configuration, scripted
 from tests.support.servers.data_directories import new_place
-from tests.support.servers.mortal_fleet import Fleet
 from tests.support.servers.server import Server
 from tests.support.waiting import wait_for
+from world.fleet.fleet import Fleet
 
 pytestmark = pytest.mark.kill
 

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tests.soak.checker import RULES
+from world.check import RULES
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs" / "guarantees.md").read_text("utf-8")
@@ -24,6 +24,6 @@ def test_each_rule_of_the_checker_is_named() -> None:
 
 
 def test_every_file_that_is_named_is_there() -> None:
-    named = re.findall(r"`(tests/[\w/.]+)`", DOCUMENT)
+    named = re.findall(r"`((?:tests|world)/[\w/.]+)`", DOCUMENT)
     assert named
     assert [path for path in named if not (ROOT / path).exists()] == []

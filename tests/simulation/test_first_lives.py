@@ -3,8 +3,8 @@ module of their own, so that one process of the tests plays them while another d
 
 import pytest
 
-from tests.simulation.simulate import findings
 from tests.support.tiers import nightly_but
+from world.simulate import findings
 
 SEEDS_OF_A_TEST = 100
 FIRST, SEEDS, SEEDS_OF_THE_GATE = 21, 2_000, 300

@@ -7,11 +7,11 @@ import pytest
 
 from application.log.envelope import RecordedEvent
 from domain.session.state import Session
-from tests.simulation.asking import SimulatedAsking
-from tests.simulation.simulate import bury, rest
-from tests.simulation.virtual_time import virtual_time
-from tests.simulation.world import SimulatedServer, World
-from tests.soak.history import Call
+from world.checker.history import Call
+from world.simulate import bury, rest
+from world.simulation.asking import SimulatedAsking
+from world.simulation.virtual_time import virtual_time
+from world.simulation.world import SimulatedServer, World
 
 ADMITTED = ["SessionObserved", "SpawnRequested", "ChildAdmitted"]
 CREATED = [

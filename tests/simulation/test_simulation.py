@@ -4,10 +4,10 @@ from collections import Counter
 
 import pytest
 
-from tests.simulation import virtual_time
-from tests.simulation.simulate import is_found, play
 from tests.support.memory.store import LOCK_STEPS, Fault
 from tests.support.tiers import nightly_but
+from world.simulate import is_found, play
+from world.simulation import virtual_time
 
 SEEDS_MAX = 700
 """A guarantee that is left out is found within so many: the rarest in one life of 240."""

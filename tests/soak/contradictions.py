@@ -6,8 +6,8 @@ from datetime import timedelta
 from functools import reduce
 from typing import Any
 
-from tests.soak.history import History, trace_of
 from tests.soak.small_histories import BATCH, LISTED, REQUESTER, START, child
+from world.checker.history import History, trace_of
 
 Mutation = Callable[[History], History]
 Table = Mapping[str, Mapping[str, Mutation]]

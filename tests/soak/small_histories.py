@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from tests.soak.history import Call, Event, History, trace_of
+from world.checker.history import Call, Event, History, trace_of
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 REQUESTER = "agent:main:soak-1"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.models.cap_ledger import CapLedger
+from world.fleet.cap_ledger import CapLedger
 
 KEY = "agent:main:storm"
 CAP = 2

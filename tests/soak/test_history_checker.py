@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.soak.checker import RULES, check
 from tests.soak.contradictions import IN_RELATED, IN_SMALL, IN_TALKED, Mutation, call
-from tests.soak.history import History, Writing, read_history, write_end, write_events
 from tests.soak.small_histories import RELATED, SMALL, TALKED
 from tests.support.servers.preloaded import ROOT
+from world.check import RULES, check
+from world.checker.history import History, Writing, read_history, write_end, write_events
 
 SEEDED = ((SMALL, IN_SMALL), (TALKED, IN_TALKED), (RELATED, IN_RELATED))
 
@@ -86,7 +86,7 @@ def test_the_checker_is_a_program_that_names_what_it_finds(tmp_path: Path) -> No
 
 
 def _checked(folder: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tests.soak.checker", str(folder)]
+    command = [sys.executable, "-m", "world.check", str(folder)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.servers.mortal_fleet import Fleet
+from world.fleet.fleet import Fleet
 
 QUEUED = [
     {"type": "MessageQueued", "runId": "a", "payload": {"runId": one}} for one in ("m", "n", "o")
@@ -56,7 +56,7 @@ def test_a_fleet_is_not_at_rest_while_a_message_waits(how: str) -> None:
 
 
 def test_a_fleet_that_never_comes_to_rest_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tests.support.servers.mortal_fleet.SETTLE_SECONDS_MAX", 0.05)
+    monkeypatch.setattr("world.fleet.fleet.SETTLE_SECONDS_MAX", 0.05)
     waiting = Told((("announced",), QUEUED))
     with pytest.raises(AssertionError, match="every run to be over"):
         waiting.settle()

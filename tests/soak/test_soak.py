@@ -30,7 +30,7 @@ def test_what_callers_were_told_of_servers_that_are_killed_is_what_is_recorded(
     options = {"--seconds": SECONDS, "--callers": 8, "--servers": 2, "--seed": 1, "--folder": place}
     words = [str(word) for pair in options.items() for word in pair]
     soak = subprocess.run(
-        [sys.executable, "-m", "tests.soak", "--only", "history", *words],
+        [sys.executable, "-m", "world.soak", "--only", "history", *words],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 from domain.event_types import TYPE_OF
-from tests.simulation.simulate import play
+from world.simulate import play
 
 ROOT = Path(__file__).parents[3]
 DOCUMENT = ROOT / "docs" / "kills.md"

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
-from tests.soak.asking import Asking
-from tests.soak.history import Call
-from tests.soak.known import Known, Request
-from tests.soak.related import after_others, together
+from world.checker.history import Call
+from world.society.asking import Asking
+from world.society.known import Known, Request
+from world.society.related import after_others, together
 
 REQUESTERS = 6
 AGENTS = {"quick": 8, "slow": 6, "failing": 2, "long": 2, "ghost": 1, "stranger": 1}

@@ -1,6 +1,6 @@
 """The checker: reads what clients wrote down and what the log says, and names each contradiction.
 
-`python -m tests.soak.checker FOLDER`; exit status 0 when there is none, 1 when there is one.
+`python -m world.check FOLDER`; exit status 0 when there is none, 1 when there is one.
 """
 
 import sys
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 
-from tests.soak import (
+from world.checker import (
     batches_judged,
     log_judged,
     messages_judged,
@@ -18,8 +18,8 @@ from tests.soak import (
     spawns_judged,
     waiting_judged,
 )
-from tests.soak.folding import Folded
-from tests.soak.history import History, read_history
+from world.checker.folding import Folded
+from world.checker.history import History, read_history
 
 Rule = Callable[[History, Folded], Iterable[str]]
 

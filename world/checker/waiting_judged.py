@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tests.soak.folding import DONE, OVER, Folded, Stream
-from tests.soak.history import Event, History
+from world.checker.folding import DONE, OVER, Folded, Stream
+from world.checker.history import Event, History
 
 GOES_ON = ("RunQueued", "RunEnded")
 

@@ -15,7 +15,7 @@ from tests.support.servers.configurations import agent, configuration, scripted
 from tests.support.servers.embedded_servers import postmaster_of
 from tests.support.servers.hook_server import HookServer, Reply
 from tests.support.servers.hooked import BOUND
-from tests.support.servers.mortal_fleet import PAGE, Fleet
+from world.fleet.fleet import PAGE, Fleet
 
 CAP = 3
 LEASE_SECONDS = 3.0

@@ -1,6 +1,6 @@
 """One seeded life of the whole application, and what is wrong with it afterwards.
 
-`python -m tests.simulation.simulate --seed N` plays one seed; `--seeds N` the first so many.
+`python -m world.simulate --seed N` plays one seed; `--seeds N` the first so many.
 """
 
 import argparse
@@ -23,15 +23,15 @@ from domain.run import decide, preparation_steps, state
 from domain.run.lifecycle import SETTLED
 from domain.run.state import Run
 from domain.values.record import run_id_of
-from tests.simulation.asking import SimulatedAsking
-from tests.simulation.virtual_time import StuckError, VirtualLoop, virtual_time
-from tests.simulation.world import CAP, World
-from tests.soak.callers import Caller
-from tests.soak.checker import check
-from tests.soak.history import Call, Event, History, event_of
-from tests.soak.known import Known
 from tests.support.memory.store import Fault
 from tests.support.models.log_invariants import stored_and_read
+from world.check import check
+from world.checker.history import Call, Event, History, event_of
+from world.simulation.asking import SimulatedAsking
+from world.simulation.virtual_time import StuckError, VirtualLoop, virtual_time
+from world.simulation.world import CAP, World
+from world.society.callers import Caller
+from world.society.known import Known
 
 SERVERS = 2
 CALLERS = 2

@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
-from tests.soak.history import BIRTHS, Event
+from world.checker.history import BIRTHS, Event
 
 STAGES: Mapping[str, str] = {
     "SpawnRequested": "requested",

@@ -14,9 +14,9 @@ from typing import Any, get_args
 
 from benchmarks.load import Connection
 from domain.run.lifecycle import SETTLED, RunStage
-from tests.support.models.waiting_messages import QUEUE_EVENTS, note
 from tests.support.servers.server import Server
 from tests.support.waiting import wait_for
+from world.fleet.waiting_messages import QUEUE_EVENTS, note
 
 IDLE_SECONDS_MAX = 10.0
 SETTLE_SECONDS_MAX = 60.0

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from application.queries.sessions import OWN_RUNS_SHOWN_MAX
-from tests.soak.folding import Folded, Places, Stream, lane_part
-from tests.soak.history import Call, History
+from world.checker.folding import Folded, Places, Stream, lane_part
+from world.checker.history import Call, History
 
 
 def runs_as_recorded(history: History, folded: Folded) -> Iterator[str]:

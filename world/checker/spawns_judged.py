@@ -2,8 +2,8 @@
 
 from collections.abc import Container, Iterator, Sequence
 
-from tests.soak.folding import OVER, Folded
-from tests.soak.history import Call, Event, History
+from world.checker.folding import OVER, Folded
+from world.checker.history import Call, Event, History
 
 KNOWN_STATUSES = {
     "spawn": (201, 403, 409, 422, 503),

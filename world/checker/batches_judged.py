@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from tests.soak.folding import Folded
-from tests.soak.history import Call, Event, History
-from tests.soak.spawns_judged import UNRECORDED
+from world.checker.folding import Folded
+from world.checker.history import Call, Event, History
+from world.checker.spawns_judged import UNRECORDED
 
 DECIDED = ("SessionCreated", "SpawnRefused")
 

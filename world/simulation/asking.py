@@ -21,9 +21,9 @@ from domain.session.state import Session
 from domain.spawn.continuation import NoSession, RunIsActive
 from domain.spawn.request import SpawnRequest
 from domain.values.refusals import CannotDeliver, Rejected, SessionIsClosed
-from tests.simulation.world import SimulatedServer, World, configuration
-from tests.soak.asking import Asking, kept
-from tests.soak.history import Call, trace_of
+from world.checker.history import Call, trace_of
+from world.simulation.world import SimulatedServer, World, configuration
+from world.society.asking import Asking, kept
 
 ACTOR = Actor(kind="token", token="admin")
 ANSWER_SECONDS_MAX = 20.0

@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from tests.soak.folding import OVER, Folded, Places
-from tests.soak.history import Call, Event, History, trace_of
-from tests.soak.order_judged import after_the_highest
+from world.checker.folding import OVER, Folded, Places
+from world.checker.history import Call, Event, History, trace_of
+from world.checker.order_judged import after_the_highest
 
 NOT_RECORDED = (
     "run_active",

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
 
-from tests.soak.folding import Folded
-from tests.soak.history import Call, Event, History, trace_of
+from world.checker.folding import Folded
+from world.checker.history import Call, Event, History, trace_of
 
 UNREADY = 503
 ASKED = ("spawn", "message", "batch")

@@ -11,16 +11,16 @@ import time
 from typing import Any
 
 from tests.support.builders.key_spellings import spellings
-from tests.support.models.cap_ledger import TYPES, CapLedger
 from tests.support.servers.configurations import agent, configuration, scripted
-from tests.support.servers.mortal_fleet import (
+from tests.support.servers.preloaded import ROOT
+from world.fleet.cap_ledger import TYPES, CapLedger
+from world.fleet.fleet import (
     PAGE,
     SETTLE_SECONDS_MAX,
     Fleet,
     Line,
     LostWithItsServer,
 )
-from tests.support.servers.preloaded import ROOT
 
 SERVERS = 4
 CALLERS_EACH = 64

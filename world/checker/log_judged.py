@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from tests.soak.folding import Folded
-from tests.soak.history import BIRTHS, History
+from world.checker.folding import Folded
+from world.checker.history import BIRTHS, History
 
 ONCE = ("SpawnRequested", "SpawnRefused", "SessionCreated", "RunStarted", "RunEnded")
 ONCE_TOO = ("RunAnnounced", "RunArchived", "AnnouncementAcknowledged")

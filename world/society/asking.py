@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import httpx2
 
-from tests.soak.history import Call, Writing, trace_of
+from world.checker.history import Call, Writing, trace_of
 
 ANSWER_SECONDS_MAX = 40.0
 SPAWN_FIELDS = ("code", "rule", "runId", "childSessionKey")

@@ -5,9 +5,9 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.support.faults.cap_storm import SERVERS, CapStorm, storm_configuration
-from tests.support.servers.mortal_fleet import Fleet
 from tests.support.servers.server import SOUND
+from world.fleet.cap_storm import SERVERS, CapStorm, storm_configuration
+from world.fleet.fleet import Fleet
 
 CAPS = (1, 5, 20)
 AWAY_SECONDS_MAX = 0.3

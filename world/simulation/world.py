@@ -32,7 +32,6 @@ from domain.delivery.webhook import WebhookMessage
 from domain.run.events import PreparationResumed, RunClaimed, RunStarted, SpawnRequested
 from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes, ScriptedSession
 from infrastructure.server.compose import WorkerDependencies, build_workers
-from tests.simulation.virtual_time import SimulatedProcess, VirtualLoop
 from tests.support.builders.configurations import load_values
 from tests.support.builders.run_preparers import NoCredentials
 from tests.support.faults.interruption import uninterrupted
@@ -41,6 +40,7 @@ from tests.support.memory.log import MemoryLog
 from tests.support.memory.read_model import MemoryContents, MemoryRegistry, MemoryStagedFiles
 from tests.support.memory.store import LOCK_STEPS, Fault, Line, LineLost, Store, StoreSession
 from tests.support.memory.transcripts import MemoryTranscripts
+from world.simulation.virtual_time import SimulatedProcess, VirtualLoop
 
 CAP = 3
 LEASE_SECONDS = 1.5

@@ -1,6 +1,6 @@
 """Concurrent clients against servers that are killed, and then the checker on what they wrote.
 
-`python -m tests.soak --seconds 1800 --callers 16 --servers 3`. First `history`: all that callers
+`python -m world.soak --seconds 1800 --callers 16 --servers 3`. First `history`: all that callers
 may ask, held against the record; then `caps`: many callers of one session, for as long again.
 `--only` leaves one of them out. Exit status 0 when the record contradicts nobody; else the folder
 with all of it is kept and named.
@@ -21,20 +21,20 @@ from typing import Any
 
 import httpx2
 
-from tests.soak.asking import ANSWER_SECONDS_MAX, Asking
-from tests.soak.callers import Caller
-from tests.soak.caps import storms
-from tests.soak.history import Writing, write_end, write_events
-from tests.soak.known import Known
-from tests.soak.siege import CAP, QUIET_SECONDS, Siege
 from tests.support.servers.server import SOUND
+from world.checker.history import Writing, write_end, write_events
+from world.fleet.caps import storms
+from world.fleet.siege import CAP, QUIET_SECONDS, Siege
+from world.society.asking import ANSWER_SECONDS_MAX, Asking
+from world.society.callers import Caller
+from world.society.known import Known
 
 CALLS_MAX = 500_000
 SECONDS_MAX = 24 * 3600
 CHECK_SECONDS_MAX = 600
 DESCRIPTORS_MORE_MAX = 16
 """How many more a server may keep that was busy: connections to its database."""
-PROJECT = Path(__file__).resolve().parents[2]
+PROJECT = Path(__file__).resolve().parents[1]
 
 
 class Load:
@@ -122,7 +122,7 @@ def soak(folder: Path, arguments: argparse.Namespace) -> bool:
 
 def checked(history: Path) -> bool:
     """What the checker, a program of its own, says of it."""
-    command = [sys.executable, "-m", "tests.soak.checker", str(history)]
+    command = [sys.executable, "-m", "world.check", str(history)]
     return (
         subprocess.run(command, cwd=PROJECT, timeout=CHECK_SECONDS_MAX, check=False).returncode == 0
     )
@@ -150,7 +150,7 @@ PARTS = {"history": history_is_sound, "caps": caps_are_kept}
 
 def main(words: Sequence[str]) -> int:
     """Parse the command line, and do its parts."""
-    parser = argparse.ArgumentParser(prog="python -m tests.soak")
+    parser = argparse.ArgumentParser(prog="python -m world.soak")
     parser.add_argument("--only", choices=PARTS, help="this part alone, not one after the other")
     parser.add_argument("--seconds", type=float, default=1800, help="of each part")
     parser.add_argument("--callers", type=int, default=16, help="of the history")
