@@ -11,7 +11,6 @@ import time
 from typing import Any
 
 from tests.support.builders.key_spellings import spellings
-from tests.support.servers.configurations import agent, configuration, scripted
 from tests.support.servers.preloaded import ROOT
 from world.fleet.cap_ledger import TYPES, CapLedger
 from world.fleet.fleet import (
@@ -21,12 +20,13 @@ from world.fleet.fleet import (
     Line,
     LostWithItsServer,
 )
+from world.society.agents import society
 
 SERVERS = 4
 CALLERS_EACH = 64
 LEASE_SECONDS = 2.0
 LANE = 64
-AFTER_MS = {"at-once": 0, "soon": 20, "later": 50}
+PACES = {"at-once": (0,), "soon": (20,), "later": (50,)}
 PAUSE_SECONDS = (0.3, 1.0)
 LAST_SECONDS = 1.0
 """How long callers go on after the last kill."""
@@ -38,17 +38,15 @@ VERIFY_SECONDS_MAX = 1800
 
 def storm_configuration(cap: int) -> dict[str, Any]:
     """Children that are over at once or in a moment, and some that wait to be stopped."""
-    config = configuration(
-        agent("main", default=True),
-        *(agent(name, scripted(steps=[{"afterMs": ms}])) for name, ms in AFTER_MS.items()),
-        agent("patient", scripted(steps=[{"afterMs": 600_000}])),
+    return society(
+        {**PACES, "patient": (600_000,)},
+        cap=cap,
         maxSpawnDepth=1,
         maxConcurrent=LANE,
-        maxChildrenPerAgent=cap,
         archiveAfterMinutes=0,
+        leaseSeconds=LEASE_SECONDS,
+        drainSeconds=1,
     )
-    config["spawnlog"] = {"leaseSeconds": LEASE_SECONDS, "drainSeconds": 1}
-    return config
 
 
 class CapStorm:
@@ -110,8 +108,8 @@ class CapStorm:
         """A caller of one server, until the storm is over. Every second one may talk to a child."""
         line = Line(self._fleet, number % len(self._fleet.servers))
         keys = itertools.cycle(spellings(self._name))
-        agents = itertools.cycle(AFTER_MS)
-        for _ in range(number % len(AFTER_MS)):
+        agents = itertools.cycle(PACES)
+        for _ in range(number % len(PACES)):
             next(keys), next(agents)
         talks, child = self.talks and number // len(self._fleet.servers) % 2 == 1, ""
         try:

@@ -6,43 +6,22 @@ import os
 import random
 import signal
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from tests.support.servers.configurations import agent, configuration, scripted
 from tests.support.servers.embedded_servers import postmaster_of
 from tests.support.servers.hook_server import HookServer, Reply
 from tests.support.servers.hooked import BOUND
 from world.fleet.fleet import PAGE, Fleet
+from world.society.agents import HOOKS, society
 
 CAP = 3
 LEASE_SECONDS = 3.0
 PAUSE_SECONDS = (1.0, 4.0)
 DATABASE_STOPS = 0.25
 QUIET_SECONDS = 3.0
-HOOKS = ("subagentSpawning", "subagentEnded")
-
-
-def agents(hooks: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration with children that are quick, slow, long or fail, under a small cap. Threads
-    are bound by these hooks."""
-    pause = [{"afterMs": 150}]
-    config = configuration(
-        agent("main", default=True),
-        agent("quick"),
-        agent("slow", scripted(steps=pause)),
-        agent("long", scripted(steps=[{"afterMs": 4000}])),
-        agent("failing", scripted(outcome="error", error="the harbour is closed", steps=pause)),
-        agent("stranger"),
-        allowAgents=["quick", "slow", "long", "failing", "ghost"],
-        maxSpawnDepth=2,
-        maxChildrenPerAgent=CAP,
-        maxConcurrent=8,
-    )
-    config["spawnlog"] = {"leaseSeconds": LEASE_SECONDS, "drainSeconds": 2, "hooks": dict(hooks)}
-    return config
+PACES = {"quick": (), "slow": (150,), "failing": (150,), "long": (4000,)}
 
 
 class Siege(Fleet):
@@ -56,7 +35,16 @@ class Siege(Fleet):
         self.descriptors: list[int] = []
         self._outside = HookServer()
         self._outside.replies("subagentSpawning", Reply(said=BOUND))
-        super().__init__(self._home, agents(self._outside.hooks(*HOOKS)), servers)
+        hooks = self._outside.hooks(*HOOKS)
+        config = society(
+            PACES,
+            cap=CAP,
+            hooks=hooks,
+            maxSpawnDepth=2,
+            maxConcurrent=8,
+            leaseSeconds=LEASE_SECONDS,
+        )
+        super().__init__(self._home, config, servers)
 
     @contextmanager
     def standing(self) -> Iterator[None]:

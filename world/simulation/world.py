@@ -41,9 +41,11 @@ from tests.support.memory.read_model import MemoryContents, MemoryRegistry, Memo
 from tests.support.memory.store import LOCK_STEPS, Fault, Line, LineLost, Store, StoreSession
 from tests.support.memory.transcripts import MemoryTranscripts
 from world.simulation.virtual_time import SimulatedProcess, VirtualLoop
+from world.society.agents import HOOKS, society
 
 CAP = 3
 LEASE_SECONDS = 1.5
+PACES = {"quick": (), "slow": (100, 100), "long": (500,) * 5, "failing": (100, 100)}
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 SILENCE_SECONDS_MAX = 1.0
 BOUND = {
@@ -53,42 +55,17 @@ BOUND = {
 }
 
 
-def _agent(agent_id: str, **runtime: Any) -> dict[str, Any]:
-    return {"id": agent_id, "runtime": {"type": "scripted", "result": "done", **runtime}}
-
-
 @lru_cache(maxsize=1)
 def configuration() -> PinnedConfiguration:
-    """Children that are quick, slow, long or fail, under a small cap and in a narrow lane."""
-    pause = [{"afterMs": 100, "message": "at work"}, {"afterMs": 100, "message": "still at work"}]
-    long = [{"afterMs": 500, "message": f"word {number}"} for number in range(5)]
-    values = {
-        "agents": {
-            "defaults": {
-                "subagents": {
-                    "allowAgents": ["quick", "slow", "long", "failing", "ghost"],
-                    "maxSpawnDepth": 2,
-                    "maxChildrenPerAgent": CAP,
-                    "maxConcurrent": 2,
-                }
-            },
-            "list": [
-                {**_agent("main"), "default": True},
-                _agent("quick"),
-                _agent("slow", steps=pause),
-                _agent("long", steps=long),
-                _agent("failing", outcome="error", error="the harbour is closed", steps=pause),
-                _agent("stranger"),
-            ],
-        },
-        "spawnlog": {
-            "leaseSeconds": LEASE_SECONDS,
-            "hooks": {
-                name: {"url": f"http://hooks.test/{name}"}
-                for name in ("subagentSpawning", "subagentEnded")
-            },
-        },
-    }
+    """The society in a narrow lane."""
+    values = society(
+        PACES,
+        cap=CAP,
+        hooks={name: {"url": f"http://hooks.test/{name}"} for name in HOOKS},
+        maxSpawnDepth=2,
+        maxConcurrent=2,
+        leaseSeconds=LEASE_SECONDS,
+    )
     loaded = load_values(values, folder=Path("/simulated"))
     return PinnedConfiguration(1, loaded.configuration, {})
 

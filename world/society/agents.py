@@ -1,0 +1,49 @@
+"""The agents of the society: who may be asked for, and how long each takes."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tests.support.servers.configurations import agent, configuration, scripted
+
+HOOKS = ("subagentSpawning", "subagentEnded")
+FAILING = {"outcome": "error", "error": "the harbour is closed"}
+
+
+def society(
+    paces: Mapping[str, Sequence[int]],
+    *,
+    cap: int,
+    hooks: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> dict[str, Any]:
+    """Return a configuration of these children under a cap. Nobody may ask for the `stranger`, and
+    the `ghost` that all may ask for is nowhere.
+
+    Args:
+        paces: The pauses of each child in milliseconds; after each it says a word. The child called
+            `failing` then fails.
+        cap: How many active children a session may have.
+        hooks: Those by which threads are bound.
+        settings: As `configuration` takes them.
+    """
+    children = [
+        agent(name, scripted(steps=_steps(pauses), **FAILING if name == "failing" else {}))
+        for name, pauses in paces.items()
+    ]
+    config = configuration(
+        agent("main", default=True),
+        *children,
+        agent("stranger"),
+        allowAgents=[*paces, "ghost"],
+        maxChildrenPerAgent=cap,
+        **settings,
+    )
+    config["spawnlog"]["hooks"] = dict(hooks or {})
+    return config
+
+
+def _steps(pauses: Sequence[int]) -> list[dict[str, Any]]:
+    return [
+        {"afterMs": pause, "message": f"word {number}"}
+        for number, pause in enumerate(pauses, start=1)
+    ]
