@@ -3,6 +3,8 @@
 from typing import Any
 from uuid import UUID, uuid4
 
+import pytest
+
 from application.context.prompt_inputs import BootstrapIngredients, bootstrap_ingredients
 from application.log.texts import TextStore, keyed_hash
 from application.ports.files import ReadFile
@@ -37,7 +39,7 @@ async def brought(
     return await bootstrap_ingredients(asked(**changes), at, agent, folder, text_store), text_store
 
 
-async def test_each_file_is_an_ingredient_whose_text_is_kept() -> None:
+async def test_each_file_is_an_ingredient() -> None:
     folder = Folder(*BOTH)
     made, text_store = await brought(folder)
     assert [(one.source, one.position) for one in made.ingredients] == [
@@ -54,40 +56,33 @@ async def test_each_file_is_an_ingredient_whose_text_is_kept() -> None:
     assert folder.reads == [("/w", 20_000)]
 
 
-async def test_a_light_context_has_none_and_nothing_is_looked_at() -> None:
-    folder = Folder(*BOTH)
-    made, text_store = await brought(folder, options=SpawnOptions(light_context=True))
-    assert (made, text_store.contents, folder.reads) == (BootstrapIngredients(), (), [])
-
-
-async def test_a_child_without_a_workspace_has_none() -> None:
-    folder = Folder(*BOTH)
-    made, _ = await brought(folder, at=None)
-    assert (made, folder.reads) == (BootstrapIngredients(), [])
-
-
-async def test_the_limits_are_those_of_the_agent_that_will_run() -> None:
-    folder = Folder(*BOTH)
-    limits = {"bootstrapMaxChars": 6, "bootstrapTotalMaxChars": 8}
-    made, text_store = await brought(folder, limits=limits)
-    assert folder.reads == [("/w", 6)]
-    assert [one.text for one in text_store.contents] == [
-        "Be kin\n\n[truncated: AGENTS.md exceeded 6 characters]",
-        "Sa\n\n[truncated: TOOLS.md exceeded 2 characters]",
-    ]
-    assert len(made.warnings) == 2
-
-
-async def test_the_caller_is_told_of_a_file_that_cannot_be_used_and_the_other_stays() -> None:
-    folder = Folder(ReadFile(name="AGENTS.md", skipped="it is a symbolic link"), BOTH[1])
-    made, text_store = await brought(folder)
-    assert [one.text for one in text_store.contents] == ["Saw."]
-    assert made.warnings == (
-        "AGENTS.md of the child's workspace was left out: it is a symbolic link. Put a regular"
-        " file of UTF-8 text in its place, or remove it.",
-    )
-
-
-async def test_a_blank_file_is_no_ingredient() -> None:
-    made, text_store = await brought(Folder(ReadFile(name="TOOLS.md", text=" \n")))
+@pytest.mark.parametrize(
+    ("at", "options", "files", "reads"),
+    [
+        ("/w", SpawnOptions(light_context=True), BOTH, 0),
+        (None, SpawnOptions(), BOTH, 0),
+        ("/w", SpawnOptions(), (ReadFile(name="TOOLS.md", text=" \n"),), 1),
+    ],
+    ids=["light context", "no workspace", "blank file"],
+)
+async def test_child_has_no_ingredients(
+    at: str | None, options: SpawnOptions, files: tuple[ReadFile, ...], reads: int
+) -> None:
+    folder = Folder(*files)
+    made, text_store = await brought(folder, at=at, options=options)
     assert (made, text_store.contents) == (BootstrapIngredients(), ())
+    assert len(folder.reads) == reads
+
+
+async def test_limits_are_those_of_the_agent_that_will_run() -> None:
+    """A file that cannot be used is told, and the other one stays."""
+    folder = Folder(ReadFile(name="AGENTS.md", skipped="it is a symbolic link"), BOTH[1])
+    limits = {"bootstrapMaxChars": 3, "bootstrapTotalMaxChars": 8}
+    made, text_store = await brought(folder, limits=limits)
+    assert folder.reads == [("/w", 3)]
+    assert [one.text for one in text_store.contents] == [
+        "Saw\n\n[truncated: TOOLS.md exceeded 3 characters]"
+    ]
+    link, cut = made.warnings
+    assert link.startswith("AGENTS.md of the child's workspace was left out: it is a symbolic link")
+    assert cut.startswith("TOOLS.md")

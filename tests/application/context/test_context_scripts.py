@@ -24,7 +24,7 @@ from application.ports.credentials import Credential
 from application.ports.scripts import Mask, ScriptFinished, ScriptRun
 from domain.configuration.configuration import Configuration, EffectiveAgent
 from domain.configuration.context_scripts import SPAWN_VARIABLES, ContextScript
-from domain.context.script_output import ScriptReading, encode_output, output_bytes
+from domain.context.script_output import ScriptReading
 from domain.plan.credentials import NOTHING_FOUND, FoundCredentials, MissingCredential
 from domain.run.facts import RespawnFacts, ScriptReceipt, SpawnOptions
 from domain.run.state import Run
@@ -578,15 +578,6 @@ def test_script_that_failure_stops_need_not_be_on_record() -> None:
     assert [one.id for one in recorded.must_have([stopping, script("late")])] == ["who"]
     with pytest.raises(NothingRecorded, match='"late" was skipped'):
         recorded.must_have([script("who"), script("late")])
-
-
-@pytest.mark.parametrize("raw", [b"", b"plain\n", b"\xff\x00", "grün".encode(), b"a\0b"])
-def test_recorded_output_is_kept_byte_by_byte(raw: bytes) -> None:
-    assert output_bytes(*encode_output(raw)) == raw
-
-
-def test_output_of_first_version_is_its_text() -> None:
-    assert output_bytes("grün", None) == "grün".encode()
 
 
 async def reuse(recorded: Mapping[str, RecordedOutput], *scripts: dict[str, Any]) -> Gathered:

@@ -83,46 +83,6 @@ class Tables:
         self.sessions.store(fold.rows["sessions"], lambda row: row.session_key)
 
 
-def test_a_first_row_is_true_from_its_event_on() -> None:
-    fold = folded(HISTORY[:2])
-    (span,) = fold.rows["runs"].opened
-    assert (span.from_position, span.to_position, span.row.stage) == (2, FOREVER, "requested")
-    assert fold.rows["runs"].closed == {}
-
-
-def test_a_row_that_is_stored_is_closed_where_the_next_one_begins() -> None:
-    before = folded(HISTORY[:3])
-    fold = folded(HISTORY[3:4], before)
-    assert fold.rows["runs"].closed == {RUN: 4}
-    assert [(span.from_position, span.to_position) for span in fold.rows["runs"].opened] == [
-        (4, FOREVER)
-    ]
-
-
-def test_a_transaction_opens_one_row_of_a_key_which_is_what_it_is_behind_its_last_event() -> None:
-    before = folded(HISTORY[:3])
-    fold = folded(HISTORY[3:8], before)
-    spans = [
-        (one.from_position, one.to_position, one.row.stage) for one in fold.rows["runs"].opened
-    ]
-    assert spans == [(8, FOREVER, "queued")]
-    assert fold.rows["runs"].closed == {RUN: 8}
-
-
-def test_rows_of_several_transactions_are_closed_where_the_next_one_begins() -> None:
-    before = folded(HISTORY[:3])
-    fold = folded(HISTORY[3:8], before, ends={4, 6})
-    spans = [
-        (one.from_position, one.to_position, one.row.stage) for one in fold.rows["runs"].opened
-    ]
-    assert spans == [
-        (4, 6, "scripts-resolved"),
-        (6, 8, "session-created"),
-        (8, FOREVER, "queued"),
-    ]
-    assert fold.rows["runs"].closed == {RUN: 4}
-
-
 def test_before_its_end_a_transaction_has_no_rows() -> None:
     fold = Fold((), ())
     for one in HISTORY[:3]:
@@ -130,12 +90,6 @@ def test_before_its_end_a_transaction_has_no_rows() -> None:
     assert all(changes == RowChanges() for changes in fold.take_rows().values())
     fold.end_transaction()
     assert all(changes.opened for changes in fold.take_rows().values())
-
-
-def test_a_row_that_is_new_in_a_batch_closes_nothing_that_is_stored() -> None:
-    fold = folded(HISTORY)
-    assert fold.rows["runs"].closed == {}
-    assert fold.rows["sessions"].closed == {}
 
 
 def test_at_every_position_each_run_and_session_has_exactly_the_row_of_its_state() -> None:

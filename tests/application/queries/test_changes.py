@@ -157,14 +157,6 @@ async def test_registry_diff_makes_left_into_right(
         await require_diff(past, left, right, die.choice((3, 20, 500)), die.choice(READERS))
 
 
-@pytest.mark.server
-@pytest.mark.long
-async def test_diff_to_position_before_is_its_event(past: GeneratedPast) -> None:
-    for now in past.some:
-        for ends in ((now.position - 1, now.position), (now.position, now.position - 1)):
-            await require_diff(past, *ends, 10, FULL)
-
-
 @of_histories
 @pytest.mark.server
 @pytest.mark.long

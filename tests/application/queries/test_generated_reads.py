@@ -1,13 +1,11 @@
 """Each read as of a position of a generated history is the fold of the events up to there."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 from uuid import UUID
 
-import orjson
 import pytest
 
-from application.queries.agents import ListAgents, list_agents
 from application.queries.errors import QueryError
 from application.queries.inbox import (
     LedgerState,
@@ -27,18 +25,14 @@ from application.queries.runs import (
     list_runs,
 )
 from application.queries.sessions import (
-    get_run_shared_context,
     get_session,
-    get_shared_context,
 )
 from application.queries.views.run import RunSummary, summary_texts, view_of_run
 from application.queries.views.session import session_record_view
 from domain.context.thread_binding import read_origin
 from domain.delivery.announcement import with_present_path
 from domain.event_types import EVENT_TYPES
-from domain.run.events import RunStarted
 from domain.run.state import Run
-from domain.session.events import SharedContextChanged, SharedContextInherited
 from domain.session.state import Session
 from domain.values.record import run_id_of, run_stream, session_key_of
 from tests.support.builders.generated_pasts import (
@@ -80,7 +74,7 @@ def below(now: Past, key: str) -> Iterable[Run]:
 
 
 @pytest.mark.nightly
-async def test_together_the_histories_have_all_that_can_be_recorded(
+async def test_histories_together_have_every_event(
     url_of: Callable[[Seed], str],
 ) -> None:
     types: set[str] = set()
@@ -90,43 +84,30 @@ async def test_together_the_histories_have_all_that_can_be_recorded(
     assert types == {name for name, _ in EVENT_TYPES}
 
 
-async def test_a_run_at_every_position_is_the_fold_of_its_events_up_to_there(
-    past: GeneratedPast,
-) -> None:
+async def test_run_is_the_fold_of_its_events_up_to_a_position(past: GeneratedPast) -> None:
+    """The run of each position, and others there; they are asked for with their events."""
     for now in past.pasts[1 :: stride(3)]:
-        run_id = run_id_of(now.head.envelope.stream)
-        if run_id is None:
-            continue
-        at = now.at
-        found = await get_run(past.services, EVERYTHING, str(run_id), GetRun(at=at))
-        assert found.position == now.position
-        assert json_of(found.view) == run_of(past, now, now.runs[run_id])
-        if run_id not in past.pasts[now.position - 1].runs:
+        own = run_id_of(now.head.envelope.stream)
+        others = now.by_creation[now.position % 29 :: 29]
+        for run in (*others, *([now.runs[own]] if own is not None else ())):
+            found = await get_run(past.services, EVERYTHING, str(run.run_id), GetRun(at=now.at))
+            assert found.position == now.position
+            assert json_of(found.view) == run_of(past, now, run)
+        if own is not None and own not in past.pasts[now.position - 1].runs:
+            before = GetRun(at=f"pos:{now.position - 1}")
             with pytest.raises(QueryError, match="no such run"):
-                await get_run(
-                    past.services, EVERYTHING, str(run_id), GetRun(at=f"pos:{now.position - 1}")
-                )
-
-
-async def test_a_run_reads_so_at_positions_that_others_made_and_with_its_events(
-    past: GeneratedPast,
-) -> None:
-    for now in past.some:
-        runs = now.by_creation
-        for run in runs[now.position % 29 :: 29]:
-            about, at = str(run.run_id), now.at
-            view = await past.view(get_run, about, GetRun(at=at))
-            assert json_of(view) == run_of(past, now, run)
-        for run in runs[now.position % 41 :: 41]:
-            events = await past.view(list_run_events, str(run.run_id), ListRunEvents(at=now.at))
+                await get_run(past.services, EVERYTHING, str(own), before)
+        if others and now.position % 5 == 0:
+            about = others[0].run_id
+            events = await past.view(list_run_events, str(about), ListRunEvents(at=now.at))
             assert [one.position for one in events.items] == [
                 one.envelope.position
                 for one in past.events(0, now.position)
-                if one.envelope.stream == run_stream(run.run_id)
+                if one.envelope.stream == run_stream(about)
             ]
 
 
-async def test_the_registry_as_it_was_has_all_the_runs_there_were_as_they_were(
+async def test_registry_has_all_runs_as_they_were(
     past: GeneratedPast,
 ) -> None:
     previews = {id: text[:PREVIEW_CHARACTERS] for id, text in past.texts.items()}
@@ -206,7 +187,7 @@ def session_of(past: GeneratedPast, now: Past, session: Session) -> dict[str, An
     }
 
 
-async def test_a_session_as_it_was_is_the_fold_with_the_runs_and_the_configuration_of_then(
+async def test_session_is_the_fold_with_its_runs_and_configuration(
     past: GeneratedPast,
 ) -> None:
     for now in past.some:
@@ -218,7 +199,7 @@ async def test_a_session_as_it_was_is_the_fold_with_the_runs_and_the_configurati
             assert json_of(found) == session_of(past, now, now.sessions[key])
 
 
-async def test_lanes_at_every_position_have_who_ran_and_who_waited_for_what(
+async def test_lanes_have_who_ran_and_who_waited_for_what(
     past: GeneratedPast,
 ) -> None:
     crowded = 0
@@ -305,210 +286,37 @@ def announced(now: Past) -> list[Run]:
     return [run for _, run in sorted(found, key=lambda one: one[0])]
 
 
-async def test_an_inbox_as_it_was_has_what_had_been_announced_to_it(past: GeneratedPast) -> None:
-    told = 0
-    for now in past.some:
-        runs = announced(now)
-        if not runs:
-            continue
-        key = runs[now.position % len(runs)].requester.session_key
-        own = [run for run in runs if run.requester.session_key == key]
-        at = now.at
-        found = await past.view(list_announcements, key, ListAnnouncements(at=at))
-        assert json_of(found)["items"] == [announcement_of(past, run) for run in own]
-        last = own[-1].inbox
-        assert last is not None
-        behind = await past.view(
-            list_announcements, key, ListAnnouncements(at=at, after=last.position - 1)
-        )
-        assert [one.run_id for one in behind.items] == [own[-1].run_id]
-        told += len(own)
-    assert told > past.last / 10
-
-
-async def test_the_ledger_as_it_was_has_all_announcements_by_what_had_become_of_them(
-    past: GeneratedPast,
-) -> None:
+async def test_inbox_and_ledger_have_what_had_been_announced(past: GeneratedPast) -> None:
     met: set[str | None] = set()
     for number, now in enumerate(past.some):
+        runs = announced(now)
+        if runs:
+            key = runs[now.position % len(runs)].requester.session_key
+            own = [run for run in runs if run.requester.session_key == key]
+            found = await past.view(list_announcements, key, ListAnnouncements(at=now.at))
+            assert json_of(found)["items"] == [announcement_of(past, run) for run in own]
+            last = own[-1].inbox
+            assert last is not None
+            behind = ListAnnouncements(at=now.at, after=last.position - 1)
+            items = (await past.view(list_announcements, key, behind)).items
+            assert [one.run_id for one in items] == [own[-1].run_id]
         state = LEDGER_STATES[number % len(LEDGER_STATES)]
         meant = [
             document
-            for run in announced(now)
+            for run in runs
             for document in [announcement_of(past, run)]
             if state is None
             or (state == document["state"])
             or (state == "parked" and run.is_parked)
             or (state == "due" and any(one["state"] == "due" for one in document["deliveries"]))
         ]
-        found: list[Any] = []
+        listed: list[Any] = []
         after: int | None = 0
         while after is not None:
-            page = await past.view(
-                list_ledger, ListLedger(state=state, at=now.at, after=after, limit=20)
-            )
-            found += json_of(page)["items"]
+            query = ListLedger(state=state, at=now.at, after=after, limit=20)
+            page = await past.view(list_ledger, query)
+            listed += json_of(page)["items"]
             after = page.next_after
-        assert found == meant
+        assert listed == meant
         met |= {state} if meant else set()
     assert {None, "delivered", "acknowledged"} <= met
-
-
-class Shared:
-    """What a session shares, by a walk through all that was written."""
-
-    def __init__(self) -> None:
-        self.inherited: dict[str, dict[str, Any]] = {}
-        self.own: dict[str, dict[str, Any] | None] = {}
-        self.version = 0
-        self.history: list[dict[str, Any]] = []
-        self.started: list[dict[str, Any]] = []
-
-    @property
-    def keys(self) -> dict[str, dict[str, Any]]:
-        """By their names; what was taken away is not there."""
-        found = {**self.inherited, **self.own}
-        return {key: one for key, one in found.items() if one is not None}
-
-
-def shared_by(past: GeneratedPast, now: Past) -> Mapping[str, Shared]:
-    """By the keys of the sessions."""
-    found: dict[str, Shared] = {key: Shared() for key in now.sessions}
-    for one in past.events(0, now.position):
-        envelope, event = one.envelope, one.event
-        key = session_key_of(envelope.stream)
-        if key is None or not isinstance(event, SharedContextChanged | SharedContextInherited):
-            continue
-        shared = found[key]
-        shared.version = envelope.position
-        keys: list[str] = []
-        if isinstance(event, SharedContextInherited):
-            shared.inherited = {
-                known.key: {
-                    "value": known.value,
-                    "kind": known.kind,
-                    "sessionKey": known.session_key,
-                    "position": known.position,
-                    "runId": str(known.run_id) if known.run_id else None,
-                    "by": known.by,
-                }
-                for known in event.keys
-            }
-            keys, cause, by = [known.key for known in event.keys], "inherited", None
-            versions = [
-                change["position"]
-                for change in found[event.from_session].history
-                if change["position"] <= event.at_position
-            ]
-            found[event.from_session].started.append(
-                {
-                    "runId": str(event.run_id),
-                    "position": event.at_position,
-                    "version": versions[-1] if versions else 0,
-                    "label": now.runs[event.run_id].label,
-                }
-            )
-        else:
-            keys, cause, by = [change.key for change in event.changes], event.cause, event.by
-            for change in event.changes:
-                shared.own[change.key] = (
-                    {
-                        "value": change.value,
-                        "kind": "literal",
-                        "sessionKey": key,
-                        "position": envelope.position,
-                        "runId": str(event.run_id) if event.run_id else None,
-                        "by": event.by,
-                    }
-                    if change.value is not None
-                    else None
-                )
-        shared.history.append(
-            {
-                "position": envelope.position,
-                "recordedAt": instant(envelope.recorded_at),
-                "cause": cause,
-                "by": by,
-                "runId": str(event.run_id) if event.run_id else None,
-                "keys": keys,
-            }
-        )
-    return found
-
-
-async def test_what_a_family_shared_is_what_had_been_written_and_not_taken_away(
-    past: GeneratedPast,
-) -> None:
-    shared_some = 0
-    for now in past.some:
-        by_key = shared_by(past, now)
-        sharing = [key for key, shared in by_key.items() if shared.version]
-        asked = [*list(by_key)[now.position % 40 :: 40], *sharing]
-        for key in asked:
-            shared = by_key[key]
-            view = await past.view(get_shared_context, key, ReadAsOf(at=now.at))
-            keys = shared.keys
-            shared_some += bool(keys)
-            assert json_of(view) == {
-                "sessionKey": key,
-                "version": shared.version,
-                "position": now.position,
-                "sizes": {name: one["value"].bytes for name, one in keys.items()},
-                "values": {
-                    name: orjson.loads(past.texts[one["value"].id]) for name, one in keys.items()
-                },
-                "erased": [],
-                "sources": {
-                    name: {member: value for member, value in one.items() if member != "value"}
-                    for name, one in keys.items()
-                },
-                "history": shared.history,
-                "startedWith": shared.started if shared.version else [],
-            }
-    is_shared = any(isinstance(one.head.event, SharedContextChanged) for one in past.pasts[1:])
-    assert bool(shared_some) == is_shared
-
-
-async def test_what_a_run_was_given_is_what_its_start_says_from_there_on(
-    past: GeneratedPast,
-) -> None:
-    starts: dict[UUID, RunStarted] = {}
-    for now in past.pasts[1:]:
-        run_id, event = run_id_of(now.head.envelope.stream), now.head.event
-        if not isinstance(event, RunStarted) or run_id is None:
-            continue
-        starts[run_id] = event
-        before = f"pos:{now.position - 1}"
-        with pytest.raises(QueryError, match="has not started"):
-            await get_run_shared_context(
-                past.services, EVERYTHING, str(run_id), ReadAsOf(at=before)
-            )
-        for at in (now.position, past.last):
-            view = await past.view(get_run_shared_context, str(run_id), ReadAsOf(at=f"pos:{at}"))
-            given = event.shared_context
-            assert json_of(view)["values"] == {
-                one.key: orjson.loads(past.texts[one.value.id])
-                for one in given
-                if one.value is not None
-            }
-            assert (view.position, list(view.sources)) == (
-                event.shared_context_position,
-                [one.key for one in given],
-            )
-    assert len(starts) > 20
-
-
-async def test_agents_that_might_be_spawned_are_those_of_the_configuration_in_force(
-    past: GeneratedPast,
-) -> None:
-    for now in list(past.some)[::3]:
-        for key in list(now.sessions)[now.position % 31 :: 31]:
-            view = await past.view(list_agents, ListAgents(requester=key, at=now.at))
-            own = now.sessions[key].agent_id
-            agents = {one["id"]: one for one in past.configurations[now.revision]["agents"]["list"]}
-            allowed = {*past.subagents(now)["allowAgents"]}
-            if not agents[own].get("subagents", {}).get("requireAgentId"):
-                allowed.add(own)
-            assert {one.id for one in view.agents} == allowed
-            assert {one.id for one in view.agents if one.configured} == allowed & agents.keys()
-            assert (view.requester, view.allow_any) == (own, False)

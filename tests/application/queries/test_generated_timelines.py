@@ -11,7 +11,6 @@ from application.log.envelope import RecordedEvent
 from application.ports.event_counts import BLOCK_EVENTS
 from application.queries.timeline.bars import ListTimeline, list_timeline
 from application.queries.timeline.histogram import CountEvents, EventBucketView, count_events
-from application.queries.timeline.moments import GetMoment, get_moment
 from application.queries.timeline.tree import GetSessionTree, get_session_tree
 from domain.run.events import RunEnded, SpawnRefused
 from domain.run.state import Run
@@ -103,32 +102,22 @@ def node_of(now: Past, below: Spawned, key: str | None, own: Sequence[Run]) -> d
     }
 
 
-async def test_the_tree_in_which_something_was_recorded_is_the_fold_of_all_up_to_there(
-    past: GeneratedPast,
-) -> None:
+async def test_tree_is_the_fold_of_its_events(past: GeneratedPast) -> None:
+    """The tree in which something was recorded, and trees of other sessions."""
+    deep = 0
     for now in past.pasts[1 :: 2 * stride(2)]:
         root = now.head.envelope.provenance.correlation
-        if root is None or root not in now.sessions:
-            continue
-        await _is_the_tree(past, now, root)
-
-
-async def _is_the_tree(past: GeneratedPast, now: Past, key: str) -> None:
-    below, own = spawned(now), list[Run]()
-    if now.sessions[key].run_id is not None:
-        own = [run for those in below.values() for run in those.get(key, ())]
-    view = await past.view(get_session_tree, key, GetSessionTree(at=now.at))
-    assert (view.position, view.at) == (now.position, now.head.envelope.recorded_at)
-    assert json_of(view)["root"] == node_of(now, below, key, own)
-    assert not view.cut
-
-
-async def test_a_tree_of_any_session_at_any_position_is_the_fold_too(past: GeneratedPast) -> None:
-    deep = 0
-    for now in past.some:
-        for key in list(now.sessions)[now.position % 29 :: 29]:
-            deep += now.sessions[key].depth > 0
-            await _is_the_tree(past, now, key)
+        keys = list(now.sessions)[now.position % 29 :: 29]
+        for key in {*keys, *([root] if root in now.sessions else ())}:
+            session = now.sessions[key]
+            deep += session.depth > 0
+            below, own = spawned(now), list[Run]()
+            if session.run_id is not None:
+                own = [run for those in below.values() for run in those.get(key, ())]
+            view = await past.view(get_session_tree, key, GetSessionTree(at=now.at))
+            assert (view.position, view.at) == (now.position, now.head.envelope.recorded_at)
+            assert json_of(view)["root"] == node_of(now, below, key, own)
+            assert not view.cut
     assert deep > 20
 
 
@@ -145,7 +134,7 @@ def bar_of(now: Past, run: Run) -> dict[str, Any]:
     }
 
 
-async def test_the_bars_of_a_part_are_the_runs_that_were_at_work_in_it(past: GeneratedPast) -> None:
+async def test_bars_are_the_runs_at_work_in_a_part(past: GeneratedPast) -> None:
     await past.services.event_counts.count_up_to(past.last // 2)
     die = random.Random(past.last)
     for now in past.some:
@@ -241,7 +230,7 @@ async def test_each_bucket_counts_the_events_of_its_part(past: GeneratedPast) ->
         assert rest == []
 
 
-async def test_the_buckets_beside_the_bars_are_those_of_the_part(past: GeneratedPast) -> None:
+async def test_buckets_beside_bars_are_those_of_the_part(past: GeneratedPast) -> None:
     for now in list(past.some)[::4]:
         after = now.position * 2 // 3
         window: Any = {"begin": f"pos:{after}", "end": now.at}
@@ -260,16 +249,3 @@ async def test_the_buckets_beside_the_bars_are_those_of_the_part(past: Generated
             assert sum((Counter(one.types) for one in view.buckets), Counter[str]()) == Counter(
                 one.envelope.type for one in events
             )
-
-
-async def test_every_moment_has_its_event_and_what_is_next_to_it(past: GeneratedPast) -> None:
-    for now in past.some:
-        at = now.at
-        view = await past.view(get_moment, GetMoment(at=at, around=2))
-        near = range(now.position - 1, now.position + 3)
-        assert [one.position for one in (*view.before, *view.after)] == [
-            position for position in near if 0 < position <= past.last
-        ]
-        assert view.before[-1].type == now.head.envelope.type
-        assert view.recorded_at == now.head.envelope.recorded_at
-        assert view.config_revision == now.revision

@@ -1,53 +1,15 @@
-"""A door that is not HTTP asks the same queries: it needs a caller, and no request."""
+"""What queries ask of the log, and what they have flushed before they read."""
 
 import asyncio
 
 import pytest
 
-from application.queries.agents import ListAgents, list_agents
-from application.queries.errors import QueryError
 from application.queries.events import ListEvents, list_events
-from application.queries.runs import GetRun, ListRuns, get_run, list_runs
+from application.queries.runs import GetRun, get_run
 from application.queries.services import QueryServices
-from application.queries.views.run import RunMetadataView, RunView
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.query_services import caller
-from tests.support.builders.storytelling import ROOT
 from tests.support.servers.running_log import RunningLog
-
-
-async def test_agents_runs_and_events_are_asked_for_by_a_caller(
-    services: QueryServices, running: RunningLog
-) -> None:
-    family = LoggedFamily(running.log)
-    await family.begin("reviewer")
-    run_id = str(family.id("reviewer"))
-    own = caller("read", "content", session=ROOT)
-
-    agents = (await list_agents(services, own, ListAgents(requester="current"))).view
-    assert [agent.id for agent in agents.agents] == [agents.requester]
-    page = await list_runs(services, own, ListRuns(tree="current"))
-    assert [str(run.run_id) for run in page.view.items] == [run_id]
-    assert page.position == await running.log.head()
-    assert isinstance((await get_run(services, own, run_id, GetRun(wait="1ms"))).view, RunView)
-    assert isinstance(
-        (await get_run(services, caller("read", session=ROOT), run_id, GetRun())).view,
-        RunMetadataView,
-    )
-    events = (await list_events(services, own, ListEvents(run_id=run_id))).view
-    assert {event.run_id for event in events.items} == {family.id("reviewer")}
-
-
-async def test_what_a_caller_may_not_see_is_an_error_of_the_query(
-    services: QueryServices, running: RunningLog
-) -> None:
-    family = LoggedFamily(running.log)
-    await family.begin("reviewer")
-    stranger = caller("read", session="agent:main:stranger")
-    with pytest.raises(QueryError, match="there is no such run") as unseen:
-        await get_run(services, stranger, str(family.id("reviewer")), GetRun())
-    assert (unseen.value.code, unseen.value.position) == ("not_found", await running.log.head())
-    assert (await list_runs(services, stranger, ListRuns())).view.items == []
 
 
 async def test_page_of_events_asks_once_how_far_log_goes(

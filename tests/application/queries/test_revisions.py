@@ -30,7 +30,7 @@ async def services(running: RunningLog, tmp_path: Path) -> QueryServices:
     return services
 
 
-async def test_they_are_listed_with_from_where_to_where_each_was_active(
+async def test_revisions_are_listed_with_their_ranges(
     services: QueryServices, running: RunningLog
 ) -> None:
     events = [
@@ -53,49 +53,24 @@ async def test_they_are_listed_with_from_where_to_where_each_was_active(
     assert {(one.activated_by, one.erased) for one in listed.items} == {("system", False)}
 
 
-@pytest.mark.parametrize("limit", [1, 2, 3, REVISIONS])
-async def test_pages_are_parts_of_the_whole_list(services: QueryServices, limit: int) -> None:
-    whole = (await list_revisions(services, EVERYTHING, ListRevisions())).view.items
-    found, cursor = [], None
-    while True:
-        page = (
-            await list_revisions(services, EVERYTHING, ListRevisions(limit=limit, cursor=cursor))
-        ).view
-        assert len(page.items) <= limit
-        found += page.items
-        cursor = page.next_cursor
-        if cursor is None:
-            break
-    assert found == whole
-
-
-async def test_a_list_as_of_a_position_knows_nothing_of_what_came_later(
+async def test_revision_is_read_as_of_a_position(
     services: QueryServices, running: RunningLog
 ) -> None:
-    events = await running.events()
-    for recorded in events:
+    """Lists as of each position are those that were given then: `test_past_answers.py`."""
+    assert (await list_revisions(services, EVERYTHING, ListRevisions(at="pos:0"))).view.items == []
+    revision = 0
+    for recorded in await running.events():
+        revision += isinstance(recorded.event, ConfigurationActivated)
         position = recorded.envelope.position
-        before = [
-            one.event.revision
-            for one in events[:position]
-            if isinstance(one.event, ConfigurationActivated)
-        ]
-        answer = await list_revisions(services, EVERYTHING, ListRevisions(at=f"pos:{position}"))
-        assert answer.position == position
-        items = answer.view.items
-        assert [one.revision for one in items] == before[::-1]
-        assert items[0].until_position is None
-        assert await revision_at(running.log, position) == before[-1]
-        past = (
-            await get_revision(services, EVERYTHING, before[-1], ReadAsOf(at=f"pos:{position}"))
-        ).view
+        assert await revision_at(running.log, position) == revision
+        then = ReadAsOf(at=f"pos:{position}")
+        past = (await get_revision(services, EVERYTHING, revision, then)).view
         assert (past.until_position, past.until_at) == (None, None)
         with pytest.raises(QueryError, match="there is no revision"):
-            await get_revision(services, EVERYTHING, before[-1] + 1, ReadAsOf(at=f"pos:{position}"))
-    assert (await list_revisions(services, EVERYTHING, ListRevisions(at="pos:0"))).view.items == []
+            await get_revision(services, EVERYTHING, revision + 1, then)
 
 
-async def test_one_is_shown_as_it_was_kept(services: QueryServices) -> None:
+async def test_revision_is_shown_as_kept(services: QueryServices) -> None:
     for number in range(2, REVISIONS + 1):
         shown = (await get_revision(services, EVERYTHING, number, ReadAsOf())).view.model_dump(
             by_alias=True
@@ -105,7 +80,7 @@ async def test_one_is_shown_as_it_was_kept(services: QueryServices) -> None:
         assert subagents == {"maxChildrenPerAgent": number}
 
 
-async def test_an_erased_one_says_so(services: QueryServices, running: RunningLog) -> None:
+async def test_erased_revision_says_so(services: QueryServices, running: RunningLog) -> None:
     await running.ask("DELETE FROM contents")
     assert all(
         one.erased
@@ -115,7 +90,7 @@ async def test_an_erased_one_says_so(services: QueryServices, running: RunningLo
     assert (erased.erased, erased.content, erased.revision) == (True, None, 2)
 
 
-async def test_they_are_for_those_who_see_the_whole_log(services: QueryServices) -> None:
+async def test_revisions_need_the_whole_log(services: QueryServices) -> None:
     with pytest.raises(QueryError, match="whole log"):
         await list_revisions(services, caller("read", session="agent:main:main"), ListRevisions())
     with pytest.raises(QueryError, match="whole log"):
@@ -124,7 +99,7 @@ async def test_they_are_for_those_who_see_the_whole_log(services: QueryServices)
         await get_revision(services, caller("read"), 1, ReadAsOf())
 
 
-async def test_a_page_goes_along_the_index_of_streams(
+async def test_page_goes_along_the_index_of_streams(
     services: QueryServices, running: RunningLog
 ) -> None:
     assert services

@@ -88,14 +88,6 @@ def by_run(found: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return {one["runId"]: one for one in found}
 
 
-async def test_empty_patch_is_the_same_configuration(
-    services: QueryServices, three_children: LoggedFamily
-) -> None:
-    found = await verdicts(services, patch=[])
-    assert found == await verdicts(services, config=VALUES)
-    assert len(found) == 3
-
-
 async def test_patch_that_fits_no_earlier_revision_is_named(
     running: RunningLog, tmp_path: Path
 ) -> None:
@@ -133,27 +125,6 @@ async def test_erased_texts_change_no_decision_without_them(
     assert {one["verdict"] for one in whole} >= {"different-plan", "newly-refused", "same"}
 
 
-async def test_one_run_is_found_without_later_ones(
-    services: QueryServices, three_children: LoggedFamily
-) -> None:
-    second = three_children.run("second")
-    about: dict[str, Any] = {"filter": {"runId": str(second.run_id)}}
-    (found,) = await verdicts(services, patch=[FEWER], **about)
-    assert (found["runId"], found["verdict"]) == (str(second.run_id), "newly-refused")
-    before = f"pos:{second.created_position - 1}"
-    assert await verdicts(services, patch=[], to=before, **about) == []
-
-
-async def test_cascade_refuses_below_a_refused_run(
-    services: QueryServices, three_children: LoggedFamily
-) -> None:
-    alone = await verdicts(services, patch=[FEWER])
-    assert [one["verdict"] == "newly-refused" for one in alone] == [False, True, False]
-    below = (await verdicts(services, patch=[FEWER], cascade=True))[-1]
-    assert below["verdict"] == "newly-refused"
-    assert "would be refused" in below["text"]
-
-
 @pytest.mark.parametrize(
     ("patch", "expected"),
     [
@@ -171,21 +142,6 @@ async def test_unprepared_run_is_known_by_its_admission_alone(
     found = [await verdicts(services, patch=patch, prompts=prompts) for prompts in (False, True)]
     assert [one[1]["verdict"] for one in found] == [expected, expected]
     assert found[0] == found[1]
-
-
-@prompts_or_not
-async def test_agent_named_by_script_is_unknown_before_it_ran(
-    running: RunningLog, tmp_path: Path, prompts: bool
-) -> None:
-    """It is prepared still; the agent that its script names would think otherwise."""
-    script = {"id": "router", "uri": "/scripts/router", "agentIdOverrideKey": "agent"}
-    main = {"id": "main", "default": True, "subagents": {"contextScripts": {"run": [script]}}}
-    agents = {**VALUES["agents"], "list": [main, {"id": "editor"}]}
-    services = await activate(running, tmp_path, {"agents": agents})
-    await LoggedFamily(running.log, max_children=4).spawn("first")
-    thinking = {"op": "add", "path": "/agents/list/1/subagents", "value": {"thinking": "high"}}
-    (found,) = await verdicts(services, patch=[thinking], prompts=prompts)
-    assert found["verdict"] == "not-replayable"
 
 
 @prompts_or_not
@@ -462,15 +418,6 @@ def histories(databases: Databases) -> Iterator[list[str]]:
     yield urls
     for made in urls:
         databases.drop(made)
-
-
-@pytest.mark.nightly
-@same_by_itself
-async def test_longer_histories_are_same_under_own_configuration(
-    histories: list[str], tmp_path: Path, request_name: str
-) -> None:
-    for made in histories:
-        await require_same(made, tmp_path, **SAME_BY_ITSELF[request_name])
 
 
 @pytest.mark.nightly

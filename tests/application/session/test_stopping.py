@@ -5,35 +5,27 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from uuid_utils.compat import uuid7
 
 from application.log.envelope import Actor
-from application.log.event_log import Submission
-from application.log.texts import TextStore
-from application.log.unit_of_work import UnitOfWork, provenance_of
-from application.session.continue_session import decide_message
+from application.log.unit_of_work import UnitOfWork
 from application.session.stop import StopService
-from domain.run.events import ContinuationPlanned
 from domain.run.facts import SpawnOptions
 from domain.run.lifecycle import OVER
-from domain.run.plan_facts import PlanFacts
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.spawn.continuation import Message
-from domain.values.record import run_stream, session_stream
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support.builders import run_commands as ask
 from tests.support.builders.configurations import PlacedConfigurations
-from tests.support.builders.logged_family import LoggedFamily, content_key_of
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.logged_messages import finish, send
 from tests.support.builders.run_preparers import preparing_on
-from tests.support.builders.storytelling import plan, ref
 from tests.support.servers.running_log import RunningLog
 
 OPERATOR = Actor(kind="token", token="operator")
 STAYING = SpawnOptions(mode="session")
-Meanwhile = Callable[[], Awaitable[None]]
+Meanwhile = Callable[[], Awaitable[object]]
 
 
 class Overtaken(PostgresRegistry):
@@ -121,33 +113,6 @@ async def test_run_that_is_over_or_stopped_already_is_left_alone(
     assert done.stop_requested_by is None
 
 
-async def send_message(family: LoggedFamily, last: Run) -> UUID:
-    """Continue the session of a run; return its next run."""
-    message = Message(
-        run_id=uuid7(), text=ref("message"), by="operator", config_revision=1, max_children=5
-    )
-    planned = ContinuationPlanned(
-        max_depth=2,
-        role="orchestrator",
-        control_scope="children",
-        plan=plan(),
-        ingredients=(),
-        facts=PlanFacts(),
-    )
-    keys = (last.child_session_key or "", last.requester.session_key)
-    text_store = TextStore(last.session_id, content_key_of(last.session_id), uuid7)
-    appended = await family.log.submit(
-        Submission(
-            command_id=uuid7(),
-            streams=(*map(run_stream, (message.run_id, last.run_id)), *map(session_stream, keys)),
-            decide=lambda world: decide_message(world, message, last, planned, text_store),
-            provenance=provenance_of(last),
-        )
-    )
-    assert appended.result.kind == "continued"
-    return message.run_id
-
-
 @pytest.mark.parametrize("options", [SpawnOptions(), STAYING], ids=["run", "session"])
 async def test_run_that_continues_meanwhile_is_the_one_stopped(
     running: RunningLog, family: LoggedFamily, tmp_path: Path, options: SpawnOptions
@@ -156,19 +121,14 @@ async def test_run_that_continues_meanwhile_is_the_one_stopped(
     await family.create("child")
     await family.tell("child", ask.claim())
     await family.start("child")
-    await family.end("child")
-    await family.announce("child")
+    await finish(family, "child")
     last = family.run("child")
-    fresh: list[UUID] = []
-
-    async def message() -> None:
-        fresh.append(await send_message(family, last))
-
-    service = stopping(running, Overtaken(running, of_run=[message]), tmp_path)
+    meanwhile = [lambda: send(family, "next", "child")]
+    service = stopping(running, Overtaken(running, of_run=meanwhile), tmp_path)
     answer = await service.stop_session(await session_of(running, last), OPERATOR, "enough")
-    run = await recorded(running, fresh[0])
+    run = await recorded(running, family.id("next"))
     assert (run.stage, run.outcome, run.stop_requested_by) == ("ended", "stopped", "operator")
-    assert (answer.body["runId"], answer.body["wasOver"]) == (str(fresh[0]), False)
+    assert (answer.body["runId"], answer.body["wasOver"]) == (str(run.run_id), False)
     closed = (await session_of(running, last)).stage == "closed"
     assert (answer.body["closed"], closed) == (options.mode == "session",) * 2
 
@@ -177,16 +137,14 @@ async def test_run_that_ends_before_its_stop_is_stopped_as_the_next_one(
     running: RunningLog, family: LoggedFamily, tmp_path: Path
 ) -> None:
     await family.begin("child")
-    fresh: list[UUID] = []
 
     async def over_and_on() -> None:
-        await family.end("child")
-        await family.announce("child")
-        fresh.append(await send_message(family, family.run("child")))
+        await finish(family, "child")
+        await send(family, "next", "child")
 
     service = stopping(running, Overtaken(running, of_run=[over_and_on]), tmp_path)
     session = await session_of(running, family.run("child"))
     await service.stop_session(session, OPERATOR, None)
-    run = await recorded(running, fresh[0])
+    run = await recorded(running, family.id("next"))
     assert (run.stage, run.outcome) == ("ended", "stopped")
     assert family.run("child").outcome == "success"

@@ -144,23 +144,6 @@ async def test_all_runs_above_are_known_of_one_that_is_asked_for(
     assert found.ancestors == tuple(family.id(name) for name in reversed(names))
 
 
-async def test_a_result_that_was_erased_is_told_as_that(
-    running: RunningLog, tmp_path: Path
-) -> None:
-    work, family = await work_with_hooks(running, tmp_path), LoggedFamily(running.log)
-    await family.live("a")
-    shared = SharedContextInput(references=(ReferenceRequest(key="a", run_id=family.id("a")),))
-    await family.spawn("after", dependencies=on(family, "a"), shared=shared)
-    await family.create("after")
-    await family.tell("after", ask.claim())
-    run = await work.run(family.id("after"))
-    start = await read_shared_start(work, run, run, await work.text_store(run))
-    (value,) = start.values
-    target = await work.run(family.id("a"))
-    assert (value.kind, value.text) == ("reference", None if target.result else "null")
-    assert start.keys[0].run_id == family.id("a")
-
-
 async def test_a_result_that_is_erased_before_the_claim_is_on_record_as_gone(
     running: RunningLog, tmp_path: Path
 ) -> None:

@@ -318,13 +318,6 @@ async def test_every_plain_field_is_searched(past: GeneratedPast) -> None:
     assert recorded - lists == {*SESSION_FIELDS}
 
 
-@of_everything
-@pytest.mark.parametrize("word", ["success", '"success"'])
-async def test_value_may_be_json(past: GeneratedPast, word: str) -> None:
-    (one,), _ = await search(past, FindEvents(field="outcome", becomes=word))
-    assert one.after == {"outcome": "success"}
-
-
 async def test_refusals_are_found_in_every_scope(past: GeneratedPast) -> None:
     runs = past.pasts[-1].runs
     refused = [
