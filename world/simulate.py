@@ -24,9 +24,9 @@ from domain.run.lifecycle import SETTLED
 from domain.run.state import Run
 from domain.values.record import run_id_of
 from tests.support.memory.store import Fault
-from tests.support.models.log_invariants import stored_and_read
 from world.check import check
 from world.checker.history import Call, Event, History, event_of
+from world.model.log_invariants import stored_and_read
 from world.simulation.asking import SimulatedAsking
 from world.simulation.virtual_time import StuckError, VirtualLoop, virtual_time
 from world.simulation.world import CAP, World

@@ -36,7 +36,7 @@ from tests.support.builders.configurations import load_values
 from tests.support.builders.script_receipts import receipt
 from tests.support.builders.scripts import reading_again
 from tests.support.builders.storytelling import requested, run_id, run_of
-from tests.support.models.log_invariants import stored_and_read
+from world.model.log_invariants import stored_and_read
 
 SECRET = "S3cret-of-a-variable"
 HEADER = "canary-s3cret-of-a-header"

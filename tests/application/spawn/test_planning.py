@@ -30,7 +30,7 @@ from tests.support.builders.planned_children import (
     unfit,
 )
 from tests.support.builders.spawn_plans import resolved_spawn
-from tests.support.models.log_invariants import stored_and_read
+from world.model.log_invariants import stored_and_read
 
 Planned = Callable[..., PlannedChild]
 Refuse = Callable[..., RefusedChild]

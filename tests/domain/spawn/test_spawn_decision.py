@@ -65,8 +65,6 @@ from tests.support.builders.storytelling import (
     run_of,
     session_of,
 )
-from tests.support.models.family_model import ENDED, PREPARING, Life, next_step
-from tests.support.models.life_requests import ERRORS
 from tests.support.models.planned_model import PlannedModel
 from tests.support.models.planned_places import PlacesOnDisk
 from tests.support.models.random_spawns import ASKED, LENIENT, PLAIN, RULES
@@ -74,6 +72,8 @@ from tests.support.models.request_verdicts import requested_as_judged
 from tests.support.models.spawn_model import LANE_WIDTH, Asked, Told
 from tests.support.servers.same_decisions import UNDECIDED
 from tests.support.tiers import examples
+from world.model.lives import ERRORS
+from world.model.tree import ENDED, PREPARING, Life, next_step
 
 pytestmark = pytest.mark.long
 

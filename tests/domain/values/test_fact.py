@@ -17,7 +17,7 @@ from domain.session.state import Session
 from domain.values.record import ContentRef, Fact
 from tests.support.builders.facts import any_fact, recorded_facts
 from tests.support.builders.storytelling import ref, run_id
-from tests.support.models.log_invariants import stored_and_read
+from world.model.log_invariants import stored_and_read
 
 DEFAULTS = Path(__file__).parents[2] / "data" / "defaults_of_facts.json"
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.support.builders.configured_spawns import Rules
-from tests.support.models import message_model as messages
 from tests.support.models import plan_words
 from tests.support.models import spawn_words as words
 from tests.support.models.planned_models import Choice, chosen
 from tests.support.models.planned_places import Folder, Places
 from tests.support.models.spawn_model import Asked, Seen, SpawnModel, Told, may
+from world.model import messages
 
 LOOKED_AT = (
     "agent_configured",

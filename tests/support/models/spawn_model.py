@@ -2,15 +2,15 @@
 `tests.support.models.planned_model`.
 
 Nothing of `domain` is asked: who changes a rule there has to change it here as well. What a run
-counts for, and how far it has come, is the tree's of `tests.support.models.family_model`.
+counts for, and how far it has come, is the tree's of `world.model.tree`.
 """
 
 from dataclasses import dataclass, field
 
 from tests.support.builders.configured_spawns import Rules
-from tests.support.models import message_model as messages
 from tests.support.models import spawn_words as words
-from tests.support.models.family_model import ENDED, Life, Tree
+from world.model import messages
+from world.model.tree import ENDED, Life, Tree
 
 LANE_WIDTH = 3
 

@@ -1,7 +1,7 @@
 """What should be true of a tree of runs, in the plainest form: the model of the property tests.
 
 It counts by looking at the whole tree each time, where the domain looks one level up and down.
-Who sends messages to it is in `tests.support.models.message_model`.
+Who sends messages to it is in `world.model.messages`.
 """
 
 from dataclasses import dataclass, field

@@ -11,8 +11,8 @@ from domain.session.events import ChildReleased, ChildSettled, SessionClosed
 from domain.session.state import Session
 from domain.values.record import Fact, run_id_of, session_key_of
 from tests.support.builders.family_log import FamilyLog, Recorded
-from tests.support.models import message_model as messages
-from tests.support.models.family_model import ENDED, Tree
+from world.model import messages
+from world.model.tree import ENDED, Tree
 
 F = TypeVar("F", bound=Fact)
 States = tuple[int, dict[UUID, Run], dict[str, Session]]

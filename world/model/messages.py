@@ -1,6 +1,6 @@
 """What should come of messages to a tree of runs, and when its sessions are put away."""
 
-from tests.support.models.family_model import DONE, Life, Tree
+from world.model.tree import DONE, Life, Tree
 
 CLOSED = "closed"
 ACTIVE = "active"
