@@ -56,7 +56,6 @@ class PlacedConfigurations:
         self._revisions: list[PinnedConfiguration] = []
 
     def read(self, values: Mapping[str, Any]) -> None:
-        """The next revision, which is active from now on."""
         stored = dict(values)
         configuration = Configuration.model_validate(stored)
         loaded = LoadedConfiguration(configuration, stored, None, (), self._folder, stored)
@@ -64,7 +63,6 @@ class PlacedConfigurations:
         self.files.assign(len(self._revisions), loaded)
 
     def current(self) -> PinnedConfiguration:
-        """The active revision."""
         return self._revisions[-1]
 
     async def at(self, revision: int) -> PinnedConfiguration:
@@ -76,9 +74,7 @@ class PlacedConfigurations:
         return self.current()
 
     async def is_kept(self, revision: int) -> bool:
-        """Nothing is erased."""
         return revision <= len(self._revisions)
 
     def pinned(self, revision: int) -> PinnedConfiguration:
-        """This one, for what was begun under it."""
         return self._revisions[revision - 1]

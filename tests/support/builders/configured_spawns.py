@@ -56,7 +56,6 @@ class Rules:
     prices: bool = False
 
     def configuration(self) -> dict[str, Any]:
-        """The same as a file would say it."""
         defaults = _section(self.defaults)
         defaults["subagents"] |= {
             "maxSpawnDepth": self.depth,
@@ -78,7 +77,6 @@ class Rules:
         }
 
     def own(self, agent: str) -> Word:
-        """What an agent's own section says."""
         return self.agents.get(agent, Word())
 
     def allow(self, agent: str) -> tuple[str, ...] | None:
@@ -97,7 +95,6 @@ class Rules:
         return (agent,) if listed is None else words.ALLOW_LISTS[listed]
 
     def mode(self, agent: str) -> str:
-        """The sandbox mode of an agent."""
         return self.own(agent).sandbox or self.defaults.sandbox or "off"
 
     def boxes(self, agent: str, key: str) -> bool:

@@ -35,7 +35,6 @@ History = tuple[RunEvent, ...]
 
 
 def message_received(**changes: Any) -> MessageReceived:
-    """Somebody goes on with the child's session."""
     plain = {
         "run_id": run_id(2),
         "session_id": run_id(1001),
@@ -56,7 +55,6 @@ def message_received(**changes: Any) -> MessageReceived:
 
 
 def planned(**changes: Any) -> ContinuationPlanned:
-    """Its plan is fixed, anew."""
     plain = {
         "max_depth": 2,
         "role": "orchestrator",
@@ -69,12 +67,10 @@ def planned(**changes: Any) -> ContinuationPlanned:
 
 
 def continued() -> RunContinued:
-    """Another run goes on with the session."""
     return RunContinued(run_id=run_id(2))
 
 
 def scheduled(reason: str = "session_closed") -> ArchiveScheduled:
-    """The run is put away as soon as it is announced."""
     return fact_of(ArchiveScheduled, {"reason": reason})
 
 
@@ -85,22 +81,18 @@ def message_queued(name: str = "and this?", **changes: Any) -> MessageQueued:
 
 
 def messages_dropped(*runs: int) -> MessagesDropped:
-    """Nothing goes on with them any more."""
     return MessagesDropped(run_ids=tuple(map(run_id, runs or (7,))))
 
 
 def yield_requested() -> YieldRequested:
-    """The run at work ends its turn."""
     return YieldRequested(by="child")
 
 
 def children_reported(*runs: int) -> ChildrenReported:
-    """Children of it are done."""
     return ChildrenReported(run_ids=tuple(map(run_id, runs)))
 
 
 def continuation_failed(number: int = 7) -> ContinuationFailed:
-    """The run that was to go on was refused."""
     return ContinuationFailed(run_id=run_id(number), error=ref("no such model"))
 
 
@@ -111,12 +103,10 @@ def queue(name: str = "and this?", **changes: Any) -> QueueMessage:
 
 
 def yield_run(*, awaits: bool = True) -> YieldRun:
-    """End the turn."""
     return YieldRun(by="child", awaits=awaits)
 
 
 def fail(number: int = 7) -> FailContinuation:
-    """The run that was to go on was refused."""
     return FailContinuation(run_id=run_id(number), error=ref("no such model"))
 
 
@@ -126,7 +116,6 @@ def drop(number: int = 7) -> DropMessage:
 
 
 def close(reason: str = "session_closed") -> ScheduleArchive:
-    """Put the session away."""
     return ScheduleArchive(reason=reason)  # type: ignore[arg-type]
 
 
@@ -136,25 +125,20 @@ def a_sent_run() -> History:
 
 
 def a_planned_run(**changes: Any) -> History:
-    """A message, and how its run will run."""
     return (*a_sent_run(), planned(**changes))
 
 
 def a_waiting_run(**changes: Any) -> History:
-    """In its lane, held by nobody."""
     return (*a_planned_run(**changes), past.queued())
 
 
 def a_running_run(**changes: Any) -> History:
-    """Its runtime executes."""
     return (*a_waiting_run(**changes), past.claimed(), past.started())
 
 
 def a_finished_run(**changes: Any) -> History:
-    """Told to the requester."""
     return (*a_running_run(**changes), past.ended(), past.announced())
 
 
 def a_continued_run() -> History:
-    """Announced, and gone on with by another."""
     return (*past.an_announced_run(), continued())

@@ -40,11 +40,9 @@ class ToldLog:
         self.state_file = folder / "state.json"
 
     def save(self) -> None:
-        """Remember everything as it is."""
         self.do("; ".join(f"CREATE TABLE saved_{table} AS TABLE {table}" for table in TABLES))
 
     def mend(self) -> None:
-        """Everything as it was saved."""
         copies = [f"INSERT INTO {table} SELECT * FROM saved_{table}" for table in TABLES]
         self.do("; ".join([f"TRUNCATE {', '.join(TABLES)}", *copies]))
         self.state_file.unlink(missing_ok=True)
@@ -55,7 +53,6 @@ class ToldLog:
             return connection.execute(statement, values or None).rowcount
 
     def ask(self, query: str, *values: Any) -> list[Any]:
-        """The rows of a query."""
         with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute("SET timezone = 'UTC'")
             return connection.execute(query, values or None).fetchall()
@@ -67,11 +64,9 @@ class ToldLog:
 
     @property
     def last(self) -> int:
-        """The last position."""
         return int(self.one("SELECT max(position) FROM events"))
 
     def head(self) -> ExpectedHead:
-        """The head as somebody would note it."""
         ((position, digest),) = self.ask("SELECT position, chain_hash FROM log_head")
         return ExpectedHead(position, digest, "the head given")
 
@@ -84,7 +79,6 @@ class ToldLog:
         self.do("UPDATE log_head SET position = position + %s", by)
 
     def restore_states(self) -> None:
-        """Give the rows that are true again the states that they had."""
         open_row = f"to_position = {FOREVER}"
         runs, sessions = (
             [
@@ -131,19 +125,16 @@ class ToldLog:
     def verify(
         self, *, head: ExpectedHead | None = None, resume: bool = False, **more: Any
     ) -> Verification:
-        """What a verification says now."""
         return run_verification(
             self.url, VerifyOrder(state_file=self.state_file, head=head, resume=resume, **more)
         )
 
     def found(self, **more: Any) -> tuple[int, str]:
-        """The first difference: its position and its kind."""
         difference = self.verify(**more).difference
         assert difference is not None
         return difference.position, difference.kind
 
     def says(self, **more: Any) -> str:
-        """The first difference in words."""
         return str(self.verify(**more).difference)
 
 

@@ -47,16 +47,13 @@ class Ids:
         self._last = 0
 
     def run_id(self) -> UUID:
-        """The next one."""
         self._last += 1
         return run_id(self._last)
 
     def event_id(self) -> UUID:
-        """The next one."""
         return self.run_id()
 
     def content_key(self) -> bytes:
-        """Always the same: nobody looks at it."""
         return bytes(32)
 
 
@@ -76,28 +73,23 @@ class DecidedSpawns:
         self.configurations.read(values)
 
     def store(self, kind: str, text: str) -> ContentRef:
-        """Keep a text."""
         kept = ref(f"{kind}: {text}")
         self._texts[kept] = text
         return kept
 
     def text(self, kept: ContentRef) -> str:
-        """A text that was kept."""
         return self._texts[kept]
 
     def run(self, name: str) -> Run:
-        """A run as it is now."""
         return self.log.run(name)
 
     def only(self, name: str, kind: type[E]) -> E:
-        """The one event of this type of a run."""
         stream = run_stream(self.run(name).run_id)
         found = [one.event for one in self.log.recorded if one.stream == stream]
         (event,) = [event for event in found if isinstance(event, kind)]
         return event
 
     def spawn(self, name: str, key: str, asked: Asked) -> SpawnDecision:
-        """A session asks for a child, under the present configuration."""
         pinned, fold = self.configurations.current(), self.log.fold
         request = self._request(key, asked)
         command = spawn_command(request, Actor(kind="token"), pinned, self._ids, "server-1")
@@ -108,7 +100,6 @@ class DecidedSpawns:
         return answered
 
     def tell(self, name: str, *commands: RunCommand) -> None:
-        """Ask something of a run."""
         self.log.tell(name, *commands)
 
     def message(self, name: str, last: Run) -> Refusal | None:
@@ -131,7 +122,6 @@ class DecidedSpawns:
         return judged.refusal
 
     def planned(self, name: str) -> PlannedChild | RefusedChild:
-        """The plan of a child, or the rule that speaks against it."""
         run = self.run(name)
         argument, folder = run.thinking_argument, self.only(name, SpawnRequested).workspace_argument
         planned = plan_spawn(
@@ -198,7 +188,6 @@ class DecidedSpawns:
         return self.configurations.pinned(run.config_revision)
 
     def _request(self, key: str, asked: Asked) -> ResolvedSpawn:
-        """What the door makes of it."""
         known, own = self.log.fold.sessions.get(key), agent_id_of(key)
         requester = {
             "workspaceDir": str(self._folder / asked.folder) if asked.folder else None,
@@ -225,7 +214,6 @@ class DecidedSpawns:
 
 
 def told_of(refusal: Refusal | None) -> Told | None:
-    """A refusal in the words of the model."""
     if refusal is None:
         return None
     return Told(refusal.rule, refusal.status, refusal.text, refusal.current, refusal.limit)

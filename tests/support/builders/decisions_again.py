@@ -115,7 +115,6 @@ def _take_in(section: Values, change: Mapping[str, Any]) -> None:
 
 
 def change_of(then: Values, now: Values) -> Change:
-    """Return one file in the place of another."""
     return Change(
         *(WholeConfiguration(Configuration.model_validate(one), one) for one in (then, now))
     )
@@ -196,7 +195,6 @@ class Spawn:
 
     @property
     def run_id(self) -> UUID:
-        """The id of its run."""
         return run_id(self.number)
 
     def changed(self, **changes: Any) -> "Spawn":
@@ -206,11 +204,9 @@ class Spawn:
     # What is recorded of it.
 
     def record(self, values: Values) -> RecordedDecision:
-        """What a server under this configuration records."""
         return recorded_decision(_steps(self.events(values)))
 
     def events(self, values: Values) -> tuple[RunEvent, ...]:
-        """The same, event by event."""
         return tuple(self._events(Configuration.model_validate(values)))
 
     def _events(self, under: Configuration) -> Iterable[RunEvent]:
@@ -496,7 +492,6 @@ class Sent(Spawn):
     before_plan: Mapping[str, Any] = field(default_factory=dict)
 
     def record(self, values: Values) -> RecordedDecision:
-        """What a server under this configuration records."""
         return recorded_decision(_steps(self.events(values)), before=self._before())
 
     def _is_sandboxed(self, under: Configuration) -> bool:
@@ -573,13 +568,11 @@ class Sent(Spawn):
 
 
 def below(depth: int = 1, **changes: Any) -> dict[str, Any]:
-    """A requester that was spawned itself, so deep."""
     plain = {"session_key": CHILD, "display_key": CHILD, "depth": depth, "spawned_by": ROOT}
     return {**plain, "run_id": run_id(900), **changes}
 
 
 def _steps(events: Iterable[RunEvent]) -> list[StreamEvent]:
-    """One behind the other."""
     return [
         StreamEvent("", event, Stamp(FIRST_POSITION + number, number + 1, at(number)))
         for number, event in enumerate(events)
@@ -606,12 +599,10 @@ AS_BEFORE = Outcome()
 
 
 def refused(rule: str, text: str = "") -> Outcome:
-    """It was allowed, and this rule refuses it now."""
     return Outcome("newly-refused", rule, ("/rule", None, rule), text=text)
 
 
 def allowed(rule: str, *assumed: str) -> Outcome:
-    """This rule had refused it, and nothing does now."""
     return Outcome("newly-allowed", rule, ("/rule", rule, None), assumed=assumed)
 
 
@@ -624,7 +615,6 @@ def at_hand(agent_id: str) -> tuple[str, str]:
 
 
 def still_refused(before: str, now: str) -> Outcome:
-    """Another rule refuses it now."""
     return Outcome("same", now, ("/rule", before, now))
 
 
@@ -634,12 +624,10 @@ def differs(kind: str, field: str, *values: Any) -> Outcome:
 
 
 def unknown(*missing: str) -> Outcome:
-    """It cannot be decided again for want of these."""
     return Outcome("not-replayable", missing=missing)
 
 
 def check(found: Verdict, expected: Outcome) -> None:
-    """Assert that a verdict is the one of the table."""
     assert (found.verdict, found.rule) == (expected.verdict, expected.rule), found
     if expected.missing:
         assert found.missing == expected.missing
@@ -665,7 +653,6 @@ class Case(NamedTuple):
     options: Mapping[str, Any]
 
     def check(self) -> None:
-        """Assert that the decision comes to what the row says."""
         found = self.asked.again(self.then, self.now, **self.options).verdict
         check(found, self.expected)
 
@@ -673,7 +660,6 @@ class Case(NamedTuple):
 def case(
     asked: Spawn, then: Values, now: Values, expected: Outcome = AS_BEFORE, **options: Any
 ) -> Case:
-    """Return a row of a table."""
     return Case(asked, then, now, expected, options)
 
 

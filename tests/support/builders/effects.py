@@ -13,7 +13,6 @@ from tests.support.builders.storytelling import ref
 
 
 def an_announced_run(*webhooks: str) -> past.History:
-    """It is announced, and to be sent to these."""
     sent_to = webhooks or ("gateway",)
     return (*past.an_ended_run(), past.announced(webhooks=sent_to))
 
@@ -22,7 +21,6 @@ GATEWAY = {"kind": "webhook", "name": "gateway"}
 
 
 def attempted(**changes: Any) -> EffectAttempted:
-    """It failed, and is tried again a second later."""
     plain: dict[str, Any] = {**GATEWAY, "attempt": 1, "status_code": 500}
     plain |= {"error": ref("HTTP 500"), "retry_after_seconds": 1}
     return fact_of(EffectAttempted, plain | changes)
@@ -34,13 +32,11 @@ def parked(**changes: Any) -> EffectParked:
 
 
 def redriven(**changes: Any) -> EffectRedriven:
-    """Somebody has it sent again."""
     plain = {**GATEWAY, "by": "admin", "reason": ref("it is back")}
     return fact_of(EffectRedriven, plain | changes)
 
 
 def took(**changes: Any) -> ConfirmEffect:
-    """The receiver has taken it."""
     plain: dict[str, Any] = {**GATEWAY, "status_code": 204}
     return ConfirmEffect(**plain | changes)
 
@@ -52,13 +48,11 @@ def failed(**changes: Any) -> NoteEffectFailure:
 
 
 def park(**changes: Any) -> ParkEffect:
-    """There is no such webhook any more."""
     plain: dict[str, Any] = {**GATEWAY, "reason": "not_configured"}
     return ParkEffect(**plain | changes)
 
 
 def redrive(webhook: str | None = None) -> RedriveEffects:
-    """Send it again."""
     return RedriveEffects(kind="webhook", name=webhook, by="admin", reason=ref("it is back"))
 
 
@@ -66,7 +60,6 @@ def redrive(webhook: str | None = None) -> RedriveEffects:
 
 
 def hook_told(hook: HookName = "subagentSpawned", **changes: Any) -> EffectAttempted:
-    """It has taken what it was told, at once."""
     plain = {"kind": "hook", "name": hook, "attempt": 1, "status_code": 204}
     return fact_of(EffectAttempted, plain | changes)
 
@@ -78,7 +71,6 @@ def hook_failed(hook: HookName = "subagentSpawned", **changes: Any) -> EffectAtt
 
 
 def hook_parked(hook: HookName = "subagentSpawned", **changes: Any) -> EffectParked:
-    """The eighth attempt was the last."""
     plain = {"kind": "hook", "name": hook, "attempts": 8, "reason": "attempts"}
     return fact_of(EffectParked, plain | changes)
 
@@ -89,7 +81,6 @@ def a_run_with_hooks() -> past.History:
 
 
 def confirm_hook(name: HookName = "subagentSpawned") -> ConfirmEffect:
-    """It was told that there is a child."""
     return ConfirmEffect(kind="hook", name=name, status_code=204)
 
 
@@ -101,5 +92,4 @@ def note_hook_failure(name: HookName = "subagentSpawned", **changes: Any) -> Not
 
 
 def park_hook(name: HookName = "subagentSpawned") -> ParkEffect:
-    """Its configuration is gone."""
     return ParkEffect(kind="hook", name=name, reason="not_configured")

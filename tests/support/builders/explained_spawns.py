@@ -53,7 +53,6 @@ BEHIND_ADMISSION = (
 
 
 def plan_facts(**changes: Any) -> PlanFacts:
-    """All that a plan is decided from, for an agent that is fit."""
     plain = {
         "agent_configured": True,
         "sandbox": SANDBOX,
@@ -79,7 +78,6 @@ def told(
 def the(
     rule: str, *events: AnyEvent, configuration: Configuration | None = None
 ) -> RuleExplanation:
-    """One rule out of the explanation of these events."""
     (found,) = [one for one in told(*events, configuration=configuration) if one.rule == rule]
     return found
 
@@ -89,7 +87,6 @@ def results(*events: AnyEvent) -> dict[str, str]:
 
 
 def admission(rule: str, *, refuses: bool = False, **changes: Any) -> RuleExplanation:
-    """A rule of admission over these facts."""
     request = requested(facts=facts(**changes))
     if refuses:
         return the(rule, request, refused(rule=rule, status="forbidden", step="admission"))
@@ -97,7 +94,6 @@ def admission(rule: str, *, refuses: bool = False, **changes: Any) -> RuleExplan
 
 
 def of_the_plan(rule: str, **changes: Any) -> RuleExplanation:
-    """A rule of the plan of a child that exists."""
     event = created(plan=plan(**changes.pop("plan", {})), facts=plan_facts(**changes))
     return the(rule, requested(), ADMITTED, resolved(), event)
 

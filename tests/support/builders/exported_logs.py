@@ -27,18 +27,15 @@ TABLES = {
 
 
 def exported(url: str, path: Path, *, resume: bool = False, **order: Any) -> Exported:
-    """Write a log, or a part of it, as a file."""
     with OutputFile(path, resume=resume, force=False) as file:
         return export_log(url, ExportOrder(file, is_resumed=resume, **order))
 
 
 def imported(url: str, path: Path, **order: Any) -> Imported:
-    """Store a file in a log."""
     return import_log(url, ImportOrder(path, **order))
 
 
 def tables_of(url: str) -> dict[str, list[Any]]:
-    """Everything that must be the same in the copy of a log."""
     with psycopg.connect(url) as connection:
         connection.execute("SET timezone = 'UTC'")
         return {

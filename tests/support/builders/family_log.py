@@ -45,7 +45,6 @@ class Recorded:
 
 
 def keep(kind: str, text: str) -> ContentRef:
-    """Stands for the keeping of a text."""
     return ref(f"{kind}: {text}")
 
 
@@ -90,22 +89,18 @@ class FamilyLog:
         self.names: dict[UUID, str] = {}
 
     def run(self, name: str) -> Run:
-        """The run of this name."""
         return self.fold.runs[self._id(name)]
 
     def key(self, name: str) -> str:
-        """The session key that belongs to a name."""
         if name == "main":
             return ROOT
         run = self.fold.runs.get(self._id(name))
         return (run and run.child_session_key) or child_key(self._id(name))
 
     def run_as_of(self, run_id: UUID, position: int) -> Run:
-        """A run as it was at a position."""
         return self._as_of(position).runs[run_id]
 
     def session_as_of(self, key: str, position: int) -> Session:
-        """A session as it was at a position."""
         return self._as_of(position).sessions[key]
 
     def _as_of(self, position: int) -> Fold:
@@ -115,17 +110,14 @@ class FamilyLog:
         return fold
 
     def last(self, name: str) -> Run:
-        """The newest run of the session of this run."""
         newest = self.session(name).run_id
         assert newest is not None
         return self.fold.runs[newest]
 
     def session(self, name: str) -> Session:
-        """The session of this name."""
         return self.fold.sessions[self.key(name)]
 
     def counted(self, name: str) -> list[str]:
-        """Who holds a place of this session, in order of admission."""
         return [self.names[run] for run in self.session(name).counted]
 
     def record(self, changes: Iterable[Change]) -> list[str]:
@@ -139,7 +131,6 @@ class FamilyLog:
         return told
 
     def answer(self, name: str, by: str, **changes: Any) -> SpawnDecision:
-        """Judge a request, and record nothing yet."""
         number = len(self.names) + 1
         self.names[run_id(number)] = name
         key = self.key(by)
@@ -168,7 +159,6 @@ class FamilyLog:
         )
 
     def spawn(self, name: str, by: str = "main", **changes: Any) -> list[str]:
-        """A session asks for a child."""
         return self.record(self.answer(name, by, **changes).changes)
 
     def judge(
@@ -212,7 +202,6 @@ class FamilyLog:
             )
 
     def create(self, name: str) -> list[str]:
-        """Prepare a requested run up to its lane."""
         run = self.run(name)
         depth = run.requester.depth + 1
         return self.tell(
@@ -223,18 +212,15 @@ class FamilyLog:
         )
 
     def begin(self, name: str, by: str = "main") -> None:
-        """Spawn a child and bring it to where its runtime executes."""
         self.spawn(name, by)
         self.create(name)
         self.tell(name, ask.claim())
         self.tell(name, ask.start(self.run(name).epoch))
 
     def end(self, name: str) -> list[str]:
-        """The runtime is done."""
         return self.tell(name, ask.end(self.run(name).epoch))
 
     def announce(self, name: str) -> list[str]:
-        """Tell the requester."""
         return self.tell(name, ask.announce())
 
     def go_on(self, name: str, to: str) -> None:
@@ -244,13 +230,11 @@ class FamilyLog:
         self.tell(name, ask.start(self.run(name).epoch))
 
     def finish(self, *names: str) -> None:
-        """Each ends and is announced."""
         for name in names:
             self.end(name)
             self.announce(name)
 
     def refuse(self, name: str) -> list[str]:
-        """The preparation failed."""
         return self.tell(name, ask.refuse(self.run(name).epoch))
 
     def _id(self, name: str) -> UUID:
@@ -266,7 +250,6 @@ class FamilyLog:
 
 
 def child_key(run: UUID) -> str:
-    """The session key that the child of this run gets."""
     return f"agent:main:subagent:{run}"
 
 

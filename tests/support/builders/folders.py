@@ -59,7 +59,6 @@ def api_key(provider: str, key: object, **more: Any) -> dict[str, Any]:
 
 
 def write_profiles(folder: Path, profiles: object, mode: int = 0o600) -> Path:
-    """The file of a folder, which is made."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / FILE_NAME
     text = profiles if isinstance(profiles, str) else json.dumps({"profiles": profiles})
@@ -98,11 +97,9 @@ class AgentFolders:
         return self._configurations.current()
 
     async def found(self, pinned: PinnedConfiguration, agent_id: str) -> FoundCredentials:
-        """What there is for the children of an agent."""
         return await self.credentials.found(pinned, pinned.configuration.effective_agent(agent_id))
 
     def write(self, agent_id: str, profiles: object, mode: int = 0o600) -> Path:
-        """The file of an agent that was given no folder."""
         return write_profiles(self.agents / agent_id / "agent", profiles, mode)
 
 
@@ -124,34 +121,27 @@ class Ground:
 
     @property
     def root(self) -> str:
-        """The workspace as it is on record."""
         return str(self.workspace)
 
     @property
     def folder(self) -> Path:
-        """Where the files of the run are."""
         return self.workspace / relative_dir(RUN)
 
     def outer_tree(self) -> Mapping[str, str]:
-        """All that is outside."""
         return tree_of(self.outside)
 
     def tree(self) -> Mapping[str, str]:
-        """All that is in the workspace."""
         return tree_of(self.workspace)
 
     def contents(self) -> dict[str, bytes]:
-        """The files of the run by name."""
         return {path.name: path.read_bytes() for path in self.folder.iterdir()}
 
     async def write(self, judged: AcceptedFiles = FILES, *, is_resumed: bool = False) -> None:
-        """Write the files of the run."""
         await self.files.write(
             self.root, RUN, judged, is_resumed=is_resumed, timeout_seconds=SECONDS
         )
 
     async def remove(self) -> str:
-        """Remove them."""
         return await self.files.remove(self.root, RUN, timeout_seconds=SECONDS)
 
 
@@ -166,6 +156,5 @@ def ground_in(folder: Path) -> Ground:
 
 
 def expected_contents(judged: AcceptedFiles = FILES, run_id: UUID = RUN) -> dict[str, bytes]:
-    """What lies in the folder of a run whose files were written."""
     manifest = manifest_text(relative_dir(run_id), judged.files).encode()
     return {**{file.name: file.content for file in judged.files}, ".manifest.json": manifest}

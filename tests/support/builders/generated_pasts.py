@@ -78,17 +78,14 @@ class Past:
 
     @property
     def by_creation(self) -> list[Run]:
-        """The runs, the earliest first."""
         return sorted(self.runs.values(), key=lambda run: run.created_position)
 
     @property
     def at(self) -> str:
-        """This position as a question names it."""
         return f"pos:{self.position}"
 
     @property
     def head(self) -> RecordedEvent:
-        """The event at this position."""
         assert self.recorded is not None
         return self.recorded
 
@@ -106,7 +103,6 @@ class GeneratedPast:
 
     @property
     def last(self) -> int:
-        """The position of the end."""
         return len(self.pasts) - 1
 
     @property
@@ -122,11 +118,9 @@ class GeneratedPast:
         return [past.head for past in self.pasts[after + 1 : until + 1]]
 
     async def view(self, query: Callable[..., Awaitable[Answer[V]]], *about: Any) -> V:
-        """Ask as somebody who may see everything."""
         return (await query(self.services, EVERYTHING, *about)).view
 
     def previews(self, run: Run) -> Mapping[UUID, str]:
-        """The beginnings of its texts that a list shows."""
         return {
             ref.id: self.texts[ref.id][:PREVIEW_CHARACTERS]
             for ref in summary_texts(run)
@@ -134,22 +128,18 @@ class GeneratedPast:
         }
 
     def subagents(self, past: Past) -> Any:
-        """What the configuration in force says of sub-agents."""
         return self.configurations[past.revision]["agents"]["defaults"]["subagents"]
 
 
 def json_of(view: View) -> Any:
-    """A view as it is served."""
     return orjson.loads(view.json_bytes())
 
 
 def instant(at: datetime | None) -> str | None:
-    """An instant as views have it."""
     return orjson.loads(orjson.dumps(at, option=orjson.OPT_UTC_Z)) if at is not None else None
 
 
 def generated_url(databases: Databases, seed: Seed) -> str:
-    """A new database with such a history."""
     url = databases.create()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shifts, "SHIFT_EVENTS", seed.shift_events)
@@ -161,7 +151,6 @@ _folded: dict[str, Sequence[Past]] = {}
 
 
 async def past_of(running: RunningLog, folder: Path) -> GeneratedPast:
-    """All of a history, as a server that has just started has it."""
     if running.url not in _folded:
         _folded[running.url] = folded(await running.events())
     texts = dict(await running.ask("SELECT content_id, body FROM contents"))
@@ -216,7 +205,6 @@ def run_of(
 
 
 def status_of(run: Run) -> str:
-    """What a run is doing, in a word."""
     if run.stage in ("ended", "announced", "archived"):
         return {"success": "done", "error": "failed"}.get(str(run.outcome), str(run.outcome))
     waits = run.waits_for is not None and run.stage == "session-created"
@@ -225,7 +213,6 @@ def status_of(run: Run) -> str:
 
 
 def stages_of(now: Past, run_id: UUID) -> list[dict[str, Any]]:
-    """To which stages a run had come, as views have it."""
     return [
         {"stage": one.stage, "position": one.position, "at": instant(one.at)}
         for one in now.stages[run_id]

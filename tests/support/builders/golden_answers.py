@@ -60,7 +60,6 @@ async def answered(
 
 
 def import_golden_log(url: str, name: str) -> None:
-    """Import a golden log into an empty one."""
     imported(url, LOGS / f"{name}.ndjson")
 
 

@@ -44,7 +44,6 @@ PLAIN = Launch(
 
 
 def launch(runtime: Runtime, **changes: Any) -> Launch:
-    """The plain launch with this runtime and other changes."""
     return replace(PLAIN, runtime=runtime, **changes)
 
 
@@ -58,17 +57,14 @@ def model_launch(url: str, key: str | None = None, **settings: Any) -> Launch:
 
 
 def command(*words: str, **settings: Any) -> CommandRuntime:
-    """A command runtime."""
     return CommandRuntime.model_validate({"type": "command", "command": list(words), **settings})
 
 
 def python_command(text: str, *arguments: str, **settings: Any) -> CommandRuntime:
-    """A command runtime that runs a Python text."""
     return command(sys.executable, "-I", "-S", "-c", text, *arguments, **settings)
 
 
 def program(path: Path, text: str) -> Path:
-    """An executable file of this text."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     path.chmod(0o755)
@@ -76,7 +72,6 @@ def program(path: Path, text: str) -> Path:
 
 
 async def all_of(session: RuntimeSession) -> tuple[list[TranscriptEntry], RuntimeEnd]:
-    """Every entry from now on, and the end."""
     entries = [entry async for entry in session.entries()]
     return entries, await session.end()
 
@@ -87,7 +82,6 @@ def text_of(entries: list[TranscriptEntry]) -> str:
 
 
 def pairs(entries: list[TranscriptEntry]) -> list[tuple[str, Mapping[str, object]]]:
-    """Kind and body of each."""
     return [(entry.kind, entry.body) for entry in entries]
 
 

@@ -54,39 +54,32 @@ class LoggedFamily:
         self._next = first
 
     def id(self, name: str) -> UUID:
-        """The id of the run of this name."""
         return self._ids[name]
 
     def names(self, runs: Iterable[Run | LanePlace]) -> list[str]:
-        """How these runs are called."""
         called = {run_id: name for name, run_id in self._ids.items()}
         return [called[run.run_id] for run in runs]
 
     def run(self, name: str) -> Run:
-        """The run of this name, as it was after its last append."""
         return self.runs[self._ids[name]]
 
     def adopt(self, run: Run) -> str:
-        """Take up a run of another family, by its id as its name."""
         self._ids[str(run.run_id)] = run.run_id
         self.runs[run.run_id] = run
         return str(run.run_id)
 
     def call(self, name: str) -> UUID:
-        """Give the next id to a run of this name."""
         self._ids[name] = run_id(self._next)
         self._next += 1
         return self._ids[name]
 
     def key(self, name: str) -> str:
-        """The session key that belongs to a name."""
         if name == "main":
             return self.root
         run = self.runs.get(self._ids[name])
         return (run and run.child_session_key) or child_key(self._ids[name])
 
     def session_id(self, name: str) -> UUID:
-        """The id of the session of this run."""
         return run_id(100_000 + self._ids[name].int % 2**32)
 
     async def spawn(
@@ -146,7 +139,6 @@ class LoggedFamily:
         )
 
     def heard(self, appended: Appended[Any]) -> Appended[Any]:
-        """Know what was recorded."""
         for run in appended.runs.values():
             known = self.runs.get(run.run_id)
             if known is None or known.version < run.version:
@@ -158,11 +150,9 @@ class LoggedFamily:
         return appended
 
     async def resolve(self, name: str, **changes: Any) -> None:
-        """The context scripts have run."""
         await self.tell(name, ask.resolve(self.run(name).epoch, **changes))
 
     async def create(self, name: str, **changes: Any) -> None:
-        """Prepare a requested run up to its lane."""
         run = self.run(name)
         depth = run.requester.depth + 1
         limit = self.policy.max_spawn_depth
@@ -176,7 +166,6 @@ class LoggedFamily:
         await self.tell(name, *commands, create)
 
     async def furnish(self, name: str, by: str = "main") -> None:
-        """Spawn a child, make its folder and begin to write its files."""
         await self.spawn(name, by)
         epoch = self.run(name).epoch
         key = child_key(self.id(name))
@@ -189,18 +178,15 @@ class LoggedFamily:
         await self.tell(name, ask.take_step(epoch, step="workspace"), ask.begin_step(epoch))
 
     async def queue(self, name: str, by: str = "main") -> None:
-        """Spawn a child and bring it to its lane."""
         await self.spawn(name, by)
         await self.create(name)
 
     async def begin(self, name: str, by: str = "main") -> None:
-        """Spawn a child and bring it to where its runtime executes."""
         await self.queue(name, by)
         await self.tell(name, ask.claim())
         await self.start(name)
 
     async def start(self, name: str) -> None:
-        """A claimed run executes."""
         await self.tell(name, ask.start(self.run(name).epoch))
 
     async def start_told(self, name: str, told: UnwrittenEntries) -> None:
@@ -210,11 +196,9 @@ class LoggedFamily:
         self.heard(await commanded.record_start(run, ask.start(run.epoch), None, told))
 
     async def end(self, name: str, **changes: Any) -> None:
-        """The runtime is done."""
         await self.tell(name, ask.end(self.run(name).epoch, **changes))
 
     async def announce(self, name: str) -> None:
-        """Tell the requester."""
         await self.tell(name, ask.announce())
 
     async def live(self, name: str, by: str = "main") -> None:
@@ -226,10 +210,8 @@ class LoggedFamily:
 
 
 def content_key_of(session_id: UUID) -> bytes:
-    """The key under which a session's contents are kept in tests."""
     return session_id.bytes * 2
 
 
 def lane(depth: int = 1, take: int = 8) -> LaneQuery:
-    """A question about the lane of these runs."""
     return LaneQuery(LANE, depth, take)

@@ -68,7 +68,6 @@ async def send(
 
 
 async def finish(family: LoggedFamily, *names: str) -> None:
-    """Each ends and is announced."""
     for name in names:
         await family.end(name)
         await family.announce(name)

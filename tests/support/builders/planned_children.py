@@ -46,7 +46,6 @@ class Workspaces:
 
 
 def configuration(*agents: dict[str, Any], **defaults: Any) -> Configuration:
-    """These agents, on a runtime that plays back nothing."""
     return Configuration.model_validate(
         {"agents": {"list": agents, "defaults": {"runtime": SCRIPTED, **defaults}}}
     )

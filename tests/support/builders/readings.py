@@ -7,5 +7,4 @@ from domain.delivery.transcript import ParsedEntry, RuntimeReading
 
 
 def read_entries(entries: Iterable[ParsedEntry]) -> RuntimeReading:
-    """The reading of all entries, in order."""
     return reduce(RuntimeReading.after, entries, RuntimeReading())

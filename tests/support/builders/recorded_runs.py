@@ -54,7 +54,6 @@ class RecordedRuns:
         return cast(EventLog, self)
 
     async def event_of(self, stream: str, version: int) -> RecordedEvent | None:
-        """One event of a stream."""
         self.reads += 1
         for one in self._events:
             if (one.envelope.stream, one.envelope.version) == (stream, version):
@@ -64,7 +63,6 @@ class RecordedRuns:
     async def read_streams(
         self, streams: Sequence[str], *, types: Sequence[str] = (), until: int
     ) -> Sequence[RecordedEvent]:
-        """The events of these streams up to a position."""
         return [
             one
             for one in self._events

@@ -26,37 +26,31 @@ from tests.support.builders.storytelling import CHILD, plan, ref
 
 
 def resume(lost_epoch: int, **changes: Any) -> ResumePreparation:
-    """A second server goes on."""
     plain = {"holder": "server-2", "reason": "the lease ran out"}
     return ResumePreparation(**{**plain, "lost_epoch": lost_epoch, **changes})
 
 
 def resolve(epoch: int, **changes: Any) -> ResolveScripts:
-    """No script, no override."""
     plain = {"receipts": (), "candidates": (), "override_to": None}
     return ResolveScripts(**{**plain, "epoch": epoch, **changes})
 
 
 def prepare(epoch: int, **changes: Any) -> StartPreparation:
-    """Mint the child's key."""
     plain = {"child_session_key": CHILD, "agent_id": "main"}
     return StartPreparation(**{**plain, "epoch": epoch, **changes})
 
 
 def begin_step(epoch: int, **changes: Any) -> BeginStep:
-    """Write files below a folder, within five seconds."""
     step = changes.get("step", "attachments")
     plain = {"step": step, "limit_seconds": 5.0, "root": "/srv/work"}
     return BeginStep(**{**plain, "relative": f"made/by/{step}", "epoch": epoch, **changes})
 
 
 def take_step(epoch: int, **changes: Any) -> TakeStep:
-    """It is made."""
     return TakeStep(**{"step": "attachments", "outcome": "made", "epoch": epoch, **changes})
 
 
 def confirm_undo(step: StepName = "attachments", how: UndoOutcome = "undone") -> ConfirmEffect:
-    """It is unmade."""
     return ConfirmEffect(kind="undo", name=step, outcome=how)
 
 
@@ -83,7 +77,6 @@ def create(epoch: int, **changes: Any) -> CreateSession:
 
 
 def refuse(epoch: int | None, **changes: Any) -> RefuseSpawn:
-    """The model is unknown."""
     plain = {"rule": "model", "status": "error", "step": "preparation", "text": ref("no model")}
     return RefuseSpawn(**{**plain, "epoch": epoch, **changes})
 
@@ -95,13 +88,11 @@ def claim(**changes: Any) -> ClaimRun:
 
 
 def start(epoch: int, **changes: Any) -> StartRun:
-    """The prompt is composed."""
     plain = {"runtime": "scripted", "system_prompt": ref("system"), "message": ref("message")}
     return StartRun(**{**plain, "parts": (), "epoch": epoch, **changes})
 
 
 def stop(**changes: Any) -> StopRun:
-    """An operator wants it to stop."""
     plain = {"by": "operator", "by_requester": False, "reason": ref("enough")}
     return StopRun(**{**plain, "text": ref("stopped by operator"), **changes})
 
@@ -113,17 +104,14 @@ def end(epoch: int, **changes: Any) -> EndRun:
 
 
 def announce(**changes: Any) -> AnnounceRun:
-    """Put the result into the requester's inbox."""
     plain = {"disposition": "inbox", "reason": None, "status": "success"}
     text = ref("announcement")
     return AnnounceRun(**{**plain, "text": text, "pending_descendants": 0, **changes})
 
 
 def acknowledge() -> AcknowledgeAnnouncement:
-    """The requester has taken it."""
     return AcknowledgeAnnouncement(by="main")
 
 
 def archive(**changes: Any) -> ArchiveRun:
-    """It is due."""
     return ArchiveRun(**{"reason": "due", "transcript_path": None, **changes})

@@ -39,42 +39,35 @@ DEDUPE_KEY = f"announce:v1:{CHILD}:{run_id(1)}"
 
 
 def resumed(**changes: Any) -> PreparationResumed:
-    """A second server takes the preparation over."""
     plain = {"holder": "server-2", "attempt": 2, "reason": "the lease ran out"}
     return fact_of(PreparationResumed, plain | changes)
 
 
 def resolved(**changes: Any) -> ScriptsResolved:
-    """No context script was configured."""
     return fact_of(ScriptsResolved, {"receipts": ()} | changes)
 
 
 def overridden(**changes: Any) -> AgentOverridden:
-    """A script put the steward in the place of main."""
     plain = {"from_agent_id": "main", "to_agent_id": "steward", "candidates": ()}
     return fact_of(AgentOverridden, plain | changes)
 
 
 def prepared(**changes: Any) -> PreparationStarted:
-    """The child's key is minted."""
     plain = {"child_session_key": CHILD, "agent_id": "main"}
     return fact_of(PreparationStarted, plain | changes)
 
 
 def step_begun(step: StepName = "attachments", **changes: Any) -> StepBegun:
-    """Something is about to be made, within five seconds."""
     plain = {"step": step, "key": step_key(run_id(1), step), "limit_seconds": 5.0}
     place = {"root": "/srv/work", "relative": f"made/by/{step}"}
     return fact_of(StepBegun, plain | place | changes)
 
 
 def step_taken(step: StepName = "attachments", **changes: Any) -> StepTaken:
-    """It is made."""
     return fact_of(StepTaken, {"step": step, "outcome": "made"} | changes)
 
 
 def step_undone(step: StepName = "attachments", **changes: Any) -> EffectAttempted:
-    """Nothing is left of it."""
     plain = {"kind": "undo", "name": step, "attempt": 1, "outcome": "undone"}
     return fact_of(EffectAttempted, plain | changes)
 
@@ -86,7 +79,6 @@ def undo_failed(step: StepName = "attachments", **changes: Any) -> EffectAttempt
 
 
 def created(**changes: Any) -> SessionCreated:
-    """The child's session is there."""
     plain = {
         "child_session_key": CHILD,
         "session_id": run_id(1001),
@@ -103,18 +95,15 @@ def created(**changes: Any) -> SessionCreated:
 
 
 def queued(**changes: Any) -> RunQueued:
-    """The run stands in its lane."""
     return fact_of(RunQueued, {"lane": "subagent", "lane_depth": 1} | changes)
 
 
 def claimed(**changes: Any) -> RunClaimed:
-    """A server takes the run out of its lane."""
     plain = {"holder": "server-1", "attempt": 1, "lane_width": 8, "lane_running": 0}
     return fact_of(RunClaimed, plain | changes)
 
 
 def started(**changes: Any) -> RunStarted:
-    """The runtime is about to execute."""
     plain = {
         "runtime": "scripted",
         "system_prompt": ref("system"),
@@ -125,7 +114,6 @@ def started(**changes: Any) -> RunStarted:
 
 
 def stop_requested(**changes: Any) -> StopRequested:
-    """An operator wants the run to stop."""
     plain = {"by": "operator", "by_requester": False, "reason": ref("enough")}
     return fact_of(StopRequested, plain | changes)
 
@@ -137,12 +125,10 @@ def ended(**changes: Any) -> RunEnded:
 
 
 def settled() -> DescendantsSettled:
-    """The last descendant is done."""
     return DescendantsSettled()
 
 
 def announced(**changes: Any) -> RunAnnounced:
-    """The result lies in the requester's inbox."""
     plain = {
         "disposition": "inbox",
         "status": "success",
@@ -153,17 +139,14 @@ def announced(**changes: Any) -> RunAnnounced:
 
 
 def acknowledged() -> AnnouncementAcknowledged:
-    """The requester took it."""
     return AnnouncementAcknowledged(by="main")
 
 
 def archived(**changes: Any) -> RunArchived:
-    """The session is put away."""
     return fact_of(RunArchived, {"reason": "due"} | changes)
 
 
 def refused(**changes: Any) -> SpawnRefused:
-    """The preparation failed."""
     plain = {"rule": "model", "status": "error", "step": "preparation", "text": ref("no model")}
     return fact_of(SpawnRefused, plain | changes)
 
@@ -175,33 +158,27 @@ def refused_and_told(**changes: Any) -> SpawnRefused:
 
 
 def a_requested_run() -> History:
-    """Somebody asked, and it was permitted."""
     return (requested(),)
 
 
 def a_resolved_run() -> History:
-    """The context scripts have run."""
     return (*a_requested_run(), resolved())
 
 
 def an_overridden_run() -> History:
-    """A context script named another agent."""
     return (*a_resolved_run(), overridden())
 
 
 def a_prepared_run() -> History:
-    """The child's key is minted."""
     return (*a_resolved_run(), prepared())
 
 
 def a_run_at_a_step() -> History:
-    """The folder is made and the files are about to be written."""
     folder = step_begun("workspace"), step_taken("workspace")
     return (*a_prepared_run(), *folder, step_begun("attachments"))
 
 
 def a_run_with_steps() -> History:
-    """The folder is made and the files are written."""
     return (*a_run_at_a_step(), step_taken("attachments", outcome="written", file_count=2))
 
 
@@ -211,7 +188,6 @@ def a_created_run() -> History:
 
 
 def a_queued_run() -> History:
-    """In its lane, held by nobody."""
     return (*a_created_run(), queued())
 
 
@@ -221,30 +197,24 @@ def a_claimed_run() -> History:
 
 
 def a_started_run() -> History:
-    """The runtime executes."""
     return (*a_claimed_run(), started())
 
 
 def an_ended_run() -> History:
-    """Ended with success, nothing below it."""
     return (*a_started_run(), ended())
 
 
 def an_ended_run_with_pending_descendants(pending: int = 2) -> History:
-    """Ended while descendants were under way."""
     return (*a_started_run(), ended(pending_descendants=pending))
 
 
 def an_announced_run() -> History:
-    """Told to the requester."""
     return (*an_ended_run(), announced())
 
 
 def an_archived_run() -> History:
-    """Put away."""
     return (*an_announced_run(), archived())
 
 
 def a_refused_run() -> History:
-    """Refused after the scripts had run."""
     return (*a_resolved_run(), refused())

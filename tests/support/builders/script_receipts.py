@@ -8,7 +8,6 @@ from tests.support.builders.storytelling import ref
 
 
 def receipt(name: str, outcome: str, **changes: Any) -> ScriptReceipt:
-    """What the script of this name did."""
     plain = {
         "id": name,
         "uri": f"/scripts/{name}",
@@ -24,5 +23,4 @@ def receipt(name: str, outcome: str, **changes: Any) -> ScriptReceipt:
 
 
 def candidate(script: str, agent_id: str | None, verdict: str = "winner") -> Candidate:
-    """Somebody whom a script proposed."""
     return Candidate(script_id=script, priority=1.0, agent_id=agent_id, verdict=verdict)

@@ -33,12 +33,10 @@ class Source:
     replace: Callable[[str], str] = str
 
     def resolve(self, value: str, /) -> str:
-        """What is meant."""
         return self.replace(value)
 
 
 def source_in(folder: Path, replace: Callable[[str], str] = str) -> SourceOf:
-    """The file of every revision."""
     return lambda _: Source(folder, replace)
 
 

@@ -75,7 +75,6 @@ class WaitingStep:
         self._at_it: set[UUID] = set()
 
     async def begun(self) -> Run:
-        """The next run for which it is to be made."""
         return await asyncio.wait_for(self._runs.get(), BEGIN_SECONDS_MAX)
 
     async def place(self, run: Run, plan: Plan) -> StepPlace | None:
@@ -85,7 +84,6 @@ class WaitingStep:
         return place
 
     async def make(self, run: Run, state: StepState, *, is_resumed: bool) -> StepResult:
-        """The real thing, once it may be."""
         self._runs.put_nowait(run)
         await self.may_go_on.wait()
         return await self._maker.make(run, state, is_resumed=is_resumed)
@@ -138,7 +136,6 @@ class Workshop:
         self.effects = EffectWorker(self.work, [UndoPerformer(makers)], uninterrupted, Bulkhead())
 
     async def open(self) -> None:
-        """Its configuration is active."""
         self.homes.mkdir()
         runtime = {"type": "scripted", "result": "done"}
         agents = [
@@ -160,7 +157,6 @@ class Workshop:
         return await self._spawning.spawn(request, OPERATOR, None, lambda: True, pinned=pinned)
 
     async def erase(self, run: Run) -> None:
-        """The texts of its session are gone, with their key."""
         for table in ("content_keys", "contents"):
             await self.running.ask(
                 f"WITH gone AS (DELETE FROM {table} WHERE session_id = %s RETURNING 1)"
@@ -169,7 +165,6 @@ class Workshop:
             )
 
     async def stop(self, run: Run, actor: Actor = OPERATOR) -> None:
-        """Stop a run and all below it."""
         await self._stopping.stop(run, actor, None)
 
     def undoer(self, name: str) -> DueWork:
@@ -196,11 +191,9 @@ class Workshop:
                 await undoer.close()
 
     def left(self) -> list[str]:
-        """All that is below the place of the workspaces."""
         return sorted(str(one.relative_to(self.homes)) for one in self.homes.rglob("*"))
 
     async def recorded(self, run: Run, kind: str) -> list[Any]:
-        """The events of this type of a run."""
         events = await self.running.events()
         stream = f"run:{run.run_id}"
         return [

@@ -37,7 +37,6 @@ class KeptFamily(LoggedFamily):
         self.transcripts = StoredTranscripts(pool, folder)
 
     def text(self, kind: str, name: str) -> str:
-        """The text of this kind that belongs to a run."""
         return f"the {kind} of {name}: ä {'z' * 300}"
 
     async def tell(
@@ -47,7 +46,6 @@ class KeptFamily(LoggedFamily):
         actor: Actor = SYSTEM,
         spawn_answer: StoredAnswer | None = None,
     ) -> Appended[None]:
-        """Ask something of a run, with texts that are kept."""
         run = self.run(name)
         text_store = TextStore(run.session_id, content_key_of(run.session_id), uuid7)
         above = self._keeper_above(run)
@@ -70,7 +68,6 @@ class KeptFamily(LoggedFamily):
         return SessionTexts(session_id, text_store, ContentKey(session_id, key), is_new_key=False)
 
     async def end(self, name: str, **changes: Any) -> None:
-        """The runtime is done, and its transcript is sealed."""
         run = self.run(name)
         entries = [
             TranscriptEntry("message", {"role": "assistant", "text": f"{word} of {name}"})

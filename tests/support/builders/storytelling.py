@@ -35,7 +35,6 @@ CHILD = "agent:main:subagent:00000000-0000-4000-8000-000000000001"
 
 
 def at(position: int) -> datetime:
-    """When the event at a position is recorded."""
     return START + timedelta(seconds=position)
 
 
@@ -67,7 +66,6 @@ class Told(Generic[S, E, C]):
         return self._story.followed_by(self._ask())
 
     def refused(self, error: type[Rejected], *words: str) -> None:
-        """Turned down for exactly this reason, in these words."""
         with pytest.raises(Rejected) as caught:
             self._ask()
         assert type(caught.value) is error
@@ -103,7 +101,6 @@ class Story(Generic[S, E, C]):
         return after
 
     def when(self, command: C) -> Told[S, E, C]:
-        """Ask for something."""
         return Told(self, lambda: self.decide(self.state, command))
 
 
@@ -116,31 +113,26 @@ def _decide_run(run: Run | None, command: RunCommand) -> tuple[RunEvent, ...]:
 
 
 def given(*events: RunEvent) -> RunStory:
-    """The story of a run."""
     return Story(evolve_run, _decide_run, events)
 
 
 def given_session(*events: SessionEvent) -> Story[Session, SessionEvent, SessionCommand]:
-    """The story of a session."""
     return Story(session_state.evolve, session_rules.decide, events)
 
 
 def run_of(*events: RunEvent) -> Run:
-    """The run after these events."""
     run = given(*events).state
     assert run is not None
     return run
 
 
 def session_of(*events: SessionEvent) -> Session:
-    """The session after these events."""
     session = given_session(*events).state
     assert session is not None
     return session
 
 
 def run_id(number: int) -> UUID:
-    """The id of the run with this number."""
     return UUID(int=number, version=4)
 
 
@@ -152,14 +144,12 @@ def ref(text: str) -> ContentRef:
 
 
 def requester(**changes: Any) -> Requester:
-    """A root session that asks."""
     plain = {"session_key": ROOT, "display_key": "main", "agent_id": "main", "depth": 0}
     more = {"root_session_key": ROOT, "sandboxed": False}
     return fact_of(Requester, plain | more | changes)
 
 
 def facts(**changes: Any) -> AdmissionFacts:
-    """The facts of a request that every rule lets pass."""
     plain = {
         "requester_agent_id": "main",
         "agent_id_argument_given": False,
@@ -209,7 +199,6 @@ def requested(**changes: Any) -> SpawnRequested:
 
 
 def observed(**changes: Any) -> SessionObserved:
-    """A root session is seen for the first time."""
     plain = {
         "session_id": run_id(2000),
         "session_key": ROOT,
@@ -227,7 +216,6 @@ def observed(**changes: Any) -> SessionObserved:
 
 
 def observed_child(**changes: Any) -> SessionObserved:
-    """The session of a child that may have children itself."""
     plain = {
         "session_key": CHILD,
         "display_key": CHILD,

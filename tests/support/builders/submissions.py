@@ -21,18 +21,15 @@ class SeenBefore(Rejected):
 
 
 def key(number: int | str) -> str:
-    """A session key."""
     return f"agent:main:{number}"
 
 
 def submission(decide: Callable[[World], Decision[T]], *streams: str, **more: Any) -> Submission[T]:
-    """A command under a new id."""
     plain = {"command_id": uuid7(), "provenance": Provenance(), "streams": streams}
     return Submission(**{**plain, "decide": decide, **more})
 
 
 def seen(session_key: str) -> Change:
-    """A session is seen for the first time."""
     event = observed(session_key=session_key, display_key=session_key, session_id=uuid7())
     return session_stream(session_key), event
 
@@ -50,14 +47,11 @@ def observing(*session_keys: str, **more: Any) -> Submission[tuple[str, ...]]:
 
 
 def recording(*changes: Change, **more: Any) -> Submission[None]:
-    """Records these changes, whatever is on record."""
     streams = [stream for stream, _ in changes]
     return submission(lambda _: Decision(None, changes), *streams, **more)
 
 
 def failing_with(error: BaseException) -> Submission[None]:
-    """A decision that raises."""
-
     def decide(_: World) -> Decision[None]:
         raise error
 
@@ -79,7 +73,6 @@ def stalling(seconds: float, session_key: str, times: int = 1) -> Submission[int
 
 
 async def observe(log: EventLog, numbers: Sequence[int | str]) -> list[Appended[tuple[str, ...]]]:
-    """Record so many sessions, one after the other."""
     return [await log.submit(observing(key(number))) for number in numbers]
 
 

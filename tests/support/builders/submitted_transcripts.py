@@ -7,7 +7,6 @@ import httpx2
 
 
 def message(text: str, role: str = "user") -> dict[str, Any]:
-    """Something that was said."""
     return {"kind": "message", "role": role, "text": text}
 
 
@@ -29,7 +28,6 @@ KEPT: list[tuple[str, dict[str, Any]]] = [
 
 
 def path_of(session: str) -> str:
-    """Where the transcript of a session is told."""
     return f"/v1/sessions/{quote(session, safe='')}/transcript"
 
 
@@ -48,7 +46,6 @@ def tell(
 
 
 def entries_of(client: httpx2.Client, run_id: str) -> list[tuple[str, dict[str, Any]]]:
-    """The transcript of a run: kinds and bodies."""
     answer = client.get(f"/v1/runs/{run_id}/transcript?tools=true&limit=500")
     assert answer.status_code == 200, answer.text
     return [(one["kind"], one["body"]) for one in answer.json()["items"]]

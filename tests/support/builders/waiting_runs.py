@@ -16,7 +16,6 @@ TARGET = run_id(70)
 
 
 def dependency(**changes: Any) -> Dependency:
-    """The run that it waits for, by its label."""
     plain = {"run_id": TARGET, "name": "scout", "via": "dependsOn"}
     return fact_of(Dependency, plain | changes)
 
@@ -27,24 +26,20 @@ def waits(**changes: Any) -> RunWaits:
 
 
 def met(**changes: Any) -> DependencyMet:
-    """The other is done."""
     return fact_of(DependencyMet, {"run_id": TARGET, "outcome": "success"} | changes)
 
 
 def an_awaiting_run() -> past.History:
-    """Prepared, held by nobody."""
     asked = requested(dependencies=(dependency(),), ancestors=(run_id(71),))
     return (asked, past.resolved(), past.prepared(), past.created(), waits())
 
 
 def above(runs: Mapping[UUID, Run], run_id: UUID | None) -> tuple[UUID, ...]:
-    """This run, the one of its requester, and so on."""
     if run_id is None:
         return ()
     return (run_id, *above(runs, runs[run_id].requester.run_id))
 
 
 def settle(**changes: Any) -> SettleDependencies:
-    """What it waited for is met."""
     plain = {"lane": "subagent", "met": ((TARGET, "success"),)}
     return SettleDependencies(**{**plain, **changes})

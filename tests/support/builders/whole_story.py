@@ -304,7 +304,6 @@ async def _write_preamble(family: LoggedFamily, name: str) -> None:
 
 
 async def _one_that_is_made_from_another(family: LoggedFamily) -> None:
-    """Refused as that one was: the same agent is asked for."""
     respawn = RespawnFacts(
         run_id=family.run("forbidden").run_id, replaced=("task",), scripts="recorded"
     )

@@ -48,8 +48,6 @@ class MemoryCoordination:
         return await self._line.ask(renewed)
 
     async def close_leases(self, holders: Sequence[str]) -> frozenset[str]:
-        """Close expired leases for good."""
-
         def closed() -> frozenset[str]:
             now, leases = self._store.now(), self._store.leases
             for holder in holders:
@@ -73,7 +71,6 @@ class MemoryCoordination:
         await self._line.ask(left)
 
     async def forget(self, holder: str) -> None:
-        """Remove a lease under whose name nothing is held any more."""
         await self._line.ask(lambda: self._store.leases.pop(holder, None))
 
     async def lost_runs(self, *, limit: int) -> LostRuns:
@@ -91,8 +88,6 @@ class MemoryCoordination:
         return await self._line.ask(found)
 
     async def held_runs(self, holder: str, *, limit: int) -> Sequence[LostRun]:
-        """Runs that are recorded as held by this holder."""
-
         def found() -> list[LostRun]:
             held = [one for one in self._held() if one.holder == holder]
             leases = self._store.leases
@@ -101,8 +96,6 @@ class MemoryCoordination:
         return await self._line.ask(found)
 
     async def unclaimed_runs(self, *, seconds: float, limit: int) -> Sequence[UUID]:
-        """Runs that wait for an executor outside for so long."""
-
         def found() -> list[UUID]:
             until = self._store.now() - timedelta(seconds=seconds)
             waiting = [
@@ -123,8 +116,6 @@ class MemoryCoordination:
     async def claim(
         self, kind: ClaimKind, holder: str, *, limit: int, lease_seconds: float
     ) -> Sequence[UUID]:
-        """Take due work that nobody has."""
-
         def claimed() -> list[UUID]:
             now, claims = self._store.now(), self._store.claims
             due: list[tuple[datetime, UUID]] = []
@@ -181,8 +172,6 @@ class MemoryCoordination:
         return await self._line.ask(prolonged)
 
     async def due_files(self, *, limit: int) -> Sequence[DueFile]:
-        """Files of transcripts that nobody has written in time."""
-
         def taken() -> list[DueFile]:
             now = self._store.now()
             late = [one for one in self._store.due_files.values() if one.due_at <= now]
@@ -208,8 +197,6 @@ class MemoryCoordination:
         return await self._line.ask(changed)
 
     async def release(self, claims: Sequence[ClaimKey]) -> None:
-        """Give claims up."""
-
         def released() -> None:
             for one in list(self._mine(claims)):
                 del self._store.claims[one.kind, one.run_id]

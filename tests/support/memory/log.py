@@ -45,13 +45,11 @@ class CheckedLedger(Ledger):
         self._line = line
 
     def take(self, head: Head) -> None:
-        """Take where the log ends."""
         if Fault.LEDGER_KEPT in self._store.faults and self._head is not None:
             self._head = head
         super().take(head)
 
     def ask(self, submissions: Sequence[Submission[Any]], *, guess: bool) -> Question:
-        """Say what has to be read to decide these."""
         question = super().ask(submissions, guess=guess)
         if self._store.is_owner(self._line) and not self._store.faults:
             self._store.require_true(question)
@@ -89,7 +87,6 @@ class MemoryWriter(LogWriter):
         return cast(LogConnection, StoreSession(self._shared, self._line))
 
     async def start(self) -> None:
-        """Begin to write."""
         self._task = asyncio.create_task(self._write_on(), name="log writer")
 
     async def _read(self, connection: LogConnection, wanted: Wanted) -> Found:
@@ -124,7 +121,6 @@ class MemoryTail(LogTail):
         self._line = line
 
     async def start(self) -> None:
-        """Begin at the present head."""
         self._position = self._store.position
         # What comes from another process is heard in this one.
         self._context = copy_context()
@@ -132,7 +128,6 @@ class MemoryTail(LogTail):
         self._task = asyncio.create_task(self._follow_on(), name="log tail")
 
     async def close(self) -> None:
-        """Stop following."""
         self._store.listeners.remove(self._hear)
         if self._task is not None:
             await cancel_all([self._task])
@@ -234,7 +229,6 @@ class MemoryLog:
 
     @property
     def log_id(self) -> UUID:
-        """Which log this is."""
         return self._store.log_id
 
     def end_with(self, end: Callable[[str], None]) -> None:
@@ -242,21 +236,17 @@ class MemoryLog:
         self.tail.on_failure = end
 
     async def start(self) -> None:
-        """Begin to follow and to write."""
         await self.tail.start()
         await self._writer.start()
 
     async def close(self) -> None:
-        """Write what was submitted, then stop."""
         await self._writer.close()
         await self.tail.close()
 
     async def submit(self, submission: Submission[T]) -> Appended[T]:
-        """Decide and record."""
         return await self._writer.submit(submission)
 
     async def head(self) -> int:
-        """The last position."""
         return await self._line.ask(lambda: self._store.position)
 
     async def read(
@@ -271,7 +261,6 @@ class MemoryLog:
         until: int | None = None,
         newest_first: bool = False,
     ) -> Sequence[RecordedEvent]:
-        """Events in order of position, or in the opposite one."""
         return await self._line.ask(
             lambda: self._store.read(
                 after=after,
@@ -288,7 +277,6 @@ class MemoryLog:
     async def newest_of_stream(
         self, stream: str, *, version_max: int | None = None, limit: int
     ) -> Sequence[RecordedEvent]:
-        """Events of one stream, the newest first."""
         return await self._line.ask(
             lambda: [
                 one
@@ -299,7 +287,6 @@ class MemoryLog:
         )
 
     async def first(self, event_type: str, run_id: UUID) -> RecordedEvent | None:
-        """The first event of a type of a run."""
         found = await self.read(limit=1, types=(event_type,), run_id=run_id)
         return found[0] if found else None
 
@@ -311,22 +298,17 @@ class MemoryLog:
     async def read_streams(
         self, streams: Sequence[str], *, types: Sequence[str] = (), until: int
     ) -> Sequence[RecordedEvent]:
-        """All events of these streams up to a position."""
         wanted = frozenset(streams)
         found = await self.read(limit=until, types=types, until=until) if until else ()
         return [one for one in found if one.envelope.stream in wanted]
 
     def now(self) -> datetime:
-        """The time of the store."""
         return self._store.now()
 
     def known_instant(self, position: int) -> datetime | None:
-        """Nothing is in memory: everything is."""
         return None
 
     async def recorded_at(self, position: int) -> datetime | None:
-        """When the event at a position was recorded."""
-
         def found() -> datetime | None:
             is_there = 0 < position <= len(self._store.events)
             return self._store.events[position - 1].envelope.recorded_at if is_there else None
@@ -334,13 +316,11 @@ class MemoryLog:
         return await self._line.ask(found)
 
     async def version_of(self, stream: str, *, at: int) -> int:
-        """How many events of a stream stand up to a position."""
         return await self._line.ask(
             lambda: sum(one.envelope.stream == stream for one in self._store.events[:at])
         )
 
     async def event_of(self, stream: str, version: int) -> RecordedEvent | None:
-        """One event of a stream, by its version."""
         key = (stream, version)
         return await self._line.ask(
             lambda: next(

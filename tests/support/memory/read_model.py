@@ -42,8 +42,6 @@ class MemoryRegistry:
         self._remembered = remembered or StateCaches()
 
     async def run(self, run_id: UUID, *, at: int | None = None) -> Run | None:
-        """One run."""
-
         def found() -> Run | None:
             runs = self._store.runs
             row = runs.now(run_id) if at is None else self._store.runs_at(at).of(run_id)
@@ -52,7 +50,6 @@ class MemoryRegistry:
         return await self._line.ask(found)
 
     async def run_at_version(self, run_id: UUID, version: int) -> Run | None:
-        """One run after so many of its events."""
         return await self._line.ask(lambda: self._store.run_at_version(run_id, version))
 
     async def runs_of_session(self, child_session_key: str, *, limit: int) -> Sequence[Run]:
@@ -91,8 +88,6 @@ class MemoryRegistry:
         return await self._line.ask(found)
 
     async def runs_by_id_prefix(self, prefix: str, *, limit: int) -> Sequence[Run]:
-        """Runs whose id begins like this."""
-
         def found() -> list[Run]:
             rows = [
                 one
@@ -112,8 +107,6 @@ class MemoryRegistry:
         behind: int | None = None,
         ascending: bool = False,
     ) -> Sequence[Run]:
-        """Runs by position of creation."""
-
         def found() -> list[Run]:
             rows = [one for one in self._store.runs_at(at).rows() if _is_asked_for(one, query)]
             rows.sort(key=lambda one: one.created_position, reverse=not ascending)
@@ -129,14 +122,11 @@ class MemoryRegistry:
         return await self._line.ask(found)
 
     async def respawns(self, run_id: UUID, *, at: int) -> Sequence[Respawn]:
-        """The first runs that were made from this one, by creation."""
         made = RunQuery.where(respawned_from=run_id)
         found = await self.runs(made, at=at, limit=RESPAWNS_MAX, ascending=True)
         return [Respawn(one.run_id, one.requester.session_key) for one in found]
 
     async def session(self, key_or_id: str, *, at: int | None = None) -> Session | None:
-        """A session by canonical key or by session id."""
-
         def found() -> Session | None:
             sessions = self._store.sessions
             then = self._store.sessions_at(at) if at is not None else None
@@ -155,7 +145,6 @@ class MemoryRegistry:
         return await self._line.ask(found)
 
     def last_seen_session(self, session_key: str) -> Session | None:
-        """Return the session as it is in memory, of whatever version."""
         remembered = self._remembered.sessions.known([session_key]).get(session_key)
         return remembered[1] if remembered is not None else None
 
@@ -173,8 +162,6 @@ class MemoryRegistry:
         )
 
     async def inbox(self, query: InboxQuery, *, at: int, after: int, limit: int) -> Sequence[Run]:
-        """Runs announced in inboxes, by position of the announcement."""
-
         def found() -> Sequence[Run]:
             announced = [
                 (place or 0, one.state)
@@ -188,8 +175,6 @@ class MemoryRegistry:
         return await self._line.ask(found)
 
     async def lanes(self, *, at: int) -> Sequence[LaneState]:
-        """Every lane that has somebody in it."""
-
         def places(rows: Iterable[RunRow]) -> tuple[LanePlace, ...]:
             return tuple(
                 LanePlace(one.run_id, one.label, one.requester, one.holder) for one in rows
@@ -254,8 +239,6 @@ class MemoryRegistry:
     async def states(
         self, run_ids: Sequence[UUID], session_keys: Sequence[str], *, at: Sequence[int]
     ) -> Sequence[StatesAsOf]:
-        """Several runs and sessions as of some positions."""
-
         def found(position: int) -> StatesAsOf:
             runs, sessions = self._store.runs_at(position), self._store.sessions_at(position)
             rows = [row for row in map(runs.of, run_ids) if row is not None]
@@ -268,8 +251,6 @@ class MemoryRegistry:
         return await self._line.ask(lambda: [found(one) for one in at])
 
     async def position_at(self, instant: datetime) -> int:
-        """The last position recorded at or before an instant."""
-
         def found() -> int:
             before = [one for one in self._store.commits if one.recorded_at <= instant]
             return max(before, default=(None, 0))[1] if before else 0
@@ -365,7 +346,6 @@ class MemoryContents:
     async def texts(
         self, refs: Iterable[ContentRef], *, recent: bool = False
     ) -> Mapping[UUID, str]:
-        """Several texts by content id."""
         ids = {ref.id for ref in refs}
         kept = self._store.contents
         return await self._line.ask(lambda: {one: kept[one].text for one in ids if one in kept})
@@ -394,8 +374,6 @@ class MemoryStagedFiles:
         self._line = line
 
     async def read(self, run_id: UUID) -> tuple[bytes, ...]:
-        """The run's files in their order."""
-
         def found() -> tuple[bytes, ...]:
             files = sorted(self._store.staged.get(run_id, ()), key=lambda one: one.ordinal)
             return tuple(one.body for one in files)

@@ -31,7 +31,6 @@ class MemoryServedLog:
 
     @property
     def tail(self) -> MemoryTail:
-        """The tail of this process."""
         return self.log.tail
 
     async def events(self) -> Sequence[RecordedEvent]:
@@ -41,31 +40,24 @@ class MemoryServedLog:
         return list(self.store.events)
 
     async def types(self) -> list[str]:
-        """The types of all events, in order."""
         return [recorded.envelope.type for recorded in self.store.events]
 
     async def commits(self) -> int:
-        """In how many transactions all of it was recorded."""
         return len(self.store.commits)
 
     def other(self) -> AbstractAsyncContextManager["MemoryServedLog"]:
-        """The same log as another process has it."""
         return serving_in_memory(self.store)
 
     def registry(self) -> Registry:
-        """Reads the rows."""
         return MemoryRegistry(self.store, self.line)
 
     def contents(self) -> Contents:
-        """Reads the texts."""
         return MemoryContents(self.store, self.line)
 
     def coordination(self) -> Coordination:
-        """Leases and claims."""
         return MemoryCoordination(self.store, self.line)
 
     def staged(self) -> StagedFiles:
-        """Files that were set aside."""
         return MemoryStagedFiles(self.store, self.line)
 
     def transcripts(self, folder: Path) -> Transcripts:

@@ -120,7 +120,6 @@ class Answer:
         self._at = 0
 
     async def fetchall(self) -> Sequence[Any]:
-        """The rows of a statement."""
         return self._results[self._at]
 
     def nextset(self) -> bool:
@@ -214,7 +213,6 @@ class _AnyNumber(int):
 
 
 def utc_now() -> datetime:
-    """The clock of this machine."""
     return datetime.now(UTC)
 
 
@@ -242,11 +240,9 @@ class Rows(Generic[K, Row]):
                 self.current[key] = span
 
     def rows(self) -> Iterator[Row]:
-        """Those that are true now."""
         return (span.row for span in self.current.values())
 
     def now(self, key: K) -> Row | None:
-        """The row of a key that is true now."""
         span = self.current.get(key)
         return span.row if span is not None else None
 
@@ -268,11 +264,9 @@ class RowsAt(Generic[K, Row]):
         self._changed: dict[K, Row] = {_key_of(one.row): one.row for one in changed.opened}
 
     def of(self, key: K) -> Row | None:
-        """The row of a key."""
         return self._changed.get(key) or self._rows.at(key, self._end)
 
     def rows(self) -> Iterator[Row]:
-        """All of them."""
         found = (self.of(key) for key in self._rows.current)
         return (row for row in found if row is not None)
 
@@ -324,12 +318,10 @@ class Store:
         return self.commits[ended - 1].last_position if ended else 0
 
     def runs_at(self, position: int) -> RowsAt[UUID, RunRow]:
-        """The rows of runs as they were at a position."""
         end = self.end_before(position)
         return RowsAt(self.runs, end, self._changes(end, position)["runs"])
 
     def sessions_at(self, position: int) -> RowsAt[str, SessionRow]:
-        """The rows of sessions as they were at a position."""
         end = self.end_before(position)
         return RowsAt(self.sessions, end, self._changes(end, position)["sessions"])
 
@@ -349,7 +341,6 @@ class Store:
         return fold.take_rows()
 
     def run_at_version(self, run_id: UUID, version: int) -> Run | None:
-        """A run as it was after so many of its events."""
         stream = run_stream(run_id)
         places = (one.envelope for one in self.events if one.envelope.stream == stream)
         position = next((one.position for one in places if one.version == version), None)
@@ -439,7 +430,6 @@ class Store:
         return self._owner is not None and self._owner.line is line
 
     async def transcript_lock(self, run_id: UUID) -> None:
-        """Waits for an append that finishes the transcript of the run."""
         while run_id in self._finishing:
             released: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._writing.append(released)
@@ -458,7 +448,6 @@ class Store:
                 released.set_result(None)
 
     def head(self) -> Head:
-        """Where the log ends."""
         last = self.events[-1].envelope if self.events else None
         return Head(
             position=self.position,
@@ -625,12 +614,10 @@ class Store:
             listener(session.number, payload)
 
     def run(self, run_id: UUID) -> Run | None:
-        """The newest state of a run."""
         row = self.runs.now(run_id)
         return row.state if row is not None else None
 
     def session(self, key: str) -> Session | None:
-        """The newest state of a session."""
         row = self.sessions.now(key)
         return row.state if row is not None else None
 

@@ -77,7 +77,6 @@ class MemoryTranscripts:
     async def read_last(
         self, run_id: UUID, *, until: int | None, limit: int, kinds: Sequence[str] | None = None
     ) -> Sequence[RecordedEntry]:
-        """The last entries, in their order."""
         await self.flushes.flush(run_id)
 
         def found() -> list[RecordedEntry]:
@@ -87,8 +86,6 @@ class MemoryTranscripts:
         return await self._line.ask(found)
 
     async def last_entries(self, run_ids: Collection[UUID]) -> Mapping[UUID, int]:
-        """The numbers of the last entries."""
-
         def found() -> dict[UUID, int]:
             last = {one: max(self._store.entries.get(one, {}), default=0) for one in run_ids}
             return {run_id: number for run_id, number in last.items() if number}
@@ -98,8 +95,6 @@ class MemoryTranscripts:
     async def read_on(
         self, afters: Mapping[UUID, int], *, limit: int, kinds: Sequence[str]
     ) -> Mapping[UUID, Sequence[RecordedEntry]]:
-        """Entries of several runs."""
-
         def found() -> dict[UUID, list[RecordedEntry]]:
             return {
                 run_id: [
@@ -142,11 +137,9 @@ class MemoryTranscripts:
         return [kept[sequence] for sequence in sorted(kept)]
 
     def unwritten(self, entries: Sequence[TranscriptEntry]) -> UnwrittenEntries:
-        """Entries that an append of the log writes."""
         return EncodedEntries.of(entries)
 
     async def seal(self, run_id: UUID, *, key: bytes) -> SealedTranscript:
-        """What is in the rows of a run."""
         entries = await self._line.ask(lambda: self._entries(run_id))
         whole = b"".join(transcript_line(one) for one in entries)
         digest = hmac.new(key, whole, hashlib.sha256).hexdigest()
@@ -156,7 +149,6 @@ class MemoryTranscripts:
     def file_path(
         self, run_id: UUID, *, session_id: UUID, agent_id: str, continues: bool = False
     ) -> str:
-        """Where the file of a run is to be."""
         name = f"{session_id}.{run_id}.jsonl" if continues else f"{session_id}.jsonl"
         return f"{FOLDER}/{agent_id}/{name}"
 
@@ -234,7 +226,6 @@ class MemoryTranscripts:
         return await self._line.ask(dropped)
 
     def fork_snapshot_place(self, session_id: UUID, agent_id: str) -> tuple[str, str]:
-        """Where the file of what a child begins with is."""
         return FOLDER, f"{agent_id}/{session_id}.fork.jsonl"
 
     async def write_fork_snapshot(
