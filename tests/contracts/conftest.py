@@ -30,7 +30,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 async def running(request: pytest.FixtureRequest) -> AsyncIterator[ServedLog]:
-    """A log at work."""
     if getattr(request, "param", "postgresql") == "memory":
         async with serving_in_memory(Store()) as log:
             yield log
@@ -41,14 +40,12 @@ async def running(request: pytest.FixtureRequest) -> AsyncIterator[ServedLog]:
 
 @pytest.fixture
 def postgres(database_url: str, running: ServedLog) -> RunningLog:
-    """The same, for a test that looks into its database."""
     assert isinstance(running, RunningLog)
     return running
 
 
 @pytest.fixture
 def family(running: ServedLog) -> LoggedFamily:
-    """A family that is recorded in the log at work."""
     return LoggedFamily(running.log)
 
 

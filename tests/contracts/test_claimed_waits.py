@@ -36,7 +36,6 @@ async def ask_for(family: LoggedFamily, name: str, by: str, target: str) -> Appe
 
 
 async def wait_for(family: LoggedFamily, name: str, *names: str, by: str = "main") -> None:
-    """A child that is prepared and waits for these."""
     above = (family.id(by),) if by != "main" else ()
     await family.spawn(name, by, dependencies=on(family, *names), ancestors=above)
     await family.create(name)
@@ -175,7 +174,6 @@ async def test_a_ring_is_seen_through_what_waits_since_long(family: LoggedFamily
 
 
 async def go_on(family: LoggedFamily, name: str, newest: str) -> None:
-    """The session of a run that has yielded takes a message."""
     last = family.run(name)
     message = Message(
         run_id=family.call(newest), text=ref("go on"), by="admin", config_revision=1, max_children=5

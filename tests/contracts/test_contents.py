@@ -1,14 +1,18 @@
 """Free texts beside the log: found by their reference, gone when they are erased."""
 
+import asyncio
+from typing import Any
+
 import pytest
 from uuid_utils.compat import uuid7
 
-from application.log.event_log import ContentKey, Decision
+from application.log.event_log import ContentKey, Decision, Submission
 from application.log.texts import Contents, TextStore, keyed_hash
 from domain.values.record import ContentRef
+from infrastructure.outbound.log.append.writer import BATCH_TEXT_BYTES_MAX
 from tests.support.builders.logged_family import LoggedFamily, content_key_of
 from tests.support.builders.storytelling import ref, run_id
-from tests.support.builders.submissions import key, seen, submission
+from tests.support.builders.submissions import key, observing, seen, submission
 from tests.support.memory.served_log import ServedLog
 from tests.support.servers.running_log import RunningLog
 
@@ -21,7 +25,6 @@ def contents(running: ServedLog) -> Contents:
 
 
 async def kept(running: ServedLog, *texts: str) -> list[ContentRef]:
-    """Texts that one append has kept."""
     text_store = TextStore(SESSION, content_key_of(SESSION), uuid7)
     refs = [text_store.store("task", text) for text in texts]
     keys = (ContentKey(SESSION, content_key_of(SESSION)),)
@@ -109,3 +112,29 @@ async def test_no_free_text_stands_in_an_event_or_a_row(
         rows = await postgres.ask(f"SELECT {column} FROM {table}")
         assert rows
         assert not [row for row in rows if "nobody 4711" in row[0]]
+
+
+HALF = "x" * (BATCH_TEXT_BYTES_MAX // 2 + 1)
+
+
+def with_text(number: int, text: str) -> Submission[Any]:
+    """An event of a session of its own, and a text."""
+    session = uuid7()
+    text_store = TextStore(session, content_key_of(session), uuid7)
+    text_store.store("task", text)
+    keys = (ContentKey(session, content_key_of(session)),)
+    name = key(f"large-{number}")
+    return submission(lambda _: Decision(number, [seen(name)], text_store.contents, keys))
+
+
+async def test_texts_too_many_for_a_batch_go_into_several(postgres: RunningLog) -> None:
+    large = [postgres.log.submit(with_text(number, HALF)) for number in range(5)]
+    small = postgres.log.submit(observing(key("small")))
+    *appended, last = await asyncio.gather(*large, small)
+    assert [one.result for one in appended] == list(range(5))
+    assert [one.position for one in (*appended, last)] == list(range(1, 7))
+    # Two fill a batch; the small one goes with the last of the large ones.
+    assert await postgres.commits() == 3
+    assert await postgres.ask("SELECT sum(bytes) FROM contents") == [(5 * len(HALF),)]
+    alone = await postgres.log.submit(with_text(5, HALF * 3))
+    assert alone.position == 7

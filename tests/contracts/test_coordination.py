@@ -21,15 +21,7 @@ LONG = 60.0
 SHORT = 0.05
 
 
-async def _expired(postgres: RunningLog, table: str) -> None:
-    async def over() -> bool:
-        rows = await postgres.ask(f"SELECT 1 FROM {table} WHERE until > clock_timestamp()")
-        return not rows
-
-    await until(over, "the lease is over")
-
-
-async def _expired_lease(postgres: RunningLog, holder: str) -> None:
+async def _expired(postgres: RunningLog, holder: str = HOLDER) -> None:
     async def over() -> bool:
         query = "SELECT 1 FROM holders WHERE until > clock_timestamp() AND holder = %s"
         return not await postgres.ask(query, holder)
@@ -51,7 +43,7 @@ async def test_expired_lease_is_prolonged_but_not_past_its_limit(
     postgres: RunningLog, coordination: Coordination
 ) -> None:
     await coordination.renew(HOLDER, url=None, lease_seconds=SHORT)
-    await _expired(postgres, "holders")
+    await _expired(postgres)
     limit = datetime.now(UTC) - timedelta(seconds=1)
     assert not await coordination.renew(HOLDER, url=None, lease_seconds=LONG, not_after=limit)
     assert await coordination.renew(HOLDER, url=None, lease_seconds=LONG)
@@ -65,7 +57,7 @@ async def test_closed_lease_is_not_prolonged(
     await family.begin("running")
     await coordination.renew(HOLDER, url="http://a", lease_seconds=SHORT)
     await coordination.renew("server-2", url="http://b", lease_seconds=LONG)
-    await _expired_lease(postgres, HOLDER)
+    await _expired(postgres)
     before = (await coordination.lost_runs(limit=9)).runs
     assert await coordination.close_leases([HOLDER, "server-2"]) == {HOLDER}
     assert not await coordination.renew(HOLDER, url="http://a", lease_seconds=LONG)
@@ -86,7 +78,7 @@ async def test_renewal_waits_for_closing_of_same_lease(
     postgres: RunningLog, coordination: Coordination
 ) -> None:
     await coordination.renew(HOLDER, url="http://a", lease_seconds=SHORT)
-    await _expired(postgres, "holders")
+    await _expired(postgres)
     async with postgres.pool.connection() as connection:
         async with connection.transaction():
             await connection.execute(CLOSE, [[HOLDER]])
@@ -164,7 +156,7 @@ async def test_runs_are_lost_when_a_lease_runs_out(
 ) -> None:
     await family.spawn("preparing")
     await coordination.renew(HOLDER, url=None, lease_seconds=SHORT)
-    await _expired(postgres, "holders")
+    await _expired(postgres)
     (lost,) = (await coordination.lost_runs(limit=9)).runs
     assert (lost.run_id, lost.absent) == (family.id("preparing"), False)
     await family.tell("preparing", ask.resume(lost.epoch, holder="server-2"))

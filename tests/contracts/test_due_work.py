@@ -140,18 +140,6 @@ async def test_nothing_is_due_before_its_time(
     assert await claim("archive") == [family.id("scout")]
 
 
-async def test_orchestrator_is_not_due_while_runs_below_it_are_at_work(
-    claim: Claim, family: LoggedFamily
-) -> None:
-    await family.begin("scout")
-    await family.begin("below", "scout")
-    await family.end("scout")
-    assert await claim("announce") == []
-    await family.end("below")
-    await family.announce("below")
-    assert await claim("announce") == [family.id("scout")]
-
-
 async def test_emptied_tables_cost_nothing_but_a_repeat(
     postgres: RunningLog, coordination: Coordination, claim: Claim, family: LoggedFamily
 ) -> None:

@@ -1,6 +1,7 @@
 """What every caller of the log relies on: one order, one append, and nobody else's troubles."""
 
 import asyncio
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -27,7 +28,7 @@ from tests.support.builders.submissions import (
     seen,
     submission,
 )
-from tests.support.builders.whole_story import activate
+from tests.support.builders.whole_story import activate, tell_everything
 from tests.support.memory.served_log import ServedLog
 from tests.support.servers.running_log import RunningLog, running_on
 
@@ -265,3 +266,30 @@ async def test_the_newest_events_of_a_stream_are_read_backwards_from_any_of_its_
     assert await versions(version_max=2**62, limit=1) == [3]
     assert await versions(version_max=0, limit=1) == []
     assert await running.log.newest_of_stream("log:nothing", limit=1) == []
+
+
+async def test_stream_has_its_versions_at_every_position(running: ServedLog) -> None:
+    await tell_everything(running)
+    recorded = await running.events()
+    assert CONFIG_STREAM in {one.envelope.stream for one in recorded}
+    known = Counter[str]()
+    for one in recorded:
+        stream, at = one.envelope.stream, one.envelope.position
+        known[stream] += 1
+        assert await running.log.event_of(stream, one.envelope.version) == one
+        for name in (stream, CONFIG_STREAM):
+            assert await running.log.version_of(name, at=at) == known[name]
+    for name, version in {**known, "run:nobody": 0}.items():
+        assert await running.log.version_of(name, at=0) == 0
+        assert await running.log.version_of(name, at=len(recorded) + 7) == version
+        assert await running.log.event_of(name, version + 1) is None
+
+
+async def test_version_of_a_long_stream_is_found(running: ServedLog) -> None:
+    positions = []
+    for _ in range(37):
+        await activate(running)
+        positions.append(await running.log.head())
+    for revision, position in enumerate(positions, 1):
+        assert await running.log.version_of(CONFIG_STREAM, at=position) == revision
+        assert await running.log.version_of(CONFIG_STREAM, at=position - 1) == revision - 1

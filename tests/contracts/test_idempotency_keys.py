@@ -46,29 +46,17 @@ def asking(name: str = "one", **more: Any) -> Submission[str]:
     )
 
 
+async def reserved_by(running: ServedLog, asked: Submission[str] | None = None) -> Reserved:
+    """Return what a repeated request is told."""
+    with pytest.raises(AlreadyReserved) as caught:
+        await running.log.submit(asked or asking("again"))
+    return caught.value.reserved
+
+
 async def test_a_repeat_is_told_what_the_first_was_told(running: ServedLog) -> None:
     assert (await running.log.submit(asking())).result == "one"
-    with pytest.raises(AlreadyReserved) as caught:
-        await running.log.submit(asking("two"))
-    assert caught.value.reserved == Reserved(b"the body", None, ACCEPTED)
+    assert await reserved_by(running) == Reserved(b"the body", None, ACCEPTED)
     assert await running.types() == ["SessionObserved"]
-
-
-async def test_another_process_knows_it_too(running: ServedLog) -> None:
-    await running.log.submit(asking())
-    async with running.other() as other:
-        with pytest.raises(AlreadyReserved) as caught:
-            await other.log.submit(asking("two"))
-    assert caught.value.reserved.answer == ACCEPTED
-
-
-async def test_another_body_under_the_same_key_is_told_by_its_fingerprint(
-    running: ServedLog,
-) -> None:
-    await running.log.submit(asking())
-    with pytest.raises(AlreadyReserved) as caught:
-        await running.log.submit(asking("two", reservation=replace(FIRST, fingerprint=b"other")))
-    assert caught.value.reserved.fingerprint == b"the body"
 
 
 @pytest.mark.parametrize(
@@ -92,22 +80,16 @@ async def test_a_request_under_way_has_no_answer_until_its_run_has(
     running: ServedLog, family: LoggedFamily
 ) -> None:
     await family.spawn("scout", reservation=FIRST)
-    with pytest.raises(AlreadyReserved) as caught:
-        await family.spawn("again", reservation=FIRST)
-    assert caught.value.reserved == Reserved(b"the body", family.id("scout"), None)
+    assert await reserved_by(running) == Reserved(b"the body", family.id("scout"), None)
     run = family.run("scout")
     await family.tell("scout", ask.refuse(run.epoch), spawn_answer=ACCEPTED)
-    with pytest.raises(AlreadyReserved) as caught:
-        await family.spawn("once more", reservation=FIRST)
-    assert caught.value.reserved == Reserved(b"the body", family.id("scout"), ACCEPTED)
+    assert await reserved_by(running) == Reserved(b"the body", family.id("scout"), ACCEPTED)
 
 
 async def test_the_first_answer_stays(running: ServedLog, family: LoggedFamily) -> None:
     await family.spawn("scout", reservation=FIRST, answer=ACCEPTED)
     await family.tell("scout", ask.refuse(1), spawn_answer=StoredAnswer("error", {"text": "late"}))
-    with pytest.raises(AlreadyReserved) as caught:
-        await family.spawn("again", reservation=FIRST)
-    assert caught.value.reserved.answer == ACCEPTED
+    assert (await reserved_by(running)).answer == ACCEPTED
 
 
 async def test_of_two_at_once_one_is_carried_out(running: ServedLog) -> None:
@@ -156,9 +138,7 @@ async def test_a_run_may_be_reserved_and_completed_in_one_batch(running: ServedL
     )
     await at_once(running.log, asking(answer=None, reserve_run=run_id(7)), completing)
     assert await running.commits() == 1
-    with pytest.raises(AlreadyReserved) as caught:
-        await running.log.submit(asking("again"))
-    assert caught.value.reserved == Reserved(b"the body", run_id(7), ACCEPTED)
+    assert await reserved_by(running) == Reserved(b"the body", run_id(7), ACCEPTED)
 
 
 async def test_a_part_of_a_decision_answers_the_run_that_it_reserves(running: ServedLog) -> None:
@@ -168,9 +148,7 @@ async def test_a_part_of_a_decision_answers_the_run_that_it_reserves(running: Se
     _, repeated = await at_once(running.log, first, asking("again"))
     assert await running.commits() == 1
     assert isinstance(repeated, AlreadyReserved)
-    with pytest.raises(AlreadyReserved) as caught:
-        await running.log.submit(asking("again"))
-    assert caught.value.reserved == Reserved(b"the body", run_id(7), ACCEPTED)
+    assert await reserved_by(running) == Reserved(b"the body", run_id(7), ACCEPTED)
 
 
 async def test_the_first_answer_stays_when_another_comes_in_the_same_batch(
@@ -186,9 +164,7 @@ async def test_the_first_answer_stays_when_another_comes_in_the_same_batch(
     late = StoredAnswer("error", {"text": "it was stopped"})
     await at_once(running.log, completing("created", ACCEPTED), completing("stopped", late))
     assert await running.commits() == 2
-    with pytest.raises(AlreadyReserved) as caught:
-        await running.log.submit(asking("again"))
-    assert caught.value.reserved == Reserved(b"the body", run_id(7), ACCEPTED)
+    assert await reserved_by(running) == Reserved(b"the body", run_id(7), ACCEPTED)
 
 
 async def test_what_is_turned_down_reserves_nothing(running: ServedLog) -> None:
@@ -203,12 +179,10 @@ async def test_what_is_turned_down_reserves_nothing(running: ServedLog) -> None:
 
 
 async def test_an_answer_is_kept_although_nothing_was_recorded(running: ServedLog) -> None:
-    nothing: Submission[None] = submission(
-        lambda _: Decision(None, answer=ACCEPTED), reservation=FIRST
+    nothing: Submission[str] = submission(
+        lambda _: Decision("nothing", answer=ACCEPTED), reservation=FIRST
     )
     await running.log.submit(observing(key("before")))
     await running.log.submit(nothing)
-    with pytest.raises(AlreadyReserved) as caught:
-        await running.log.submit(nothing)
-    assert caught.value.reserved.answer == ACCEPTED
+    assert (await reserved_by(running, nothing)).answer == ACCEPTED
     assert len(await running.events()) == 1

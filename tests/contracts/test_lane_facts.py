@@ -32,7 +32,6 @@ ROUNDS_MAX = 500
 
 
 async def facts(log: EventLog, query: LaneQuery) -> LaneFacts:
-    """The facts of a lane as a decision sees them."""
     appended = await log.submit(submission(lambda world: Decision(_told(world)), lane=query))
     return appended.result
 
@@ -62,7 +61,6 @@ def claiming(width: int, query: LaneQuery, holder: str = "server-1") -> Submissi
 
 
 async def queued(log: EventLog, count: int, first: int = 1) -> LoggedFamily:
-    """A family in which so many wait in their lane."""
     family = LoggedFamily(log, first=first, max_children=count)
     for number in range(count):
         await family.queue(f"r{number}")

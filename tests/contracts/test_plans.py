@@ -4,8 +4,8 @@ an empty one, wherever the question is, and whatever the planner knew when it wa
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,7 +42,7 @@ from infrastructure.outbound.log.read.events import (
     events_between,
 )
 from infrastructure.outbound.log.read.fold_input import query_of_sessions
-from infrastructure.outbound.log.read.moments import Moment, moment_at_end
+from infrastructure.outbound.log.read.moments import INSIDE, Moment, moment_at_end
 from infrastructure.outbound.log.read.tail import HEAD_AND_HASH
 from infrastructure.outbound.log.schema.connections import (
     PLANNING,
@@ -74,6 +74,8 @@ from infrastructure.outbound.read_model.event_counts import (
 )
 from infrastructure.outbound.read_model.open_work import DUE, LANES, OTHERS
 from infrastructure.outbound.read_model.registry import (
+    CHANGED_STREAMS,
+    CHANGED_STREAMS_OF_A_TREE,
     LANES_AS_OF,
     RESPAWNS,
     RUNS_BY_ID,
@@ -257,7 +259,6 @@ def _fill(connection: psycopg.Connection[Any], first: int, last: int, *rows: str
 
 
 def _fill_with_the_past(connection: psycopg.Connection[Any]) -> None:
-    """A million events of lives that are over."""
     indexes = connection.execute(
         "SELECT indexdef, indexname FROM pg_indexes WHERE tablename = ANY(%s)"
         " AND indexname NOT IN (SELECT conname FROM pg_constraint)",
@@ -335,37 +336,71 @@ NOT_EACH_SECOND = 5
 events are counted when there are new ones."""
 
 
-def test_an_idle_server_asks_nothing_that_is_not_looked_at_here(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    folder = tmp_path_factory.mktemp("idle")
+@contextmanager
+def logging_server(folder: Path) -> Iterator[tuple[Server, Callable[[], list[str]]]]:
+    """A server whose database logs each statement, and a function that returns those since then."""
     folder.chmod(0o755)
     home = folder / "postgres"
     with closing(EmbeddedPostgres.start(home)) as database:
         migrate_database(database.conninfo, home)
-        config = configuration(agent())
+        config, log = configuration(agent()), Home.at(home).log
         config["spawnlog"]["leaseSeconds"] = QUICK_LEASE_SECONDS
-        server = Server(folder / "data", config, database_url=database.conninfo)
-        server.start()
-        try:
+        with Server(folder / "data", config, database_url=database.conninfo) as server:
             with psycopg.connect(database.conninfo, autocommit=True) as connection:
                 connection.execute("ALTER SYSTEM SET log_statement = 'all'")
                 connection.execute("SELECT pg_reload_conf()")
-            log = Home.at(home).log
-            known = {_bare(one.sql) for one in REPEATED.values()}
-            each_second = len(known) - NOT_EACH_SECOND
-            wait_for(
-                "every query of each second", lambda: len(_statements(log) & known) >= each_second
-            )
-            assert _statements(log) - known == set()
-        finally:
-            server.stop()
+
+            def statements() -> list[str]:
+                lines = log.read_text("utf-8", "replace").splitlines()
+                return [found[1] for found in map(STATEMENT.search, lines) if found is not None]
+
+            wait_for("statements in the log", lambda: bool(statements()))
+            yield server, statements
 
 
-def _statements(log: Path) -> set[str]:
-    matches = (STATEMENT.search(line) for line in log.read_text("utf-8", "replace").splitlines())
-    texts = {_bare(one[1]) for one in matches if one is not None}
-    return {text for text in texts if not PLUMBING.match(text)}
+def test_idle_server_asks_nothing_that_is_not_looked_at_here(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    known = {_bare(one.sql) for one in REPEATED.values()}
+    each_second = len(known) - NOT_EACH_SECOND
+    with logging_server(tmp_path_factory.mktemp("idle")) as (_, statements):
+
+        def asked() -> set[str]:
+            return {text for text in map(_bare, statements()) if not PLUMBING.match(text)}
+
+        wait_for("every query of each second", lambda: len(asked() & known) >= each_second)
+        assert asked() - known == set()
+
+
+LIVES_AT_ONCE = 8
+READS = {
+    "sessions": "SELECT t.key, one.* FROM unnest",
+    "end of the log": "SELECT position, recorded_at FROM log_head",
+    "waiting lanes": "WITH RECURSIVE places",
+    "keys": "SELECT session_id, key FROM content_keys",
+    "texts": "SELECT content_id, body FROM contents",
+}
+
+
+def test_life_asks_for_nothing_that_is_known(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A server asks the database nothing about a life that it has recorded itself a moment ago."""
+
+    def live(server: Server) -> None:
+        accepted = server.spawn(cleanup="delete").json()
+        path = f"/v1/runs/{accepted['runId']}?wait=20s&until=archived"
+        assert server.http.get(path).json()["stage"] == "archived"
+
+    with logging_server(tmp_path_factory.mktemp("life")) as (server, statements):
+        live(server)
+        before = len(statements())
+        for _ in range(LIVES_AT_ONCE):
+            live(server)
+        found = statements()[before:]
+    counted = {name: sum(text.startswith(part) for text in found) for name, part in READS.items()}
+    # The end of the log is asked for once if the run has ended before somebody waits for that.
+    assert counted.pop("end of the log") <= LIVES_AT_ONCE + 2
+    # Some are repeated each second.
+    assert all(count < LIVES_AT_ONCE for count in counted.values()), counted
 
 
 def _bare(sql: str) -> str:
@@ -464,13 +499,11 @@ def test_past_is_found_without_what_was_before_or_after(database_url: str) -> No
 
 
 async def explained(connection: LogConnection, sql: str, values: Any = None) -> str:
-    """Return the plan of a query with what came of it."""
     rows = await (await connection.execute(f"EXPLAIN (ANALYZE, BUFFERS) {sql}", values)).fetchall()
     return "\n".join(row[0] for row in rows)
 
 
 def buffers_of(plan: str) -> int:
-    """Return the most pages that a part of a plan touched."""
     return max(int(hit) for hit in re.findall(r"Buffers: shared hit=(\d+)", plan))
 
 
@@ -594,7 +627,6 @@ _GROWN = (
 
 
 def _inside(position: int, end: int) -> Moment:
-    """Of a transaction that has begun another run by then."""
     family = FamilyLog()
     family.begin("scout")
     return Moment(position, end, family.fold.runs, {})
@@ -698,3 +730,60 @@ async def test_respawns_are_found_along_their_index(many_runs: LogConnection) ->
     plan = await explained(many_runs, RESPAWNS, values)
     assert "Index Scan using runs_by_respawned_from" in plan, plan
     assert "Seq Scan" not in plan, plan
+
+
+# Streams that changed between two positions.
+
+CHANGES, CHANGES_OF_A_STREAM, SPAN = 100_000, 20, 500
+_CHANGED = (
+    "INSERT INTO events (position, stream, version, type, type_version, recorded_at,"
+    " occurred_at, event_id, command_id, actor_kind, correlation, config_revision,"
+    " append_last, writer_version, chain_hash, state)"
+    " SELECT position, 'session:' || position / %(each)s, position %% %(each)s + 1,"
+    " 'ChildAdmitted', 1, now(), now(), md5(position::text)::uuid, md5(position::text)::uuid,"
+    " 'system', 'tree-' || position %% 50, 0, position, '0', '\\x00', '{}'"
+    " FROM generate_series(1, %(events)s) AS position",
+    "INSERT INTO commits SELECT position, now() FROM generate_series(10, %(events)s, 10)"
+    " AS position",
+    "INSERT INTO sessions (session_key, version, created_position, created_at, from_position,"
+    " to_position, session_id, root, state)"
+    " SELECT position / %(each)s, position %% %(each)s + 1, position, now(), position,"
+    " CASE WHEN position %% %(each)s = %(each)s - 1 THEN 4611686018427387904"
+    " ELSE position + 1 END, md5(position::text)::uuid, 'root',"
+    " CASE WHEN position %% %(each)s IN (0, %(each)s - 1) THEN '{}' END"
+    " FROM generate_series(1, %(events)s) AS position",
+)
+
+
+@pytest.mark.parametrize("is_analysed", [False, True])
+async def test_changed_streams_cost_as_many_pages_as_their_events(
+    connection: LogConnection, is_analysed: bool
+) -> None:
+    for statement in _CHANGED:
+        await connection.execute(statement, {"each": CHANGES_OF_A_STREAM, "events": CHANGES})
+    if is_analysed:
+        await connection.execute("ANALYZE")
+    for after in (SPAN, CHANGES // 2, CHANGES - SPAN):
+        span: dict[str, Any] = {
+            "after": after,
+            "until": after + SPAN,
+            "behind": after,
+            "events_max": 5_000,
+            "tree": "tree-7",
+        }
+        keys = [str(after // CHANGES_OF_A_STREAM + one) for one in range(20)]
+        newest, oldest = (
+            events_between(after=after, limit=9, run_id=UUID(int=7), newest_first=is_newest)
+            for is_newest in (True, False)
+        )
+        for sql, values, pages_max in (
+            (CHANGED_STREAMS, span, SPAN * 2),
+            (CHANGED_STREAMS_OF_A_TREE, span, SPAN * 2),
+            (*query_of_sessions([(key, [after]) for key in keys]), 20 * 10),
+            (INSIDE, {"at": after - 3, "behind": "", "limit": 20}, 20 * 10),
+            (*newest, 9),
+            (*oldest, 9),
+        ):
+            plan = await explained(connection, sql, values)
+            assert "Seq Scan" not in plan, plan
+            assert buffers_of(plan) <= pages_max, plan

@@ -96,51 +96,38 @@ async def ground(postgres: RunningLog, family: LoggedFamily, tmp_path: Path) -> 
     return Ground(transcripts, tmp_path, family)
 
 
-def agent_for_link(ground: Ground) -> None:
-    ground.agent.rename(ground.root / "moved")
-    ground.agent.symlink_to(ground.outside)
-
-
-def root_for_link(ground: Ground) -> None:
-    ground.root.rename(ground.root.with_name("moved"))
-    ground.root.symlink_to(ground.outside)
+def moved(folder: Path) -> Path:
+    folder.rename(folder.with_name("moved"))
+    return folder
 
 
 def data_for_link(ground: Ground) -> None:
-    ground.root.parent.rename(ground.root.parent.with_name("moved"))
-    ground.root.parent.symlink_to(ground.outside)
+    moved(ground.root.parent).symlink_to(ground.outside)
     (ground.outside / "transcripts").symlink_to(ground.outside)
 
 
-def agent_for_file(ground: Ground) -> None:
-    ground.agent.rename(ground.root / "moved")
-    ground.agent.write_text("in the way")
+PLANTED: dict[str, Callable[[Ground], object]] = {
+    "agent for link": lambda ground: moved(ground.agent).symlink_to(ground.outside),
+    "root for link": lambda ground: moved(ground.root).symlink_to(ground.outside),
+    "data for link": data_for_link,
+    "agent for file": lambda ground: moved(ground.agent).write_text("in the way"),
+    "agent for pipe": lambda ground: os.mkfifo(moved(ground.agent)),
+}
 
 
-def agent_for_pipe(ground: Ground) -> None:
-    ground.agent.rename(ground.root / "moved")
-    os.mkfifo(ground.agent)
-
-
-@pytest.mark.parametrize(
-    "plant",
-    nightly_but(
-        [agent_for_link, root_for_link, data_for_link, agent_for_file, agent_for_pipe],
-        [agent_for_link, agent_for_pipe],
-    ),
-)
+@pytest.mark.parametrize("plant", nightly_but(PLANTED, ["agent for link", "agent for pipe"]))
 @pytest.mark.parametrize("deed", DEEDS)
 @pytest.mark.timeout(20)
-async def test_what_stands_in_the_place_of_a_folder_refuses_with_a_clear_text(
-    ground: Ground, plant: Callable[[Ground], None], deed: str
+async def test_what_is_planted_for_a_folder_is_refused(
+    ground: Ground, plant: str, deed: str
 ) -> None:
     await ground.write()
     await ground.begin()
-    plant(ground)
+    PLANTED[plant](ground)
     outer = tree_of(ground.outside)
     with pytest.raises(OSError, match="a link or a file is in the place of ") as caught:
         await DEEDS[deed](ground)
-    place = "a folder above it" if plant is data_for_link else "transcripts"
+    place = "a folder above it" if plant == "data for link" else "transcripts"
     assert place in str(caught.value.strerror)
     assert tree_of(ground.outside) == outer
 
@@ -194,30 +181,6 @@ async def test_links_in_the_place_of_files_are_replaced_or_renamed_themselves(
     assert tree_of(ground.outside) == outer
 
 
-def changed(path: Path) -> None:
-    path.write_bytes(path.read_bytes().replace(b'"a"', b'"x"'))
-
-
-def longer(path: Path) -> None:
-    path.write_bytes(path.read_bytes() + b"\n")
-
-
-def shorter(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-1])
-
-
-def empty(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def huge(path: Path) -> None:
-    os.truncate(path, 1 << 40)
-
-
-def open_to_all(path: Path) -> None:
-    path.chmod(0o644)
-
-
 def a_pipe(path: Path) -> None:
     path.unlink()
     os.mkfifo(path)
@@ -228,13 +191,22 @@ def a_link_to_the_same(path: Path) -> None:
     path.symlink_to("aside")
 
 
-@pytest.mark.parametrize(
-    "change",
-    [changed, longer, shorter, empty, huge, open_to_all, a_pipe, a_link_to_the_same],
-)
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "changed": lambda path: path.write_bytes(path.read_bytes().replace(b'"a"', b'"x"')),
+    "longer": lambda path: path.write_bytes(path.read_bytes() + b"\n"),
+    "shorter": lambda path: path.write_bytes(path.read_bytes()[:-1]),
+    "empty": lambda path: path.write_bytes(b""),
+    "huge": lambda path: os.truncate(path, 1 << 40),
+    "open to all": lambda path: path.chmod(0o644),
+    "a pipe": a_pipe,
+    "a link": a_link_to_the_same,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 @pytest.mark.timeout(20)
-async def test_a_beginning_that_is_not_what_the_rows_say_is_replaced(
-    ground: Ground, change: Callable[[Path], None]
+async def test_beginning_that_is_not_what_the_rows_say_is_replaced(
+    ground: Ground, change: Callable[[Path], object]
 ) -> None:
     path = Path(await ground.begin())
     content = path.read_bytes()
@@ -301,7 +273,7 @@ async def test_a_race_for_a_folder_gets_nothing_outside(ground: Ground, place: s
 async def test_the_claim_has_nothing_to_do_with_files(ground: Ground, family: LoggedFamily) -> None:
     """What was refused is done again once the link is gone."""
     await ground.write()
-    agent_for_link(ground)
+    PLANTED["agent for link"](ground)
     with pytest.raises(OSError, match="in the place of"):
         await ground.begin()
     ground.agent.unlink()

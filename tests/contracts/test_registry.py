@@ -14,12 +14,14 @@ from application.ports.registry import (
 )
 from domain.run.facts import RespawnFacts
 from domain.run.state import Run
+from infrastructure.outbound.log.rebuild.rebuild import rebuild
+from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support.builders import run_commands as ask
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.logged_messages import finish, go_on, send
 from tests.support.builders.storytelling import ROOT, ref
 from tests.support.memory.served_log import ServedLog
-from tests.support.servers.running_log import RunningLog
+from tests.support.servers.running_log import RunningLog, running_on
 
 OTHER = "agent:main:other"
 STRANGER: dict[str, Any] = {"target_agent_id": "stranger", "agent_id_argument": "stranger"}
@@ -259,3 +261,23 @@ async def test_respawns_of_run_are_limited_and_listed_whole(
     assert [one.run_id for one in found] == ids[:RESPAWNS_MAX]
     listed = await registry.runs(RunQuery.where(respawned_from=first), at=head, limit=500)
     assert [run.run_id for run in listed] == ids[::-1]
+
+
+async def test_rebuild_mends_what_a_server_has_read(
+    postgres: RunningLog, family: LoggedFamily
+) -> None:
+    await family.spawn("one")
+    await postgres.ask("UPDATE runs SET state = replace(state, '\"depth\":1', '\"depth\":7')")
+    async with running_on(postgres.url) as server:
+        registry = PostgresRegistry(server.pool, server.log.remembered)
+        read = await registry.run(family.id("one"))
+        assert read is not None
+        assert read.depth == 7
+        assert (await rebuild(postgres.url)).differing
+        mended = await registry.run(family.id("one"))
+        assert mended is not None
+        assert mended.depth == 1
+        family.log = server.log
+        await family.resolve("one")
+        assert family.run("one").depth == 1
+        assert (await rebuild(postgres.url)).differing == 0

@@ -346,21 +346,7 @@ async def _rows(running: RunningLog) -> list[list[Any]]:
     ]
 
 
-async def test_every_version_of_a_run_can_be_had(
-    running: ServedLog, registry: Registry, family: LoggedFamily
-) -> None:
-    await family.live("scout")
-    fold, scout = Fold((), ()), family.id("scout")
-    for recorded in await running.events():
-        fold.apply(recorded.envelope.stream, recorded.event, recorded.envelope.stamp)
-        run = fold.runs.get(scout)
-        if run is not None:
-            assert await registry.run_at_version(scout, run.version) == run
-    assert await registry.run_at_version(scout, 0) is None
-    assert await registry.run_at_version(scout, fold.runs[scout].version + 1) is None
-
-
-async def test_before_it_was_recorded_there_was_nothing(
+async def test_nothing_is_there_before_it_was_recorded(
     registry: Registry, family: LoggedFamily
 ) -> None:
     await family.spawn("scout")
@@ -369,6 +355,8 @@ async def test_before_it_was_recorded_there_was_nothing(
     assert unknown == [True, True, False, False]
     assert await registry.session(ROOT, at=0) is None
     assert await registry.run(UUID(int=9)) is None
+    assert await registry.run_at_version(scout, 0) is None
+    assert await registry.run_at_version(scout, family.run("scout").version + 1) is None
     assert await registry.run(scout, at=10**9) == await registry.run(scout)
 
 
@@ -390,28 +378,6 @@ async def test_the_pages_of_one_listing_are_one_moment(
     assert found == (list(reversed(expected)) if ascending else list(expected))
     assert {run.stage for run in found} == {"queued"}
     assert len(await _all_runs(registry, await running.log.head())) == 15
-
-
-async def test_a_filter_is_about_the_moment_that_is_asked_for(
-    registry: Registry, family: LoggedFamily
-) -> None:
-    await family.queue("scout")
-    queued = await family.log.head()
-    await family.live("other")
-    in_line = RunQuery.where(stage=("queued",))
-    assert [one.run_id for one in await registry.runs(in_line, at=queued, limit=9)] == [
-        family.id("scout")
-    ]
-    during = [
-        len(await registry.runs(RunQuery.where(stage=("started",)), at=at, limit=9))
-        for at in range(await family.log.head() + 1)
-    ]
-    assert sum(during) == 1
-    done = RunQuery.where(outcome=("success",))
-    assert await registry.runs(done, at=queued, limit=9) == []
-    assert [one.run_id for one in await registry.runs(done, at=10**6, limit=9)] == [
-        family.id("other")
-    ]
 
 
 async def test_an_instant_is_the_last_whole_append_before_it(

@@ -5,7 +5,7 @@ import json
 import shlex
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
@@ -21,33 +21,10 @@ from tests.support.servers.script_server import Asked, ScriptServer, answer
 pytestmark = pytest.mark.process
 
 
-class Desk(Protocol):
-    """Makes scripts of one kind; each method gives the uri of one."""
-
-    runner: ScriptRunner
-
-    def answering(self, output: bytes) -> str: ...
-
-    def failing(self, complaint: str) -> str: ...
-
-    def telling_its_variables(self) -> str:
-        """One that answers with the JSON object it was given."""
-        ...
-
-    def hanging(self, token: str) -> str:
-        """One that never answers; the token tells it from others."""
-        ...
-
-    def missing(self) -> str: ...
-
-    def under_way(self, token: str) -> int:
-        """How many processes or connections of a hanging one there are."""
-        ...
-
-    async def nothing_is_left(self, token: str) -> None: ...
-
-
 class LocalFileDesk:
+    """Makes scripts that are files; each method gives the uri of one. A token tells it from others,
+    and `under_way` is how many processes there are of it."""
+
     def __init__(self, launcher: ProcessLauncher, folder: Path) -> None:
         self.runner: ScriptRunner = LocalFileScripts(launcher, source_in(folder), server=SERVER)
         self._folder = folder
@@ -80,6 +57,8 @@ class LocalFileDesk:
 
 
 class HttpDesk:
+    """The same for scripts that are addresses; `under_way` is how many connections there are."""
+
     def __init__(self, server: ScriptServer, runner: HttpScripts) -> None:
         self.runner: ScriptRunner = runner
         self._server = server
@@ -112,6 +91,9 @@ class HttpDesk:
     async def nothing_is_left(self, token: str) -> None:
         # The other side hears of it a moment later.
         await until(lambda: self._server.open == 0)
+
+
+Desk = LocalFileDesk | HttpDesk
 
 
 @pytest.fixture(params=["file", "url"])

@@ -23,7 +23,6 @@ def staged(running: ServedLog) -> StagedFiles:
 
 
 def keeping(number: int, *bodies: bytes) -> Submission[Any]:
-    """An append that keeps files of the run of this number."""
     files = [StagedFile(run_id(number), ordinal, body) for ordinal, body in enumerate(bodies)]
     change = seen(key(f"keeping-{number}"))
     return submission(lambda _: Decision(None, [change], staged=files))

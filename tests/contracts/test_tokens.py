@@ -43,7 +43,6 @@ def configured() -> list[KnownToken]:
 
 
 def known_tokens(postgres: RunningLog, configured: list[KnownToken]) -> KnownTokens:
-    """Return the tokens as one server process knows them."""
     registry, pages = PostgresRegistry(postgres.pool), PostgresPageTokens(postgres.pool)
     return KnownTokens(admin_token(ADMIN), lambda: configured, SEAL, registry, pages)
 
@@ -64,7 +63,6 @@ async def is_nobodys(tokens: KnownTokens, token: str) -> bool:
 
 
 def token_of(family: LoggedFamily, name: str) -> str:
-    """Return the token of a child under its present claim."""
     return SEAL.mint(family.id(name), family.run(name).epoch)
 
 
@@ -210,7 +208,6 @@ async def code_of(tokens: KnownTokens, token: str) -> str:
 
 
 async def sign_in(tokens: KnownTokens, token: str) -> str:
-    """Return a token of the page, by a code."""
     traded = await tokens.trade_code(await code_of(tokens, token))
     assert traded is not None
     return traded

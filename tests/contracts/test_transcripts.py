@@ -55,7 +55,6 @@ def transcripts(running: ServedLog, tmp_path: Path) -> Transcripts:
 
 
 def said(*texts: str, kind: EntryKind = "message") -> list[TranscriptEntry]:
-    """One entry for each text."""
     return [TranscriptEntry(kind, {"role": "assistant", "text": text}) for text in texts]
 
 
@@ -109,14 +108,12 @@ class Scout:
 
 @pytest.fixture
 async def scout(transcripts: Transcripts, family: LoggedFamily) -> Scout:
-    """A run that executes."""
     await family.begin("scout")
     return Scout(transcripts, family.run("scout"))
 
 
 @pytest.fixture
 async def furnished(transcripts: Transcripts, family: LoggedFamily) -> Scout:
-    """A run that is being prepared."""
     await family.furnish("scout")
     return Scout(transcripts, family.run("scout"))
 
@@ -241,7 +238,6 @@ class WrittenBehindTheSeal:
         return getattr(self._transcripts, name)
 
     async def seal(self, run_id: UUID, **named: Any) -> SealedTranscript:
-        """Seal, and then the other writes."""
         sealed = await self._transcripts.seal(run_id, **named)
         if self.left:
             self.left -= 1
@@ -429,7 +425,6 @@ async def test_a_file_that_is_gone_or_cut_short_is_written_again_under_the_name_
 
 
 async def begun(transcripts: Transcripts, family: LoggedFamily, message: str) -> Run:
-    """A run that executes, and was told this."""
     await family.queue("scout")
     await family.tell("scout", ask.claim())
     await family.start_told("scout", transcripts.unwritten([message_entry(message)]))
@@ -607,22 +602,6 @@ async def test_the_file_of_a_beginning_is_private_whole_and_of_the_first_entries
     await furnished.snapshot(2)
     assert path.stat().st_mtime_ns == before.st_mtime_ns, "it was there"
     assert [file.name for file in path.parent.iterdir()] == [path.name]
-
-
-async def test_a_link_in_the_place_of_the_file_is_replaced_and_not_followed(
-    transcripts: Transcripts, tmp_path: Path, postgres: RunningLog, furnished: Scout
-) -> None:
-    await furnished.fork(said("a"))
-    path = Path(*transcripts.fork_snapshot_place(furnished.session_id, "main"))
-    path.parent.mkdir(parents=True)
-    precious = tmp_path / "precious"
-    precious.write_text("mine")
-    path.symlink_to(precious)
-    path.with_name(f"{path.name}.{os.getpid()}.part").symlink_to(precious)
-    await furnished.snapshot(1)
-    assert precious.read_text() == "mine"
-    assert not path.is_symlink()
-    assert path.read_bytes().count(b"\n") == 1
 
 
 async def test_a_beginning_goes_with_what_was_left_of_an_attempt_to_write_it(

@@ -56,7 +56,6 @@ class Server:
         self.ending = RunFinalizer(self.work, transcripts, files, self.announcing, self.archiving)
 
     async def write(self, run: Run, notes: Sequence[OutputNote]) -> None:
-        """Write the notes with which the transcript of a run ends."""
         entries = [TranscriptEntry("progress", note_body(note)) for note in notes]
         last = (await self.transcripts.written_behind(run.run_id, after=0)).last
         assert not entries or await self.transcripts.append(
@@ -64,7 +63,6 @@ class Server:
         )
 
     async def end(self, run: Run, end: RuntimeEnd) -> Run:
-        """End a run, and do what is due of it then."""
         await self.ending.end(run, end)
         await self.announcing.announce(run.run_id)
         now = await self.work.run(run.run_id)
