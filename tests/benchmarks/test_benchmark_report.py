@@ -8,8 +8,6 @@ from benchmarks.report import (
     Figure,
     Timing,
     document,
-    figures_table,
-    percentile,
     table,
     timing,
 )
@@ -20,13 +18,6 @@ CELLS = [
     Cell("spawns", "plain", 1, 8, SLOW, FAST),
     Cell("lives", "plain", 1, 8, SLOW),
 ]
-
-
-def test_a_percentile_is_a_value_that_was_measured() -> None:
-    values = [1.0, 2.0, 3.0, 4.0]
-    assert percentile(values, 0.5) == 2.0
-    assert percentile(values, 0.99) == 4.0
-    assert percentile([7.0], 0.5) == 7.0
 
 
 def test_a_timing_counts_what_was_done_in_the_time() -> None:
@@ -40,16 +31,6 @@ def test_the_table_gives_each_row_beside_its_floor() -> None:
     assert lines[2].split() == ["spawns", "plain", "1", "8", *measured.split()]
     assert lines[3].split()[-5:] == ["-"] * 5
     assert len(lines[1]) == max(map(len, lines))
-
-
-def test_what_could_not_be_measured_says_why() -> None:
-    figures = [
-        Figure("tailed", "events/s", 12.34),
-        Figure("verify", "events/s", None, "no command"),
-    ]
-    lines = figures_table(figures).splitlines()
-    assert lines[2].split() == ["tailed", "12.3", "events/s"]
-    assert lines[3].split() == ["verify", "not", "measured", "no", "command"]
 
 
 def test_the_document_is_json() -> None:

@@ -30,11 +30,6 @@ def test_copies_are_as_large_as_the_spawn_and_never_meet() -> None:
         assert len(str(copy[1][1])) == len(KEY)
 
 
-def test_copies_of_several_clients_begin_far_from_each_other() -> None:
-    (events, _) = Copies((EVENTS, RUNS), first=1_001).next()
-    assert (events[0], events[5]) == (1_001, 1_002)
-
-
 def test_within_a_copy_what_was_the_same_is_the_same() -> None:
     (events, runs) = Copies((EVENTS, RUNS)).next()
     run_id = events[3]
@@ -45,10 +40,3 @@ def test_within_a_copy_what_was_the_same_is_the_same() -> None:
     assert (events[2], events[7]) == (2, 2)
     assert (runs[2], runs[3], runs[7], runs[8]) == (1, 2, 2, FOREVER)
     assert runs[4] is None
-
-
-def test_a_table_gets_one_statement_with_all_its_rows() -> None:
-    (statement, _) = Copies((EVENTS, RUNS)).statements
-    text = statement.as_string(None)
-    assert text.startswith('INSERT INTO "events" ("position", "stream"')
-    assert text.count("(%s, %s, %s, %s, %s)") == 2

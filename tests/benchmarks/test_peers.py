@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.peers import contenders
 from benchmarks.peers.contenders import CONTENDERS, OWN, Lives
-from benchmarks.peers.environments import PACKAGES, PeerMissing
+from benchmarks.peers.environments import PeerMissing
 from benchmarks.peers.run import main
 from benchmarks.peers.summary import peers_document, peers_table, summaries
 from benchmarks.processor import PROCESSES, Spent
@@ -54,13 +54,6 @@ def test_the_table_and_the_document_say_the_same() -> None:
     assert made["contenders"][1]["databaseCpuMs"] == 3.0
     assert made["contenders"][0]["serverCpuMs"] is None
     assert made["missing"] == {"x": "why"}
-
-
-def test_every_peer_has_an_environment_and_a_program() -> None:
-    peers = {one.peer for one in CONTENDERS if one != OWN}
-    assert peers == set(PACKAGES)
-    programs = {path.name for path in contenders.PROGRAMS.glob("*_life.py")}
-    assert programs == {f"{peer}_life.py" for peer in peers}
 
 
 @pytest.mark.nightly

@@ -12,7 +12,6 @@ from tests.support.servers.recorded_api import RecordedApi, recorded_api
 
 @pytest.fixture(scope="package")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    """The server."""
     folder: Path = tmp_path_factory.mktemp("client")
     folder.chmod(0o755)
     house = open_house(folder)
@@ -25,13 +24,11 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
 @pytest.fixture
 def client(house: House) -> Iterator[Client]:
-    """The administrator's client, which blocks."""
     with Client(house.server.url, token=house.server.token) as client:
         yield client
 
 
 @pytest.fixture
 def api() -> Iterator[RecordedApi]:
-    """A server that answers what a test tells it to."""
     with recorded_api() as served:
         yield served

@@ -40,7 +40,6 @@ with spawnlog.Client("http://127.0.0.1:1", token="t") as client:
 
 
 def loaded(program: str) -> set[str]:
-    """Return the packages that are loaded after a program."""
     done = subprocess.run(
         [sys.executable, "-c", f"{program}\nimport sys\nprint(*sys.modules)"],
         cwd=PACKAGE.parent,
@@ -52,7 +51,6 @@ def loaded(program: str) -> set[str]:
 
 
 def normalized(distribution: str) -> str:
-    """Return the name of a distribution as pip compares it."""
     return re.sub(r"[-_.]+", "-", distribution).lower()
 
 

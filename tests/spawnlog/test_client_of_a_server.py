@@ -22,7 +22,6 @@ pytestmark = pytest.mark.server
 
 
 def other(house: House) -> AsyncClient:
-    """The client that awaits."""
     return AsyncClient(house.server.url, token=house.server.token)
 
 
@@ -181,12 +180,6 @@ async def test_events_are_followed_from_a_position_and_as_they_happen(house: Hou
     assert "SpawnRequested" in seen
 
 
-def test_a_what_if_ends_with_its_totals(client: Client, house: House) -> None:
-    house.ended(house.session())
-    lines = list(client.what_if(patch=[]))
-    assert "totals" in type(lines[-1]).model_fields
-
-
 def test_the_same_key_gives_the_same_run_and_says_so(house: House, client: Client) -> None:
     requester, key = house.session(), house.session("key")
     first, second = (client.spawn("once", requester, idempotency_key=key) for _ in range(2))
@@ -198,21 +191,6 @@ def test_the_same_key_gives_the_same_run_and_says_so(house: House, client: Clien
     read = client.get_run(first.runs[0].run_id, min_position=first.log_position)
     assert read.log_position is not None
     assert read.log_position >= first.log_position
-
-
-def test_what_was_shared_is_changed_for_the_version_that_was_read(
-    house: House, client: Client
-) -> None:
-    requester = house.session()
-    client.spawn("x", {"sessionKey": requester}, shared_context={"goal": "one", "gone": 1})
-    shared = client.get_shared_context(requester)
-    client.patch_shared_context(
-        requester, {"goal": "two", "gone": None}, if_match=f'"{shared.version}"'
-    )
-    assert client.get_shared_context(requester).values == {"goal": "two"}
-    with pytest.raises(Problem) as stale:
-        client.patch_shared_context(requester, {"x": 1}, if_match=f'"{shared.version}"')
-    assert stale.value.code == "precondition_failed"
 
 
 async def test_a_wait_that_is_cancelled_leaves_the_run_and_the_client(house: House) -> None:

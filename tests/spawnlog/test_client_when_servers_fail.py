@@ -41,7 +41,6 @@ GONE = problem(410, code="foreign_cursor", detail="another log")
 
 
 async def call(kind: str, api: RecordedApi, name: str, *arguments: Any, **choices: Any) -> Any:
-    """Return the answer of a method of a client of this kind."""
     if kind == "blocks":
         with Client(api.url, token="a-token", retries=QUICK) as client:
             return getattr(client, name)(*arguments, **choices)
@@ -67,7 +66,6 @@ async def items(kind: str, api: RecordedApi, name: str, **choices: Any) -> list[
 
 @pytest.fixture(params=["blocks", "awaits"])
 def kind(request: pytest.FixtureRequest) -> str:
-    """Which client."""
     return str(request.param)
 
 

@@ -58,13 +58,11 @@ class Asking:
         self.client = client
 
     async def head(self) -> int:
-        """Where the log of the server ends."""
         if isinstance(self.client, Client):
             return (await asyncio.to_thread(self.client.get_readiness)).head
         return (await self.client.get_readiness()).head
 
     async def close(self) -> None:
-        """Close its connections."""
         if isinstance(self.client, Client):
             self.client.close()
         else:

@@ -41,7 +41,6 @@ QUIET_SECONDS_MAX = 20.0
 
 @pytest.fixture(scope="module")
 def run(house: House) -> dict[str, Any]:
-    """A run that is over."""
     return house.ended(house.session(), agentId="talker", cleanup="keep", label="lived")
 
 
@@ -80,7 +79,6 @@ def arguments(operation: Operation, run: dict[str, Any]) -> dict[str, Any]:
 
 
 def http_outcome(house: House, request: Request[Any]) -> Any:
-    """Return what HTTP answers, in the words of the client."""
     answer = house.http.request(
         request.method, request.target, content=request.content, headers=dict(request.headers)
     )
@@ -93,7 +91,6 @@ def http_outcome(house: House, request: Request[Any]) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON."""
     return TypeAdapter(Any).dump_python(value, mode="json")
 
 

@@ -145,7 +145,6 @@ def value_of(parameter: dict[str, Any]) -> tuple[Any, list[str]]:
 
 
 def body_of(described: dict[str, Any]) -> dict[str, Any]:
-    """Return the schemas of the members of a body."""
     if "requestBody" not in described:
         return {}
     reference = described["requestBody"]["content"]["application/json"]["schema"]["$ref"]

@@ -21,14 +21,12 @@ LOG = uuid4()
 
 @pytest.fixture
 def directory(tmp_path: Path) -> DataDirectory:
-    """A data directory on which no server runs."""
     (tmp_path / "admin-token").write_text("from-the-file\n")
     return DataDirectory.open(tmp_path)
 
 
 @pytest.fixture
 def home(directory: DataDirectory) -> Iterator[Path]:
-    """The data directory of a running server."""
     entry = directory.enter_server("http://127.0.0.1:4711", LOG)
     yield directory.path
     entry.remove()
@@ -42,36 +40,29 @@ def leave_entry(directory: Path, url: str, pid: int = 999) -> Path:
     return path
 
 
-def test_without_anything_it_is_the_default_port_of_this_machine(tmp_path: Path) -> None:
-    assert locate_server(None, tmp_path, {}) == ServerAddress(DEFAULT_URL, None)
+HERE = "http://127.0.0.1:4711"
+VARIABLES = {"SPAWNLOG_URL": "http://localhost:2", "SPAWNLOG_TOKEN": "from-variable"}
+MINE = {"SPAWNLOG_TOKEN": "mine"}
 
 
-def test_the_running_server_of_the_data_directory_is_found(home: Path) -> None:
-    assert locate_server(None, home, {}) == ServerAddress("http://127.0.0.1:4711", "from-the-file")
-
-
-def test_data_directory_may_be_text(home: Path) -> None:
-    assert locate_server(None, str(home), {}).url == locate_server(None, home, {}).url
-
-
-def test_the_data_directory_may_come_from_its_variable(home: Path) -> None:
-    found = locate_server(None, None, {"SPAWNLOG_DATA_DIR": str(home)})
-    assert found == ServerAddress("http://127.0.0.1:4711", "from-the-file")
-
-
-def test_a_flag_beats_a_variable_and_a_variable_beats_the_file(home: Path) -> None:
-    variables = {"SPAWNLOG_URL": "http://localhost:2", "SPAWNLOG_TOKEN": "from-variable"}
-    assert locate_server("http://localhost:1/", home, variables) == ServerAddress(
-        "http://localhost:1", "from-variable"
-    )
-    assert locate_server(None, home, variables) == ServerAddress(
-        "http://localhost:2", "from-variable"
-    )
-
-
-def test_the_token_of_the_file_goes_to_no_other_machine(home: Path) -> None:
-    assert locate_server("https://example.org", home, {}).token is None
-    assert locate_server("https://example.org", home, {"SPAWNLOG_TOKEN": "mine"}).token == "mine"
+@pytest.mark.parametrize(
+    ("url", "variables", "found"),
+    [
+        (None, {}, (HERE, "from-the-file")),
+        ("http://localhost:1/", VARIABLES, ("http://localhost:1", "from-variable")),
+        (None, VARIABLES, ("http://localhost:2", "from-variable")),
+        # The token of the file goes to no other machine.
+        ("https://example.org", {}, ("https://example.org", None)),
+        ("https://example.org", MINE, ("https://example.org", "mine")),
+    ],
+)
+def test_flag_beats_variable_and_variable_beats_file(
+    home: Path, url: str | None, variables: dict[str, str], found: tuple[str, str | None]
+) -> None:
+    assert locate_server(url, home, variables) == ServerAddress(*found)
+    assert locate_server(url, str(home), variables) == ServerAddress(*found)
+    variables = {**variables, "SPAWNLOG_DATA_DIR": str(home)}
+    assert locate_server(url, None, variables) == ServerAddress(*found)
 
 
 def test_token_of_the_file_goes_to_every_live_server(directory: DataDirectory) -> None:
@@ -143,7 +134,10 @@ def test_unreachable_server_error_names_its_entry(home: Path) -> None:
     assert f"the address in {home / 'servers'}" in text
 
 
-def test_error_without_a_live_server_names_the_killed_ones(tmp_path: Path) -> None:
+def test_address_without_a_server_is_the_default_and_says_why(tmp_path: Path) -> None:
+    nothing = f"the default address; no server runs on the data directory {tmp_path}"
+    address = locate_server(None, tmp_path, {})
+    assert (address, address.origin) == (ServerAddress(DEFAULT_URL, None), nothing)
     leave_entry(tmp_path, "http://127.0.0.1:4712", pid=4242)
     address = locate_server(None, tmp_path, {})
     assert address.url == DEFAULT_URL
@@ -151,11 +145,6 @@ def test_error_without_a_live_server_names_the_killed_ones(tmp_path: Path) -> No
         f"the default address; the servers of the data directory {tmp_path} were killed:"
         " http://127.0.0.1:4712 (process 4242)"
     )
-
-
-def test_error_without_any_server_names_the_directory(tmp_path: Path) -> None:
-    origin = locate_server(None, tmp_path, {}).origin
-    assert origin == f"the default address; no server runs on the data directory {tmp_path}"
 
 
 @pytest.mark.parametrize(
@@ -173,18 +162,15 @@ def test_error_without_any_server_names_the_directory(tmp_path: Path) -> None:
         "http://a b",
     ],
 )
-def test_what_is_no_address_of_a_server_is_refused(url: str, tmp_path: Path) -> None:
+def test_unusable_address_is_refused(url: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidSetting, match="not an address") as failure:
         locate_server(url, tmp_path, {})
     assert "secret" not in failure.value.message
 
 
 @pytest.mark.parametrize("token", ["two words", "naïve", "line\x07"])
-def test_what_is_no_token_is_not_sent_and_not_told(token: str, tmp_path: Path) -> None:
+def test_unusable_token_is_not_shown(token: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidSetting, match="one word") as failure:
         locate_server(None, tmp_path, {"SPAWNLOG_TOKEN": token})
     assert token not in failure.value.message
-
-
-def test_a_token_is_not_in_what_is_printed_of_a_server() -> None:
     assert "secret" not in repr(ServerAddress("http://127.0.0.1", "secret"))
