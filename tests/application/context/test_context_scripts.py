@@ -104,7 +104,6 @@ async def gather(
     recorded: Mapping[str, RecordedOutput] | None = None,
     **others: Any,
 ) -> Gathered:
-    """Gather with a runner, or read what is recorded again."""
     if isinstance(under, LoadedConfiguration):
         under = PinnedConfiguration(1, under.configuration, under.stored)
     store = TextStore(run_id(1), b"key", RandomIdentities().event_id)
@@ -388,30 +387,6 @@ async def test_log_false_is_silent_and_true_one_line(
     lines: Any, script: dict[str, Any], expected: list[str]
 ) -> None:
     assert await lines(giving(b"x" * 2821), script) == expected
-
-
-async def test_verbose_is_command_output_proposals_and_winner(lines: Any) -> None:
-    def ended(request: ScriptRun) -> ScriptFinished:
-        name = {"script-a": "agent-x", "script-b": "agent-y"}[request.script.id]
-        called = (("command:", ("/x", "a=b")), ("stdin:", "{}"))
-        return giving(json.dumps({"message": "m", "agent": name}).encode(), called=called)
-
-    found = await lines(
-        ended,
-        {"id": "script-a", "log": "verbose", "priority": 100},
-        {"id": "script-b", "log": "verbose", "priority": 50},
-    )
-    assert found[:5] == [
-        f'{LINE}script-a command: ["/x","a=b"]',
-        f'{LINE}script-a stdin: "{{}}"',
-        f'{LINE}script-a output: "{{\\"message\\": \\"m\\", \\"agent\\": \\"agent-x\\"}}"',
-        f"{LINE}script-a proposed agentIdOverride: agent-x",
-        f"{LINE}script-a (~/path) → 1 chars",
-    ]
-    assert found[-1] == (
-        f"{LINE}agentIdOverride candidates: [script-a→agent-x (pri:100 ✓),"
-        " script-b→agent-y (pri:50 ✗)] → winner: script-a→agent-x"
-    )
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,11 @@ pytestmark = pytest.mark.server
 OWNER = Actor(kind="token", token="owner")
 
 
+@pytest.fixture
+async def work(running: RunningLog, tmp_path: Path) -> UnitOfWork:
+    return await work_with_hooks(running, tmp_path)
+
+
 async def patched(
     work: UnitOfWork, key: str = ROOT, expected: int | None = None, **values: object
 ) -> dict[str, str]:
@@ -58,11 +63,9 @@ async def erase(running: RunningLog, session_id: UUID) -> None:
     await running.ask("DELETE FROM content_keys WHERE session_id = %s", session_id)
 
 
-async def test_what_is_patched_between_claim_and_start_is_for_the_next_run(
-    running: RunningLog, tmp_path: Path
+async def test_patch_between_claim_and_start_is_for_the_next(
+    work: UnitOfWork, family: LoggedFamily
 ) -> None:
-    work = await work_with_hooks(running, tmp_path)
-    family = LoggedFamily(running.log)
     await family.queue("first")
     assert await patched(work, goal="win") == {"goal": '"win"'}
     claimed = await family.tell("first", ask.claim())
@@ -79,21 +82,17 @@ async def test_what_is_patched_between_claim_and_start_is_for_the_next_run(
     assert texts(start) == {"goal": '"lose"', "more": "1"}
 
 
-async def test_a_family_that_shares_nothing_is_not_looked_at(
-    running: RunningLog, tmp_path: Path
+async def test_family_that_shares_nothing_is_not_read(
+    work: UnitOfWork, family: LoggedFamily
 ) -> None:
-    work = await work_with_hooks(running, tmp_path)
-    family = LoggedFamily(running.log)
     await family.queue("first")
     await family.tell("first", ask.claim())
     assert await start_of(work, family, "first") is NOTHING_SHARED
 
 
-async def test_what_was_erased_is_given_as_erased_and_takes_nothing_more(
-    running: RunningLog, tmp_path: Path
+async def test_erased_context_is_given_as_erased(
+    running: RunningLog, work: UnitOfWork, family: LoggedFamily
 ) -> None:
-    work = await work_with_hooks(running, tmp_path)
-    family = LoggedFamily(running.log)
     await family.queue("first")
     await patched(work, goal="win")
     await family.spawn("sharing", shared=SharedContextInput(values=(("more", "1"),)))
@@ -112,11 +111,9 @@ async def test_what_was_erased_is_given_as_erased_and_takes_nothing_more(
         await patched(work, more=1)
 
 
-async def test_a_childs_copy_outlives_what_its_parent_shared(
-    running: RunningLog, tmp_path: Path
+async def test_copy_of_child_outlives_that_of_its_parent(
+    running: RunningLog, work: UnitOfWork, family: LoggedFamily
 ) -> None:
-    work = await work_with_hooks(running, tmp_path)
-    family = LoggedFamily(running.log)
     await family.queue("child")
     await patched(work, goal="win")
     await family.tell("child", ask.claim())
@@ -137,11 +134,9 @@ async def test_a_childs_copy_outlives_what_its_parent_shared(
     assert await work.contents.text(kept.value) == '"win"'
 
 
-async def test_what_grew_too_large_before_the_claim_starts_nothing(
-    running: RunningLog, tmp_path: Path
+async def test_context_too_large_at_the_claim_starts_nothing(
+    work: UnitOfWork, family: LoggedFamily
 ) -> None:
-    work = await work_with_hooks(running, tmp_path)
-    family = LoggedFamily(running.log)
     own = SharedContextInput(values=(("own", f'"{"x" * 40_000}"'),), scope="child")
     for name in ("child", "other"):
         await family.spawn(name, shared=own)
@@ -160,10 +155,7 @@ async def test_what_grew_too_large_before_the_claim_starts_nothing(
         await start_of(work, family, "other")
 
 
-async def test_patches_of_a_session_that_nobody_has_seen_all_land(
-    running: RunningLog, tmp_path: Path
-) -> None:
-    work = await work_with_hooks(running, tmp_path)
+async def test_patches_of_an_unseen_session_all_land(running: RunningLog, work: UnitOfWork) -> None:
     key = "agent:main:new"
     await asyncio.gather(*(patched(work, key, **{f"k{number}": number}) for number in range(4)))
     assert await patched(work, key) == {f"k{number}": str(number) for number in range(4)}
@@ -171,8 +163,7 @@ async def test_patches_of_a_session_that_nobody_has_seen_all_land(
     assert (types.count("SessionObserved"), types.count("SharedContextChanged")) == (1, 4)
 
 
-async def test_of_patches_for_one_version_one_lands(running: RunningLog, tmp_path: Path) -> None:
-    work = await work_with_hooks(running, tmp_path)
+async def test_of_patches_for_one_version_one_lands(work: UnitOfWork) -> None:
     found = await asyncio.gather(
         *(patched(work, expected=0, k=number) for number in range(4)), return_exceptions=True
     )
@@ -180,10 +171,9 @@ async def test_of_patches_for_one_version_one_lands(running: RunningLog, tmp_pat
     assert len([one for one in found if isinstance(one, ContextMoved)]) == 3
 
 
-async def test_members_of_objects_are_merged_and_nothing_new_records_nothing(
-    running: RunningLog, tmp_path: Path
+async def test_members_are_merged_and_no_change_records_nothing(
+    running: RunningLog, work: UnitOfWork
 ) -> None:
-    work = await work_with_hooks(running, tmp_path)
     await patched(work, deep={"a": {"b": 1, "c": 2}}, plain=[1])
     merged = await patched(
         work, deep={"a": {"b": None, "d": None, "e": {"f": None}}}, plain={"x": 1}

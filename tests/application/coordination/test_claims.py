@@ -74,7 +74,6 @@ class Worker:
         await self.done[run_id].wait()
 
     async def at_work(self) -> set[UUID]:
-        """Whoever was told to let go has."""
         for _ in range(3):
             await asyncio.sleep(0)
         return {run_id for run_id, task in self.tasks.items() if not task.done()}

@@ -104,26 +104,6 @@ async def test_each_hook_is_told_once_and_in_turn(story: Tell) -> None:
     assert await a.phases() == dict.fromkeys(HOOK_ORDER, ("done", 1))
 
 
-async def test_of_the_end_is_told_after_the_beginning_was_taken(story: Tell) -> None:
-    a = await story(FAILS, None)
-    await a.queued()
-    await a.announced()
-    await a.tell()
-    assert a.told() == ["subagentSpawned"]
-    assert await a.phases() == {
-        "subagentSpawned": ("due", 1),
-        "subagentEnded": ("due", 0),
-        "onSubagentEnded": ("due", 0),
-    }
-    await a.tell()
-    assert a.told() == ["subagentSpawned", *HOOK_ORDER]
-    assert await a.phases() == {
-        "subagentSpawned": ("done", 2),
-        "subagentEnded": ("done", 1),
-        "onSubagentEnded": ("done", 1),
-    }
-
-
 async def test_a_hook_that_fails_too_often_is_parked_and_the_next_is_told(
     story: Tell, running: RunningLog
 ) -> None:

@@ -31,7 +31,6 @@ class SlowDisk:
     async def write_files(
         self, files: Sequence[TranscriptFile], *, are_left: bool = False
     ) -> Sequence[OSError | None]:
-        """Wait, and write them. A deaf one cannot be broken off."""
         self.begun.set()
         waiting = asyncio.ensure_future(self.may_go_on.wait())
         while not waiting.done():
@@ -45,11 +44,9 @@ class SlowDisk:
         return [None] * len(files)
 
     async def files_written(self, _: Sequence[DueFile]) -> Sequence[DueFile]:
-        """All of them are as they were."""
         return ()
 
     async def due_files(self, *, limit: int) -> Sequence[DueFile]:
-        """There are none."""
         return ()
 
 
@@ -106,13 +103,11 @@ class LeftFiles(SlowDisk):
         self.were_asked_for = asyncio.Event()
 
     async def run(self, run_id: UUID) -> Run:
-        """As it ended."""
         return ended_run(run_id.int % 2**32)
 
     async def write_files(
         self, files: Sequence[TranscriptFile], *, are_left: bool = False
     ) -> Sequence[OSError | None]:
-        """Write them, up to the one that cannot be read."""
         for one in files:
             if one.run_id == run_id(2):
                 raise ValueError("that is no JSON")
@@ -120,7 +115,6 @@ class LeftFiles(SlowDisk):
         return [None] * len(files)
 
     async def due_files(self, *, limit: int) -> Sequence[DueFile]:
-        """Those, once."""
         left, self.left = self.left, []
         if not left:
             self.were_asked_for.set()

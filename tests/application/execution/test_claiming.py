@@ -98,11 +98,9 @@ class AskedLanes:
         self.max_concurrent = WIDTH
 
     def current(self) -> "AskedLanes":
-        """The configurations."""
         return self
 
     async def waiting_lanes(self, *, width: int) -> tuple[WaitingLane, ...]:
-        """The lanes."""
         assert width == WIDTH
         return self.lanes
 

@@ -67,30 +67,30 @@ def child() -> Child:
     return Child()
 
 
-async def test_entries_of_a_short_run_are_left_to_its_end(rows: Rows, child: Child) -> None:
-    writer = writer_of(rows)
-    child.says("a", "b")
-    child.ends()
-    assert await writer.write(child.entries())
-    assert rows.batches == []
-    assert [one.body["text"] for one in writer.unwritten or ()] == ["a", "b"]
-
-
-async def test_a_silent_run_leaves_nothing_to_its_end(rows: Rows, child: Child) -> None:
-    writer = writer_of(rows)
-    child.ends()
-    assert await writer.write(child.entries())
-    assert (rows.batches, writer.unwritten) == ([], [])
-
-
-async def test_entries_behind_inherited_ones_are_written_before_the_end(
-    rows: Rows, child: Child
+@pytest.mark.parametrize(
+    ("keeps_for_end", "texts", "batches", "unwritten"),
+    [
+        (True, ["a", "b"], [], ["a", "b"]),
+        (True, [], [], []),
+        (False, ["a"], [(2, ["a"])], None),
+    ],
+    ids=["short run", "silent run", "behind inherited entries"],
+)
+async def test_entries_are_left_to_the_end_or_written_before_it(
+    rows: Rows,
+    child: Child,
+    keeps_for_end: bool,
+    texts: list[str],
+    batches: list[tuple[int, list[str]]],
+    unwritten: list[str] | None,
 ) -> None:
-    writer = writer_of(rows, keeps_for_end=False)
-    child.says("a")
+    writer = writer_of(rows, keeps_for_end=keeps_for_end)
+    child.says(*texts)
     child.ends()
     assert await writer.write(child.entries())
-    assert (rows.batches, writer.unwritten) == ([(2, ["a"])], None)
+    assert rows.batches == batches
+    left = writer.unwritten
+    assert (None if left is None else [one.body["text"] for one in left]) == unwritten
 
 
 async def test_a_batch_is_written_while_its_run_goes_on(rows: Rows, child: Child) -> None:

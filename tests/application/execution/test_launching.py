@@ -76,14 +76,12 @@ def ingredient(source: str, position: str) -> Ingredient:
 
 
 def workspace_in(tmp_path: Path) -> Path:
-    """A folder with a place for what was attached."""
     folder = Path(os.path.realpath(tmp_path)) / "work"
     (folder / RELATIVE).mkdir(parents=True)
     return folder
 
 
 def written(workspace: Path) -> tuple[RunEvent, RunEvent]:
-    """The step that wrote what was attached."""
     return (
         step_begun("attachments", root=str(workspace), relative=RELATIVE),
         step_taken(

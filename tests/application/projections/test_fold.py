@@ -54,7 +54,6 @@ class Table(Generic[Key, Row]):
         self.rows: list[tuple[Key, RowSpan[Row]]] = []
 
     def store(self, changes: RowChanges[Key, Row], key: Callable[[Row], Key]) -> None:
-        """Take the changes of a batch."""
         for closed, at in changes.closed.items():
             self._close(closed, at, closed in changes.kept)
         self.rows += [(key(span.row), span) for span in changes.opened]
@@ -78,7 +77,6 @@ class Tables:
         self.sessions: Table[str, SessionRow] = Table()
 
     def store(self, fold: Fold) -> None:
-        """Take in what a fold has collected."""
         self.runs.store(fold.rows["runs"], lambda row: row.run_id)
         self.sessions.store(fold.rows["sessions"], lambda row: row.session_key)
 

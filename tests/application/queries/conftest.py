@@ -25,7 +25,6 @@ History = Seed | str
 
 @pytest.fixture(scope="package")
 def url_of(databases: Databases, told_logs: ToldLogs) -> Iterator[Callable[[History], str]]:
-    """Return the database of a history, which nobody writes to."""
     urls: dict[History, str] = {}
 
     def find_url(history: History) -> str:
@@ -53,5 +52,4 @@ async def past(
 
 @pytest.fixture
 async def services(running: RunningLog, tmp_path: Path) -> QueryServices:
-    """What the queries on a log of one's own read from."""
     return await query_services(running, tmp_path)

@@ -50,7 +50,6 @@ class CountingRegistry(PostgresRegistry):
 
 @pytest.fixture(scope="module")
 async def running(databases: Databases) -> AsyncIterator[RunningLog]:
-    """A log that every test reads, and none writes to."""
     url = databases.create()
     async with running_on(url) as log:
         yield log

@@ -76,7 +76,6 @@ def documents(
 async def diffs(
     services: QueryServices, by: Caller, left: int, right: int, limit: int = 10, **about: Any
 ) -> list[DiffView]:
-    """Return all pages of a diff."""
     pages: list[DiffView] = []
     cursor: str | None = None
     while not pages or cursor is not None:
@@ -266,7 +265,6 @@ async def test_field_is_set_by_its_last_change(past: GeneratedPast) -> None:
 
 @pytest.fixture
 async def family(running: RunningLog) -> LoggedFamily:
-    """One child that lived, and one that begins."""
     family = LoggedFamily(running.log)
     await family.live("reviewer")
     await family.begin("second")

@@ -240,7 +240,6 @@ async def test_lanes_have_who_ran_and_who_waited_for_what(
 
 
 def announcement_of(past: GeneratedPast, run: Run) -> dict[str, Any]:
-    """What stands in an inbox."""
     inbox = run.inbox
     assert inbox is not None
     text = past.texts[inbox.text.id] if inbox.text is not None else None

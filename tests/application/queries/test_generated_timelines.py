@@ -29,7 +29,6 @@ pytestmark = [pytest.mark.server, pytest.mark.long]
 
 
 def tree_run_of(now: Past, run: Run) -> dict[str, Any]:
-    """A run in a tree."""
     return {
         "runId": str(run.run_id),
         "stage": run.stage,
@@ -59,7 +58,6 @@ def spawned(now: Past) -> Spawned:
 
 
 def node_of(now: Past, below: Spawned, key: str | None, own: Sequence[Run]) -> dict[str, Any]:
-    """A session, or a spawn that has none yet, with all below it."""
     session = now.sessions.get(key) if key is not None else None
     if session is not None:
         recorded: dict[str, Any] = {
@@ -122,7 +120,6 @@ async def test_tree_is_the_fold_of_its_events(past: GeneratedPast) -> None:
 
 
 def bar_of(now: Past, run: Run) -> dict[str, Any]:
-    """A run as a bar."""
     tree_run = tree_run_of(now, run)
     del tree_run["createdAt"]
     parent = run.requester.run_id
@@ -175,7 +172,6 @@ def kinds_of(events: Sequence[RecordedEvent]) -> tuple[dict[str, int], ...]:
 
 
 def is_of(bucket: EventBucketView, events: Sequence[RecordedEvent]) -> None:
-    """The bucket is of just these events."""
     assert (bucket.types, bucket.outcomes, bucket.rules) == kinds_of(events)
     assert bucket.events == len(events)
 

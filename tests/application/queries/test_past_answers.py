@@ -106,7 +106,6 @@ class WatchedLog:
         return getattr(self.running.log, name)
 
     async def submit(self, submission: Submission[T]) -> Appended[T]:
-        """Record, and ask."""
         before = await self.running.log.head()
         appended = await self.running.log.submit(submission)
         await self.note(before)
@@ -118,7 +117,6 @@ class WatchedLog:
         return appended
 
     async def activate(self) -> None:
-        """The next revision."""
         before = await self.running.log.head()
         values = revision_of(self._commits // COMMITS_OF_A_REVISION)
         await self.configurations.activate(load_values(values), OPERATOR)

@@ -21,7 +21,6 @@ REVISIONS = 7
 
 @pytest.fixture
 async def services(running: RunningLog, tmp_path: Path) -> QueryServices:
-    """A log with seven revisions, and other events between them."""
     services = await query_services(running, tmp_path)
     for number in range(2, REVISIONS + 1):
         await observe(running.log, [f"before-{number}", f"and-{number}"])

@@ -65,19 +65,16 @@ async def activate(
 
 @pytest.fixture
 async def services(running: RunningLog, tmp_path: Path) -> QueryServices:
-    """Of a server with its first revision."""
     return await activate(running, tmp_path)
 
 
 @pytest.fixture
 async def family(running: RunningLog, services: QueryServices) -> LoggedFamily:
-    """No children yet, under the first revision."""
     return LoggedFamily(running.log, max_children=4)
 
 
 @pytest.fixture
 async def three_children(family: LoggedFamily) -> LoggedFamily:
-    """Three that were admitted, one below the other two's sister."""
     for name in ("first", "second"):
         await family.begin(name)
     await family.begin("below", "second")
@@ -411,7 +408,6 @@ async def used(url: str, folder: Path, **request: Any) -> Used:
 
 @pytest.fixture(scope="module")
 def histories(databases: Databases) -> Iterator[list[str]]:
-    """A shorter and a longer one."""
     urls = [databases.create() for _ in range(2)]
     for made, events in zip(urls, (SHORTER, LONGER), strict=True):
         generate(made, events=events, seed=5)

@@ -26,6 +26,11 @@ from tests.support.servers.scripted_hooks import work_with_hooks
 pytestmark = pytest.mark.server
 
 
+@pytest.fixture
+async def work(running: RunningLog, tmp_path: Path) -> UnitOfWork:
+    return await work_with_hooks(running, tmp_path)
+
+
 def on(family: LoggedFamily, *names: str) -> tuple[Dependency, ...]:
     return tuple(Dependency(run_id=family.id(name), name=name, via="dependsOn") for name in names)
 
@@ -42,10 +47,9 @@ async def events_of(work: UnitOfWork, run_id: UUID) -> list[str]:
     return [one.envelope.type for one in await work.log.read(run_id=run_id, limit=99)][-3:]
 
 
-async def test_many_that_look_at_once_record_one_end_of_waiting(
-    running: RunningLog, tmp_path: Path
+async def test_many_looks_at_once_record_one_end_of_waiting(
+    work: UnitOfWork, family: LoggedFamily
 ) -> None:
-    work, family = await work_with_hooks(running, tmp_path), LoggedFamily(running.log)
     await waiting(family, "a", "b")
     after = family.id("after")
     await DependencyWaits(work).reevaluate(after)
@@ -58,10 +62,7 @@ async def test_many_that_look_at_once_record_one_end_of_waiting(
     assert await events_of(work, after) == ["DependencyMet", "DependencyMet", "RunQueued"]
 
 
-async def test_the_text_names_the_first_of_those_that_failed(
-    running: RunningLog, tmp_path: Path
-) -> None:
-    work, family = await work_with_hooks(running, tmp_path), LoggedFamily(running.log)
+async def test_text_names_the_first_that_failed(work: UnitOfWork, family: LoggedFamily) -> None:
     await waiting(family, "a", "b")
     for name in ("b", "a"):
         await family.end(name, outcome="timeout")
@@ -74,10 +75,9 @@ async def test_the_text_names_the_first_of_those_that_failed(
     )
 
 
-async def test_one_whose_texts_were_erased_ends_without_saying_why(
-    running: RunningLog, tmp_path: Path
+async def test_run_with_erased_texts_ends_without_a_reason(
+    running: RunningLog, work: UnitOfWork, family: LoggedFamily
 ) -> None:
-    work, family = await work_with_hooks(running, tmp_path), LoggedFamily(running.log)
     await waiting(family, "a")
     session_id = family.run("after").session_id
     await running.ask("DELETE FROM contents WHERE session_id = %s", session_id)
@@ -88,10 +88,7 @@ async def test_one_whose_texts_were_erased_ends_without_saying_why(
     assert (run.outcome, run.error) == ("error", None)
 
 
-async def test_only_the_end_of_one_that_is_waited_for_is_heeded(
-    running: RunningLog, tmp_path: Path
-) -> None:
-    work, family = await work_with_hooks(running, tmp_path), LoggedFamily(running.log)
+async def test_only_ends_of_awaited_runs_are_heeded(work: UnitOfWork, family: LoggedFamily) -> None:
     await waiting(family, "a")
     await family.begin("b")
     for name in ("b", "a"):
@@ -108,10 +105,7 @@ async def test_only_the_end_of_one_that_is_waited_for_is_heeded(
     assert heeded == ["RunEnded a", "RunAnnounced a"]
 
 
-async def test_a_name_means_the_newest_run_of_a_session_and_none_above(
-    running: RunningLog, tmp_path: Path
-) -> None:
-    work, family = await work_with_hooks(running, tmp_path), LoggedFamily(running.log)
+async def test_name_means_newest_run_and_none_above(work: UnitOfWork, family: LoggedFamily) -> None:
     await family.spawn("top", label="same")
     await family.create("top")
     await family.tell("top", ask.claim())
@@ -129,10 +123,9 @@ async def test_a_name_means_the_newest_run_of_a_session_and_none_above(
     assert found.unbound.rule == "dependency_ambiguous"
 
 
-async def test_all_runs_above_are_known_of_one_that_is_asked_for(
-    running: RunningLog, tmp_path: Path
+async def test_ancestors_of_a_requested_run_are_known(
+    running: RunningLog, work: UnitOfWork
 ) -> None:
-    work = await work_with_hooks(running, tmp_path)
     family = LoggedFamily(running.log, max_spawn_depth=3)
     names = ["top", "below", "lowest"]
     for name, by in zip(names, ["main", *names], strict=False):
@@ -144,10 +137,9 @@ async def test_all_runs_above_are_known_of_one_that_is_asked_for(
     assert found.ancestors == tuple(family.id(name) for name in reversed(names))
 
 
-async def test_a_result_that_is_erased_before_the_claim_is_on_record_as_gone(
-    running: RunningLog, tmp_path: Path
+async def test_result_erased_before_claim_is_on_record_as_gone(
+    running: RunningLog, work: UnitOfWork, family: LoggedFamily
 ) -> None:
-    work, family = await work_with_hooks(running, tmp_path), LoggedFamily(running.log)
     await family.begin("a")
     run = await work.run(family.id("a"))
     text_store = await work.text_store(run)

@@ -75,7 +75,6 @@ BODIES = st.fixed_dictionaries(
 
 
 def command_of(body: dict[str, Any], ids: Ids | None = None) -> RequestSpawn:
-    """What a server makes of a body."""
     configurations = PlacedConfigurations(Path("/nowhere"))
     configurations.read({"agents": {"list": [{"id": "main"}, {"id": "steward"}]}})
     pinned = configurations.current()
@@ -86,7 +85,6 @@ def command_of(body: dict[str, Any], ids: Ids | None = None) -> RequestSpawn:
 def recorded(
     body: dict[str, Any], **changes: Any
 ) -> tuple[Run, SpawnRequested, dict[ContentRef, str]]:
-    """The run of a body, its first event, and the texts beside it."""
     configurations = PlacedConfigurations(Path("/nowhere"))
     configurations.read({"agents": {"list": [{"id": "main"}, {"id": "steward"}]}})
     command, log = replace(command_of(body), **changes), FamilyLog()

@@ -21,7 +21,6 @@ ERASED = "its texts were erased while it was prepared; spawn it again"
 
 @pytest.fixture
 async def workshop(running: RunningLog, tmp_path: Path) -> Workshop:
-    """With nobody who makes anything before he may."""
     made = Workshop(running, tmp_path, limit_seconds=0.05)
     await made.open()
     made.workspace.may_go_on.clear()
@@ -31,7 +30,6 @@ async def workshop(running: RunningLog, tmp_path: Path) -> Workshop:
 
 
 async def at_work(workshop: Workshop) -> tuple["asyncio.Task[SpawnResult]", list[Run]]:
-    """A batch of which each is about to get its folder."""
     spawning = asyncio.create_task(workshop.spawn(batch=BATCH))
     begun = [await workshop.workspace.begun() for _ in BATCH]
     assert begun[0].batch is not None

@@ -305,7 +305,6 @@ class AskedRoom:
     def claims(
         self, lane: LaneFacts, now: datetime, runs: Sequence[Run], *, is_as_prepared: bool
     ) -> list[Following]:
-        """Claim none."""
         self.asked.append(is_as_prepared)
         return []
 

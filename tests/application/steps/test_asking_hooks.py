@@ -36,7 +36,6 @@ ASKING = (
 
 
 async def prepared_run(running: RunningLog, folder: Path, **request: Any) -> Run:
-    """A run whose child has a key."""
     family = KeptFamily(running.log, running.pool, folder)
     options = fact_of(SpawnOptions, request.pop("options", {}))
     await family.spawn("a", **{"origin": ORIGIN, "thread": True, **request}, options=options)
@@ -46,7 +45,6 @@ async def prepared_run(running: RunningLog, folder: Path, **request: Any) -> Run
 
 
 def state(maker: StepMaker, **changes: Any) -> StepState:
-    """A step that was begun."""
     plain = {"name": maker.name, "key": "k", "epoch": 1, "begun_at": START, "limit_seconds": 11.0}
     return fact_of(StepState, plain | changes)
 
@@ -201,9 +199,7 @@ async def test_delivery_target_is_asked_for_root_sessions_alone(work: UnitOfWork
         assert hooks.calls == []
 
 
-@pytest.mark.parametrize(
-    "reply", [None, ASKED, {}, {"origin": "x"}, {"origin": {"channel": "webchat", "to": "x"}}]
-)
+@pytest.mark.parametrize("reply", [None, ASKED, {"origin": {"channel": "webchat", "to": "x"}}])
 async def test_delivery_target_without_answer_changes_nothing(
     work: UnitOfWork, run: Run, reply: Any
 ) -> None:
@@ -213,16 +209,7 @@ async def test_delivery_target_without_answer_changes_nothing(
 
 
 @pytest.mark.parametrize(
-    ("channel", "read"),
-    [
-        ("discord", "discord"),
-        (" discord ", "discord"),
-        ("discord\u200b", None),
-        ("d" * 1025, None),
-        (7, None),
-        ("", None),
-    ],
-    ids=["plain", "blanks", "unseen", "too long", "a number", "empty"],
+    ("channel", "read"), [(" discord ", "discord"), ("discord\u200b", None), (7, None)]
 )
 async def test_channel_is_read_alike_for_context_and_thread(
     running: RunningLog, work: UnitOfWork, tmp_path: Path, channel: object, read: str | None

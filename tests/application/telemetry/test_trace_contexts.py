@@ -18,14 +18,12 @@ BROUGHT = f"00-{TRACE}-{CALLER}-01"
 
 
 def run(number: int, by: int | None = None, traceparent: str | None = None) -> list[RecordedEvent]:
-    """A run that was asked for by another, or by a root session."""
     above = run_id(by) if by is not None else None
     begin = requested(run_id=run_id(number), requester=requester(run_id=above))
     return recorded(number, [begin], traceparent=traceparent)
 
 
 def message(number: int, first: int, traceparent: str | None = None) -> list[RecordedEvent]:
-    """A run that goes on with the session of the first."""
     begin = message_received(
         run_id=run_id(number), opened_by=run_id(first), continues=run_id(first)
     )

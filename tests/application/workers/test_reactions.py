@@ -42,7 +42,6 @@ class Bell:
         self._rung = rung
 
     def notify(self) -> None:
-        """Note it."""
         self._rung.append(self._name)
 
 
@@ -71,19 +70,15 @@ class Followed:
         return sorted(self.rung)
 
     def newest(self, known_id: UUID) -> Run | None:
-        """Of the tail."""
         return self.run if known_id == run_id(1) else None
 
     def let_go(self, _: UUID) -> None:
-        """Of the executor."""
         self.told.append("let go")
 
     def stop(self, _: UUID) -> None:
-        """Of the executor."""
         self.told.append("stop")
 
     def interrupt(self, _: UUID) -> None:
-        """Of the preparer."""
         self.told.append("interrupt")
 
     async def _follow_configuration(self, revision: int) -> None:

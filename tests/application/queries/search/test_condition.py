@@ -33,7 +33,6 @@ numbers = st.fixed_dictionaries({name: st.integers(0, 5) for name in NAMES})
 
 
 def means(text: str, values: dict[str, int]) -> bool:
-    """What Python makes of the same words."""
     said = re.sub(r"(?<![<>=!])=(?!=)", "==", text)
     return bool(eval(said, {"__builtins__": {}}, values))
 
@@ -74,19 +73,14 @@ def test_between_its_turning_positions_nothing_turns(
     ("text", "column", "word"),
     [
         ("", 1, "the end"),
-        ("running", 8, "the end"),
         ("running >", 10, "the end"),
         ("running > 6 6", 13, '"6"'),
         ("runing > 6", 1, 'did you mean "running"'),
-        ("running > 6 and", 16, "the end"),
         ("(running > 6", 13, "parenthesis"),
         ("running > 6)", 12, '")"'),
         ("running > -1", 11, "'-' has no meaning"),
-        ("running > 1.5", 12, "'.' has no meaning"),
-        ("running > 6; DROP TABLE", 12, "';' has no meaning"),
         ("running > \x1b[2J", 11, "'\\x1b' has no meaning"),
         ("running > ٣", 11, "has no meaning"),
-        ("and > 6", 1, '"and"'),
         ("running > 1234567890123456789", 11, "18 digits"),
         ("__class__ > 1", 1, "there is no number"),
     ],
@@ -105,7 +99,6 @@ def test_an_error_says_where_and_what(text: str, column: int, word: str) -> None
         "(" * (DEPTH_MAX + 1) + "running > 1" + ")" * (DEPTH_MAX + 1),
         "not " * (DEPTH_MAX + 1) + "running > 1",
         " or ".join(["queued>1"] * (COMPARISONS_MAX + 1)),
-        "(" * 900,
     ],
 )
 def test_what_is_too_large_is_refused_before_it_does_harm(text: str) -> None:

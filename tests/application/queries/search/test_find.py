@@ -74,7 +74,6 @@ async def set_cap(past: GeneratedPast, folder: Path, cap: int, **more: int) -> i
 
 
 def numbers_at(now: Past, question: FindEvents) -> dict[str, int]:
-    """Every number, counted anew."""
     runs = [run for run in now.runs.values() if in_scope(run, question)]
     statuses = Counter[str](status_of(run) for run in runs)
     if question.rule is not None:
@@ -106,7 +105,6 @@ def in_scope(run: Run, question: FindEvents) -> bool:
 
 
 def changed(question: FindEvents, **more: Any) -> FindEvents:
-    """The question with other parameters."""
     return question.model_copy(update=more)
 
 
@@ -130,7 +128,6 @@ async def search(
     all_of_it: bool = False,
     events_read_max: int = 20_000,
 ) -> tuple[list[BreakpointView], SearchView]:
-    """Return what is found by as many requests as it takes."""
     items: list[BreakpointView] = []
     cursor = None
     while True:
@@ -161,7 +158,6 @@ def random_condition(chosen: random.Random, names: Sequence[str], last: int) -> 
 
 
 def random_question(chosen: random.Random, past: GeneratedPast, number: int) -> FindEvents:
-    """Return a condition over one of the scopes, in turn."""
     runs = list(past.pasts[-1].runs.values())
     run = chosen.choice(runs)
     rules = {one.refusal.rule for one in runs if one.refusal is not None}
@@ -185,7 +181,6 @@ def random_question(chosen: random.Random, past: GeneratedPast, number: int) -> 
 
 @pytest.fixture(params=nightly_but([7, 1_000], [7]))
 def page_events(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Short pages and long ones."""
     length = int(request.param)
     monkeypatch.setattr(pages, "PAGE_EVENTS", length)
     monkeypatch.setattr(pages, "POSITIONS_AT_ONCE", length * 10)

@@ -32,7 +32,6 @@ FAR = "far away " * 2_000
 
 @pytest.fixture
 async def family(running: RunningLog) -> LoggedFamily:
-    """Two trees with a bit of everything."""
     family = LoggedFamily(running.log, max_children=3)
     await family.spawn("one", label="Wharf", task="Count the ships in the harbour")
     await family.begin("two")
@@ -189,7 +188,6 @@ async def test_a_count_says_how_far_it_went(services: QueryServices, family: Log
 async def test_a_look_goes_along_an_index_and_no_farther_than_it_may(
     connection: LogConnection,
 ) -> None:
-    """Of twenty thousand runs with ten versions each."""
     await connection.execute(
         "INSERT INTO runs (run_id, version, created_position, created_at, from_position,"
         " to_position, stage, session_id, requester, root, depth, epoch, state)"

@@ -1,4 +1,4 @@
-"""Whoever hangs is in the way of nobody but those who wait for the same."""
+"""Calls that hang hold up those of their own compartment alone."""
 
 import asyncio
 from typing import get_args
@@ -35,7 +35,7 @@ class Guests:
         await until(is_so, f"{names} are inside")
 
 
-async def test_a_room_that_is_full_keeps_nobody_out_of_another() -> None:
+async def test_full_compartment_keeps_nobody_out_of_another() -> None:
     guests = Guests(Bulkhead(at_once_max=1, calls_max=2))
     async with asyncio.TaskGroup() as group:
         group.create_task(guests.visit("subagentEnded"))
@@ -49,7 +49,7 @@ async def test_a_room_that_is_full_keeps_nobody_out_of_another() -> None:
     await guests.visit("subagentEnded")
 
 
-async def test_who_gives_up_waiting_makes_room() -> None:
+async def test_caller_that_gives_up_makes_room() -> None:
     guests = Guests(Bulkhead(at_once_max=1, calls_max=2))
     inside, waiting = (asyncio.create_task(guests.visit("files")) for _ in range(2))
     await guests.are("files")
@@ -60,7 +60,7 @@ async def test_who_gives_up_waiting_makes_room() -> None:
     await asyncio.gather(inside, other)
 
 
-def test_there_are_as_many_rooms_as_are_counted_on() -> None:
+def test_compartments_are_as_many_as_are_counted_on() -> None:
     rooms = {*get_args(HookName), *(undo_compartment(step) for step in STEP_ORDER)}
     assert len(rooms) <= COMPARTMENTS_MAX
     assert {step for step in STEP_ORDER if undo_compartment(step) == "files"} == {
