@@ -34,9 +34,7 @@ async def _all_pages(
 
 
 @pytest.mark.server
-async def test_each_stream_with_events_between_two_positions_is_found_once(
-    running: ServedLog, registry: Registry
-) -> None:
+async def test_changed_stream_is_found_once(running: ServedLog, registry: Registry) -> None:
     await tell_everything(running)
     await LoggedFamily(running.log, root="agent:main:other", first=500).live("elsewhere")
     events = [one.envelope for one in await running.events()]
@@ -70,7 +68,7 @@ async def test_several_states_are_those_of_each_alone(
     assert await registry.states(run_ids, keys, at=[]) == []
 
 
-def test_positions_far_apart_are_not_folded_in_one_go() -> None:
+def test_distant_positions_are_folded_apart() -> None:
     near, far = 1 + SPAN_POSITIONS_MAX, 2 + SPAN_POSITIONS_MAX
     spans = spans_of([("b", 5), ("a", far), ("a", near), ("a", 1)])
     assert spans == [("a", [1, near]), ("a", [far]), ("b", [5])]

@@ -49,9 +49,7 @@ async def settle(family: LoggedFamily, name: str, culprit: str | None = None) ->
     await family.tell(name, command)
 
 
-async def test_who_waits_is_claimed_when_one_of_those_is_done(
-    claim: Claim, family: LoggedFamily
-) -> None:
+async def test_wait_is_claimed_once_a_target_is_done(claim: Claim, family: LoggedFamily) -> None:
     for name in ("a", "b"):
         await family.begin(name)
     await family.begin("below", "a")
@@ -68,7 +66,7 @@ async def test_who_waits_is_claimed_when_one_of_those_is_done(
 
 
 @pytest.mark.parametrize("how", ["ended", "announced", "archived", "refused", "failed", "stopped"])
-async def test_however_it_is_done_there_is_something_to_do_and_once_done_no_more(
+async def test_wait_is_claimed_however_its_target_ends(
     claim: Claim, family: LoggedFamily, how: str
 ) -> None:
     if how == "refused":
@@ -96,9 +94,7 @@ async def test_however_it_is_done_there_is_something_to_do_and_once_done_no_more
     assert family.run("after").stage == ("queued" if how[0] == "a" or how == "ended" else "ended")
 
 
-async def test_a_run_that_waits_for_several_is_claimed_for_each_of_them(
-    claim: Claim, family: LoggedFamily
-) -> None:
+async def test_wait_for_several_is_claimed_for_each(claim: Claim, family: LoggedFamily) -> None:
     for name in ("a", "b"):
         await family.begin(name)
     await wait_for(family, "after", "a", "b")
@@ -111,7 +107,7 @@ async def test_a_run_that_waits_for_several_is_claimed_for_each_of_them(
     assert family.run("after").stage == "queued"
 
 
-async def test_one_that_failed_is_seen_while_those_below_it_go_on(
+async def test_failed_target_is_seen_before_its_descendants_end(
     claim: Claim, family: LoggedFamily
 ) -> None:
     await family.begin("a")
@@ -128,7 +124,7 @@ async def test_one_that_failed_is_seen_while_those_below_it_go_on(
     assert await claim("wait", seconds=0) == []
 
 
-async def test_a_run_that_waits_is_held_by_nobody_and_lost_by_nobody(
+async def test_waiting_run_has_no_holder_to_lose(
     postgres: RunningLog, coordination: Coordination, family: LoggedFamily
 ) -> None:
     await family.begin("a")
@@ -143,7 +139,7 @@ async def test_a_run_that_waits_is_held_by_nobody_and_lost_by_nobody(
         assert family.names(found) == names
 
 
-async def test_two_spawns_that_close_a_ring_do_not_both_pass_though_decided_in_one_batch(
+async def test_ring_closed_in_one_batch_is_refused(
     family: LoggedFamily,
 ) -> None:
     for name in ("a", "b"):
@@ -159,7 +155,7 @@ async def test_two_spawns_that_close_a_ring_do_not_both_pass_though_decided_in_o
         await family.tell(passed, ask.refuse(family.run(passed).epoch))
 
 
-async def test_a_ring_is_seen_through_what_waits_since_long(family: LoggedFamily) -> None:
+async def test_ring_is_seen_through_earlier_waits(family: LoggedFamily) -> None:
     for name in ("a", "b"):
         await family.begin(name)
     await wait_for(family, "w", "b")
@@ -190,7 +186,7 @@ async def go_on(family: LoggedFamily, name: str, newest: str) -> None:
     family.heard(await family.log.submit(submission(decide, *streams)))
 
 
-async def test_a_ring_is_seen_through_a_session_that_went_on(family: LoggedFamily) -> None:
+async def test_ring_is_seen_through_a_continued_session(family: LoggedFamily) -> None:
     for name in ("s", "b"):
         await family.begin(name)
     await wait_for(family, "x", "b", by="s")
@@ -209,7 +205,7 @@ async def of_tree(log: EventLog, root: str) -> list[Run]:
     return (await log.submit(submission(told, tree=TreeQuery(root)))).result
 
 
-async def test_of_a_tree_is_read_what_depends_on_others_and_is_not_queued(
+async def test_tree_query_reads_waiting_runs(
     family: LoggedFamily, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await family.begin("a")

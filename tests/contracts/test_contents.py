@@ -49,9 +49,7 @@ async def test_a_text_is_found_by_its_reference(
     assert row == [(SESSION, "task", found.bytes, text)]
 
 
-async def test_several_are_found_at_once_and_what_is_unknown_is_absent(
-    running: ServedLog, contents: Contents
-) -> None:
+async def test_unknown_text_is_absent(running: ServedLog, contents: Contents) -> None:
     one, two = await kept(running, "one", "two")
     found = await contents.texts([one, two, one, ref("never kept")])
     assert found == {one.id: "one", two.id: "two"}
@@ -70,7 +68,7 @@ async def test_a_preview_is_the_first_two_hundred_characters(
     }
 
 
-async def test_the_key_of_a_session_is_kept_with_its_first_text_and_stays(
+async def test_first_key_of_a_session_stays(
     running: ServedLog, contents: Contents, family: LoggedFamily
 ) -> None:
     await family.spawn("scout")
@@ -83,7 +81,7 @@ async def test_the_key_of_a_session_is_kept_with_its_first_text_and_stays(
     assert await contents.text(family.run("scout").task) == "look around"
 
 
-async def test_what_is_erased_is_gone_and_everything_else_stays(
+async def test_erasure_removes_one_session_alone(
     postgres: RunningLog, contents: Contents, family: LoggedFamily
 ) -> None:
     (mine,) = await kept(postgres, "mine")
@@ -98,9 +96,7 @@ async def test_what_is_erased_is_gone_and_everything_else_stays(
     assert len(await postgres.events()) == 4
 
 
-async def test_no_free_text_stands_in_an_event_or_a_row(
-    postgres: RunningLog, family: LoggedFamily
-) -> None:
+async def test_free_text_is_in_no_event_or_row(postgres: RunningLog, family: LoggedFamily) -> None:
     secret = "tell nobody 4711"
     await family.spawn("scout", task=secret, preamble=secret, origin=secret)
     await family.spawn("refused", task=secret, target_agent_id=None, agent_id_argument=secret)

@@ -29,7 +29,7 @@ async def _expired(postgres: RunningLog, holder: str = HOLDER) -> None:
     await until(over, "the lease is over")
 
 
-async def test_a_lease_is_written_and_prolonged(
+async def test_lease_is_written_and_prolonged(
     postgres: RunningLog, coordination: Coordination
 ) -> None:
     assert await coordination.renew(HOLDER, url="http://a", lease_seconds=SHORT)
@@ -39,7 +39,7 @@ async def test_a_lease_is_written_and_prolonged(
     assert timedelta(seconds=LONG - 10) < left <= timedelta(seconds=LONG)
 
 
-async def test_expired_lease_is_prolonged_but_not_past_its_limit(
+async def test_expired_lease_is_prolonged_up_to_its_limit(
     postgres: RunningLog, coordination: Coordination
 ) -> None:
     await coordination.renew(HOLDER, url=None, lease_seconds=SHORT)
@@ -94,7 +94,7 @@ async def test_renewal_waits_for_closing_of_same_lease(
     assert not await renewing
 
 
-async def test_a_lease_that_was_emptied_away_is_written_again(
+async def test_truncated_lease_is_written_again(
     postgres: RunningLog, coordination: Coordination
 ) -> None:
     await coordination.renew(HOLDER, url=None, lease_seconds=LONG)
@@ -102,7 +102,7 @@ async def test_a_lease_that_was_emptied_away_is_written_again(
     assert await coordination.renew(HOLDER, url=None, lease_seconds=LONG)
 
 
-async def test_a_lease_is_over_at_its_limit_however_long_it_was_to_be(
+async def test_lease_ends_at_its_limit(
     running: ServedLog, coordination: Coordination, family: LoggedFamily
 ) -> None:
     await family.begin("limited")
@@ -112,7 +112,7 @@ async def test_a_lease_is_over_at_its_limit_however_long_it_was_to_be(
     assert (lost.run_id, lost.until, lost.absent) == (family.id("limited"), limit, False)
 
 
-async def test_runs_that_wait_for_an_executor_are_found_by_how_long_they_wait(
+async def test_unclaimed_runs_are_found_by_age(
     coordination: Coordination, family: LoggedFamily
 ) -> None:
     for name in ("first", "second", "claimed"):
@@ -126,7 +126,7 @@ async def test_runs_that_wait_for_an_executor_are_found_by_how_long_they_wait(
     assert await coordination.unclaimed_runs(seconds=0, limit=1) == waiting[:1]
 
 
-async def test_runs_are_lost_when_their_holder_is_gone_and_not_before(
+async def test_runs_are_lost_with_their_holder(
     running: ServedLog, coordination: Coordination, family: LoggedFamily
 ) -> None:
     await family.spawn("preparing")
@@ -164,7 +164,7 @@ async def test_runs_are_lost_when_a_lease_runs_out(
     assert (await coordination.lost_runs(limit=9)).runs == []
 
 
-async def test_a_holder_that_left_is_forgotten_after_a_day(
+async def test_holder_is_forgotten_a_day_later(
     postgres: RunningLog, coordination: Coordination
 ) -> None:
     for holder in ("old", "fresh"):
@@ -176,7 +176,7 @@ async def test_a_holder_that_left_is_forgotten_after_a_day(
     assert await postgres.ask("SELECT holder FROM holders") == [("fresh",)]
 
 
-async def test_the_runs_of_a_holder_are_told(
+async def test_runs_of_a_holder_are_listed(
     coordination: Coordination, family: LoggedFamily
 ) -> None:
     await family.spawn("preparing")
@@ -187,7 +187,7 @@ async def test_the_runs_of_a_holder_are_told(
     assert await coordination.held_runs("server-2", limit=9) == []
 
 
-async def test_answers_are_forgotten_when_they_are_old_and_complete(
+async def test_old_complete_answers_are_forgotten(
     postgres: RunningLog, coordination: Coordination
 ) -> None:
     def reserving(name: str, answer: StoredAnswer | None) -> Submission[None]:
@@ -210,7 +210,7 @@ async def test_answers_are_forgotten_when_they_are_old_and_complete(
 SEAL = TranscriptSeal(count=1, bytes=3, hmac="00", path="/transcripts/main/said.jsonl")
 
 
-async def test_a_file_is_due_since_the_end_and_again_since_the_archive(
+async def test_file_is_due_at_end_and_archive(
     running: ServedLog, coordination: Coordination, family: LoggedFamily
 ) -> None:
     await family.begin("scout")
@@ -226,7 +226,7 @@ async def test_a_file_is_due_since_the_end_and_again_since_the_archive(
     assert await coordination.files_written([archived]) == [archived]
 
 
-async def test_a_file_that_nobody_writes_is_given_out_later_and_later(
+async def test_unwritten_file_is_given_out_with_backoff(
     postgres: RunningLog, coordination: Coordination, family: LoggedFamily
 ) -> None:
     await family.begin("scout")
@@ -247,7 +247,7 @@ async def test_a_file_that_nobody_writes_is_given_out_later_and_later(
     assert pauses == pytest.approx(expected, abs=5)
 
 
-async def test_a_file_about_which_an_append_is_under_way_is_waited_for_by_nobody(
+async def test_file_under_append_blocks_nobody(
     postgres: RunningLog, coordination: Coordination, family: LoggedFamily
 ) -> None:
     await family.begin("scout")

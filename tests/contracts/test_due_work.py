@@ -50,7 +50,7 @@ async def refused_with_files(family: LoggedFamily, count: int) -> set[UUID]:
     ("kind", "other", "make"),
     [("announce", "archive", ended), ("effects", "announce", refused_with_files)],
 )
-async def test_due_work_is_claimed_once_until_its_claim_is_over(
+async def test_due_work_is_claimed_once(
     postgres: RunningLog,
     coordination: Coordination,
     claim: Claim,
@@ -155,7 +155,7 @@ async def test_emptied_tables_cost_nothing_but_a_repeat(
     assert epoch == lost.epoch == 6
 
 
-async def test_failed_undo_is_claimed_at_its_time_and_a_done_one_never(
+async def test_failed_undo_is_claimed_at_its_time(
     postgres: RunningLog, coordination: Coordination, claim: Claim, family: LoggedFamily
 ) -> None:
     async def claim_later() -> list[UUID]:
@@ -175,7 +175,7 @@ async def test_failed_undo_is_claimed_at_its_time_and_a_done_one_never(
     assert await claim_later() == []
 
 
-async def test_files_are_removed_while_the_announced_run_waits_for_its_archive(
+async def test_files_are_removed_before_the_archive(
     postgres: RunningLog, claim: Claim, family: LoggedFamily
 ) -> None:
     await family.furnish("scout")

@@ -75,7 +75,7 @@ async def test_an_empty_log_is_at_position_zero(running: ServedLog) -> None:
     assert isinstance(running.log.log_id, UUID)
 
 
-async def test_positions_have_no_gaps_whatever_is_turned_down_in_between(
+async def test_rejections_leave_no_gap_of_positions(
     running: ServedLog,
 ) -> None:
     await observe(running.log, ["known"])
@@ -89,7 +89,7 @@ async def test_positions_have_no_gaps_whatever_is_turned_down_in_between(
     assert len(await running.events()) == 11
 
 
-async def test_a_rejection_or_a_failure_hurts_only_its_own_caller(running: ServedLog) -> None:
+async def test_rejection_hurts_only_its_caller(running: ServedLog) -> None:
     await observe(running.log, ["known"])
     troubles: list[BaseException] = [Rejected("no"), KeyError("broken"), ZeroDivisionError()]
     answers = await at_once(
@@ -104,7 +104,7 @@ async def test_a_rejection_or_a_failure_hurts_only_its_own_caller(running: Serve
     assert [answers[0].result, answers[5].result] == [(key(1),), (key(2),)]
 
 
-async def test_the_streams_of_one_decision_land_in_one_append(
+async def test_streams_of_a_decision_are_one_append(
     running: ServedLog, family: LoggedFamily
 ) -> None:
     await family.queue("scout")
@@ -118,7 +118,7 @@ async def test_the_streams_of_one_decision_land_in_one_append(
     assert [one.version for one in last] == [8, 3]
 
 
-async def test_an_append_of_which_one_event_does_not_fit_lands_in_no_stream(
+async def test_append_with_a_misfit_is_not_recorded(
     postgres: RunningLog,
 ) -> None:
     archived = (run_stream(run_id(1)), past.archived())
@@ -128,14 +128,14 @@ async def test_an_append_of_which_one_event_does_not_fit_lands_in_no_stream(
     assert await postgres.ask("SELECT 1 FROM sessions") == []
 
 
-async def test_an_event_that_does_not_fit_hurts_only_its_own_caller(running: ServedLog) -> None:
+async def test_misfit_hurts_only_its_caller(running: ServedLog) -> None:
     misfit = recording((run_stream(run_id(1)), past.archived()))
     answers = await at_once(running.log, observing(key(1)), misfit, observing(key(2)))
     assert isinstance(answers[1], CorruptHistory)
     assert await running.types() == ["SessionObserved", "SessionObserved"]
 
 
-async def test_a_decision_sees_what_earlier_ones_of_its_batch_recorded(
+async def test_decision_sees_earlier_ones_of_its_batch(
     running: ServedLog,
 ) -> None:
     def next_one(world: World) -> Decision[int]:
@@ -149,7 +149,7 @@ async def test_a_decision_sees_what_earlier_ones_of_its_batch_recorded(
     assert await running.commits() == 1
 
 
-async def test_an_answer_shows_the_state_after_its_own_append_and_no_later_one(
+async def test_answer_shows_state_of_its_own_append(
     running: ServedLog, family: LoggedFamily
 ) -> None:
     await family.begin("scout")
@@ -165,7 +165,7 @@ async def test_an_answer_shows_the_state_after_its_own_append_and_no_later_one(
 
 
 @pytest.mark.parametrize(("processes", "at_a_time"), [(1, CALLERS), (2, CALLERS), (2, 4)])
-async def test_sixty_four_spawns_at_once_fill_exactly_the_places_there_are(
+async def test_spawns_at_once_fill_all_places(
     running: ServedLog, processes: int, at_a_time: int
 ) -> None:
     async with running.other() as other:
@@ -194,7 +194,7 @@ async def test_sixty_four_spawns_at_once_fill_exactly_the_places_there_are(
     assert [getattr(one, "active_children", None) for one in counted] == list(range(PLACES))
 
 
-async def test_the_time_of_recording_never_runs_backwards(postgres: RunningLog) -> None:
+async def test_recording_time_never_runs_backwards(postgres: RunningLog) -> None:
     await observe(postgres.log, range(3))
     ahead = datetime.now(UTC) + timedelta(hours=1)
     await postgres.ask("UPDATE log_head SET recorded_at = %s", ahead)
@@ -206,7 +206,7 @@ async def test_the_time_of_recording_never_runs_backwards(postgres: RunningLog) 
     assert all(one.occurred_at < ahead for one in events)
 
 
-async def test_a_decision_to_record_nothing_leaves_no_trace(running: ServedLog) -> None:
+async def test_empty_decision_leaves_no_trace(running: ServedLog) -> None:
     await observe(running.log, ["known"])
     appended = await running.log.submit(
         submission(lambda world: Decision(len(world.sessions)), session_stream(key("known")))
@@ -216,7 +216,7 @@ async def test_a_decision_to_record_nothing_leaves_no_trace(running: ServedLog) 
     assert await running.commits() == 1
 
 
-async def test_a_caller_that_gives_up_does_not_undo_what_it_asked(running: ServedLog) -> None:
+async def test_caller_that_gives_up_undoes_nothing(running: ServedLog) -> None:
     tasks = [asyncio.create_task(running.log.submit(observing(key(one)))) for one in range(3)]
     await asyncio.sleep(0)
     tasks[1].cancel()
@@ -225,7 +225,7 @@ async def test_a_caller_that_gives_up_does_not_undo_what_it_asked(running: Serve
     assert len(await running.events()) == 3
 
 
-async def test_what_was_submitted_is_written_before_a_log_is_closed(database_url: str) -> None:
+async def test_closing_log_writes_what_was_submitted(database_url: str) -> None:
     async with running_on(database_url) as running:
         asked: list[asyncio.Task[Any]] = [
             asyncio.create_task(running.log.submit(observing(key(one)))) for one in range(200)
@@ -238,7 +238,7 @@ async def test_what_was_submitted_is_written_before_a_log_is_closed(database_url
             await running.log.submit(observing(key("late")))
 
 
-async def test_a_log_that_is_asked_too_much_turns_callers_away(
+async def test_full_queue_turns_callers_away(
     running: ServedLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "QUEUE_SUBMISSIONS_MAX", 5)
@@ -247,7 +247,7 @@ async def test_a_log_that_is_asked_too_much_turns_callers_away(
     assert len(await running.events()) == 5
 
 
-async def test_the_newest_events_of_a_stream_are_read_backwards_from_any_of_its_versions(
+async def test_stream_is_read_backwards_from_a_version(
     running: ServedLog,
 ) -> None:
     for number in range(3):

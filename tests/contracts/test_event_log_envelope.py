@@ -38,7 +38,7 @@ def _provenance(**changes: Any) -> Provenance:
     return Provenance(**{**plain, **changes})
 
 
-async def test_every_column_is_what_was_submitted(postgres: RunningLog) -> None:
+async def test_columns_are_what_was_submitted(postgres: RunningLog) -> None:
     before = datetime.now(UTC) - timedelta(seconds=1)
     command, provenance = uuid7(), _provenance()
     await postgres.log.submit(observing(key(0)))
@@ -81,7 +81,7 @@ async def test_every_column_is_what_was_submitted(postgres: RunningLog) -> None:
     }
 
 
-async def test_what_is_read_is_what_stands_in_the_table(postgres: RunningLog) -> None:
+async def test_read_events_are_their_rows(postgres: RunningLog) -> None:
     await postgres.log.submit(
         recording((run_stream(run_id(1)), requested()), seen(key(1)), provenance=_provenance())
     )
@@ -108,9 +108,7 @@ async def test_what_nobody_said_stays_empty(running: ServedLog) -> None:
     assert recorded.envelope.provenance == Provenance(actor=SYSTEM, config_revision=0)
 
 
-async def test_event_ids_are_different_and_in_order_and_commands_keep_theirs(
-    running: ServedLog, family: LoggedFamily
-) -> None:
+async def test_event_ids_are_unique_and_ordered(running: ServedLog, family: LoggedFamily) -> None:
     await family.live("scout")
     envelopes = [one.envelope for one in await running.events()]
     ids = [one.event_id for one in envelopes]
@@ -123,9 +121,7 @@ async def test_event_ids_are_different_and_in_order_and_commands_keep_theirs(
     assert len(set.union(*by_append.values())) == len(by_append) == 7
 
 
-async def test_each_event_of_an_append_names_its_own_run_and_what_led_to_it(
-    running: ServedLog, family: LoggedFamily
-) -> None:
+async def test_event_names_its_run_and_cause(running: ServedLog, family: LoggedFamily) -> None:
     """The announcement of the one below settles the scout, which then gives its place back."""
     await family.begin("scout")
     await family.begin("below", "scout")
@@ -147,7 +143,7 @@ async def test_each_event_of_an_append_names_its_own_run_and_what_led_to_it(
     assert settled.causation == by_type["ChildSettled"]
 
 
-async def test_a_run_of_another_tree_in_the_same_append_names_that_tree(
+async def test_event_of_another_tree_names_that_tree(
     running: ServedLog,
 ) -> None:
     other = LoggedFamily(running.log, root="agent:main:other", first=500)
@@ -172,7 +168,7 @@ async def test_a_run_of_another_tree_in_the_same_append_names_that_tree(
     assert revisions == [7, run.config_revision, 7]
 
 
-async def test_part_of_a_decision_names_its_own_command_and_actor(running: ServedLog) -> None:
+async def test_part_of_decision_names_its_command(running: ServedLog) -> None:
     part = Following(uuid7(), Provenance(actor=OPERATOR), Decision(None, [seen(key(2))]))
     first = submission(
         lambda _: Decision(None, [seen(key(1))], following=(part,)),
@@ -200,9 +196,7 @@ async def test_a_spawn_carries_its_actor_and_trace(
     assert {one.run_id for one in sources} == {family.id("scout")}
 
 
-async def test_the_log_is_read_by_type_run_tree_and_position(
-    running: ServedLog, family: LoggedFamily
-) -> None:
+async def test_log_is_read_by_its_filters(running: ServedLog, family: LoggedFamily) -> None:
     other = LoggedFamily(running.log, root="agent:main:other", first=500)
     await family.live("scout")
     await other.spawn("stranger")

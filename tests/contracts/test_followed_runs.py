@@ -18,9 +18,7 @@ async def seen(tail: Tail, position: int) -> None:
         assert await tail.changed((), after=tail.position, timeout_seconds=SECONDS_MAX)
 
 
-async def test_a_run_is_followed_from_its_request_to_its_archive(
-    running: ServedLog, family: LoggedFamily
-) -> None:
+async def test_run_is_followed_to_its_archive(running: ServedLog, family: LoggedFamily) -> None:
     await family.queue("scout")
     assert running.tail.newest(family.id("scout")) == family.run("scout")
     await family.live("other")
@@ -29,9 +27,7 @@ async def test_a_run_is_followed_from_its_request_to_its_archive(
         assert running.tail.newest(run_id) == await running.registry().run(run_id)
 
 
-async def test_a_run_of_another_process_is_followed_as_well(
-    running: ServedLog, family: LoggedFamily
-) -> None:
+async def test_run_of_another_process_is_followed(running: ServedLog, family: LoggedFamily) -> None:
     async with running.other() as other:
         await family.begin("scout")
         apart = LoggedFamily(other.log, root="agent:main:apart", first=50)
@@ -44,7 +40,7 @@ async def test_a_run_of_another_process_is_followed_as_well(
                 assert one.tail.newest(run_id) == await running.registry().run(run_id)
 
 
-async def test_a_run_whose_beginning_was_not_seen_is_not_known(
+async def test_run_with_unseen_beginning_is_unknown(
     running: ServedLog, family: LoggedFamily
 ) -> None:
     await family.begin("scout")
@@ -54,7 +50,7 @@ async def test_a_run_whose_beginning_was_not_seen_is_not_known(
         assert other.tail.newest(family.id("scout")) is None
 
 
-async def test_the_stages_of_a_run_that_was_followed_are_those_on_record_after_each_of_its_events(
+async def test_followed_stages_are_those_on_record(
     postgres: RunningLog,
 ) -> None:
     family = await tell_everything(postgres)
@@ -68,7 +64,7 @@ async def test_the_stages_of_a_run_that_was_followed_are_those_on_record_after_e
         assert postgres.tail.stages(run.run_id, run.version + 1) is None
 
 
-async def test_what_was_followed_is_answered_without_the_database(postgres: RunningLog) -> None:
+async def test_followed_run_needs_no_database(postgres: RunningLog) -> None:
     family = LoggedFamily(postgres.log, max_children=4)
     await family.live("scout")
     run = family.run("scout")
@@ -82,7 +78,7 @@ async def test_what_was_followed_is_answered_without_the_database(postgres: Runn
         assert await registry.respawns(run.run_id, at=head) == ()
 
 
-async def test_a_run_that_was_respawned_is_asked_for_and_one_not_seen_from_its_beginning_too(
+async def test_respawns_are_read_if_not_followed(
     postgres: RunningLog,
 ) -> None:
     family = LoggedFamily(postgres.log, max_children=4)

@@ -53,7 +53,7 @@ async def reserved_by(running: ServedLog, asked: Submission[str] | None = None) 
     return caught.value.reserved
 
 
-async def test_a_repeat_is_told_what_the_first_was_told(running: ServedLog) -> None:
+async def test_repeat_gets_the_first_answer(running: ServedLog) -> None:
     assert (await running.log.submit(asking())).result == "one"
     assert await reserved_by(running) == Reserved(b"the body", None, ACCEPTED)
     assert await running.types() == ["SessionObserved"]
@@ -76,9 +76,7 @@ async def test_keys_of_different_requests_are_different(
     assert (await running.log.submit(asking("two", reservation=other))).result == "two"
 
 
-async def test_a_request_under_way_has_no_answer_until_its_run_has(
-    running: ServedLog, family: LoggedFamily
-) -> None:
+async def test_request_under_way_has_no_answer(running: ServedLog, family: LoggedFamily) -> None:
     await family.spawn("scout", reservation=FIRST)
     assert await reserved_by(running) == Reserved(b"the body", family.id("scout"), None)
     run = family.run("scout")
@@ -86,13 +84,13 @@ async def test_a_request_under_way_has_no_answer_until_its_run_has(
     assert await reserved_by(running) == Reserved(b"the body", family.id("scout"), ACCEPTED)
 
 
-async def test_the_first_answer_stays(running: ServedLog, family: LoggedFamily) -> None:
+async def test_first_answer_stays(running: ServedLog, family: LoggedFamily) -> None:
     await family.spawn("scout", reservation=FIRST, answer=ACCEPTED)
     await family.tell("scout", ask.refuse(1), spawn_answer=StoredAnswer("error", {"text": "late"}))
     assert (await reserved_by(running)).answer == ACCEPTED
 
 
-async def test_of_two_at_once_one_is_carried_out(running: ServedLog) -> None:
+async def test_two_requests_at_once_are_one(running: ServedLog) -> None:
     first, second = await at_once(running.log, asking(), asking("two"))
     assert await running.commits() == 1
     assert first.result == "one"
@@ -101,7 +99,7 @@ async def test_of_two_at_once_one_is_carried_out(running: ServedLog) -> None:
     assert await running.types() == ["SessionObserved"]
 
 
-async def test_of_two_at_once_in_two_processes_one_is_carried_out(running: ServedLog) -> None:
+async def test_two_processes_carry_out_one_request(running: ServedLog) -> None:
     async with running.other() as other:
         for number in range(20):
             reservation = replace(FIRST, key=f"order-{number}")
@@ -116,7 +114,7 @@ async def test_of_two_at_once_in_two_processes_one_is_carried_out(running: Serve
     assert len(await running.events()) == 20
 
 
-async def test_a_repeat_in_the_batch_that_completes_it_is_told_the_answer(
+async def test_repeat_in_completing_batch_gets_the_answer(
     running: ServedLog, family: LoggedFamily
 ) -> None:
     await family.spawn("scout", reservation=FIRST)
@@ -131,7 +129,7 @@ async def test_a_repeat_in_the_batch_that_completes_it_is_told_the_answer(
     assert repeated.reserved.answer == ACCEPTED
 
 
-async def test_a_run_may_be_reserved_and_completed_in_one_batch(running: ServedLog) -> None:
+async def test_run_is_reserved_and_completed_in_one_batch(running: ServedLog) -> None:
     completing = submission(
         lambda _: Decision(None, [seen(key("end"))], run_answer=(run_id(7), ACCEPTED)),
         session_stream(key("end")),
@@ -141,7 +139,7 @@ async def test_a_run_may_be_reserved_and_completed_in_one_batch(running: ServedL
     assert await reserved_by(running) == Reserved(b"the body", run_id(7), ACCEPTED)
 
 
-async def test_a_part_of_a_decision_answers_the_run_that_it_reserves(running: ServedLog) -> None:
+async def test_part_of_decision_answers_its_run(running: ServedLog) -> None:
     part = Decision(None, [seen(key("end"))], run_answer=(run_id(7), ACCEPTED))
     following = [Following(uuid7(), Provenance(), part)]
     first = asking(answer=None, reserve_run=run_id(7), following=following)
@@ -151,7 +149,7 @@ async def test_a_part_of_a_decision_answers_the_run_that_it_reserves(running: Se
     assert await reserved_by(running) == Reserved(b"the body", run_id(7), ACCEPTED)
 
 
-async def test_the_first_answer_stays_when_another_comes_in_the_same_batch(
+async def test_first_of_two_answers_in_a_batch_stays(
     running: ServedLog,
 ) -> None:
     def completing(name: str, told: StoredAnswer) -> Submission[None]:
@@ -178,7 +176,7 @@ async def test_what_is_turned_down_reserves_nothing(running: ServedLog) -> None:
     assert accepted.result == "taken"
 
 
-async def test_an_answer_is_kept_although_nothing_was_recorded(running: ServedLog) -> None:
+async def test_answer_without_events_is_kept(running: ServedLog) -> None:
     nothing: Submission[str] = submission(
         lambda _: Decision("nothing", answer=ACCEPTED), reservation=FIRST
     )

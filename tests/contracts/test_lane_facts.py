@@ -67,9 +67,7 @@ async def queued(log: EventLog, count: int, first: int = 1) -> LoggedFamily:
     return family
 
 
-async def test_a_lane_tells_who_runs_and_who_is_next(
-    running: ServedLog, family: LoggedFamily
-) -> None:
+async def test_lane_has_running_and_next(running: ServedLog, family: LoggedFamily) -> None:
     for name in ("one", "two", "three", "four"):
         await family.queue(name)
     await family.begin("held")
@@ -83,9 +81,7 @@ async def test_a_lane_tells_who_runs_and_who_is_next(
     assert await facts(running.log, LaneQuery("other", 1, 8)) == LaneFacts(0, ())
 
 
-async def test_a_run_leaves_its_lane_when_it_ends_and_keeps_its_place_when_taken_over(
-    running: ServedLog, family: LoggedFamily
-) -> None:
+async def test_run_leaves_its_lane_at_its_end(running: ServedLog, family: LoggedFamily) -> None:
     await family.queue("one")
     await family.tell("one", ask.claim())
     assert (await facts(running.log, lane())).running == 1
@@ -96,7 +92,7 @@ async def test_a_run_leaves_its_lane_when_it_ends_and_keeps_its_place_when_taken
     assert await facts(running.log, lane()) == LaneFacts(0, ())
 
 
-async def test_a_decision_counts_what_earlier_ones_of_its_batch_claimed(
+async def test_decision_counts_claims_of_its_batch(
     running: ServedLog,
 ) -> None:
     family = await queued(running.log, 8)
@@ -107,7 +103,7 @@ async def test_a_decision_counts_what_earlier_ones_of_its_batch_claimed(
     assert answers[0].result == [family.id(f"r{number}") for number in range(WIDTH)]
 
 
-async def test_lane_of_which_all_that_was_read_is_claimed_may_have_more(
+async def test_lane_whose_read_part_is_claimed_may_have_more(
     running: ServedLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(load, "LANE_RUNS_MAX", 3)
@@ -119,7 +115,7 @@ async def test_lane_of_which_all_that_was_read_is_claimed_may_have_more(
     assert told.result == LaneFacts(3, (), may_have_more=True)
 
 
-async def test_a_decision_counts_what_ended_in_its_batch(running: ServedLog) -> None:
+async def test_decision_counts_ends_of_its_batch(running: ServedLog) -> None:
     family = await queued(running.log, 6)
     await running.log.submit(claiming(WIDTH, lane()))
     family.runs |= (await running.log.submit(_reading(family))).runs
@@ -133,7 +129,7 @@ async def test_a_decision_counts_what_ended_in_its_batch(running: ServedLog) -> 
     assert (await facts(running.log, lane())).running == WIDTH
 
 
-async def test_a_run_that_is_stopped_in_the_same_batch_is_not_next_any_more(
+async def test_run_stopped_in_same_batch_is_not_next(
     running: ServedLog,
 ) -> None:
     family = await queued(running.log, 2)
@@ -143,7 +139,7 @@ async def test_a_run_that_is_stopped_in_the_same_batch_is_not_next_any_more(
     assert taken.result == [family.id("r1")]
 
 
-async def test_a_run_that_is_queued_in_the_same_batch_stands_behind_those_that_wait(
+async def test_run_queued_in_same_batch_is_last(
     running: ServedLog,
 ) -> None:
     family = LoggedFamily(running.log, max_children=4)
@@ -163,7 +159,7 @@ async def test_a_run_that_is_queued_in_the_same_batch_stands_behind_those_that_w
 
 
 @pytest.mark.server
-async def test_two_processes_that_claim_at_once_never_take_more_than_the_width(
+async def test_two_processes_never_exceed_the_width(
     running: ServedLog,
 ) -> None:
     async with running.other() as other:

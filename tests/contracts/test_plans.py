@@ -358,7 +358,7 @@ def logging_server(folder: Path) -> Iterator[tuple[Server, Callable[[], list[str
             yield server, statements
 
 
-def test_idle_server_asks_nothing_that_is_not_looked_at_here(
+def test_idle_server_asks_only_listed_queries(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     known = {_bare(one.sql) for one in REPEATED.values()}
@@ -471,7 +471,7 @@ def _as_of(at: int) -> Mapping[str, PlannedQuery]:
 
 
 @pytest.mark.nightly
-def test_past_is_found_without_what_was_before_or_after(database_url: str) -> None:
+def test_past_is_found_along_indexes(database_url: str) -> None:
     with psycopg.connect(database_url, autocommit=True) as connection:
         _prepare(connection)
         _fill(connection, 1, 100, _PAST_RUNS, _REVISIONS)

@@ -132,7 +132,7 @@ async def test_what_is_planted_for_a_folder_is_refused(
     assert tree_of(ground.outside) == outer
 
 
-async def test_a_data_directory_that_was_named_by_a_link_is_as_good_as_any(
+async def test_data_directory_may_be_a_link(
     postgres: RunningLog, ground: Ground, tmp_path: Path
 ) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "data")
@@ -143,7 +143,7 @@ async def test_a_data_directory_that_was_named_by_a_link_is_as_good_as_any(
     assert [one.name for one in ground.agent.iterdir()] == [f"{ground.names[0]}.deleted.{STAMP}"]
 
 
-async def test_a_path_on_record_leads_to_the_transcripts_of_now_and_nowhere_else(
+async def test_recorded_path_leads_nowhere_else(
     ground: Ground,
 ) -> None:
     """The data directory may have been moved since; whoever wrote the record may be anybody."""
@@ -160,9 +160,7 @@ async def test_a_path_on_record_leads_to_the_transcripts_of_now_and_nowhere_else
 
 
 @pytest.mark.parametrize("name", range(4))
-async def test_links_in_the_place_of_files_are_replaced_or_renamed_themselves(
-    ground: Ground, name: int
-) -> None:
+async def test_links_for_files_are_replaced(ground: Ground, name: int) -> None:
     await ground.write()
     outer = tree_of(ground.outside)
     place = ground.agent / ground.names[name]
@@ -205,7 +203,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 @pytest.mark.timeout(20)
-async def test_beginning_that_is_not_what_the_rows_say_is_replaced(
+async def test_altered_beginning_is_replaced(
     ground: Ground, change: Callable[[Path], object]
 ) -> None:
     path = Path(await ground.begin())
@@ -238,7 +236,7 @@ def racing(act: Callable[[], None]) -> Iterator[None]:
 
 @pytest.mark.server
 @pytest.mark.parametrize("place", ["agent", "root"])
-async def test_a_race_for_a_folder_gets_nothing_outside(ground: Ground, place: str) -> None:
+async def test_race_for_a_folder_gets_nothing_outside(ground: Ground, place: str) -> None:
     contested: Path = getattr(ground, place)
     outer, refused = tree_of(ground.outside), set[str]()
     aside = ground.root.parent / "aside"
@@ -270,7 +268,7 @@ async def test_a_race_for_a_folder_gets_nothing_outside(ground: Ground, place: s
     assert Path(await ground.write()).read_bytes().count(b"\n") == 2
 
 
-async def test_the_claim_has_nothing_to_do_with_files(ground: Ground, family: LoggedFamily) -> None:
+async def test_claim_is_independent_of_files(ground: Ground, family: LoggedFamily) -> None:
     """What was refused is done again once the link is gone."""
     await ground.write()
     PLANTED["agent for link"](ground)

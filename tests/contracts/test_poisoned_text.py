@@ -100,7 +100,7 @@ async def test_unprintable_event_fails_its_decision_alone(postgres: RunningLog, 
     assert [one.result for one in answers] == [1, 1, 1], "others were decided anew"
 
 
-async def test_part_that_cannot_be_recorded_leaves_nothing_of_its_decision(
+async def test_unrecordable_part_leaves_nothing_of_its_decision(
     postgres: RunningLog,
 ) -> None:
     unprintable = Decision(
@@ -115,7 +115,7 @@ async def test_part_that_cannot_be_recorded_leaves_nothing_of_its_decision(
     assert await postgres.ask("SELECT 1 FROM idempotency") == []
 
 
-async def test_poison_alone_in_its_batch_leaves_the_writer_fit(
+async def test_lone_poison_leaves_the_writer_fit(
     postgres: RunningLog, family: LoggedFamily
 ) -> None:
     for poison in POISONS.values():
@@ -127,9 +127,7 @@ async def test_poison_alone_in_its_batch_leaves_the_writer_fit(
     assert await postgres.ask("SELECT 1 FROM idempotency") == []
 
 
-async def test_text_of_any_other_kind_is_kept_as_it_is(
-    postgres: RunningLog, family: LoggedFamily
-) -> None:
+async def test_odd_text_is_kept_as_it_is(postgres: RunningLog, family: LoggedFamily) -> None:
     odd = "'; DROP TABLE events; -- \x01\x1b[31m\u202e \u2028 👩\u200d👩 %s %(x)s \\u0000 \ufffd"
     await family.spawn("odd", label=odd, task=odd)
     (label, state), *_ = await postgres.ask("SELECT label, state::json->>'label' FROM runs")

@@ -161,9 +161,7 @@ async def _all_runs(registry: Registry, at: int) -> Sequence[Run]:
 
 
 @pytest.mark.server
-async def test_at_every_position_the_state_is_the_fold_of_the_events_before_it(
-    running: ServedLog, registry: Registry
-) -> None:
+async def test_state_is_the_fold_at_every_position(running: ServedLog, registry: Registry) -> None:
     await tell_everything(running)
     await _is_the_fold_everywhere(running, registry)
 
@@ -171,7 +169,7 @@ async def test_at_every_position_the_state_is_the_fold_of_the_events_before_it(
 @pytest.mark.server
 @pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(2))
-async def test_it_is_so_too_when_many_things_happen_in_one_append(
+async def test_state_is_the_fold_inside_large_appends(
     postgres: RunningLog, registry: Registry, seed: int
 ) -> None:
     await live_at_random(postgres, seed, rounds=40, at_once=6)
@@ -183,7 +181,7 @@ async def test_it_is_so_too_when_many_things_happen_in_one_append(
 
 @pytest.mark.server
 @pytest.mark.parametrize("seed", nightly_but(range(3), [0]))
-async def test_a_history_reads_the_same_however_it_was_cut_into_transactions(
+async def test_history_reads_alike_however_it_was_appended(
     running: ServedLog, registry: Registry, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fold_module, "STATE_VERSIONS_MAX", 3)
@@ -205,7 +203,7 @@ async def test_a_history_reads_the_same_however_it_was_cut_into_transactions(
 
 
 @pytest.mark.server
-async def test_a_transaction_opens_one_row_of_each_run_and_session(postgres: RunningLog) -> None:
+async def test_transaction_opens_one_row_of_each(postgres: RunningLog) -> None:
     changes = [(one.stream, one.event) for one in HISTORY]
     await at_once(postgres.log, recording(*changes[:20]), recording(*changes[20:]))
     last = {stream: position for position, (stream, _) in enumerate(changes, 1)}
@@ -217,7 +215,7 @@ async def test_a_transaction_opens_one_row_of_each_run_and_session(postgres: Run
     assert sorted(rows) == sorted((stream, at, FOREVER) for stream, at in last.items())
 
 
-async def test_what_is_true_now_or_at_an_instant_costs_no_look_at_where_transactions_end(
+async def test_reads_of_now_look_up_no_transaction(
     postgres: RunningLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[int] = []
@@ -246,7 +244,7 @@ async def test_what_is_true_now_or_at_an_instant_costs_no_look_at_where_transact
 
 @pytest.mark.server
 @pytest.mark.told("everything")
-async def test_at_the_moment_beside_the_one_before_only_what_changed_is_folded(
+async def test_next_moment_folds_only_changes(
     postgres: RunningLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folded: list[UUID] = []
@@ -274,7 +272,7 @@ async def test_at_the_moment_beside_the_one_before_only_what_changed_is_folded(
 
 @pytest.mark.server
 @pytest.mark.told("everything")
-async def test_the_stages_of_a_run_that_was_folded_are_not_read_again(
+async def test_folded_stages_are_not_read_again(
     postgres: RunningLog,
 ) -> None:
     remembered = StateCaches()
@@ -292,7 +290,7 @@ async def test_the_stages_of_a_run_that_was_folded_are_not_read_again(
 
 
 @pytest.mark.told("everything")
-async def test_what_is_remembered_of_the_past_is_bounded(
+async def test_memory_of_the_past_is_bounded(
     postgres: RunningLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(past_runs, "RUNS_REMEMBERED_MAX", 2)
@@ -306,7 +304,7 @@ async def test_what_is_remembered_of_the_past_is_bounded(
 
 @pytest.mark.server
 @pytest.mark.told("everything")
-async def test_what_was_read_before_all_was_forgotten_is_not_remembered(
+async def test_read_across_a_reset_is_not_remembered(
     postgres: RunningLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remembered = StateCaches()
@@ -361,7 +359,7 @@ async def test_nothing_is_there_before_it_was_recorded(
 
 
 @pytest.mark.parametrize("ascending", [False, True])
-async def test_the_pages_of_one_listing_are_one_moment(
+async def test_pages_of_a_listing_are_one_moment(
     running: ServedLog, registry: Registry, ascending: bool
 ) -> None:
     family = LoggedFamily(running.log, max_children=50)
@@ -380,9 +378,7 @@ async def test_the_pages_of_one_listing_are_one_moment(
     assert len(await _all_runs(registry, await running.log.head())) == 15
 
 
-async def test_an_instant_is_the_last_whole_append_before_it(
-    running: ServedLog, registry: Registry
-) -> None:
+async def test_instant_is_the_last_whole_append(running: ServedLog, registry: Registry) -> None:
     start = datetime.now(UTC) - timedelta(minutes=1)
     assert await registry.position_at(start) == 0
     for number in range(4):
@@ -397,7 +393,7 @@ async def test_an_instant_is_the_last_whole_append_before_it(
     assert await registry.position_at(start + timedelta(days=1)) == len(envelopes)
 
 
-async def test_appends_of_the_same_instant_are_told_by_the_last_of_them(
+async def test_equal_instants_mean_the_last_append(
     postgres: RunningLog, registry: Registry
 ) -> None:
     ahead = datetime.now(UTC) + timedelta(hours=1)

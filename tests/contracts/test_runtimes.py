@@ -162,7 +162,7 @@ async def opened(theatre: Theatre, *steps: dict[str, Any], **end: Any) -> Runtim
 
 # What a model says has an order of its own: its tokens are counted before its tools are done.
 @pytest.mark.parametrize("theatre", STEP_BY_STEP, indirect=True)
-async def test_what_is_said_comes_in_order_and_the_end_is_a_success(theatre: Theatre) -> None:
+async def test_entries_come_in_order_and_end_in_success(theatre: Theatre) -> None:
     session = await opened(theatre, HELLO, TOOL, USAGE, USAGE, result="done")
     session.go()
     entries, end = await all_of(session)
@@ -178,21 +178,21 @@ async def test_what_is_said_comes_in_order_and_the_end_is_a_success(theatre: The
     assert end.usages == (UsageEntry(5, 2, "m"),) * 2
 
 
-async def test_without_a_result_the_last_assistant_message_is_it(theatre: Theatre) -> None:
+async def test_last_message_is_the_result(theatre: Theatre) -> None:
     session = await opened(theatre, HELLO, {"message": "bye"})
     session.go()
     _, end = await all_of(session)
     assert (end.outcome, end.result, end.usages) == ("success", "bye", ()), end.error
 
 
-async def test_one_that_says_nothing_has_no_result(theatre: Theatre) -> None:
+async def test_silent_child_has_no_result(theatre: Theatre) -> None:
     session = await opened(theatre)
     session.go()
     entries, end = await all_of(session)
     assert (entries, end.outcome, end.result) == ([], "success", None)
 
 
-async def test_a_failure_keeps_what_was_said_and_says_why(theatre: Theatre) -> None:
+async def test_failure_keeps_what_was_said(theatre: Theatre) -> None:
     session = await opened(theatre, HELLO, outcome="error", error="no such model")
     session.go()
     entries, end = await all_of(session)
@@ -212,14 +212,14 @@ async def test_nothing_is_said_before_go(theatre: Theatre) -> None:
     await session.end()
 
 
-async def test_an_entry_is_there_while_the_child_goes_on(theatre: Theatre) -> None:
+async def test_entry_is_there_before_the_end(theatre: Theatre) -> None:
     session = await opened(theatre, HELLO, FOR_EVER)
     session.go()
     assert (await anext(session.entries())).kind == "message"
     await session.kill()
 
 
-async def test_a_killed_child_says_no_more_and_was_stopped(theatre: Theatre) -> None:
+async def test_killed_child_says_no_more(theatre: Theatre) -> None:
     session = await opened(theatre, HELLO, FOR_EVER, HELLO, result="never")
     session.go()
     entries = session.entries()
@@ -232,7 +232,7 @@ async def test_a_killed_child_says_no_more_and_was_stopped(theatre: Theatre) -> 
     assert end.result == "hello"
 
 
-async def test_killing_again_and_after_the_end_changes_nothing(theatre: Theatre) -> None:
+async def test_second_kill_changes_nothing(theatre: Theatre) -> None:
     session = await opened(theatre, result="done")
     session.go()
     _, end = await all_of(session)
@@ -242,7 +242,7 @@ async def test_killing_again_and_after_the_end_changes_nothing(theatre: Theatre)
     assert end.outcome == "success"
 
 
-async def test_one_killed_as_soon_as_it_may_go_ends(theatre: Theatre) -> None:
+async def test_child_killed_at_once_ends(theatre: Theatre) -> None:
     session = await opened(theatre, FOR_EVER, HELLO)
     session.go()
     await session.kill()
@@ -251,7 +251,7 @@ async def test_one_killed_as_soon_as_it_may_go_ends(theatre: Theatre) -> None:
     assert (end.outcome, end.result) == ("stopped", None)
 
 
-async def test_go_comes_too_late_for_one_that_was_killed(theatre: Theatre) -> None:
+async def test_go_after_kill_runs_nothing(theatre: Theatre) -> None:
     session = await opened(theatre, HELLO)
     await session.kill()
     await session.kill()
@@ -268,13 +268,13 @@ async def test_nothing_works_on_behind_a_kill(theatre: Theatre) -> None:
     assert asyncio.all_tasks() <= before
 
 
-async def test_the_end_comes_also_when_nobody_reads(theatre: Theatre) -> None:
+async def test_end_comes_if_nobody_reads(theatre: Theatre) -> None:
     session = await opened(theatre, HELLO, result="done")
     session.go()
     assert (await session.end()).result == "done"
 
 
-async def test_the_end_can_be_asked_for_by_one_who_stopped_reading(theatre: Theatre) -> None:
+async def test_end_comes_after_reading_stopped(theatre: Theatre) -> None:
     session = await opened(theatre, HELLO, HELLO, result="done")
     session.go()
     async for _ in session.entries():
@@ -282,7 +282,7 @@ async def test_the_end_can_be_asked_for_by_one_who_stopped_reading(theatre: Thea
     assert (await session.end()).result == "done"
 
 
-async def test_a_reader_that_is_cancelled_loses_nothing(theatre: Theatre) -> None:
+async def test_cancelled_reader_loses_nothing(theatre: Theatre) -> None:
     session = await opened(theatre, {"message": "first"}, {"afterMs": 50}, {"message": "second"})
     session.go()
     entries = session.entries()
@@ -308,7 +308,7 @@ async def test_children_do_not_disturb_each_other(theatre: Theatre) -> None:
     assert (await stays.end()).outcome == "stopped"
 
 
-async def test_a_runtime_of_another_type_is_not_taken(theatre: Theatre) -> None:
+async def test_other_runtime_type_is_refused(theatre: Theatre) -> None:
     worker = WorkerRuntime(type="worker", queue="gpu")
     with pytest.raises(CannotLaunch, match="worker") as refused:
         await theatre.runtimes.open(launch(worker))

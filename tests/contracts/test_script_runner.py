@@ -112,7 +112,7 @@ async def ran(desk: Desk, uri: str, **request: Any) -> ScriptFinished:
     return await desk.runner.run(script_run(uri, **request))
 
 
-async def test_an_answer_is_trimmed_and_counted_as_it_came(desk: Desk) -> None:
+async def test_answer_is_trimmed(desk: Desk) -> None:
     finished = await ran(desk, desk.answering(b"\n  ## Identity\n\nx \n"))
     assert (finished.output, finished.error) == ("## Identity\n\nx", None)
     assert finished.raw == b"\n  ## Identity\n\nx \n"
@@ -124,12 +124,12 @@ async def test_no_answer_is_no_failure(desk: Desk) -> None:
     assert (finished.output, finished.raw, finished.error) == ("", b"", None)
 
 
-async def test_an_answer_that_is_no_text_is_made_text(desk: Desk) -> None:
+async def test_binary_answer_becomes_text(desk: Desk) -> None:
     finished = await ran(desk, desk.answering(b"a\xff\0\xe2\x82"))
     assert (finished.output, finished.raw) == ("a\ufffd\ufffd\ufffd", b"a\xff\0\xe2\x82")
 
 
-async def test_mapped_variables_arrive_as_json_and_undefined_ones_do_not(desk: Desk) -> None:
+async def test_defined_variables_arrive_as_json(desk: Desk) -> None:
     finished = await ran(
         desk,
         desk.telling_its_variables(),
@@ -145,19 +145,19 @@ async def test_mapped_variables_arrive_as_json_and_undefined_ones_do_not(desk: D
     }
 
 
-async def test_a_failure_is_told_in_words(desk: Desk) -> None:
+async def test_failure_is_told_in_words(desk: Desk) -> None:
     finished = await ran(desk, desk.failing("no such topology"))
     assert finished.error is not None
     assert "no such topology" in finished.error
 
 
-async def test_what_is_not_there_is_told_in_words(desk: Desk) -> None:
+async def test_missing_script_is_an_error(desk: Desk) -> None:
     finished = await ran(desk, desk.missing())
     assert (finished.output, finished.exit_code) == ("", None)
     assert finished.error
 
 
-async def test_too_long_an_answer_is_an_error_that_names_the_limit(desk: Desk) -> None:
+async def test_too_long_answer_names_the_limit(desk: Desk) -> None:
     fits = await ran(desk, desk.answering(b"x" * 2000), output_bytes_max=2000)
     assert (fits.error, len(fits.raw)) == (None, 2000)
     over = await ran(desk, desk.answering(b"x" * 2001), output_bytes_max=2000)
@@ -166,7 +166,7 @@ async def test_too_long_an_answer_is_an_error_that_names_the_limit(desk: Desk) -
     assert over.raw == b"x" * 2000
 
 
-async def test_a_script_that_hangs_is_ended_in_time(desk: Desk) -> None:
+async def test_hanging_script_is_ended_in_time(desk: Desk) -> None:
     token = "token-of-a-script-that-hangs"
     finished = await ran(desk, desk.hanging(token), timeout_seconds=0.2)
     assert finished.error == "Script execution timed out after 0.2 seconds"
@@ -174,7 +174,7 @@ async def test_a_script_that_hangs_is_ended_in_time(desk: Desk) -> None:
     await desk.nothing_is_left(token)
 
 
-async def test_a_run_that_is_cancelled_leaves_nothing(desk: Desk) -> None:
+async def test_cancelled_run_leaves_nothing(desk: Desk) -> None:
     token = "token-of-a-script-that-is-cancelled"
     running = asyncio.create_task(ran(desk, desk.hanging(token)))
     await until(lambda: desk.under_way(token) > 0)

@@ -28,9 +28,7 @@ def keeping(number: int, *bodies: bytes) -> Submission[Any]:
     return submission(lambda _: Decision(None, [change], staged=files))
 
 
-async def test_files_are_read_in_their_order_until_they_are_dropped(
-    running: ServedLog, staged: StagedFiles
-) -> None:
+async def test_files_are_read_until_dropped(running: ServedLog, staged: StagedFiles) -> None:
     await at_once(running.log, keeping(1, *FILES), keeping(2, b"another"))
     assert await staged.read(run_id(1)) == FILES
     await staged.drop(run_id(1))
@@ -39,16 +37,14 @@ async def test_files_are_read_in_their_order_until_they_are_dropped(
     assert await staged.read(run_id(2)) == (b"another",)
 
 
-async def test_files_stand_with_the_events_of_their_append_or_not_at_all(
-    running: ServedLog, staged: StagedFiles
-) -> None:
+async def test_files_need_events_of_their_append(running: ServedLog, staged: StagedFiles) -> None:
     files = [StagedFile(run_id(1), 0, b"alone")]
     with pytest.raises(ValueError, match="with events"):
         await running.log.submit(submission(lambda _: Decision(None, staged=files)))
     assert await staged.read(run_id(1)) == ()
 
 
-async def test_a_batch_has_room_for_so_many_bytes_of_files(postgres: RunningLog) -> None:
+async def test_files_of_a_batch_are_limited(postgres: RunningLog) -> None:
     large = bytes(BATCH_TEXT_BYTES_MAX // 2 + 1)
     await at_once(postgres.log, *(keeping(number, large) for number in range(1, 6)))
     # Two fill a batch.
@@ -57,7 +53,7 @@ async def test_a_batch_has_room_for_so_many_bytes_of_files(postgres: RunningLog)
     assert kept == [(5 * len(large),)]
 
 
-async def test_files_are_swept_away_once_their_run_is_not_prepared_any_more(
+async def test_files_are_swept_once_prepared(
     running: ServedLog, staged: StagedFiles, family: LoggedFamily
 ) -> None:
     names = ("requested", "furnished", "refused", "queued", "over")
@@ -78,9 +74,7 @@ async def test_files_are_swept_away_once_their_run_is_not_prepared_any_more(
     assert left == {"requested", "furnished"}
 
 
-async def test_files_of_a_run_that_is_not_on_record_are_left_alone(
-    running: ServedLog, staged: StagedFiles
-) -> None:
+async def test_files_of_unrecorded_run_are_kept(running: ServedLog, staged: StagedFiles) -> None:
     await running.log.submit(keeping(77, b"whose"))
     assert await staged.sweep(9) == 0
     assert await staged.read(run_id(77)) == (b"whose",)

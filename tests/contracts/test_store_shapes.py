@@ -19,7 +19,7 @@ EVENTS = f"{_FILLED}, type FROM events AS one WHERE run_id = %s"
 TEXTS = "SELECT count(*), sum(length(body)) FROM contents WHERE session_id = %s"
 
 
-def test_store_query_of_a_single_row_makes_no_arrays() -> None:
+def test_query_of_single_rows_has_no_arrays() -> None:
     row = (Part("runs", ("run_id", "version"), True), Part("events", ("position", "state"), True))
     query = store_query((Part("head"), Part("commit"), *row))
     assert "unnest" not in query

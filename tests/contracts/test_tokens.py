@@ -227,9 +227,7 @@ async def test_code_is_traded_once_at_any_server(
     assert await is_nobodys(tokens, code)
 
 
-async def test_page_token_is_what_its_asker_is_and_dies_with_it(
-    tokens: KnownTokens, configured: list[KnownToken]
-) -> None:
+async def test_page_token_is_its_asker(tokens: KnownTokens, configured: list[KnownToken]) -> None:
     token = await sign_in(tokens, READER)
     configured[0] = replace(OF_READER, scopes=frozenset({"spawn"}), patterns=("*",))
     caller = await caller_of(tokens, token)

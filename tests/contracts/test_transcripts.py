@@ -118,7 +118,7 @@ async def furnished(transcripts: Transcripts, family: LoggedFamily) -> Scout:
     return Scout(transcripts, family.run("scout"))
 
 
-async def test_entries_are_kept_in_order_and_read_in_pages(scout: Scout) -> None:
+async def test_entries_are_read_in_pages(scout: Scout) -> None:
     assert await scout.append(1, said("a", "b"))
     assert await scout.append(3, said("c", kind="tool"))
     assert await scout.append(4, [])
@@ -145,9 +145,7 @@ class CountedReads:
         return await self._transcripts.written_behind(run_id, after=after)
 
 
-async def test_how_much_is_written_is_read_on_from_where_it_was_read_last(
-    transcripts: Transcripts, scout: Scout
-) -> None:
+async def test_extent_is_read_on_from_the_last(transcripts: Transcripts, scout: Scout) -> None:
     counted = CountedReads(transcripts)
     extents = WrittenExtents(cast("Transcripts", counted))
     assert await extents.of(scout.run_id, scout.epoch) == Written(0, 0)
@@ -165,16 +163,14 @@ async def test_how_much_is_written_is_read_on_from_where_it_was_read_last(
     assert counted.asked[-1] == 0
 
 
-async def test_a_repeated_write_changes_nothing_and_is_no_lost_claim(scout: Scout) -> None:
+async def test_repeated_write_changes_nothing(scout: Scout) -> None:
     assert await scout.append(1, said("a", "b"))
     assert await scout.append(1, said("a", "b"))
     assert await scout.append(2, said("b", "c"))
     assert await scout.texts() == ["a", "b", "c"]
 
 
-async def test_nothing_is_written_outside_of_the_claim(
-    transcripts: Transcripts, family: LoggedFamily
-) -> None:
+async def test_entries_need_the_claim(transcripts: Transcripts, family: LoggedFamily) -> None:
     async def refused(epoch: int) -> bool:
         return not await transcripts.append(family.id("scout"), epoch, 1, said("late"))
 
@@ -196,7 +192,7 @@ async def test_nothing_is_written_outside_of_the_claim(
     assert await Scout(transcripts, family.run("scout")).texts() == ["in time"]
 
 
-async def test_a_wish_to_stop_in_the_same_moment_is_no_lost_claim(
+async def test_stop_at_once_is_no_lost_claim(
     postgres: RunningLog, family: LoggedFamily, scout: Scout
 ) -> None:
     async with held_commits(postgres.url) as commits:
@@ -210,7 +206,7 @@ async def test_a_wish_to_stop_in_the_same_moment_is_no_lost_claim(
     assert await scout.texts() == ["a"]
 
 
-async def test_an_end_in_the_same_moment_is_the_end(
+async def test_end_at_once_refuses_entries(
     postgres: RunningLog, family: LoggedFamily, scout: Scout
 ) -> None:
     async with held_commits(postgres.url) as commits:
@@ -268,7 +264,7 @@ def finalizer(
     )
 
 
-async def test_an_end_is_not_recorded_with_a_seal_that_does_not_cover_what_is_written(
+async def test_seal_covers_what_is_written(
     running: ServedLog, transcripts: Transcripts, family: LoggedFamily, scout: Scout
 ) -> None:
     behind = WrittenBehindTheSeal(transcripts, family.run("scout").epoch, times=2)
@@ -279,7 +275,7 @@ async def test_an_end_is_not_recorded_with_a_seal_that_does_not_cover_what_is_wr
     assert (await running.types()).count("RunEnded") == 1
 
 
-async def test_a_run_whose_transcript_grows_on_and_on_is_ended_later(
+async def test_growing_transcript_ends_its_run_later(
     running: ServedLog, transcripts: Transcripts, family: LoggedFamily, scout: Scout
 ) -> None:
     behind = WrittenBehindTheSeal(transcripts, family.run("scout").epoch, times=99)
@@ -293,9 +289,7 @@ async def test_a_run_whose_transcript_grows_on_and_on_is_ended_later(
     assert ended.transcript.count == behind.written
 
 
-async def test_whoever_reads_the_last_entry_keeps_others_from_writing(
-    postgres: RunningLog, scout: Scout
-) -> None:
+async def test_locked_transcript_is_not_written(postgres: RunningLog, scout: Scout) -> None:
     async with held_commits(postgres.url) as commits:
         counting = await open_connection(postgres.url, application="counts")
         async with counting:
@@ -340,7 +334,7 @@ async def test_odd_entries_are_kept_and_sealed(
         assert entry.body == {"text": "a\ufffdb\0", "name": "\ufffd"}
 
 
-async def test_a_seal_is_the_hash_of_the_file(
+async def test_seal_is_the_hash_of_the_file(
     postgres: RunningLog,
     scout: Scout,
     monkeypatch: pytest.MonkeyPatch,
@@ -362,15 +356,13 @@ async def test_a_seal_is_the_hash_of_the_file(
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-async def test_a_child_that_said_nothing_has_an_empty_transcript(
-    postgres: RunningLog, scout: Scout
-) -> None:
+async def test_silent_child_has_an_empty_transcript(postgres: RunningLog, scout: Scout) -> None:
     path, sealed = await scout.written()
     assert (sealed.count, sealed.bytes) == (0, 0)
     assert path.read_bytes() == b""
 
 
-async def test_a_file_that_cannot_be_written_leaves_what_was_there(
+async def test_failed_file_leaves_what_was_there(
     postgres: RunningLog,
     transcripts: Transcripts,
     scout: Scout,
@@ -387,7 +379,7 @@ async def test_a_file_that_cannot_be_written_leaves_what_was_there(
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-async def test_the_file_of_an_archived_run_is_renamed(
+async def test_archived_file_is_renamed(
     transcripts: Transcripts, postgres: RunningLog, scout: Scout
 ) -> None:
     await scout.append(1, said("a"))
@@ -406,7 +398,7 @@ async def test_the_file_of_an_archived_run_is_renamed(
 
 @pytest.mark.parametrize("archived", ["", f"{ARCHIVED_MARK}now"])
 @pytest.mark.parametrize("spoil", [Path.unlink, lambda path: os.truncate(path, 3)])
-async def test_a_file_that_is_gone_or_cut_short_is_written_again_under_the_name_it_has_now(
+async def test_damaged_file_is_written_under_its_present_name(
     transcripts: Transcripts,
     postgres: RunningLog,
     spoil: Callable[[Path], None],
@@ -431,7 +423,7 @@ async def begun(transcripts: Transcripts, family: LoggedFamily, message: str) ->
     return family.run("scout")
 
 
-async def test_the_first_entry_is_written_with_the_start(
+async def test_first_entry_is_written_with_the_start(
     running: ServedLog, transcripts: Transcripts, family: LoggedFamily
 ) -> None:
     run = await begun(transcripts, family, "look around")
@@ -442,7 +434,7 @@ async def test_the_first_entry_is_written_with_the_start(
     assert await transcripts.count_until(run.run_id, first.recorded_at) == 1
 
 
-async def test_entries_bear_the_moment_at_which_they_arrived(
+async def test_entries_have_their_arrival_time(
     running: ServedLog, transcripts: Transcripts, family: LoggedFamily
 ) -> None:
     run = await begun(transcripts, family, "look around")
@@ -453,7 +445,7 @@ async def test_entries_bear_the_moment_at_which_they_arrived(
     assert 39.9 < (second.recorded_at - first.recorded_at).total_seconds() < 40.1
 
 
-async def test_all_entries_but_the_first_may_be_written_with_the_end(
+async def test_later_entries_are_written_with_the_end(
     running: ServedLog, transcripts: Transcripts, family: LoggedFamily
 ) -> None:
     run = await begun(transcripts, family, "look around")
@@ -486,7 +478,7 @@ async def test_all_entries_but_the_first_may_be_written_with_the_end(
     ]
 
 
-async def test_a_number_is_given_to_one_entry_only(postgres: RunningLog, scout: Scout) -> None:
+async def test_number_of_an_entry_is_unique(postgres: RunningLog, scout: Scout) -> None:
     await scout.append(1, said("a"))
     with pytest.raises(psycopg.IntegrityError):
         await postgres.ask("INSERT INTO transcript_entries TABLE transcript_entries")
@@ -495,7 +487,7 @@ async def test_a_number_is_given_to_one_entry_only(postgres: RunningLog, scout: 
 # What a forked child begins with.
 
 
-async def test_a_repeated_fork_takes_the_place_of_the_one_before(furnished: Scout) -> None:
+async def test_repeated_fork_replaces_the_first(furnished: Scout) -> None:
     assert await furnished.fork(said("a", "b", "c"))
     assert await furnished.fork(said("A", "B"))
     assert await furnished.numbered() == [(1, "A"), (2, "B")]
@@ -503,7 +495,7 @@ async def test_a_repeated_fork_takes_the_place_of_the_one_before(furnished: Scou
     assert await furnished.numbered() == []
 
 
-async def test_nothing_is_forked_outside_of_the_claim(
+async def test_fork_needs_the_claim(
     transcripts: Transcripts, family: LoggedFamily, furnished: Scout
 ) -> None:
     assert await furnished.fork(said("a"))
@@ -516,7 +508,7 @@ async def test_nothing_is_forked_outside_of_the_claim(
     assert await furnished.numbered() == [(1, "b")]
 
 
-async def test_nothing_is_forked_into_a_child_that_is_there(
+async def test_fork_into_existing_child_is_refused(
     transcripts: Transcripts, family: LoggedFamily
 ) -> None:
     await family.queue("scout")
@@ -528,7 +520,7 @@ async def test_nothing_is_forked_into_a_child_that_is_there(
     assert await Scout(transcripts, family.run("scout")).numbered() == []
 
 
-async def test_a_refusal_in_the_same_moment_keeps_a_fork_out(
+async def test_refusal_at_once_keeps_a_fork_out(
     postgres: RunningLog, family: LoggedFamily, furnished: Scout
 ) -> None:
     async with held_commits(postgres.url) as commits:
@@ -542,7 +534,7 @@ async def test_a_refusal_in_the_same_moment_keeps_a_fork_out(
     assert await furnished.numbered() == []
 
 
-async def test_only_what_was_refused_is_unforked(
+async def test_only_refused_run_is_unforked(
     transcripts: Transcripts, family: LoggedFamily, furnished: Scout
 ) -> None:
     await furnished.fork(said("a"))
@@ -554,7 +546,7 @@ async def test_only_what_was_refused_is_unforked(
     assert await furnished.numbered() == []
 
 
-async def test_an_extent_ends_before_the_first_entry_that_came_too_late(
+async def test_extent_ends_before_first_late_entry(
     postgres: RunningLog, transcripts: Transcripts, scout: Scout
 ) -> None:
     entries: Sequence[TranscriptEntry] = [
@@ -584,7 +576,7 @@ async def test_an_extent_ends_before_the_first_entry_that_came_too_late(
     assert await extent(5) == (4, sum(sizes), 70)
 
 
-async def test_the_file_of_a_beginning_is_private_whole_and_of_the_first_entries(
+async def test_snapshot_is_private_and_whole(
     transcripts: Transcripts, tmp_path: Path, postgres: RunningLog, furnished: Scout
 ) -> None:
     await furnished.fork(said("a", "b", "c"))
@@ -604,7 +596,7 @@ async def test_the_file_of_a_beginning_is_private_whole_and_of_the_first_entries
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-async def test_a_beginning_goes_with_what_was_left_of_an_attempt_to_write_it(
+async def test_snapshot_is_dropped_with_its_parts(
     transcripts: Transcripts, postgres: RunningLog, furnished: Scout
 ) -> None:
     assert not await transcripts.drop_fork_snapshot(furnished.session_id, "main")
@@ -618,7 +610,7 @@ async def test_a_beginning_goes_with_what_was_left_of_an_attempt_to_write_it(
     assert [file.name for file in path.parent.iterdir()] == [f"{furnished.session_id}.jsonl"]
 
 
-async def test_a_seal_covers_what_a_child_began_with(
+async def test_seal_covers_the_fork(
     transcripts: Transcripts, family: LoggedFamily, postgres: RunningLog, furnished: Scout
 ) -> None:
     await furnished.fork(said("a", "b"))

@@ -194,7 +194,7 @@ async def told(
 
 
 @pytest.mark.parametrize("life", nightly_but(LIVES, ["plain", "a child is below it", "stopped"]))
-async def test_an_announcement_is_the_same_with_the_end_and_behind_it(
+async def test_announcement_is_alike_with_end_and_behind(
     running: ServedLog, tmp_path: Path, life: str
 ) -> None:
     numbers = count(1, 100)
@@ -217,9 +217,7 @@ async def test_an_announcement_is_the_same_with_the_end_and_behind_it(
 
 
 @pytest.mark.parametrize("trouble", [Rejected("no"), KeyError("broken")])
-async def test_a_follow_up_that_cannot_be_ends_the_row_of_them_and_hurts_nobody(
-    running: ServedLog, trouble: Exception
-) -> None:
+async def test_failed_follow_up_ends_the_row(running: ServedLog, trouble: Exception) -> None:
     following = (observing(key(2)), failing_with(trouble), observing(key(3)))
     answers = await at_once(
         running.log, observing(key(1))._replace(follow_ups=following), observing(key(4))

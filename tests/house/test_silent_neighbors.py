@@ -50,7 +50,7 @@ ELSEWHERE = {
     "RuntimeSession": "test_silent_endpoint_is_given_up",
     "HookClient": "test_a_hook_that_is_slow_is_not_waited_for",
     "WebhookClient": "test_webhook_with_slow_body_is_not_waited_for",
-    "ScriptRunner": "test_a_script_that_hangs_is_ended_in_time",
+    "ScriptRunner": "test_hanging_script_is_ended_in_time",
 }
 THIS_MACHINE = {
     "AttachmentFiles",

@@ -27,7 +27,7 @@ async def width_at(configurations: ServerConfigurations, position: int) -> int:
     return pinned.configuration.subagent_defaults.max_concurrent
 
 
-async def test_it_is_the_last_that_was_activated_in_any_process(
+async def test_last_activation_of_any_process_is_in_force(
     running: RunningLog, tmp_path: Path
 ) -> None:
     here, behind = (ServerConfigurations(running, tmp_path) for _ in range(2))
@@ -59,7 +59,7 @@ async def test_before_the_first_there_is_none(running: RunningLog, tmp_path: Pat
     assert await width_at(configurations, 1) == 3
 
 
-async def test_one_whose_text_was_erased_is_said_to_be(running: RunningLog, tmp_path: Path) -> None:
+async def test_erased_configuration_is_named(running: RunningLog, tmp_path: Path) -> None:
     here, later = (ServerConfigurations(running, tmp_path) for _ in range(2))
     await here.activate(load_values(values(3)), OPERATOR)
     await here.activate(load_values(values(4)), OPERATOR)
@@ -69,7 +69,7 @@ async def test_one_whose_text_was_erased_is_said_to_be(running: RunningLog, tmp_
         await later.in_force(1)
 
 
-async def test_between_two_positions_of_one_revision_the_log_is_not_asked(
+async def test_positions_of_known_revision_need_no_log(
     running: RunningLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configurations = ServerConfigurations(running, tmp_path)
@@ -82,7 +82,7 @@ async def test_between_two_positions_of_one_revision_the_log_is_not_asked(
         assert await width_at(configurations, position) == 3
 
 
-async def test_an_activation_reads_the_last_revision_alone(
+async def test_activation_reads_only_the_last_revision(
     running: RunningLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = ServerConfigurations(running, tmp_path)

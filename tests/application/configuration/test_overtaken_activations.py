@@ -56,13 +56,13 @@ def server(kind: type[C]) -> C:
     return configurations
 
 
-async def test_a_server_does_not_go_back_behind_what_it_has_followed() -> None:
+async def test_own_activation_does_not_undo_a_later_one() -> None:
     configurations = server(Overtaken)
     assert await configurations.activate(load_values({}), SYSTEM) == 1
     assert configurations.current().revision == 2
 
 
-async def test_an_activation_of_ones_own_is_not_told_as_one_that_is_followed(
+async def test_own_activation_is_not_logged_as_followed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO", "spawnlog.configuration")
@@ -76,20 +76,20 @@ async def test_an_activation_of_ones_own_is_not_told_as_one_that_is_followed(
     assert record.getMessage() == "configuration revision 3 is active"
 
 
-async def test_a_later_revision_that_was_seen_on_the_log_is_taken_over() -> None:
+async def test_later_revision_on_the_log_is_taken_over() -> None:
     configurations = server(Overtaken)
     await configurations.at(7)
     assert configurations.current().revision == 7
 
 
-async def test_an_earlier_revision_is_looked_up_and_changes_nothing() -> None:
+async def test_earlier_revision_changes_nothing() -> None:
     configurations = server(Overtaken)
     await configurations.at(7)
     assert (await configurations.at(3)).revision == 3
     assert configurations.current().revision == 7
 
 
-async def test_of_many_revisions_that_were_looked_up_the_first_are_forgotten() -> None:
+async def test_first_of_many_revisions_are_forgotten() -> None:
     configurations = server(Overtaken)
     for revision in range(1, REVISIONS_REMEMBERED_MAX + 6):
         await configurations.at(revision)

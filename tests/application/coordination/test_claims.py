@@ -98,9 +98,7 @@ def key(run_id: UUID) -> ClaimKey:
     return ClaimKey("effects", run_id, "first")
 
 
-async def test_all_that_is_under_way_is_prolonged_at_once(
-    database: Database, worker: Worker
-) -> None:
+async def test_all_claims_are_prolonged_at_once(database: Database, worker: Worker) -> None:
     for _ in range(5):
         database.now += LEASE_SECONDS / 2
         await worker.claims.prolong()
@@ -108,9 +106,7 @@ async def test_all_that_is_under_way_is_prolonged_at_once(
     assert await worker.at_work() == {A, B}
 
 
-async def test_what_is_done_or_failed_is_prolonged_no_more(
-    database: Database, worker: Worker
-) -> None:
+async def test_finished_claim_is_not_prolonged(database: Database, worker: Worker) -> None:
     worker.done[A].set()
     assert await worker.at_work() == {B}
     await worker.claims.prolong()
@@ -120,9 +116,7 @@ async def test_what_is_done_or_failed_is_prolonged_no_more(
     assert database.released == [key(B)]
 
 
-async def test_it_is_prolonged_under_the_name_under_which_it_was_claimed(
-    database: Database, worker: Worker
-) -> None:
+async def test_claim_keeps_its_holder_name(database: Database, worker: Worker) -> None:
     worker.holder.replace_name()
     await worker.claims.prolong()
     await worker.claims.give_up(worker.given[A])
@@ -130,7 +124,7 @@ async def test_it_is_prolonged_under_the_name_under_which_it_was_claimed(
     assert database.released == [key(A)]
 
 
-async def test_a_claim_that_somebody_else_may_have_is_let_go_of_at_once(
+async def test_lost_claim_is_broken_off(
     database: Database, worker: Worker, caplog: pytest.LogCaptureFixture
 ) -> None:
     database.lost = {A}
@@ -144,7 +138,7 @@ async def test_a_claim_that_somebody_else_may_have_is_let_go_of_at_once(
 
 
 @pytest.mark.parametrize("how", ["away", "silent"])
-async def test_work_goes_on_without_a_database_until_its_claim_is_over(
+async def test_work_continues_offline_until_its_claim_ends(
     database: Database, worker: Worker, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(claims_module, "PROLONG_SECONDS_MIN", 0.01)
@@ -159,18 +153,14 @@ async def test_work_goes_on_without_a_database_until_its_claim_is_over(
     assert await worker.at_work() == set()
 
 
-async def test_who_slept_through_a_lease_asks_for_no_more_of_it(
-    database: Database, worker: Worker
-) -> None:
+async def test_expired_claim_is_not_prolonged(database: Database, worker: Worker) -> None:
     database.now += LEASE_SECONDS
     await worker.claims.prolong()
     assert await worker.at_work() == set()
     assert database.asked == []
 
 
-async def test_a_claim_counts_from_before_it_was_asked_for(
-    database: Database, worker: Worker
-) -> None:
+async def test_claim_counts_from_before_the_question(database: Database, worker: Worker) -> None:
     database.takes_seconds = LEASE_SECONDS / 2
     await worker.claims.prolong()
     database.now += LEASE_SECONDS / 2

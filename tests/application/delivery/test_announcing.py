@@ -24,9 +24,7 @@ async def ended(family: KeptFamily, name: str, **request: Any) -> None:
     await family.announce(name)
 
 
-async def test_a_finding_is_named_by_the_label_else_by_the_task(
-    running: RunningLog, tmp_path: Path
-) -> None:
+async def test_finding_is_named_by_label_or_task(running: RunningLog, tmp_path: Path) -> None:
     family = KeptFamily(running.log, running.pool, tmp_path, max_spawn_depth=5)
     await family.begin("top")
     await ended(family, "labelled", label="scout", task="not shown")

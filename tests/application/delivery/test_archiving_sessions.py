@@ -55,7 +55,7 @@ async def announced(family: LoggedFamily, transcript: Path) -> None:
 
 
 @pytest.mark.parametrize("message", [True, False])
-async def test_the_file_of_a_transcript_has_the_name_that_is_on_record(
+async def test_transcript_file_has_its_recorded_name(
     running: RunningLog, tmp_path: Path, message: bool
 ) -> None:
     family, folder = LoggedFamily(running.log), tmp_path / "transcripts"

@@ -104,9 +104,7 @@ async def test_each_hook_is_told_once_and_in_turn(story: Tell) -> None:
     assert await a.phases() == dict.fromkeys(HOOK_ORDER, ("done", 1))
 
 
-async def test_a_hook_that_fails_too_often_is_parked_and_the_next_is_told(
-    story: Tell, running: RunningLog
-) -> None:
+async def test_failing_hook_is_parked_before_the_next(story: Tell, running: RunningLog) -> None:
     a = await story(FAILS, FAILS, None, attemptsMax=2)
     await a.queued()
     await a.announced()
@@ -123,7 +121,7 @@ async def test_a_hook_that_fails_too_often_is_parked_and_the_next_is_told(
     assert [await a.work.contents.text(one) for one in errors] == [str(FAILS)] * 2
 
 
-async def test_too_many_calls_of_our_own_are_no_attempt(story: Tell) -> None:
+async def test_call_without_room_is_no_attempt(story: Tell) -> None:
     busy = HookFailure("too many calls are under way", was_asked=False, has_no_room=True)
     a = await story(busy, FAILS, attemptsMax=2)
     await a.queued()
@@ -135,7 +133,7 @@ async def test_too_many_calls_of_our_own_are_no_attempt(story: Tell) -> None:
 
 
 @pytest.mark.parametrize("replies", [(None,), (FAILS,)], ids=["told", "failed"])
-async def test_two_that_tell_at_once_record_it_once(
+async def test_two_calls_at_once_are_recorded_once(
     story: Tell, running: RunningLog, replies: tuple[Any, ...]
 ) -> None:
     a = await story(*replies)
@@ -152,9 +150,7 @@ async def test_two_that_tell_at_once_record_it_once(
     assert (await a.phases())["subagentSpawned"][1] == 1
 
 
-async def test_an_error_is_told_as_far_as_it_is_short(
-    story: Tell, running: RunningLog, tmp_path: Path
-) -> None:
+async def test_long_error_is_cut(story: Tell, running: RunningLog, tmp_path: Path) -> None:
     a = await story()
     a.family = LongWinded(running.log, running.pool, tmp_path)
     await a.queued()
@@ -168,9 +164,7 @@ async def test_an_error_is_told_as_far_as_it_is_short(
     assert ERROR_BYTES_MAX - 2 <= len(error.encode()) <= ERROR_BYTES_MAX
 
 
-async def test_a_failure_about_erased_texts_parks_the_hook(
-    story: Tell, running: RunningLog
-) -> None:
+async def test_failure_with_erased_texts_parks_the_hook(story: Tell, running: RunningLog) -> None:
     a = await story(FAILS)
     await a.queued()
     session_id = a.family.run("a").session_id

@@ -68,9 +68,7 @@ def files(disk: SlowDisk) -> TranscriptFileWriter:
     return TranscriptFileWriter(either, either, either)
 
 
-async def test_what_is_being_written_is_waited_for(
-    disk: SlowDisk, files: TranscriptFileWriter
-) -> None:
+async def test_write_under_way_is_waited_for(disk: SlowDisk, files: TranscriptFileWriter) -> None:
     files.start()
     files.add(ended_run(), b"")
     await disk.begun.wait()
@@ -83,7 +81,7 @@ async def test_what_is_being_written_is_waited_for(
     assert disk.written == [ended_run().run_id]
 
 
-async def test_what_cannot_be_broken_off_is_not_waited_for_longer_than_there_is_time(
+async def test_stuck_write_is_not_waited_for(
     disk: SlowDisk, files: TranscriptFileWriter, caplog: pytest.LogCaptureFixture
 ) -> None:
     disk.is_deaf = True
@@ -121,7 +119,7 @@ class LeftFiles(SlowDisk):
         return left
 
 
-async def test_a_transcript_that_cannot_be_read_keeps_no_other_from_being_written(
+async def test_unreadable_transcript_holds_up_no_other(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(transcript_files, "PENDING_SECONDS", 0.01)

@@ -1,22 +1,45 @@
-"""Which runs of a lane are claimed."""
+"""Which runs of a lane are claimed, by servers and outside, and when a key in hand is used."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any, cast
-from uuid import uuid4
+from uuid import UUID, uuid4
+
+import pytest
 
 from application.coordination.holder import Holder
+from application.execution import execute
 from application.execution.dispatch import Claim, ClaimedRoom, Dispatcher, decide_claims
-from application.log.envelope import Provenance
-from application.log.event_log import LaneFacts, LaneQuery
+from application.execution.end import UnwrittenOutput
+from application.execution.execute import PreparedStart, _Execution
+from application.execution.external import HOLDER_PREFIX, ExternalRuns, NotOffered
+from application.log.envelope import Actor, Provenance
+from application.log.event_log import Decision, LaneFacts, LaneQuery
+from application.log.texts import TextStore
 from application.ports.registry import WaitingLane
+from application.ports.runtimes import CannotLaunch, RuntimeEnd
 from domain.run.events import RunClaimed
+from domain.run.facts import EXTERNAL_LANE
 from domain.run.state import Run
 from domain.spawn.batch import speculative
 from domain.values.record import run_id_of
 from infrastructure.outbound.log.append.batch import ChangedRuns, lane_after
 from tests.support.builders.family_log import FamilyLog
+from tests.support.builders.run_histories import (
+    a_started_run,
+    claimed,
+    created,
+    prepared,
+    queued,
+    resolved,
+    started,
+)
+from tests.support.builders.storytelling import plan, requested, run_id, run_of
 
 WIDTH = 3
+
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -56,7 +79,7 @@ class Lane:
         return [self.log.names[one] for one in ids if one is not None]
 
 
-def test_as_many_are_claimed_as_there_is_room_for() -> None:
+def test_claims_fill_the_lane() -> None:
     lane = Lane()
     assert [lane.claimed(running) for running in (0, 2, 3)] == [
         ["first", "second", "third"],
@@ -70,11 +93,11 @@ def test_as_many_are_claimed_as_there_is_room_for() -> None:
     ]
 
 
-def test_one_decision_claims_no_more_runs_than_its_query_takes() -> None:
+def test_decision_claims_what_its_query_takes() -> None:
     assert Lane().claimed_in(LaneFacts(0, ()), take=2) == ["first", "second"]
 
 
-def test_of_those_that_are_queued_nobody_is_claimed_before_who_waits_longer() -> None:
+def test_queued_runs_are_claimed_in_order() -> None:
     lane, other = Lane(), FamilyLog()
     other.spawn("earlier")
     other.create("earlier")
@@ -113,3 +136,103 @@ async def test_no_run_waits_once_the_database_names_no_lane() -> None:
     asked.lanes = ()
     assert await dispatcher.dispatch() == 0
     assert not dispatcher.waiting.may_wait
+
+
+EXECUTOR = Actor(kind="token", token="pulls")
+
+
+@dataclass
+class Collaborators:
+    """What runs outside need of others: the run that is asked for, and what was ended."""
+
+    run: Run | None = None
+    unclaimed: tuple[UUID, ...] = ()
+    failing: tuple[UUID, ...] = ()
+    ended: list[UUID] = field(default_factory=list)
+
+    async def unclaimed_runs(self, *, seconds: float, limit: int) -> Sequence[UUID]:
+        return self.unclaimed
+
+    async def renew(self, holder: str, **_: object) -> bool:
+        return True
+
+    async def end(self, run: Run, end: RuntimeEnd, **_: object) -> Run:
+        if run.run_id in self.failing:
+            raise RuntimeError("it cannot be ended")
+        self.ended.append(run.run_id)
+        return run
+
+    async def prepare_with_texts(self, run: Run) -> Any:
+        raise CannotLaunch("not_executable", "its folder is gone")
+
+    def outside(self) -> ExternalRuns:
+        settings = SimpleNamespace(spawnlog=SimpleNamespace(external_claim_seconds=5))
+        pinned = SimpleNamespace(configuration=settings)
+
+        async def run(asked: UUID) -> Any:
+            return self.run or SimpleNamespace(run_id=asked)
+
+        async def event_of(stream: str, version: int) -> Any:
+            return SimpleNamespace(
+                envelope=SimpleNamespace(provenance=SimpleNamespace(actor=EXECUTOR))
+            )
+
+        work = SimpleNamespace(
+            run=run,
+            log=SimpleNamespace(event_of=event_of),
+            configurations=SimpleNamespace(current=lambda: pinned),
+        )
+        all_of_them = cast("Any", self)
+        return ExternalRuns(
+            cast("Any", work), all_of_them, all_of_them, all_of_them, all_of_them, all_of_them
+        )
+
+
+async def test_run_that_cannot_end_holds_up_no_other() -> None:
+    ids = (run_id(1), run_id(2), run_id(3))
+    others = Collaborators(unclaimed=ids, failing=(ids[0], ids[1]))
+    assert await others.outside().end_unclaimed() == 1
+    assert others.ended == [ids[2]]
+
+
+async def test_repeated_claim_that_fails_ends_nothing() -> None:
+    run = run_of(
+        requested(),
+        resolved(),
+        prepared(),
+        created(plan=plan(runtime="external")),
+        queued(lane=EXTERNAL_LANE),
+        claimed(holder=f"{HOLDER_PREFIX}mine:1"),
+        started(),
+    )
+    others = Collaborators(run=run)
+    with pytest.raises(NotOffered, match="its folder is gone; report its end"):
+        await others.outside().claim(run.run_id, "mine", 60, EXECUTOR)
+    assert others.ended == []
+
+
+STORE = TextStore(uuid4(), b"key", uuid4)
+
+ANSWERED = UnwrittenOutput(cast("Any", None), ())
+
+
+def execution(unwritten: UnwrittenOutput | None = ANSWERED) -> _Execution:
+    run = run_of(*a_started_run())
+    start = PreparedStart(
+        cast("Any", None), STORE, run, Decision(None), cast("Any", None), run.run_id
+    )
+    return _Execution(run, start=start, unwritten=unwritten)
+
+
+async def test_key_in_hand_is_used_for_one_attempt() -> None:
+    begun = execution()
+    assert [begun.take_text_store(), begun.take_text_store()] == [STORE, None]
+
+
+async def test_key_is_read_if_entries_were_written_before_the_end() -> None:
+    assert execution(unwritten=None).take_text_store() is None
+
+
+async def test_key_is_read_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execute, "KEY_SECONDS_MAX", 0.0)
+    assert execution().take_text_store() is None

@@ -93,7 +93,7 @@ async def test_entries_are_left_to_the_end_or_written_before_it(
     assert (None if left is None else [one.body["text"] for one in left]) == unwritten
 
 
-async def test_a_batch_is_written_while_its_run_goes_on(rows: Rows, child: Child) -> None:
+async def test_batch_is_written_before_the_end(rows: Rows, child: Child) -> None:
     writer = writer_of(rows)
     writing = asyncio.create_task(writer.write(child.entries()))
     child.says("a")
@@ -106,7 +106,7 @@ async def test_a_batch_is_written_while_its_run_goes_on(rows: Rows, child: Child
     assert (rows.batches, writer.unwritten) == ([(2, ["a"]), (3, ["b"])], None)
 
 
-async def test_a_full_batch_is_not_held_back(
+async def test_full_batch_is_not_held_back(
     rows: Rows, child: Child, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(entry_writer, "FLUSH_SECONDS", 60.0)
@@ -119,7 +119,7 @@ async def test_a_full_batch_is_not_held_back(
     ]
 
 
-async def test_a_flush_writes_output_that_is_ready_to_be_read(
+async def test_flush_writes_ready_output(
     rows: Rows, child: Child, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(entry_writer, "FLUSH_SECONDS", 60.0)
@@ -136,7 +136,7 @@ async def test_a_flush_writes_output_that_is_ready_to_be_read(
     assert (rows.batches[1:], writer.unwritten) == ([(4, ["c"])], None)
 
 
-async def test_a_flush_waits_for_the_append_of_the_end(rows: Rows, child: Child) -> None:
+async def test_flush_waits_for_the_end(rows: Rows, child: Child) -> None:
     writer = writer_of(rows)
     child.says("a")
     child.ends()
@@ -159,7 +159,7 @@ async def test_output_before_a_failure_is_written(rows: Rows, child: Child) -> N
     assert (rows.batches, writer.unwritten) == ([(2, ["a"])], None)
 
 
-async def test_a_replaced_claim_ends_the_writing(rows: Rows, child: Child) -> None:
+async def test_replaced_claim_ends_the_writing(rows: Rows, child: Child) -> None:
     rows.is_fenced = True
     writing = asyncio.create_task(writer_of(rows).write(child.entries()))
     child.says("a")
@@ -167,7 +167,7 @@ async def test_a_replaced_claim_ends_the_writing(rows: Rows, child: Child) -> No
     assert rows.entries == []
 
 
-async def test_entries_keep_their_times_while_the_database_is_away(
+async def test_entries_keep_their_times_offline(
     rows: Rows, child: Child, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(entry_writer, "FLUSH_SECONDS", 0.01)

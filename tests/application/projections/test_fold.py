@@ -81,7 +81,7 @@ class Tables:
         self.sessions.store(fold.rows["sessions"], lambda row: row.session_key)
 
 
-def test_before_its_end_a_transaction_has_no_rows() -> None:
+def test_open_transaction_has_no_rows() -> None:
     fold = Fold((), ())
     for one in HISTORY[:3]:
         fold.apply(one.stream, one.event, one.stamp)
@@ -90,7 +90,7 @@ def test_before_its_end_a_transaction_has_no_rows() -> None:
     assert all(changes.opened for changes in fold.take_rows().values())
 
 
-def test_at_every_position_each_run_and_session_has_exactly_the_row_of_its_state() -> None:
+def test_rows_have_the_state_of_each_position() -> None:
     whole = folded(HISTORY, ends=range(len(HISTORY)))
     for position in range(1, len(HISTORY) + 1):
         then = folded(HISTORY[:position])
@@ -106,7 +106,7 @@ ENDS = st.sets(st.integers(min_value=1, max_value=len(HISTORY) - 1))
 
 @given(ends=ENDS, cuts=ENDS, versions_max=st.sampled_from([2, 3, STATE_VERSIONS_MAX]))
 @examples(60)
-def test_transactions_that_are_folded_in_pieces_leave_the_rows_of_a_fold_in_one_go(
+def test_fold_in_pieces_gives_the_same_rows(
     ends: set[int], cuts: set[int], versions_max: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -138,7 +138,7 @@ def test_past_row_keeps_its_state_if_another_block_of_versions_begins(
     assert [one.has_state for one in jumped if one.row.run_id == RUN] == [True, True, True]
 
 
-def test_a_version_is_counted_per_stream() -> None:
+def test_version_is_counted_per_stream() -> None:
     fold = folded(HISTORY[:5])
     assert fold.version_of(run_stream(RUN)) == 3
     assert fold.version_of(session_stream(ROOT)) == 2
@@ -146,7 +146,7 @@ def test_a_version_is_counted_per_stream() -> None:
         assert fold.version_of(unknown) == 0
 
 
-def test_a_configuration_makes_no_rows_of_runs_or_sessions() -> None:
+def test_configuration_makes_no_rows() -> None:
     activated = ConfigurationActivated(
         revision=1, content=ref("{}"), source="built-in", activated_by="system"
     )
@@ -155,7 +155,7 @@ def test_a_configuration_makes_no_rows_of_runs_or_sessions() -> None:
     assert (fold.rows["runs"].opened, fold.rows["sessions"].opened) == ([], [])
 
 
-def test_an_event_that_does_not_fit_leaves_states_and_rows_as_they_were() -> None:
+def test_misfit_changes_no_state_or_row() -> None:
     fold = folded(HISTORY[:3])
     with pytest.raises(CorruptHistory):
         fold.apply(run_stream(RUN), past.archived(), stamp(4))

@@ -30,14 +30,14 @@ WAITING = past.an_ended_run_with_pending_descendants()
         (past.a_refused_run(), None, None),
     ],
 )
-def test_what_is_due_next_and_not_before_when(
+def test_due_work_has_its_time(
     history: past.History, kind: DueKind | None, after_seconds: int | None
 ) -> None:
     at = None if after_seconds is None else START + timedelta(seconds=after_seconds)
     assert due(run_of(*history)) == (kind, at)
 
 
-def test_a_run_stands_in_its_lane_from_its_queueing_to_its_end() -> None:
+def test_run_is_in_its_lane_until_its_end() -> None:
     before, in_lane = run_row(run_of(*past.a_created_run())), run_row(run_of(*past.a_started_run()))
     after = run_row(run_of(*past.an_ended_run()))
     assert (in_lane.lane, in_lane.lane_depth, in_lane.queued_position) == ("subagent", 1, 5)
@@ -45,27 +45,27 @@ def test_a_run_stands_in_its_lane_from_its_queueing_to_its_end() -> None:
         assert (row.lane, row.lane_depth, row.queued_position) == (None, None, None)
 
 
-def test_a_holder_stands_in_the_row_with_its_epoch() -> None:
+def test_row_has_holder_and_epoch() -> None:
     row = run_row(run_of(*past.a_claimed_run()))
     assert (row.holder, row.epoch) == ("server-1", CLAIMER)
     assert run_row(run_of(*past.a_queued_run())).holder is None
 
 
-def test_only_what_lies_in_the_inbox_has_a_place_there() -> None:
+def test_only_delivered_run_has_an_inbox_position() -> None:
     skipped = past.announced(disposition="skipped", text=None)
     assert run_row(run_of(*past.an_announced_run())).inbox_position == 9
     assert run_row(run_of(*past.an_ended_run(), skipped)).inbox_position is None
     assert run_row(run_of(*past.a_resolved_run(), past.refused_and_told())).inbox_position == 3
 
 
-def test_a_row_is_found_by_whom_it_belongs_to_and_holds_the_whole_state() -> None:
+def test_row_has_owner_and_state() -> None:
     run = run_of(*past.an_ended_run())
     row = run_row(run)
     assert (row.requester, row.root, row.outcome, row.stage) == (ROOT, ROOT, "success", "ended")
     assert (row.version, row.state) == (run.version, run)
 
 
-def test_what_has_to_be_undone_stands_in_the_row_whatever_else_is_due() -> None:
+def test_undo_is_due_beside_other_work() -> None:
     steps = past.a_run_with_steps()
     assert run_row(run_of(*steps)).effects_at is None
     refused = run_row(run_of(*steps, past.refused()))

@@ -21,13 +21,13 @@ def may_assert(agent_id: str, *patterns: str, **session: str) -> bool:
 
 
 @pytest.mark.parametrize("main_key", ["main", " Desk : Left"])
-def test_an_agent_is_asserted_by_who_acts_for_its_main_session(main_key: str) -> None:
+def test_main_session_asserts_its_agent(main_key: str) -> None:
     key = "agent:lab:main" if main_key == "main" else "agent:lab:desk:left"
     assert may_assert("lab", key, mainKey=main_key)
     assert may_assert("lab", "agent:lab:*", mainKey=main_key)
     assert not may_assert("ops", "agent:lab:*", mainKey=main_key)
 
 
-def test_who_acts_for_the_one_session_of_all_senders_asserts_no_agent() -> None:
+def test_global_session_asserts_no_agent() -> None:
     assert not may_assert("lab", "global", scope="global")
     assert may_assert("lab", "agent:lab:main", scope="global")

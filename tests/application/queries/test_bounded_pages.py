@@ -103,7 +103,7 @@ async def page_of_runs(
 
 @pytest.mark.parametrize("ascending", [True, False])
 @pytest.mark.parametrize("examined_max", [1, 2, 4, RUNS + 3, 100])
-async def test_listing_of_few_among_many_goes_on_by_cursor(
+async def test_listing_of_few_continues_by_cursor(
     registry: CountingRegistry, head: int, examined_max: int, ascending: bool
 ) -> None:
     behind: int | None = -1
@@ -170,7 +170,7 @@ async def test_caller_that_sees_everything_gets_whole_pages(
     ],
 )
 @pytest.mark.parametrize(("examined_max", "passed_max"), [(1, 100), (100, 1), (4, 7), (100, 100)])
-async def test_a_page_of_the_log_ends_where_its_bounds_are(
+async def test_page_of_log_ends_at_its_bounds(
     running: RunningLog,
     head: int,
     patterns: tuple[str, ...],
@@ -205,7 +205,7 @@ async def test_a_page_of_the_log_ends_where_its_bounds_are(
 @pytest.mark.parametrize("passed_max", nightly_but([1, 7, 100], [7]))
 @pytest.mark.parametrize("actor", nightly_but([None, "system", "nobody"], ["system"]))
 @pytest.mark.parametrize("pattern", ["*", "agent:main:o*"])
-async def test_pages_with_the_newest_first_are_those_of_the_log_turned_round(
+async def test_newest_first_pages_reverse_the_log(
     running: RunningLog,
     head: int,
     pattern: str,
@@ -236,7 +236,7 @@ async def test_pages_with_the_newest_first_are_those_of_the_log_turned_round(
         assert seen == [one for one in reversed(expected) if one > after]
 
 
-async def test_the_events_of_a_run_are_found_however_far_off(
+async def test_events_of_a_run_are_found_anywhere(
     running: RunningLog, family: LoggedFamily, head: int
 ) -> None:
     run_id = family.id(f"run {RUNS - 1}")

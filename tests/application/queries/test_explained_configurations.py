@@ -56,7 +56,7 @@ class Told:
         (ConfigurationError([ConfigurationProblem("of a newer program", "kept revision")]), None),
     ],
 )
-async def test_lists_are_those_of_the_revision_of_the_run_or_are_not_told(
+async def test_lists_are_of_the_run_revision(
     failure: Exception | None, roots: list[str] | None
 ) -> None:
     events = requested(), ADMITTED, resolved(), created(facts=plan_facts())

@@ -28,9 +28,7 @@ pytestmark = pytest.mark.db
 READER = caller("read")
 
 
-async def test_the_whole_log_is_for_who_sees_all_of_it(
-    services: QueryServices, running: RunningLog
-) -> None:
+async def test_whole_log_needs_every_pattern(services: QueryServices, running: RunningLog) -> None:
     await tell_everything(running)
     some = caller("read", session=("agent:main:main", "agent:main:other"))
     with pytest.raises(QueryError, match=r"pattern \*; give tree or runId") as refused:
@@ -52,9 +50,7 @@ async def test_the_whole_log_is_for_who_sees_all_of_it(
         await count_events(services, READER, CountEvents(end="yesterday"))
 
 
-async def test_an_empty_part_of_the_log_has_no_buckets(
-    services: QueryServices, running: RunningLog
-) -> None:
+async def test_empty_range_has_no_buckets(services: QueryServices, running: RunningLog) -> None:
     await live_at_random(running, 1, rounds=2, at_once=2)
     for by in ("position", "time"):
         found = await count_events(services, READER, CountEvents(by=by, begin="pos:2", end="pos:2"))
@@ -73,9 +69,7 @@ async def test_bars_are_filtered_by_status(services: QueryServices, running: Run
         assert narrow.view.items == [one for one in whole.items if one.status == status]
 
 
-async def test_a_moment_is_a_position_an_instant_and_what_is_next_to_it(
-    services: QueryServices, running: RunningLog
-) -> None:
+async def test_moment_has_its_neighbors(services: QueryServices, running: RunningLog) -> None:
     await live_at_random(running, 6, rounds=6, at_once=3)
     events = await running.events()
     middle = events[len(events) // 2].envelope
@@ -123,7 +117,7 @@ async def _a_family(running: RunningLog) -> None:
 
 
 @pytest.mark.server
-async def test_a_tree_that_is_too_large_says_where_it_was_cut(
+async def test_large_tree_says_where_it_was_cut(
     services: QueryServices, running: RunningLog
 ) -> None:
     await _a_family(running)

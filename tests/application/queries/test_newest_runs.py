@@ -66,30 +66,30 @@ class Log:
         return run, at.position
 
 
-async def test_a_run_that_was_followed_to_the_end_of_the_log_is_not_read() -> None:
+async def test_followed_run_is_not_read() -> None:
     log = Log(position=7, seen=7)
     assert await log.told() == (FOLLOWED, 7)
     assert (log.asked, log.read_at) == (1, None)
 
 
-async def test_a_run_is_read_when_the_log_has_gone_on() -> None:
+async def test_run_is_read_if_the_log_is_longer() -> None:
     log = Log(position=9, seen=7)
     assert await log.told() == (RECORDED, 9)
     assert log.read_at == 9
 
 
-async def test_a_run_that_is_not_known_here_is_read() -> None:
+async def test_unknown_run_is_read() -> None:
     assert await Log(position=7, seen=7, followed=None).told() == (RECORDED, 7)
 
 
-async def test_who_names_a_position_is_told_what_was_followed_up_to_there() -> None:
+async def test_named_position_may_be_followed() -> None:
     log = Log(position=9, seen=7)
     assert await log.told(least=6) == (FOLLOWED, 7)
     assert log.asked == 0
     assert await log.told(least=8) == (RECORDED, 9)
 
 
-async def test_a_position_that_is_not_there_in_time_is_unavailable(
+async def test_unreached_position_is_unavailable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(wait, "REACH_SECONDS_MAX", 0.01)
@@ -97,7 +97,7 @@ async def test_a_position_that_is_not_there_in_time_is_unavailable(
         await Log(position=9, seen=9).told(least=12)
 
 
-async def test_a_run_that_was_followed_is_shown_to_nobody_else_than_one_that_is_read() -> None:
+async def test_followed_run_is_hidden_from_strangers() -> None:
     stranger = Caller(actor=SYSTEM, scopes=ALL_SCOPES, patterns=("agent:other:*",))
     log = Log(position=7, seen=7)
     log.session = _nobody  # type: ignore[attr-defined]
@@ -109,7 +109,7 @@ async def _nobody(_: object) -> None:
     return None
 
 
-async def test_only_a_position_that_was_not_followed_yet_is_looked_for_in_the_log() -> None:
+async def test_followed_position_needs_no_log() -> None:
     log = Log(position=9, seen=7)
     for position, asked in ((7, 0), (8, 1)):
         found = await resolve_as_of(log.services(), EVERYTHING, f"pos:{position}")

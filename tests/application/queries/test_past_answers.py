@@ -57,7 +57,7 @@ BESIDE_THE_LOG = frozenset({"getRunTranscript", "compareRuns"})
 """They tell what children say, which goes on while the log stands at a position."""
 
 
-def test_every_read_that_takes_a_moment_is_asked_here() -> None:
+def test_every_read_with_at_is_asked() -> None:
     taking = {
         operation["operationId"]
         for methods in document()["paths"].values()
@@ -211,7 +211,7 @@ async def test_past_answers_are_those_that_were_given(running: RunningLog, tmp_p
         await must_be_the_same(other)
 
 
-async def test_around_a_reload_two_processes_answer_alike_at_one_position(
+async def test_two_processes_answer_alike_around_a_reload(
     running: RunningLog, tmp_path: Path
 ) -> None:
     watched = WatchedLog(running, tmp_path)
@@ -233,7 +233,7 @@ async def test_around_a_reload_two_processes_answer_alike_at_one_position(
 
 
 @pytest.mark.parametrize("has_read_it", [False, True], ids=["another process", "this process"])
-async def test_where_the_configuration_was_erased_the_rest_is_answered(
+async def test_erased_configuration_leaves_the_rest_readable(
     running: RunningLog, tmp_path: Path, has_read_it: bool
 ) -> None:
     watched = WatchedLog(running, tmp_path)
@@ -268,9 +268,7 @@ async def test_where_the_configuration_was_erased_the_rest_is_answered(
     assert orjson.loads(await answer("getRun", str(family.id("scout"))))["stage"] == "started"
 
 
-async def test_a_process_that_has_read_an_erased_configuration_goes_on_under_it(
-    running: RunningLog, tmp_path: Path
-) -> None:
+async def test_process_keeps_an_erased_configuration(running: RunningLog, tmp_path: Path) -> None:
     watched = WatchedLog(running, tmp_path)
     await watched.activate()
     await running.ask("DELETE FROM contents WHERE kind = 'configuration'")

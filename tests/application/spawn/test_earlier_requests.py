@@ -109,7 +109,7 @@ def by_id(texts: dict[ContentRef, str]) -> dict[Any, str]:
 
 @given(BODIES)
 @examples(200)
-def test_what_is_recorded_says_all_that_was_asked_for(body: dict[str, Any]) -> None:
+def test_record_says_all_that_was_asked(body: dict[str, Any]) -> None:
     run, event, texts = recorded(body)
     earlier = earlier_request(run, event, by_id(texts))
     members, replaced = earlier.changed_by({}, KEY, with_transcript=False)
@@ -125,9 +125,7 @@ def test_what_is_recorded_says_all_that_was_asked_for(body: dict[str, Any]) -> N
 
 
 @given(BODIES, st.dictionaries(st.sampled_from(["task", "label", "requester", "x"]), JSON))
-def test_changes_are_a_merge_patch_and_only_they_are_named(
-    body: dict[str, Any], changes: dict[str, Any]
-) -> None:
+def test_changes_are_a_merge_patch(body: dict[str, Any], changes: dict[str, Any]) -> None:
     run, event, texts = recorded(body)
     earlier = earlier_request(run, event, by_id(texts))
     members, replaced = earlier.changed_by(changes, KEY, with_transcript=False)
@@ -142,7 +140,7 @@ def test_changes_are_a_merge_patch_and_only_they_are_named(
         assert (name in replaced) == (earlier.members.get(name) != members.get(name))
 
 
-def test_what_another_session_asks_for_has_nothing_of_who_asked_first() -> None:
+def test_other_session_gets_nothing_of_the_first() -> None:
     requester = {"sessionKey": KEY, "channel": "tides", "activeModel": "small/one"}
     run, event, texts = recorded({"requester": requester, "task": "look", "context": "fork"})
     earlier = earlier_request(run, event, by_id(texts))
@@ -174,7 +172,7 @@ NAMED = (
 )
 
 
-def test_names_that_stood_for_no_run_are_those_that_were_given() -> None:
+def test_unresolved_names_are_given_again() -> None:
     body = {"requester": {"sessionKey": KEY}, "task": "look", "sharedContext": {"k": 1}}
     unbound = rules.DEPENDENCY_UNKNOWN.refusal("no run is called b")
     run, event, texts = recorded(
@@ -192,7 +190,7 @@ def test_names_that_stood_for_no_run_are_those_that_were_given() -> None:
         earlier_request(run, event, left)
 
 
-def test_of_a_request_without_its_texts_nothing_is_made() -> None:
+def test_request_without_texts_is_refused() -> None:
     body = {"requester": {"sessionKey": KEY, "to": "C1"}, "task": "look", "contextPreamble": "hm"}
     run, event, texts = recorded(body)
     for kept in texts:

@@ -58,7 +58,7 @@ async def is_refused(workshop: Workshop, run: Run) -> bool:
     return (await workshop.work.run(run.run_id)).stage == "refused"
 
 
-async def test_a_batch_ends_when_the_texts_of_one_are_erased(workshop: Workshop) -> None:
+async def test_erased_texts_refuse_the_batch(workshop: Workshop) -> None:
     spawning, runs = await at_work(workshop)
     await workshop.erase(runs[1])
     workshop.workspace.may_go_on.set()
@@ -71,7 +71,7 @@ async def test_a_batch_ends_when_the_texts_of_one_are_erased(workshop: Workshop)
     assert workshop.left() == []
 
 
-async def test_a_batch_that_is_taken_over_then_ends_and_is_told_of_once(
+async def test_erased_batch_taken_over_is_announced_once(
     workshop: Workshop,
 ) -> None:
     spawning, runs = await at_work(workshop)
@@ -93,7 +93,7 @@ async def test_a_batch_that_is_taken_over_then_ends_and_is_told_of_once(
     assert workshop.left() == []
 
 
-async def test_a_single_spawn_that_is_taken_over_then_ends(workshop: Workshop) -> None:
+async def test_erased_spawn_taken_over_is_refused(workshop: Workshop) -> None:
     spawning = asyncio.create_task(workshop.spawn())
     run = await workshop.workspace.begun()
     await workshop.erase(run)
@@ -110,9 +110,7 @@ async def test_a_single_spawn_that_is_taken_over_then_ends(workshop: Workshop) -
 
 
 @pytest.mark.parametrize("index", [0, 1])
-async def test_a_batch_of_which_one_is_erased_can_be_stopped(
-    workshop: Workshop, index: int
-) -> None:
+async def test_erased_batch_can_be_stopped(workshop: Workshop, index: int) -> None:
     spawning, runs = await at_work(workshop)
     await workshop.erase(runs[1])
     await workshop.stop(await workshop.work.run(runs[index].run_id))

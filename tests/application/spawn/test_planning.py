@@ -1,6 +1,8 @@
 """What a child runs with and what speaks against it, where no model of `tests/domain` looks: its
-credentials, the order of all rules, frames that are kept, and the names of models."""
+credentials, the order of all rules, frames that are kept, names of models, and attachments."""
 
+import asyncio
+import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 from application.log.envelope import SYSTEM
 from application.ports.configurations import PinnedConfiguration
 from application.ports.files import WorkspaceForbidden
+from application.spawn.attachments import evaluate_attachments
 from application.spawn.request import spawn_command
 from domain.configuration.configuration import Configuration
 from domain.plan.child import PlannedChild, RefusedChild, plan_with_hours
@@ -18,6 +21,7 @@ from domain.plan.credentials import FoundCredentials, MissingCredential
 from domain.run.facts import Plan
 from domain.run.plan_facts import CredentialFacts, PlanFacts, WorkspaceFacts
 from domain.spawn import pipeline
+from domain.spawn.request import SpawnRequest
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from tests.support.builders.planned_children import (
     BOXED,
@@ -33,9 +37,13 @@ from tests.support.builders.spawn_plans import resolved_spawn
 from world.model.log_invariants import stored_and_read
 
 Planned = Callable[..., PlannedChild]
+
 Refuse = Callable[..., RefusedChild]
+
 MAIN = configuration({"id": "main"})
+
 UNSET = MissingCredential("LARGE_API_KEY", "LARGE_API_KEY is not set", is_unset=True)
+
 LOST = MissingCredential("a:b", 'profile "a:b" is in a file that is not there')
 
 
@@ -200,7 +208,7 @@ MODELS: dict[str, Any] = {"anthropic/claude": {"alias": " My Claude "}, "p/opus"
         ("the good one, please", None, "the good one, please"),
     ],
 )
-def test_name_of_a_model_is_recorded_and_free_text_kept_beside_the_log(
+def test_model_text_is_kept_beside_the_log(
     model: str | None, kept: str | None, beside_the_log: str | None
 ) -> None:
     """An alias of another form is recorded as what it stands for."""
@@ -209,3 +217,43 @@ def test_name_of_a_model_is_recorded_and_free_text_kept_beside_the_log(
     asked_for = resolved_spawn(model=model)
     command = spawn_command(asked_for, SYSTEM, pinned, RandomIdentities(), "here")
     assert (command.options.model, command.model_argument) == (kept, beside_the_log)
+
+
+SECONDS = 10.0
+
+THREADS = 40
+
+"""More than the event loop has."""
+
+
+def request_with(files: int) -> SpawnRequest:
+    attached = [{"name": f"{number}.txt", "content": "x"} for number in range(files)]
+    return resolved_spawn(attachments=attached).request
+
+
+def configured(*, enabled: bool) -> Configuration:
+    values = {"sessions_spawn": {"attachments": {"enabled": enabled, "maxFiles": 2}}}
+    return Configuration.model_validate({"tools": values})
+
+
+@pytest.mark.parametrize(
+    ("enabled", "status", "text"),
+    [
+        (False, "forbidden", "attachments are disabled for sessions_spawn"),
+        (True, "error", "attachments_file_count_exceeded (maxFiles=2)"),
+    ],
+)
+async def test_unread_attachments_take_no_thread(enabled: bool, status: str, text: str) -> None:
+    go_on = threading.Event()
+    others = [asyncio.create_task(asyncio.to_thread(go_on.wait, SECONDS)) for _ in range(THREADS)]
+    try:
+        judged = await asyncio.wait_for(
+            evaluate_attachments(request_with(3), configured(enabled=enabled)), SECONDS / 5
+        )
+    finally:
+        go_on.set()
+        await asyncio.gather(*others)
+    assert judged is not None
+    assert judged.bodies == ()
+    assert (judged.verdict.count, judged.verdict.refusal_status) == (3, status)
+    assert (judged.verdict.refusal or "").startswith(text)

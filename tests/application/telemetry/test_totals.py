@@ -3,7 +3,7 @@
 from application.telemetry.totals import OTHER, ROUTES_MAX, DurationTotals, RequestTotals
 
 
-def test_a_duration_is_in_the_first_bucket_whose_bound_it_does_not_pass() -> None:
+def test_duration_is_in_its_first_bucket() -> None:
     totals = DurationTotals((0.1, 1.0))
     for seconds in (0.05, 0.1, 0.5, 7.0):
         totals.add(seconds)
@@ -12,7 +12,7 @@ def test_a_duration_is_in_the_first_bucket_whose_bound_it_does_not_pass() -> Non
     assert totals.seconds == 7.65
 
 
-def test_a_method_and_a_path_that_nobody_has_are_counted_as_others() -> None:
+def test_unknown_route_is_counted_as_other() -> None:
     totals = RequestTotals()
     for path in range(3):
         totals.take(f"METHOD{path}", None, 405, 0.1)

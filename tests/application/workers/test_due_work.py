@@ -90,7 +90,7 @@ async def desk() -> AsyncIterator[Desk]:
     assert desk.at_once == 0
 
 
-async def test_what_becomes_due_later_does_not_wait_for_what_hangs(desk: Desk) -> None:
+async def test_later_work_does_not_wait_for_hanging(desk: Desk) -> None:
     desk.due = [SLOW, QUICK]
     desk.work.start()
     await desk.comes_to(QUICK)
@@ -102,9 +102,7 @@ async def test_what_becomes_due_later_does_not_wait_for_what_hangs(desk: Desk) -
     await desk.comes_to(QUICK, LATER, SLOW)
 
 
-async def test_no_more_are_under_way_than_there_is_room_for(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_work_at_once_is_limited(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(due_work, "DUE_BATCH", 2)
     many = [UUID(int=number) for number in range(10, 17)]
     desk.due = [SLOW, *many]
@@ -117,7 +115,7 @@ async def test_no_more_are_under_way_than_there_is_room_for(
     assert desk.done == [*many, SLOW]
 
 
-async def test_all_that_is_due_is_waited_for_also_what_was_under_way(desk: Desk) -> None:
+async def test_due_and_running_work_is_waited_for(desk: Desk) -> None:
     desk.due = [SLOW]
     desk.work.start()
     await until_claimed(desk, SLOW)
@@ -138,7 +136,7 @@ async def until_claimed(desk: Desk, run_id: UUID) -> None:
     await until(is_claimed, "it is claimed")
 
 
-async def test_what_failed_keeps_its_claim_and_holds_up_no_other(
+async def test_failed_work_keeps_its_claim(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(due_work, "DUE_BATCH", 1)
@@ -149,7 +147,7 @@ async def test_what_failed_keeps_its_claim_and_holds_up_no_other(
     assert [one.getMessage() for one in caplog.records] == [f"announce of run {BROKEN} failed"]
 
 
-async def test_a_database_that_is_away_is_told_and_the_claim_given_up(desk: Desk) -> None:
+async def test_absent_database_gives_up_the_claim(desk: Desk) -> None:
     desk.due = [LOST, QUICK]
     with pytest.raises(LogUnavailable, match="away"):
         await desk.work.run_all_due()
@@ -158,7 +156,7 @@ async def test_a_database_that_is_away_is_told_and_the_claim_given_up(desk: Desk
     await desk.work.run_all_due()
 
 
-async def test_what_hangs_is_broken_off_at_the_end_and_keeps_its_claim(desk: Desk) -> None:
+async def test_hanging_work_is_broken_off_at_close(desk: Desk) -> None:
     desk.due = [SLOW]
     desk.work.start()
     await until_claimed(desk, SLOW)
@@ -166,9 +164,7 @@ async def test_what_hangs_is_broken_off_at_the_end_and_keeps_its_claim(desk: Des
     assert (desk.at_once, desk.done, desk.claimed) == (0, [], {SLOW})
 
 
-async def test_more_are_claimed_while_those_under_way_wait_for_rooms_of_their_own(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_more_are_claimed_beyond_a_batch(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(due_work, "DUE_BATCH", 1)
     work = DueWork("effects", desk.claims, desk.do, seconds=0.01, at_once_max=2)
     desk.due = [SLOW, QUICK, LATER]
@@ -178,7 +174,7 @@ async def test_more_are_claimed_while_those_under_way_wait_for_rooms_of_their_ow
     await work.close()
 
 
-async def test_what_finds_no_room_leaves_its_turn_to_those_behind_it(desk: Desk) -> None:
+async def test_crowded_work_leaves_its_turn(desk: Desk) -> None:
     desk.due = [CROWDED, QUICK]
     await desk.work.run_all_due()
     assert desk.done == [QUICK]

@@ -144,7 +144,7 @@ async def test_end_wakes_dispatch_only_while_a_run_may_wait() -> None:
     assert await followed.take(an_ended_run(), 1) == ["announce"]
 
 
-def test_runs_without_room_in_memory_may_wait_until_database_names_none(
+def test_runs_beyond_memory_may_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(waiting_runs, "WAITING_RUNS_MAX", 1)

@@ -38,14 +38,14 @@ def means(text: str, values: dict[str, int]) -> bool:
 
 
 @given(conditions, numbers)
-def test_it_means_what_it_says(text: str, values: dict[str, int]) -> None:
+def test_condition_means_what_it_says(text: str, values: dict[str, int]) -> None:
     condition = parse_condition(text, NAMES)
     assert condition.holds(values) is means(text, values)
     assert condition.names == {name for name in NAMES if name in text}
 
 
 @given(conditions, numbers, numbers)
-def test_what_grows_holds_on_once_it_holds(
+def test_growing_condition_holds_on(
     text: str, values: dict[str, int], more: dict[str, int]
 ) -> None:
     condition = parse_condition(text, NAMES)
@@ -58,7 +58,7 @@ def test_what_grows_holds_on_once_it_holds(
 
 
 @given(conditions, numbers, st.integers(0, 12))
-def test_between_its_turning_positions_nothing_turns(
+def test_condition_turns_at_its_turning_positions(
     text: str, values: dict[str, int], length: int
 ) -> None:
     condition = parse_condition(text, NAMES)
@@ -85,7 +85,7 @@ def test_between_its_turning_positions_nothing_turns(
         ("__class__ > 1", 1, "there is no number"),
     ],
 )
-def test_an_error_says_where_and_what(text: str, column: int, word: str) -> None:
+def test_error_has_column_and_reason(text: str, column: int, word: str) -> None:
     with pytest.raises(ConditionError) as wrong:
         parse_condition(text, NAMES)
     assert wrong.value.column == column
@@ -101,13 +101,13 @@ def test_an_error_says_where_and_what(text: str, column: int, word: str) -> None
         " or ".join(["queued>1"] * (COMPARISONS_MAX + 1)),
     ],
 )
-def test_what_is_too_large_is_refused_before_it_does_harm(text: str) -> None:
+def test_too_large_condition_is_refused(text: str) -> None:
     with pytest.raises(ConditionError):
         parse_condition(text, NAMES)
 
 
 @given(st.text(max_size=60))
-def test_whatever_it_is_given_it_parses_or_says_a_column(text: str) -> None:
+def test_any_text_parses_or_has_a_column(text: str) -> None:
     column = 1
     try:
         parse_condition(text, NAMES)

@@ -56,7 +56,7 @@ async def _names(
     return [named.get(run.run_id, "?") for run in found.items]
 
 
-async def test_a_run_is_found_by_words_of_its_label_and_its_task(
+async def test_run_is_found_by_label_and_task(
     services: QueryServices, family: LoggedFamily
 ) -> None:
     assert await _names(services, family, "wharf") == ["below", "one"]
@@ -71,7 +71,7 @@ async def test_a_run_is_found_by_words_of_its_label_and_its_task(
     assert await _names(services, family, "wharf", caller(*BOTH, session=OTHER)) == []
 
 
-async def test_who_may_not_read_a_task_finds_it_by_its_beginning_alone(
+async def test_masked_task_is_found_by_its_beginning(
     services: QueryServices, family: LoggedFamily
 ) -> None:
     late = f"{'far away ' * 50}buoy"
@@ -83,14 +83,14 @@ async def test_who_may_not_read_a_task_finds_it_by_its_beginning_alone(
     assert await _names(services, family, "lighthouse") == []
 
 
-async def test_what_cannot_be_looked_for_is_refused(services: QueryServices) -> None:
+async def test_unusable_words_are_refused(services: QueryServices) -> None:
     for q in ("   ", "a b c d e f g h i"):
         with pytest.raises(QueryError) as refused:
             await _found(services, READER, q)
         assert refused.value.errors[0]["pointer"] == "/query/q"
 
 
-async def test_one_request_looks_at_so_many_runs_and_the_next_goes_on(
+async def test_search_is_bounded_and_continued(
     services: QueryServices, family: LoggedFamily, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_words, "WORDS_EXAMINED_MAX", 2)
@@ -105,7 +105,7 @@ async def test_one_request_looks_at_so_many_runs_and_the_next_goes_on(
     assert [run.run_id for run in whole.items] == []
 
 
-async def test_the_totals_are_those_of_the_runs_at_every_position(
+async def test_totals_are_those_of_every_position(
     services: QueryServices, running: RunningLog, family: LoggedFamily
 ) -> None:
     registry = services.work.registry
@@ -130,7 +130,7 @@ async def test_the_totals_are_those_of_the_runs_at_every_position(
     assert answer.view.totals.rules == {}
 
 
-async def test_totals_are_told_when_they_are_asked_for_and_of_what_a_token_may_see(
+async def test_totals_are_of_what_a_token_sees(
     services: QueryServices, family: LoggedFamily
 ) -> None:
     async def totals(by: Caller, **more: Any) -> RunTotalsView | None:
@@ -173,7 +173,7 @@ async def test_search_filters_by_any_column(
         assert sum(one.runs for one in counts.counts) == counted
 
 
-async def test_a_count_says_how_far_it_went(services: QueryServices, family: LoggedFamily) -> None:
+async def test_count_says_how_far_it_went(services: QueryServices, family: LoggedFamily) -> None:
     search, at = services.run_search, await services.work.log.head()
     cut = await search.count(RunQuery(), None, Examined(at, 2), by_requester=False)
     assert sum(one.runs for one in cut.counts) == 2
@@ -185,7 +185,7 @@ async def test_a_count_says_how_far_it_went(services: QueryServices, family: Log
 
 
 @pytest.mark.server
-async def test_a_look_goes_along_an_index_and_no_farther_than_it_may(
+async def test_search_goes_along_an_index(
     connection: LogConnection,
 ) -> None:
     await connection.execute(
