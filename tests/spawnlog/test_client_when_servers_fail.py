@@ -401,53 +401,60 @@ def test_a_family_that_cannot_ask_again_says_that_a_run_may_go_on(api: RecordedA
     assert note.startswith("a run whose spawn was not answered could not be stopped, and may go on")
 
 
-def test_problem_that_is_sentence_is_joined_without_its_stop() -> None:
-    members = {"detail": "Add it to agents.list.", "rule": "agent.known", "code": "spawn_error"}
-    text = "Add it to agents.list; rule: agent.known; code: spawn_error"
-    assert str(Problem(422, members)) == text
-    assert str(Problem(422, {"detail": "Add it to agents.list."})) == "Add it to agents.list."
+def fault(pointer: str, detail: str = "is wrong") -> dict[str, str]:
+    return {"pointer": pointer, "detail": detail}
 
 
-@pytest.mark.parametrize(
-    ("pointer", "argument"),
-    [
-        ("/query/labelPrefix", "label_prefix"),
-        ("/query/stage/0", "stage[0]"),
-        ("/from", "from_"),
-        ("/headers/If-Match", "if_match"),
-        ("/path/key", "key"),
-        ("/requester/sessionKey", 'requester["sessionKey"]'),
-        ("/sharedContext/a~1b", 'shared_context["a/b"]'),
-        ("", "the body"),
-    ],
-)
-def test_fault_is_named_as_argument(pointer: str, argument: str) -> None:
-    shown = pointer or "the body"
-    members = {
-        "detail": f"{shown}: is wrong",
-        "errors": [{"pointer": pointer, "detail": "is wrong"}],
-    }
-    problem = Problem(422, members)
-    assert str(problem) == f"{argument}: is wrong"
-    assert problem.errors[0].pointer == pointer
+LABEL, TASK = fault("/label", "is too long"), fault("/task", "is too long")
+PROBLEMS: list[tuple[int, dict[str, Any], str]] = [
+    (
+        422,
+        {"detail": "Add it to agents.list.", "rule": "agent.known", "code": "spawn_error"},
+        "Add it to agents.list; rule: agent.known; code: spawn_error",
+    ),
+    (422, {"detail": "Add it to agents.list."}, "Add it to agents.list."),
+    # A fault is told once, by the name of its argument.
+    (
+        422,
+        {"detail": "/label: is too long", "errors": [LABEL, TASK]},
+        "label: is too long; task: is too long",
+    ),
+    (422, {"detail": "is too long", "errors": [LABEL]}, "label: is too long"),
+    (
+        422,
+        {"detail": "cannot be used: /a: is too long", "errors": [LABEL]},
+        "cannot be used: /a: is too long",
+    ),
+    (
+        422,
+        {"detail": "this Idempotency-Key was used for another request"},
+        "this idempotency_key was used for another request",
+    ),
+    *(
+        (422, {"detail": f"{pointer}: is wrong", "errors": [fault(pointer)]}, f"{name}: is wrong")
+        for pointer, name in (
+            ("/query/labelPrefix", "label_prefix"),
+            ("/query/stage/0", "stage[0]"),
+            ("/from", "from_"),
+            ("/headers/If-Match", "if_match"),
+            ("/path/key", "key"),
+            ("/requester/sessionKey", 'requester["sessionKey"]'),
+            ("/sharedContext/a~1b", 'shared_context["a/b"]'),
+        )
+    ),
+    (422, {"detail": "the body: is wrong", "errors": [fault("")]}, "the body: is wrong"),
+]
 
 
-def test_faults_are_told_once() -> None:
-    errors = [
-        {"pointer": "/label", "detail": "is too long"},
-        {"pointer": "/task", "detail": "is too long"},
-    ]
-    told = Problem(422, {"detail": "/label: is too long", "errors": errors})
-    assert str(told) == "label: is too long; task: is too long"
-    whole = Problem(422, {"detail": "is too long", "errors": errors[:1]})
-    assert str(whole) == "label: is too long"
-    listed = {"detail": "cannot be used: /a: is too long", "errors": errors[:1]}
-    assert str(Problem(422, listed)) == "cannot be used: /a: is too long"
+@pytest.mark.parametrize(("status", "members", "text"), PROBLEMS)
+def test_problem_names_arguments(status: int, members: dict[str, Any], text: str) -> None:
+    problem = Problem(status, members)
+    assert str(problem) == text
+    pointers = [one["pointer"] for one in members.get("errors", ())]
+    assert [one.pointer for one in problem.errors] == pointers
 
 
-def test_texts_of_headers_name_arguments() -> None:
-    used = {"detail": "this Idempotency-Key was used for another request; use a new one"}
-    assert str(Problem(422, used)).startswith("this idempotency_key was used")
+def test_missing_token_says_where_to_give_it() -> None:
     missing = Problem(401, {"detail": "send a token as Authorization: Bearer …"})
     assert str(missing).startswith("the server needs a token: give token or data_dir")
 

@@ -1,4 +1,4 @@
-"""What an explanation tells of the configuration when its revision cannot be read any more."""
+"""What the configuration of then says: of an explanation, and of whose agent a session is."""
 
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from application.log.envelope import Actor
 from application.ports.configurations import PinnedConfiguration, RevisionErased
+from application.queries.access import Caller, require_agent_access
+from application.queries.errors import QueryError
 from application.queries.explain import explanation_of
 from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError, ConfigurationProblem
@@ -67,3 +70,29 @@ async def test_lists_are_of_the_run_revision(
     assert workspace.compared is not None
     assert workspace.compared["workspaceRoots"] == roots
     assert work.asked_for == [run.config_revision]
+
+
+CONFIGURED = {"agents": {"list": [{"id": "ops"}, {"id": "lab"}]}}
+
+
+def may_assert(agent_id: str, *patterns: str, **session: str) -> bool:
+    configuration = Configuration.model_validate({**CONFIGURED, "session": session})
+    caller = Caller(actor=Actor(kind="token"), scopes=frozenset({"spawn"}), patterns=patterns)
+    try:
+        require_agent_access(caller, agent_id, configuration)
+    except QueryError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("main_key", ["main", " Desk : Left"])
+def test_main_session_asserts_its_agent(main_key: str) -> None:
+    key = "agent:lab:main" if main_key == "main" else "agent:lab:desk:left"
+    assert may_assert("lab", key, mainKey=main_key)
+    assert may_assert("lab", "agent:lab:*", mainKey=main_key)
+    assert not may_assert("ops", "agent:lab:*", mainKey=main_key)
+
+
+def test_global_session_asserts_no_agent() -> None:
+    assert not may_assert("lab", "global", scope="global")
+    assert may_assert("lab", "agent:lab:main", scope="global")

@@ -1,4 +1,4 @@
-"""Which state of a run is told as the newest."""
+"""What queries read of the log: the newest state of a run, and no more than they need."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -13,18 +13,24 @@ from application.queries import wait
 from application.queries.access import ALL_SCOPES, Access, Caller
 from application.queries.as_of import AsOf, resolve_as_of
 from application.queries.errors import QueryError
-from application.queries.runs import newest_run
+from application.queries.events import ListEvents, list_events
+from application.queries.runs import GetRun, get_run, newest_run
 from application.queries.services import QueryServices
 from domain.run.state import Run
 from tests.support.builders import run_histories as past
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.query_services import caller
 from tests.support.builders.storytelling import run_of
+from tests.support.servers.running_log import RunningLog
 
 RECORDED = run_of(*past.an_ended_run())
+
 FOLLOWED = run_of(*past.a_started_run())
+
 EVERYTHING = Caller(actor=SYSTEM, scopes=ALL_SCOPES, patterns=("*",))
 
 
-class Log:
+class FollowedLog:
     """A log that ends at `position`, and of which a process has followed `seen`."""
 
     def __init__(self, position: int, seen: int, followed: Run | None = FOLLOWED) -> None:
@@ -67,23 +73,23 @@ class Log:
 
 
 async def test_followed_run_is_not_read() -> None:
-    log = Log(position=7, seen=7)
+    log = FollowedLog(position=7, seen=7)
     assert await log.told() == (FOLLOWED, 7)
     assert (log.asked, log.read_at) == (1, None)
 
 
 async def test_run_is_read_if_the_log_is_longer() -> None:
-    log = Log(position=9, seen=7)
+    log = FollowedLog(position=9, seen=7)
     assert await log.told() == (RECORDED, 9)
     assert log.read_at == 9
 
 
 async def test_unknown_run_is_read() -> None:
-    assert await Log(position=7, seen=7, followed=None).told() == (RECORDED, 7)
+    assert await FollowedLog(position=7, seen=7, followed=None).told() == (RECORDED, 7)
 
 
 async def test_named_position_may_be_followed() -> None:
-    log = Log(position=9, seen=7)
+    log = FollowedLog(position=9, seen=7)
     assert await log.told(least=6) == (FOLLOWED, 7)
     assert log.asked == 0
     assert await log.told(least=8) == (RECORDED, 9)
@@ -94,12 +100,12 @@ async def test_unreached_position_is_unavailable(
 ) -> None:
     monkeypatch.setattr(wait, "REACH_SECONDS_MAX", 0.01)
     with pytest.raises(LogUnavailable, match="position 12 is not known here yet"):
-        await Log(position=9, seen=9).told(least=12)
+        await FollowedLog(position=9, seen=9).told(least=12)
 
 
 async def test_followed_run_is_hidden_from_strangers() -> None:
     stranger = Caller(actor=SYSTEM, scopes=ALL_SCOPES, patterns=("agent:other:*",))
-    log = Log(position=7, seen=7)
+    log = FollowedLog(position=7, seen=7)
     log.session = _nobody  # type: ignore[attr-defined]
     with pytest.raises(QueryError, match="there is no such run"):
         await log.told(stranger)
@@ -110,9 +116,67 @@ async def _nobody(_: object) -> None:
 
 
 async def test_followed_position_needs_no_log() -> None:
-    log = Log(position=9, seen=7)
+    log = FollowedLog(position=9, seen=7)
     for position, asked in ((7, 0), (8, 1)):
         found = await resolve_as_of(log.services(), EVERYTHING, f"pos:{position}")
         assert (found, log.asked) == (AsOf(position, now=False), asked)
     with pytest.raises(QueryError, match="the log ends at pos:9"):
         await resolve_as_of(log.services(), EVERYTHING, "pos:10")
+
+
+async def test_page_of_events_asks_once_how_far_log_goes(
+    services: QueryServices, running: RunningLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, asked = services.work.log, []
+    head = log.head
+
+    async def counted() -> int:
+        asked.append(await head())
+        return asked[-1]
+
+    monkeypatch.setattr(log, "head", counted)
+    listed = await list_events(services, caller("read"), ListEvents())
+    assert asked == [listed.position]
+    assert listed.view.head == listed.position
+
+
+async def test_wait_for_stage_does_not_ask_how_far_log_goes(
+    services: QueryServices, running: RunningLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    family, asked = LoggedFamily(running.log), []
+    await family.begin("reviewer")
+    head = running.log.head
+
+    async def counted() -> int:
+        asked.append(await head())
+        return asked[-1]
+
+    monkeypatch.setattr(running.log, "head", counted)
+    query = GetRun(wait="20s", until="ended")
+    waiting = asyncio.create_task(
+        get_run(services, caller("read"), str(family.id("reviewer")), query)
+    )
+    while not running.tail._recent.waited_for:
+        await asyncio.sleep(0)
+    await family.end("reviewer")
+    answer = await waiting
+    assert answer.view.stage == "ended"
+    assert answer.position == running.tail.position
+    assert asked == []
+
+
+async def test_output_is_flushed_for_runs_at_work_alone(
+    services: QueryServices, running: RunningLog
+) -> None:
+    family, flushed = LoggedFamily(running.log), list[str]()
+    await family.begin("reviewer")
+    run_id = family.id("reviewer")
+
+    async def flush() -> None:
+        flushed.append(family.run("reviewer").stage)
+
+    services.transcripts.flushes.add(run_id, flush)
+    await get_run(services, caller("read"), str(run_id), GetRun())
+    await family.end("reviewer")
+    await get_run(services, caller("read"), str(run_id), GetRun())
+    assert set(flushed) == {"started"}
