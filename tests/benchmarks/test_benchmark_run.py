@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.run import main
-from benchmarks.time_travel import AS_OF, MOMENTS, WHOLE, beside, moments_of
+from benchmarks.time_travel import AS_OF, MOMENTS, WHOLE, moments_of
 from benchmarks.what_if import QUESTIONS
 from tests.support.servers.process_table import carrying
 
@@ -107,22 +107,13 @@ def test_moments_of_a_short_record_are_as_far_into_a_shift_as_those_of_a_long_on
     assert moments_of(1_000_000) == {"beginning": 2_500, "middle": 505_000, "end": 987_500}
 
 
-def test_a_read_on_a_long_record_stands_beside_that_on_a_short_one() -> None:
-    found = beside("run", {"long": [0.002, 0.003, 0.009], "short": [0.002, 0.002, 0.004]})
-    assert (found.value, found.unit) == (3.0, "ms p50")
-    assert found.note == "p95 9.0; short record: 2.0, p95 4.0; 1.50 times"
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
         ("--seconds", "0"),
-        ("--callers", "0"),
         ("--processes", "3"),
-        ("--history", "7"),
         ("--time-travel", "7"),
         ("--time-travel-only", "--history-only"),
-        ("--idle-seconds", "0"),
     ],
 )
 def test_a_size_that_is_none_is_refused(

@@ -9,32 +9,11 @@ import pytest
 
 from benchmarks.processor import (
     PROCESSES,
-    ProcessUse,
     Spent,
-    process_use,
     spent_by,
-    tree_seconds,
     used_ms,
 )
 from benchmarks.standing import growth_bytes
-
-STAT = "41 (a (strange) name) S 7 41 41 0 -1 4194304 9 9 0 0 150 50 25 75 20 0 8 0 1 2 3"
-
-
-def test_a_process_has_used_what_it_and_its_ended_children_did() -> None:
-    assert process_use(STAT, 100) == ProcessUse(7, 3.0)
-
-
-def test_a_server_has_used_what_everything_below_it_did() -> None:
-    processes = {
-        1: ProcessUse(0, 100.0),
-        7: ProcessUse(1, 1.0),
-        41: ProcessUse(7, 0.5),
-        42: ProcessUse(41, 0.25),
-        8: ProcessUse(1, 50.0),
-    }
-    assert tree_seconds(processes, 7) == 1.75
-    assert tree_seconds(processes, 99) == 0.0
 
 
 def test_used_ms_divides_by_the_acts() -> None:

@@ -20,7 +20,6 @@ from application.queries.what_if.answer import WhatIfAnswer
 from application.queries.what_if.ask import WhatIfBody, what_if
 from benchmarks.generate import generate
 from domain.run.facts import BatchFacts
-from domain.what_if import cascade as cascades
 from tests.support.builders.configurations import load_values
 from tests.support.builders.generated_pasts import SEEDS, Seed
 from tests.support.builders.logged_family import LoggedFamily
@@ -316,28 +315,6 @@ async def test_it_says_how_far_it_is(
     assert positions == sorted(set(positions))
     until = plain[-1]["totals"]["toPosition"]
     assert (positions[-1], {progress["until"] for _, progress in told}) == (until, {until})
-
-
-REFUSED, ALLOWED, PLANNED = "newly-refused", "newly-allowed", "different-plan"
-
-
-@pytest.mark.parametrize(
-    ("patch", "verdict"), [(FEWER, REFUSED), (ONE_MORE, ALLOWED), (THINKING, PLANNED)]
-)
-async def test_cascade_says_that_it_remembers_no_more(
-    url: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    patch: dict[str, Any],
-    verdict: str,
-) -> None:
-    if verdict != PLANNED:
-        monkeypatch.setattr(cascades.Cascade, "_note_session", lambda *_, **__: None)
-    found = await lines_elsewhere(url, tmp_path, patch=[patch], cascade=True)
-    assert sum(one.get("verdict") == verdict for one in found) > 1
-    monkeypatch.setattr(cascades, "REMOVED_MAX", 1)
-    last = (await lines_elsewhere(url, tmp_path, patch=[patch], cascade=True))[-1]
-    assert last["failure"]["detail"].endswith("ask for a shorter range")
 
 
 @cascade_or_not

@@ -345,21 +345,6 @@ async def test_position_is_found_by_bisection(past: GeneratedPast) -> None:
 
 
 @pytest.mark.told("everything")
-async def test_cap_of_session_is_that_of_configuration_in_force(
-    told_anew: GeneratedPast, tmp_path: Path
-) -> None:
-    await set_cap(told_anew, tmp_path, 1)
-    await set_cap(told_anew, tmp_path, 1, maxConcurrent=3)
-    revision = await set_cap(told_anew, tmp_path, 9)
-    question = FindEvents(field="maxChildren", becomes="1", session=ROOT)
-    found, _ = await search(told_anew, question, limit=100, all_of_it=True)
-    assert [one.after for one in found] == [{"maxChildren": 1}]
-    (nine,), _ = await search(told_anew, changed(question, becomes="9"))
-    assert nine.event is not None
-    assert nine.event.payload["revision"] == revision
-
-
-@pytest.mark.told("everything")
 async def test_erased_texts_hinder_no_search(told_anew: GeneratedPast, running: RunningLog) -> None:
     question = FindEvents(when="running > 1 or refused > 2")
     before, _ = await search(told_anew, question)
