@@ -126,7 +126,7 @@ class Lives(RuleBasedStateMachine):
         against = self.tree.rule_against(by)
         count = len(self.tree.counted(by))
         self.log.spawn(name, by, options=MANNERS[manner], thread=manner == "lasting")
-        self._added(name, by, against, manner)
+        self.tree.add(name, by, against, manner=manner)
         last = self.log.recorded[-1].event
         if against:
             assert isinstance(last, SpawnRefused)
@@ -337,25 +337,10 @@ class Lives(RuleBasedStateMachine):
         else:
             places = [one.active_children for one in ends if isinstance(one, ChildAdmitted)]
             assert places == [*range(taken, taken + count)]
-        lives = [self._added(name, by, against) for name in names]
+        lives = [self.tree.add(name, by, against) for name in names]
         self.appended()
         if against is None:
             self._decided(lives, fate)
-
-    def _added(self, name: str, by: str, against: str | None, manner: str = "plain") -> Life:
-        """A run that was asked for, as the model has it."""
-        asker, above = self.tree.lives.get(by), self.tree.last(by)
-        life = self.tree.lives[name] = Life(
-            name,
-            by,
-            asker.depth + 1 if asker else 1,
-            "refused" if against else "requested",
-            asker.agent_id if asker else "main",
-            is_admitted=against is None,
-            manner=manner,
-            above=above.name if above else None,
-        )
-        return life
 
     def _decided(self, lives: Sequence[Life], fate: str) -> None:
         for life in lives:

@@ -39,12 +39,19 @@ def judged(tree: Tree, session: str) -> str:
         return CLOSED
     if ends_with_a_stop(last):
         return CLOSED
-    if last.stage not in DONE or tree.unsettled(session):
-        return ACTIVE
-    above = tree.last(last.by)
-    if above is not None and above.stage == "ended" and tree.below_is_done(last.by):
+    if last.is_yielded:
+        if last.stage != "ended":
+            return ACTIVE
+    elif last.stage not in DONE or tree.unsettled(session) or _is_about_to_end(tree, last.by):
         return ACTIVE
     return FULL if len(tree.counted(last.by)) >= tree.max_children else GOES_ON
+
+
+def _is_about_to_end(tree: Tree, session: str) -> bool:
+    """Whether the newest run of a session is over, with all below it, and not announced yet."""
+    last = tree.last(session)
+    is_over = last is not None and last.stage == "ended" and not last.is_yielded
+    return is_over and tree.below_is_done(session)
 
 
 def send(tree: Tree, name: str, session: str) -> str:
@@ -70,4 +77,6 @@ def send(tree: Tree, name: str, session: str) -> str:
     )
     if goes_on:
         last.continued_by = name
+        last.stage = "announced"
+        tree.settle()
     return told

@@ -4,6 +4,7 @@ It counts by looking at the whole tree each time, where the domain looks one lev
 Who sends messages to it is in `world.model.messages`.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 PREPARING = ("requested", "scripts-resolved", "overridden")
@@ -16,6 +17,9 @@ OTHER_AGENT = "other"
 RECORDED = "recorded"
 NOTHING = "nothing"
 REFUSED = "refused"
+WAITING = "session-created"
+Wish = tuple[str, bool]
+"""The name of a run that another one waits for, and whether it has to succeed."""
 
 
 @dataclass
@@ -24,7 +28,9 @@ class Life:
 
     A session is called like its first run; `continues` is the run before this one, `manner` how
     the session was asked for: `plain`, `delete` (put away at once) or `lasting` (mode `session`).
-    `above` is the run on whose behalf it was asked for.
+    `above` is the run on whose behalf it was asked for. `unmet` are those of its `wishes` that were
+    not done yet when it was looked at last. `is_yielded` is whether its session is to go on in its
+    place, `is_released` whether it was ever over with all that it waited for.
     """
 
     name: str
@@ -46,9 +52,14 @@ class Life:
     above: str | None = None
     is_put_away: bool = False
     is_stopped: bool = False
+    is_yielded: bool = False
+    outcome: str | None = None
+    wishes: Sequence[Wish] = ()
+    unmet: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.session = self.session or self.name
+        self.unmet = {name for name, _ in self.wishes}
 
 
 @dataclass
@@ -60,6 +71,31 @@ class Tree:
     lane_width: int
     lives: dict[str, Life] = field(default_factory=dict)
     closed: set[str] = field(default_factory=set)
+
+    def add(
+        self,
+        name: str,
+        by: str,
+        against: str | None,
+        *,
+        manner: str = "plain",
+        wishes: Sequence[Wish] = (),
+    ) -> Life:
+        """A run that this session asked for, and the rule that refused it."""
+        asker, above = self.lives.get(by), self.last(by)
+        self.lives[name] = life = Life(
+            name,
+            by,
+            asker.depth + 1 if asker else 1,
+            "refused" if against else "requested",
+            asker.agent_id if asker else "main",
+            is_admitted=against is None,
+            manner=manner,
+            above=above.name if above else None,
+            wishes=wishes,
+        )
+        self.settle()
+        return life
 
     def children(self, name: str) -> list[Life]:
         """Who was asked for by this session, in order."""
@@ -87,8 +123,8 @@ class Tree:
     def settle(self) -> None:
         """Whoever is over, with all that it waits for, gives its place back, and for good."""
         for life in self.lives.values():
-            is_over = life.stage in ENDED and self.below_is_done(life.session)
-            life.is_released = life.is_released or life.stage == "refused" or is_over
+            is_over = life.stage == "ended" and self.below_is_done(life.session)
+            life.is_released = life.is_released or life.stage in DONE or is_over
 
     def running(self, depth: int) -> int:
         """How many runs are out of the lane of this depth."""
@@ -117,6 +153,61 @@ class Tree:
             return "depth"
         taken = len(self.counted(name))
         return "active_children" if taken + places > self.max_children else None
+
+    def rule_against_waiting(self, by: str, wishes: Sequence[Wish]) -> str | None:
+        """The rule that refuses a child of this session with these wishes; None if none does."""
+        for name, must_succeed in wishes:
+            target = self.lives[name]
+            has_failed = self._has_failed(target, must_succeed)
+            if not has_failed and not target.is_released and self._closes_ring(by, target):
+                return "dependency_cycle"
+            if has_failed:
+                return "dependency_failed"
+        return None
+
+    def _closes_ring(self, by: str, target: Life) -> bool:
+        waited_for = self._waited_for(target)
+        return any(life.name in waited_for for life in self._ending_after_children(by))
+
+    def _ending_after_children(self, session: str) -> Iterator[Life]:
+        """The newest runs of this session and of those above, as far as these wait for it."""
+        while (last := self.last(session)) is not None and last.stage not in DONE:
+            yield last
+            session = last.by
+
+    def _waited_for(self, target: Life) -> set[str]:
+        """Whoever has to be over before this one is done, itself included."""
+        seen: set[str] = set()
+        ahead = [target]
+        while ahead:
+            life = ahead.pop()
+            if life.name in seen:
+                continue
+            seen.add(life.name)
+            ahead += [self.lives[name] for name in self.unsettled(life.session)]
+            wished = self._unmet(life) if life.stage in (*PREPARING, WAITING) else []
+            if not any(self._has_failed(one, must) for one, must in wished):
+                ahead += [one for one, _ in wished if not one.is_released]
+        return seen
+
+    def _unmet(self, life: Life) -> list[tuple[Life, bool]]:
+        return [(self.lives[name], must) for name, must in life.wishes if name in life.unmet]
+
+    def _has_failed(self, target: Life, must_succeed: bool) -> bool:
+        """What is below it may go on: it makes no success of it."""
+        failed = must_succeed and target.stage in OVER and target.outcome != "success"
+        return target.stage == "refused" or failed
+
+    def look(self, life: Life) -> None:
+        """Go on with a run that is prepared or waits, as far as what it waits for allows it."""
+        wished = self._unmet(life)
+        if any(self._has_failed(one, must) for one, must in wished):
+            over = ("ended", "error") if life.stage == WAITING else ("refused", None)
+            life.stage, life.outcome = over
+        else:
+            life.unmet -= {one.name for one, _ in wished if one.is_released}
+            life.stage = WAITING if life.unmet else "queued"
+        self.settle()
 
     def ask(self, life: Life, kind: str) -> str:
         """What comes of a command from the right holder; the tree is then as it leaves it."""
@@ -197,7 +288,7 @@ class Tree:
         elif life.is_held:
             life.is_stopping = True
         else:
-            life.stage = "ended"
+            life.stage, life.outcome = "ended", "stopped"
             life.is_stopping = life.is_stopped = True
         return RECORDED
 

@@ -24,8 +24,9 @@ from tests.support.builders import run_histories as past
 from tests.support.builders.family_log import FamilyLog
 from tests.support.builders.storytelling import ref, run_id, run_of
 from tests.support.builders.waiting_runs import dependency
-from tests.support.models.dependency_model import Model, Node, State, Wish
 from tests.support.tiers import examples
+from world.model import messages
+from world.model.tree import DONE, WAITING, Life, Tree, Wish
 
 pytestmark = pytest.mark.long
 
@@ -324,49 +325,46 @@ WEIGHTS = {
     "yield_turn": 2,
     "message": 3,
 }
-STATES: dict[str, tuple[State, ...]] = {
-    "look": ("prepared", "waiting"),
+STAGES: dict[str, tuple[str, ...]] = {
+    "look": ("requested", WAITING),
     "start": ("queued",),
     "end": ("started",),
     "announce": ("ended",),
-    "stop": ("prepared", "waiting", "queued"),
-    "refuse": ("prepared",),
+    "stop": ("requested", WAITING, "queued"),
+    "refuse": ("requested",),
     "yield_turn": ("started",),
     "message": ("announced", "ended"),
 }
 
 
-class Tree:
-    """The log and the model, told the same."""
+class Waiting:
+    """The log and the model of its tree, told the same."""
 
     def __init__(self) -> None:
         self.log = FamilyLog(max_children=100, max_spawn_depth=4)
-        self.model = Model()
+        self.tree = Tree(max_children=100, max_depth=4, lane_width=RUNS_MAX)
         self.refusals: list[str] = []
 
-    def of(self, *states: State) -> list[Node]:
-        return [one for one in self.model.nodes.values() if one.state in states]
+    def of(self, *stages: str) -> list[Life]:
+        return [one for one in self.tree.lives.values() if one.stage in stages]
 
     def spawn(self, chance: Random) -> None:
-        known = list(self.model.nodes)
-        if len(known) >= RUNS_MAX:
+        lives = self.tree.lives
+        if len(lives) >= RUNS_MAX:
             return
-        parents = [None, *(one for one in self.of("started") if len([*one.above]) < 3)]
-        parent = chance.choice(parents)
+        by = chance.choice(["main", *(one.session for one in self.of("started") if one.depth < 4)])
         wishes: dict[str, bool] = {}
         # Mostly of those that are not done: of the others there is little to be said.
-        open_ones = [one.name for one in self.of_all() if not one.is_done]
-        for _ in range(chance.choice((0, 1, 1, 2, 3)) if known else 0):
-            among = open_ones if open_ones and chance.random() < 0.9 else known
+        open_ones = [one.name for one in lives.values() if not one.is_released]
+        for _ in range(chance.choice((0, 1, 1, 2, 3)) if lives else 0):
+            among = open_ones if open_ones and chance.random() < 0.9 else [*lives]
             wishes.setdefault(chance.choice(among), chance.random() < 0.7)
-        name = f"r{len(known)}"
-        answered = self.log.answer(
-            name, parent.name if parent else "main", dependencies=self._bound([*wishes.items()])
-        )
+        name, wished = f"r{len(lives)}", [*wishes.items()]
+        answered = self.log.answer(name, by, dependencies=self._bound(wished))
         self.log.record(answered.changes)
-        expected = self.model.judge(parent, [*wishes.items()])
+        expected = self.tree.rule_against_waiting(by, wished)
         assert (answered.refusal.rule if answered.refusal else None) == expected
-        self.model.add(name, parent, [*wishes.items()], refused=expected is not None)
+        self.tree.add(name, by, expected, wishes=wished)
         if expected is not None:
             self.refusals.append(expected)
 
@@ -381,119 +379,112 @@ class Tree:
             for name, must in wishes
         )
 
-    def look(self, node: Node) -> None:
-        run = self.log.run(node.name)
-        if node.state == "prepared":
+    def look(self, life: Life) -> None:
+        run = self.log.run(life.name)
+        if life.stage == "requested":
             try:
-                self.log.create(node.name)
+                self.log.create(life.name)
             except DependencyFailed:
-                self.log.refuse(node.name)
+                self.log.refuse(life.name)
         else:
             failed = evaluate_dependencies(run, self.log.fold.runs).failed
             culprit = failed.run_id if failed is not None else None
             error = ref("why") if failed is not None else None
             command = SettleDependencies(lane="subagent", culprit=culprit, error=error)
-            self.log.tell(node.name, command)
-        self.model.look(node)
-        self.agrees(node)
+            self.log.tell(life.name, command)
+        self.tree.look(life)
+        self.agrees(life)
 
-    def agrees(self, node: Node) -> None:
-        run = self.log.run(node.name)
-        stage = {"waiting": "session-created", "prepared": "requested"}.get(node.state, node.state)
-        assert (run.stage, run.outcome) == (stage, node.outcome), node
-        if node.state == "waiting":
-            assert {self.log.names[one] for one in run.waits_for or ()} == node.unmet
+    def agrees(self, life: Life) -> None:
+        run = self.log.run(life.name)
+        assert (run.stage, run.outcome) == (life.stage, life.outcome), life
+        if life.stage == WAITING:
+            assert {self.log.names[one] for one in run.waits_for or ()} == life.unmet
             assert run.holder is None
-        if node.state == "queued":
+        if life.stage == "queued":
             assert run.waits_for is None
 
-    def start(self, node: Node) -> None:
-        self.log.tell(node.name, ask.claim())
-        self.log.tell(node.name, ask.start(self.log.run(node.name).epoch))
-        node.state = "started"
+    def start(self, life: Life) -> None:
+        self.log.tell(life.name, ask.claim())
+        self.log.tell(life.name, ask.start(self.log.run(life.name).epoch))
+        self.tree.ask(life, "claim")
+        self.tree.ask(life, "start")
 
-    def end(self, node: Node, outcome: RunOutcome) -> None:
-        self.log.tell(node.name, ask.end(self.log.run(node.name).epoch, outcome=outcome))
-        node.state, node.outcome = "ended", outcome
+    def end(self, life: Life, outcome: RunOutcome) -> None:
+        self.log.tell(life.name, ask.end(self.log.run(life.name).epoch, outcome=outcome))
+        self.tree.ask(life, "end")
+        life.outcome = outcome
 
-    def announce(self, node: Node) -> None:
-        if not node.session.at_work and not node.is_yielded:
-            self.log.announce(node.name)
-            node.state = "announced"
+    def announce(self, life: Life) -> None:
+        if not life.is_yielded and self.tree.permits(life, "announce"):
+            self.log.announce(life.name)
+            self.tree.ask(life, "announce")
 
-    def yield_turn(self, node: Node) -> None:
+    def yield_turn(self, life: Life) -> None:
         """It ends, and its session goes on in its place."""
-        if node.session.at_work:
-            self.log.tell(node.name, continued.yield_run())
-            self.end(node, "success")
-            node.is_yielded = True
+        if self.tree.unsettled(life.session):
+            self.log.tell(life.name, continued.yield_run())
+            self.end(life, "success")
+            life.is_yielded = True
 
-    def stop(self, node: Node) -> None:
-        self.log.tell(node.name, ask.stop())
-        if node.state in ("waiting", "queued"):
-            node.state, node.outcome = "ended", "stopped"
-        else:
-            node.state = "refused"
-        self.agrees(node)
+    def stop(self, life: Life) -> None:
+        self.log.tell(life.name, ask.stop())
+        self.tree.ask(life, "stop")
+        self.agrees(life)
 
-    def message(self, node: Node) -> None:
+    def refuse(self, life: Life) -> None:
+        self.log.refuse(life.name)
+        self.tree.ask(life, "refuse")
+
+    def message(self, life: Life) -> None:
         """The session goes on, though its children are at work if it has yielded."""
-        is_full = len(self.model.nodes) >= RUNS_MAX
-        if is_full or not self.model.takes_message(node) or not self.log.run(node.name).started_at:
-            return
-        self.go_on(node)
+        told = messages.judged(self.tree, life.session)
+        may = told == messages.GOES_ON and self.tree.last(life.session) is life
+        if may and len(self.tree.lives) < RUNS_MAX and self.log.run(life.name).started_at:
+            self.go_on(life)
 
-    def go_on(self, node: Node) -> None:
-        name = f"r{len(self.model.nodes)}"
-        self.log.message(name, node.name)
-        self.model.go_on(name, node)
+    def go_on(self, life: Life) -> None:
+        name = f"r{len(self.tree.lives)}"
+        self.log.message(name, life.name)
+        assert messages.send(self.tree, name, life.session) == messages.GOES_ON
 
     def act(self, what: str, chance: Random) -> None:
         if what == "spawn":
-            return self.spawn(chance)
-        found = self.of(*STATES[what])
-        if not found:
-            return None
-        node = chance.choice(found)
-        if what == "end":
-            return self.end(node, chance.choice(OUTCOMES))
-        if what != "refuse":
-            return getattr(self, what)(node)  # type: ignore[no-any-return]
-        self.log.refuse(node.name)
-        node.state = "refused"
-        return None
+            self.spawn(chance)
+        elif found := self.of(*STAGES[what]):
+            more = [chance.choice(OUTCOMES)] if what == "end" else []
+            getattr(self, what)(chance.choice(found), *more)
 
     def come_to_rest(self) -> None:
         """Everything goes on that can, until nothing does."""
         before: list[object] = []
-        while before != (now := [(one.state, {*one.unmet}) for one in self.of_all()]):
+        lives = self.tree.lives
+        while before != (now := [(one.stage, {*one.unmet}) for one in lives.values()]):
             before = [*now]
-            for node in self.of("prepared", "waiting"):
-                self.look(node)
-            for node in self.of("queued"):
-                self.start(node)
-            for node in self.of("started"):
-                self.end(node, "success")
-            for node in self.of("ended"):
-                if node.is_yielded and not node.session.at_work:
-                    self.go_on(node)
-                self.announce(node)
-
-    def of_all(self) -> list[Node]:
-        return list(self.model.nodes.values())
+            for life in self.of("requested", WAITING):
+                self.look(life)
+            for life in self.of("queued"):
+                self.start(life)
+            for life in self.of("started"):
+                self.end(life, "success")
+            for life in self.of("ended"):
+                if life.is_yielded and not self.tree.unsettled(life.session):
+                    self.go_on(life)
+                self.announce(life)
 
 
 @examples(80)
 @given(st.integers(0, 2**64))
 def test_the_log_agrees_with_the_model_and_nobody_waits_for_ever(seed: int) -> None:
     # Drawn one by one, most choices would be the first: then hardly anybody waits for anybody.
-    chance, tree = Random(seed), Tree()
+    chance, waiting = Random(seed), Waiting()
     for what in chance.choices([*WEIGHTS], weights=[*WEIGHTS.values()], k=ACTS):
-        tree.act(what, chance)
-    for node in tree.of_all():
-        tree.agrees(node)
-    tree.come_to_rest()
-    assert [one.name for one in tree.of_all() if not one.is_settled] == []
-    for node in tree.of_all():
-        tree.agrees(node)
-    assert tree.of_all() == [] or tree.log.counted("main") == []
+        waiting.act(what, chance)
+    lives = waiting.tree.lives
+    for life in lives.values():
+        waiting.agrees(life)
+    waiting.come_to_rest()
+    assert [one.name for one in lives.values() if one.stage not in DONE] == []
+    for life in lives.values():
+        waiting.agrees(life)
+    assert not lives or waiting.log.counted("main") == []
