@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from domain.configuration.configuration import Configuration
-from domain.configuration.models import ModelSettings, is_model_name, is_model_pattern
+from domain.configuration.models import is_model_name, is_model_pattern
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.runtimes import CommandRuntime, provides_sandbox, served_models_of
 from domain.configuration.settings import Settings, effective_settings
-from domain.plan.model import plan_model, storable_model_name
+from domain.plan.model import storable_model_name
 
 
 def configuration(**sections: object) -> Configuration:
@@ -29,23 +29,6 @@ def test_without_a_file_the_agent_main_answers_with_its_prompt() -> None:
     assert (runtime.command, runtime.input, runtime.output) == (("cat",), "stdin-text", "text")
 
 
-def test_where_no_agent_is_listed_there_is_main_and_nobody_else() -> None:
-    only_defaults = configuration(agents={"defaults": {"runtime": COMMAND}})
-
-    assert only_defaults.agent_ids() == ("main",)
-    assert only_defaults.default_agent_id == "main"
-    assert only_defaults.agent("main") is not None
-    assert only_defaults.agent("worker") is None
-    assert only_defaults.effective_agent("main").runtime is not None
-
-
-def test_main_is_not_configured_where_others_are_listed() -> None:
-    listed = configuration(agents={"list": [{"id": "planner"}]})
-
-    assert listed.agent("main") is None
-    assert listed.default_agent_id == "planner"
-
-
 def test_an_agent_is_found_in_any_case_but_not_by_a_look_alike() -> None:
     listed = configuration(agents={"list": [{"id": "Kate"}]})
 
@@ -53,77 +36,6 @@ def test_an_agent_is_found_in_any_case_but_not_by_a_look_alike() -> None:
     assert found is not None
     assert found.id == "kate"
     assert listed.agent("\u212aate") is None  # the Kelvin sign, whose lower case is k
-
-
-def test_the_first_agent_marked_as_default_is_the_default() -> None:
-    agents = [{"id": "a"}, {"id": "b", "default": True}, {"id": "c", "default": True}]
-    assert configuration(agents={"list": agents}).default_agent_id == "b"
-
-
-def test_an_agents_own_word_replaces_the_defaults() -> None:
-    both = configuration(
-        agents={
-            "defaults": {"subagents": {"allowAgents": ["x", "y"], "requireAgentId": True}},
-            "list": [
-                {"id": "a"},
-                {
-                    "id": "b",
-                    "subagents": {
-                        "allowAgents": [],
-                        "requireAgentId": False,
-                        "contextPreambleMaxChars": 0,
-                    },
-                },
-            ],
-        }
-    )
-
-    silent, outspoken = both.effective_agent("a").subagents, both.effective_agent("b").subagents
-    assert (silent.allow_agents, silent.require_agent_id) == (("x", "y"), True)
-    assert silent.context_preamble_max_chars == 4000
-    assert (outspoken.allow_agents, outspoken.require_agent_id) == ((), False)
-    assert outspoken.context_preamble_max_chars == 0
-    assert both.effective_agent("nobody").subagents == silent
-    assert (silent.allow_agents_from, silent.require_agent_id_from) == ("defaults", "defaults")
-    assert (outspoken.allow_agents_from, outspoken.require_agent_id_from) == ("agent", "agent")
-
-
-def test_what_nobody_says_is_from_nowhere() -> None:
-    builtin = configuration().effective_agent("main").subagents
-    assert (builtin.allow_agents_from, builtin.require_agent_id_from) == (None, None)
-
-
-def test_a_blank_model_counts_as_not_said() -> None:
-    assert (
-        configuration(agents={"list": [{"id": "a", "model": " "}]}).effective_agent("a").model
-        is None
-    )
-
-
-def test_nobody_allows_anybody_by_default() -> None:
-    assert configuration().effective_agent("main").subagents.allow_agents is None
-
-
-def test_runtime_model_and_sandbox_fall_back_to_the_defaults() -> None:
-    mixed = configuration(
-        agents={
-            "defaults": {
-                "runtime": {"type": "worker", "queue": "q"},
-                "model": {"primary": "p/m"},
-                "sandbox": {"mode": "all"},
-            },
-            "list": [
-                {"id": "a"},
-                {"id": "b", "runtime": COMMAND, "model": "p/b", "sandbox": {"mode": "off"}},
-            ],
-        }
-    )
-
-    assert [mixed.effective_agent(agent).runtime.type for agent in "ab"] == ["worker", "command"]  # type: ignore[union-attr]
-    assert [mixed.effective_agent(agent).model for agent in "ab"] == ["p/m", "p/b"]
-    assert [mixed.effective_agent(agent).sandbox_mode for agent in "ab"] == ["all", "off"]
-    assert configuration().effective_agent("main").sandbox_mode == "off"
-    assert configuration().effective_agent("main").runtime is None
 
 
 def test_the_models_and_the_sandbox_of_a_runtime_are_those_it_declares() -> None:
@@ -144,56 +56,6 @@ def test_the_models_and_the_sandbox_of_a_runtime_are_those_it_declares() -> None
     assert [provides_sandbox(runtime) for runtime in runtimes] == [False, True, False]
     assert served_models_of(None) is None
     assert provides_sandbox(None) is False
-
-
-def test_the_models_that_the_file_lists_are_known_with_their_providers() -> None:
-    listed = configuration(
-        agents={"defaults": {"models": {"p/m": {"alias": "quick"}, "q/n": {}}}},
-        models={"providers": {"p": {"models": [{"id": "m"}, {"id": "x/y"}]}, "none": {}}},
-    )
-    assert listed.known_models() == ("p/m", "q/n", "p/x/y")
-    assert configuration().known_models() == ()
-
-
-def test_the_workspace_of_the_defaults_is_the_default_agents_alone() -> None:
-    shared = configuration(
-        agents={
-            "defaults": {"workspace": "~/w"},
-            "list": [{"id": "a"}, {"id": "b"}, {"id": "c", "workspace": "~/c"}],
-        }
-    )
-
-    assert [shared.effective_agent(agent).workspace for agent in "abc"] == ["~/w", None, "~/c"]
-
-
-def test_prices_are_found_by_provider_and_model() -> None:
-    priced = configuration(
-        models={
-            "providers": {
-                "p": {"models": [{"id": "m/1", "cost": {"input": 1.25, "output": 10}}, {"id": "n"}]}
-            }
-        }
-    )
-
-    cost = priced.models.cost_of("p", "m/1")
-    assert cost is not None
-    assert (cost.input, cost.output, cost.cache_read) == (1.25, 10, None)
-    assert priced.models.cost_of("p", "n") is None
-    assert priced.models.cost_of("q", "m/1") is None
-
-
-def test_aliases_are_found_in_lower_case_and_the_first_counts() -> None:
-    models = {"p/one": {"alias": "Opus"}, "p/two": {"alias": "opus"}, "p/three": {}}
-    aliased = configuration(agents={"defaults": {"models": models}})
-
-    assert aliased.model_aliases() == {"opus": "p/one"}
-
-
-def test_sections_of_others_are_kept() -> None:
-    assert configuration(channels={"x": [1]}, meta=None).extra == {
-        "channels": {"x": [1]},
-        "meta": None,
-    }
 
 
 @pytest.mark.parametrize(
@@ -403,12 +265,6 @@ def test_what_is_no_endpoint_is_an_error_of_its_variable(endpoint: str) -> None:
 )
 def test_some_texts_are_names_of_models(text: str, fits: bool) -> None:
     assert is_model_name(text) is fits
-
-
-def test_a_name_may_begin_with_a_mark_and_has_no_provider_then() -> None:
-    plan = plan_model(ModelSettings(argument="/x"))
-    assert (plan.provider, plan.model, plan.reference, plan.applied) == (None, "/x", "/x", True)
-    assert plan_model(ModelSettings(argument="@cf/meta/llama")).provider == "@cf"
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from domain.configuration.agents import BootstrapLimits, SubagentDefaults
+from domain.configuration.agents import SubagentDefaults
 from domain.configuration.configuration import Configuration
 from domain.configuration.context_scripts import ContextScript
-from domain.configuration.hooks import HEADER_VALUE_CHARACTERS_MAX, HOOKS, HooksSection
+from domain.configuration.hooks import HEADER_VALUE_CHARACTERS_MAX, HooksSection
 from domain.configuration.model_runtime import ModelRuntime
 from domain.configuration.models import ModelChoice
 from domain.configuration.runtimes import (
@@ -23,9 +23,9 @@ from domain.configuration.runtimes import (
     WorkerRuntime,
 )
 from domain.configuration.session import ThreadBindings, ThreadPolicy
-from domain.configuration.settings import Settings, Token
+from domain.configuration.settings import Token
 from domain.configuration.tools import Tools
-from domain.configuration.webhooks import AnnounceSection, webhook_key
+from domain.configuration.webhooks import AnnounceSection
 from domain.delivery.webhook import receivers
 
 SCRIPT = {"id": "a", "uri": "~/a.sh"}
@@ -80,15 +80,6 @@ def test_the_defaults_of_a_script_are_those_of_the_specification() -> None:
     assert (script.arg_map, script.timeout_seconds) == ({}, 10)
 
 
-def test_a_priority_stays_the_number_that_was_written() -> None:
-    assert repr(ContextScript.model_validate({**SCRIPT, "priority": 100}).priority) == "100"
-    assert repr(ContextScript.model_validate({**SCRIPT, "priority": -0.5}).priority) == "-0.5"
-
-
-def test_a_method_is_read_in_upper_case() -> None:
-    assert ContextScript.model_validate({**SCRIPT, "method": "post"}).method == "POST"
-
-
 @pytest.mark.parametrize(
     "values",
     [
@@ -135,15 +126,6 @@ def test_a_model_has_a_bounded_number_of_fallbacks() -> None:
         ModelChoice.model_validate({"fallbacks": [*fallbacks, "p/20"]})
 
 
-def test_the_roots_of_workspaces_are_paths() -> None:
-    assert Settings().workspace_roots == ()
-    roots = Settings.model_validate({"workspaceRoots": ["~/work", "${SHARED}"]}).workspace_roots
-    assert roots == ("~/work", "${SHARED}")
-    for wrong in ([""], ["a\nb"], "~/work", [1]):
-        with pytest.raises(ValidationError):
-            Settings.model_validate({"workspaceRoots": wrong})
-
-
 def test_limits_of_attachments_are_rounded_down() -> None:
     tools = Tools.model_validate({"sessions_spawn": {"attachments": {"maxFiles": 2.7}}})
 
@@ -160,14 +142,6 @@ def test_allow_and_also_allow_exclude_each_other() -> None:
     with pytest.raises(ValidationError, match=together):
         Tools.model_validate({"subagents": {"tools": {"allow": ["a"], "alsoAllow": ["b"]}}})
     Tools.model_validate({"subagents": {"tools": {"allow": [], "alsoAllow": ["b"]}}})
-
-
-def test_a_token_is_a_reference_to_a_variable_a_file_or_a_kept_revision() -> None:
-    assert Token.model_validate(TOKEN).token.variable == "OPS"
-    assert Token.model_validate({**TOKEN, "token": {"file": "ops"}}).token.file == "ops"
-    kept = Token.model_validate({**TOKEN, "token": {"$secret": "/spawnlog/tokens/0/token"}})
-    assert kept.token.secret is not None
-    assert kept.token.secret.pointer == "/spawnlog/tokens/0/token"
 
 
 @pytest.mark.parametrize(
@@ -256,14 +230,6 @@ def test_a_runtime_may_declare_the_models_it_serves(values: dict[str, object]) -
             RUNTIME.validate_python({**values, "models": wrong})
 
 
-def test_a_runtime_that_executes_may_say_that_it_isolates_itself() -> None:
-    for values in ({"type": "command", "command": ["x"]}, {"type": "scripted"}):
-        assert RUNTIME.validate_python(values).provides_sandbox is False
-        assert RUNTIME.validate_python({**values, "providesSandbox": True}).provides_sandbox
-        with pytest.raises(ValidationError):
-            RUNTIME.validate_python({**values, "providesSandbox": "yes"})
-
-
 def test_a_script_step_does_one_thing_or_waits() -> None:
     played = RUNTIME.validate_python(
         {
@@ -294,25 +260,6 @@ def configuration(**sections: object) -> Configuration:
     return Configuration.model_validate(sections)
 
 
-def limits_of(configured: Configuration, agent_id: str) -> BootstrapLimits:
-    agent = configured.effective_agent(agent_id)
-    assert agent is not None
-    return agent.bootstrap
-
-
-def test_the_limits_of_bootstrap_files_are_asked_of_the_agent_first() -> None:
-    limited = configuration(
-        agents={
-            "defaults": {"bootstrapMaxChars": 10, "bootstrapTotalMaxChars": 30},
-            "list": [{"id": "a", "bootstrapTotalMaxChars": 20}, {"id": "b"}],
-        }
-    )
-
-    assert limits_of(limited, "A") == BootstrapLimits(10, 20)
-    assert limits_of(limited, "b") == BootstrapLimits(10, 30)
-    assert limits_of(configuration(), "main") == BootstrapLimits(20_000, 150_000)
-
-
 @pytest.mark.parametrize("key", ["bootstrapMaxChars", "bootstrapTotalMaxChars"])
 @pytest.mark.parametrize("value", [0, -1, 1.0, 1.5, "1", True, None, 10_000_001])
 def test_a_limit_of_bootstrap_files_is_a_whole_number_above_nothing(
@@ -334,10 +281,6 @@ SECRET = f"whsec_{base64.b64encode(CANARY).decode()}"
 def announce(*webhooks: dict[str, Any]) -> AnnounceSection:
     plain = {"id": "chat", "url": "https://gateway.example/", "secrets": [SECRET]}
     return AnnounceSection.model_validate({"webhooks": [{**plain, **one} for one in webhooks]})
-
-
-def test_a_secret_is_the_base64_of_the_key() -> None:
-    assert webhook_key(SECRET) == CANARY
 
 
 @pytest.mark.parametrize(
@@ -402,13 +345,6 @@ HOOK_SECRET = "hush-canary"
 
 def hooks(**ended: Any) -> HooksSection:
     return HooksSection.model_validate({"subagentEnded": {"url": URL, **ended}})
-
-
-def test_a_hook_is_there_when_it_is_configured() -> None:
-    read = HooksSection.model_validate({name: {"url": URL} for name in HOOKS})
-    assert read.configured == HOOKS
-    assert HooksSection().configured == ()
-    assert (HooksSection().attempts_max, HooksSection().retry_seconds_max) == (8, 300)
 
 
 @pytest.mark.parametrize(
@@ -544,11 +480,6 @@ def below(channel: dict[str, Any], **accounts: Any) -> dict[str, Any]:
     }
 
 
-def test_where_nobody_says_anything_threads_are_bound_and_contexts_forked() -> None:
-    assert policy() == ThreadPolicy(enabled=True, spawn_sessions=True, default_spawn_context="fork")
-    assert policy().binds
-
-
 @pytest.mark.parametrize(
     ("session", "channels", "binds"),
     [
@@ -570,21 +501,6 @@ def test_an_account_speaks_before_its_channel_and_that_before_the_session(
     assert policy(session, channels).binds is binds
 
 
-@pytest.mark.parametrize(
-    "channels",
-    [
-        "discord",
-        [],
-        {"discord": "on"},
-        {"discord": {"threadBindings": "on", "accounts": []}},
-        below({"enabled": "no", "spawnSessions": 0, "defaultSpawnContext": "both"}),
-        below({"enabled": None}, acct="off"),
-    ],
-)
-def test_what_has_another_shape_at_a_channel_says_nothing(channels: Any) -> None:
-    assert policy({}, channels) == ThreadPolicy()
-
-
 def test_each_value_is_looked_for_by_itself() -> None:
     channels = below({"defaultSpawnContext": "isolated"}, acct={"spawnSessions": False})
     found = policy({"enabled": False}, channels)
@@ -593,12 +509,6 @@ def test_each_value_is_looked_for_by_itself() -> None:
     )
     fork = below({"defaultSpawnContext": "isolated"}, acct={"defaultSpawnContext": "fork"})
     assert policy({}, fork).default_spawn_context == "fork"
-
-
-def test_a_channel_is_found_in_any_case_and_no_account_is_the_default_one() -> None:
-    channels = below({}, default=NOT)
-    assert not policy({}, channels, channel=" DISCORD ", account=None).binds
-    assert policy({}, channels, channel=None, account=None).binds
 
 
 @pytest.mark.parametrize(
@@ -650,56 +560,6 @@ def order(defaults: list[Entry], own: list[Entry], ignore: list[str]) -> list[tu
 
 def marked(scripts: list[Entry], source: str) -> list[Entry]:
     return [{**script, "uri": f"{source}{at}"} for at, script in enumerate(scripts)]
-
-
-def test_the_highest_priority_runs_first_and_equals_as_they_stand() -> None:
-    defaults: list[Entry] = [{"id": "a"}, {"id": "b", "priority": 5}, {"id": "c"}]
-    own: list[Entry] = [{"id": "d", "priority": 5}, {"id": "e", "priority": -1}]
-
-    assert [id for id, _ in order(defaults, own, [])] == ["b", "d", "a", "c", "e"]
-
-
-def test_an_agents_entry_takes_the_place_of_the_default_of_the_same_id() -> None:
-    assert order([{"id": "a"}, {"id": "b"}], [{"id": "c"}, {"id": "a"}], []) == [
-        ("a", "own1"),
-        ("b", "default1"),
-        ("c", "own0"),
-    ]
-
-
-def test_ignoring_leaves_out_a_default_but_never_an_own_script() -> None:
-    assert order([{"id": "a"}, {"id": "b"}], [{"id": "a"}], ["a", "nobody"]) == [
-        ("b", "default1"),
-        ("a", "own0"),
-    ]
-
-
-def test_an_unknown_agent_gets_the_defaults() -> None:
-    run = [{"id": "a", "uri": "x"}]
-    configuration = Configuration.model_validate(
-        {
-            "agents": {
-                "defaults": {"subagents": {"contextScripts": {"run": run}}},
-                "list": [{"id": "x", "subagents": {"contextScripts": {"ignore": ["a"]}}}],
-            }
-        }
-    )
-
-    assert [script.id for script in configuration.effective_agent("alias").context_scripts] == ["a"]
-    assert configuration.effective_agent("x").context_scripts == ()
-
-
-def test_a_script_that_is_silent_about_its_time_gets_that_of_the_settings() -> None:
-    run = [{"id": "a", "uri": "x"}, {"id": "b", "uri": "x", "timeoutSeconds": 10}]
-    configuration = Configuration.model_validate(
-        {
-            "agents": {"defaults": {"subagents": {"contextScripts": {"run": run}}}},
-            "spawnlog": {"scriptTimeoutSeconds": 2.5},
-        }
-    )
-
-    scripts = configuration.effective_agent("main").context_scripts
-    assert [script.timeout_seconds for script in scripts] == [2.5, 10]
 
 
 @given(entries, entries, st.lists(ids, max_size=3))

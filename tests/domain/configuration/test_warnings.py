@@ -141,24 +141,6 @@ def test_a_thinking_level_that_is_none_is_told() -> None:
     assert doubt.nearest == "high"
 
 
-def test_a_sandbox_that_no_runtime_provides_is_told() -> None:
-    provided = {**COMMAND, "providesSandbox": True}
-    found = doubts_of(
-        agents={
-            "defaults": {"sandbox": {"mode": "non-main"}, "runtime": COMMAND},
-            "list": [
-                {"id": "a"},
-                {"id": "b", "sandbox": {"mode": "off"}},
-                {"id": "c", "runtime": provided},
-            ],
-        }
-    )
-
-    (doubt,) = found
-    assert doubt.pointer == "/agents/list/0"
-    assert 'sandbox.mode "non-main"' in doubt.message
-
-
 @pytest.mark.parametrize("runtime", [COMMAND, None, {"type": "worker", "queue": "q"}])
 def test_a_sandbox_of_the_defaults_is_told_where_no_agent_is_listed(runtime: object) -> None:
     told = doubts_of(agents={"defaults": {"sandbox": {"mode": "all"}, "runtime": runtime}})
@@ -275,13 +257,6 @@ def test_fifty_scripts_may_run_and_what_is_ignored_does_not_count() -> None:
 def test_a_list_of_more_than_fifty_is_a_mistake() -> None:
     with pytest.raises(ValidationError):
         Configuration.model_validate(agents(several(51)))
-
-
-@pytest.mark.parametrize("method", ["OPTIONS", "TRACE", "CONNECT", "QUERY", "GE T"])
-def test_a_method_that_is_not_known_is_a_mistake(method: str) -> None:
-    values = agents([{"id": "s", "uri": "https://h/", "method": method}])
-    with pytest.raises(ValidationError, match="must be GET, DELETE or HEAD, or POST, PUT or PATCH"):
-        Configuration.model_validate(values)
 
 
 # Faults of values are in plain words, whatever the library says.

@@ -18,7 +18,6 @@ from domain.context.fork import (
     NO_TRANSCRIPT_WARNING,
     NOTHING_TO_FORK_WARNING,
     OTHER_AGENT_WARNING,
-    RUN_NOTE,
     UNANNOUNCED_NOTE,
     ContextRequest,
     ParentExtent,
@@ -66,45 +65,15 @@ UNSEEN = "\0\xad\u180e\u200b\u200d\u2060\ufeff\u115f\u3164\uffa0\u2800"
 SIGNS = "ab \n\r\u0301\u0600\u0915\u094d\u200d\U0001f469\U0001f1e9"
 
 
-def test_a_text_within_the_limit_stays_as_it_is() -> None:
-    assert truncated_preamble("  two words ", 12) == "  two words "
-    assert truncated_preamble("x" * 4000) == "x" * 4000
-
-
-def test_a_long_text_is_cut_between_words_and_marked() -> None:
-    assert truncated_preamble("alpha beta gamma", 12) == "alpha beta...(truncated)"
-    assert truncated_preamble("alpha beta gamma", 10) == "alpha beta...(truncated)"
-    assert truncated_preamble("alpha beta gamma", 9) == "alpha...(truncated)"
-
-
-def test_the_usual_limit_is_4000_characters() -> None:
-    cut = truncated_preamble("word " * 1000)
-    assert truncated_preamble("x" * 4001) == "x" * 4000 + TRUNCATED
-    assert cut == ("word " * 800).rstrip() + TRUNCATED
-
-
 def test_a_cut_between_words_may_lose_just_half() -> None:
     assert truncated_preamble("hello brave new world", 10) == f"hello{TRUNCATED}"
     assert truncated_preamble("hell brave new world", 10) == f"hell brave{TRUNCATED}"
-
-
-def test_a_text_without_spaces_is_cut_at_the_limit() -> None:
-    assert truncated_preamble("a " + "漢" * 50, 20) == "a " + "漢" * 18 + TRUNCATED
-
-
-def test_a_cut_splits_no_character() -> None:
-    assert truncated_preamble("a" + "e\u0301" * 10, 4) == "ae\u0301...(truncated)"
-    assert truncated_preamble("ab\U0001f469\u200d\U0001f680\U0001f680", 4) == "ab...(truncated)"
 
 
 def test_a_cut_between_words_splits_no_character() -> None:
     assert truncated_preamble("aaaa \u0600 bcd", 7) == "aaaa...(truncated)"
     assert truncated_preamble("one two\r\nthree", 8) == "one two...(truncated)"
     assert truncated_preamble("\u0915\u094d\u0937" * 4, 8) == "\u0915\u094d\u0937" * 2 + TRUNCATED
-
-
-def test_a_blank_that_belongs_to_the_sign_before_it_takes_that_along() -> None:
-    assert truncated_preamble("abcd\u0600  zzzzz", 6) == f"abcd{TRUNCATED}"
 
 
 @settings(deadline=None)
@@ -114,14 +83,6 @@ def test_wherever_it_is_cut_it_is_between_characters(text: str, limit: int) -> N
     if cut and cut != text:
         at = len(cut) - len(TRUNCATED)
         assert whole_characters(text, at) == at
-
-
-def test_both_sizes_are_told_the_mark_not_counted() -> None:
-    sizes = preamble_sizes("älpha beta gamma", 12)
-    assert (sizes.given_characters, sizes.given_bytes) == (16, 17)
-    assert (sizes.kept_characters, sizes.kept_bytes, sizes.characters_max) == (10, 11, 12)
-    whole = preamble_sizes("beta" + TRUNCATED, 100)
-    assert whole.given_bytes == whole.kept_bytes == 18
 
 
 def test_a_caller_is_told_of_a_cut_and_of_nothing_else() -> None:
@@ -149,10 +110,6 @@ def test_blank_context_is_no_context() -> None:
     assert preamble_block("") == ""
 
 
-def test_a_preamble_has_its_own_form() -> None:
-    assert preamble_block("hi") == "[Session Context]\n[Context from parent agent]\nhi"
-
-
 @settings(deadline=None)
 @given(st.text(max_size=60), st.integers(1, 50))
 def test_what_is_left_is_a_beginning_within_the_limit(text: str, limit: int) -> None:
@@ -178,11 +135,6 @@ def texts_of(made: BootstrapSelection) -> list[str]:
     return [file.text for file in made.files]
 
 
-def test_a_file_of_the_limit_is_whole() -> None:
-    made = within(5, 100, "12345")
-    assert (texts_of(made), made.warnings) == (["12345"], ())
-
-
 def test_a_file_over_the_limit_is_cut_with_a_mark_and_a_warning() -> None:
     made = within(5, 100, "123456")
     assert texts_of(made) == ["12345\n\n[truncated: AGENTS.md exceeded 5 characters]"]
@@ -190,12 +142,6 @@ def test_a_file_over_the_limit_is_cut_with_a_mark_and_a_warning() -> None:
         "AGENTS.md of the child's workspace was cut after 5 characters (bootstrapMaxChars)."
         " Shorten the file, or raise bootstrapMaxChars.",
     )
-
-
-def test_a_cut_splits_nothing_seen_as_one_sign() -> None:
-    family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
-    assert texts_of(within(4, 100, f"ab{family}cd"))[0].startswith("ab\n\n[truncated:")
-    assert texts_of(within(2, 100, "xe\u0301y"))[0].startswith("x\n\n[truncated:")
 
 
 def test_the_second_file_has_what_the_first_left_of_the_whole() -> None:
@@ -221,11 +167,6 @@ def test_a_file_for_which_nothing_is_left_is_left_out_and_the_caller_is_told() -
     )
 
 
-def test_a_blank_file_says_nothing_and_costs_nothing() -> None:
-    made = within(5, 5, " \r\n\t\n" * 10, "abcde")
-    assert ([file.name for file in made.files], made.warnings) == (["TOOLS.md"], ())
-
-
 def test_an_unusable_file_is_told_of_with_what_to_do() -> None:
     assert unreadable_warning("TOOLS.md", "it is not UTF-8") == (
         "TOOLS.md of the child's workspace was left out: it is not UTF-8. Put a regular file of"
@@ -236,17 +177,6 @@ def test_an_unusable_file_is_told_of_with_what_to_do() -> None:
 # Whether a child begins with the conversation of who asked for it.
 
 FORK = ContextRequest("fork", is_explicit=False)
-
-
-@pytest.mark.parametrize("argument", ["fork", "isolated"])
-@pytest.mark.parametrize("default", ["fork", "isolated"])
-@pytest.mark.parametrize("thread", [True, False])
-@pytest.mark.parametrize("channel", ["telegram", None])
-def test_what_the_request_says_wins(
-    argument: ContextMode, default: ContextMode, thread: bool, channel: str | None
-) -> None:
-    wish = resolve_context_request(argument, thread=thread, channel=channel, default=default)
-    assert wish == ContextRequest(argument, is_explicit=True)
 
 
 @pytest.mark.parametrize(
@@ -419,15 +349,10 @@ def test_what_was_thrown_is_told() -> None:
     ("value", "origin"),
     [
         (None, {}),
-        ("discord", {}),
-        ({"channel": " discord ", "to": "c", "guild": "g"}, {"channel": "discord", "to": "c"}),
         ({"channel": " ", "to": 7, "accountId": None}, {}),
         ({"threadId": " 9 "}, {"threadId": "9"}),
-        ({"threadId": 9.7}, {"threadId": 9}),
-        ({"threadId": True}, {}),
         ({"threadId": float("nan")}, {}),
         ({"to": "x" * ADDRESS_CHARACTERS_MAX}, {"to": "x" * ADDRESS_CHARACTERS_MAX}),
-        ({"to": "x" * (ADDRESS_CHARACTERS_MAX + 1)}, {}),
         ({"to": "a\nb"}, {}),
     ],
 )
@@ -476,7 +401,6 @@ FORK_NOTE = (
     "starting with isolated context instead."
 )
 RUN = SpawnOptions()
-SESSION = SpawnOptions(mode="session")
 
 
 def requester(key: str = "agent:main:main", *, may_yield: bool | None = None) -> Requester:
@@ -491,32 +415,9 @@ def requester(key: str = "agent:main:main", *, may_yield: bool | None = None) ->
     )
 
 
-def test_a_session_that_can_yield_is_asked_to() -> None:
-    assert accepted_note(RUN, requester(may_yield=True)) == RUN_NOTE
-    assert RUN_NOTE.startswith("Auto-announce is push-based.")
-    assert "call sessions_yield to end the turn and wait for completion events" in RUN_NOTE
-
-
-def test_one_that_cannot_is_sent_to_its_inbox() -> None:
-    for may_yield in (None, False):
-        note = accepted_note(RUN, requester(may_yield=may_yield))
-        assert note == INBOX_NOTE
-        assert "sessions_yield" not in note
-
-
 def test_who_expects_no_completion_is_not_asked_to_wait_for_it() -> None:
     options = SpawnOptions(expects_completion_message=False)
     assert accepted_note(options, requester(may_yield=True)) == UNANNOUNCED_NOTE
-
-
-def test_a_session_stays() -> None:
-    assert accepted_note(SESSION, requester("agent:main:cron:job")) == (
-        "thread-bound session stays active after this task; continue in-thread for follow-ups."
-    )
-
-
-def test_a_scheduled_job_gets_no_note() -> None:
-    assert accepted_note(RUN, requester("agent:main:cron:job-1")) is None
 
 
 def test_a_fork_that_was_not_made_is_mentioned() -> None:

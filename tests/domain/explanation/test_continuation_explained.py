@@ -14,7 +14,6 @@ from domain.run.plan_facts import WorkspaceFacts
 from domain.session.events import ChildAdmitted
 from tests.support.builders.explained_spawns import (
     CONTINUATION_RULES,
-    PLAN_RULES,
     REVISION,
     plan_facts,
 )
@@ -84,10 +83,6 @@ def test_a_message_that_became_a_run_passed_every_rule_in_its_order() -> None:
     assert {one.config_revision for one in told(*events)} == {REVISION}
 
 
-def test_the_rules_of_the_plan_are_those_of_a_spawn_but_for_files() -> None:
-    assert [*CONTINUATION_RULES] == [rule for rule in PLAN_RULES if rule != "attachments"]
-
-
 def test_a_message_alone_is_not_judged_yet() -> None:
     assert {one.result for one in told(message())} == {"not_judged"}
     assert {one.text for one in told(message())} == {"not judged yet"}
@@ -103,19 +98,6 @@ def test_no_free_place_refuses_before_anything_of_the_plan_is_judged() -> None:
     assert one.compared == {"activeChildren": 5, "maxChildren": 5}
     assert {results(full, by)[rule] for rule in RULES[1:]} == {"not_judged"}
     assert the("tool_policy", full, by).text == '"active_children" refused the message before'
-
-
-@pytest.mark.parametrize("rule", [rule for rule in CONTINUATION_RULES if rule != "workspace"])
-def test_behind_the_rule_of_the_plan_that_refused_nothing_was_judged(rule: str) -> None:
-    names = [*CONTINUATION_RULES]
-    reached = names[names.index(rule) + 1 :]
-    fields = {"agent_unknown": "agent_configured", "model": "models"}
-    by = refused(rule=rule, facts=plan_facts(**{fields.get(one, one): None for one in reached}))
-    found = results(message(), by)
-    assert found["active_children"] == "passed"
-    assert {found[one] for one in names[: names.index(rule)]} <= {"passed"}
-    assert found[rule] == "refused"
-    assert {found[one] for one in (*reached, "tool_policy", "capabilities")} == {"not_judged"}
 
 
 def test_the_folder_is_that_of_the_run_before() -> None:
@@ -135,24 +117,6 @@ def test_the_folder_is_that_of_the_run_before() -> None:
 def test_the_agent_is_that_of_the_session() -> None:
     one = the("agent_unknown", message(), ADMITTED, planned())
     assert one.text == 'agent "main" is configured'
-
-
-def test_what_the_child_may_do_is_told_at_the_depth_of_its_session() -> None:
-    one = the("capabilities", message(depth=2), ADMITTED, planned(role="leaf"))
-    assert one.text == 'depth 2 of at most 2 has role "leaf" and control scope "children"'
-    assert the("tool_policy", message(), ADMITTED, planned()).compared is not None
-
-
-def test_the_lists_are_those_of_the_revision() -> None:
-    configuration = Configuration.model_validate({"tools": {"subagents": {"tools": {"deny": []}}}})
-    (tools,) = [
-        one
-        for one in told(message(), ADMITTED, planned(), configuration=configuration)
-        if one.rule == "tool_policy"
-    ]
-    assert tools.compared is not None
-    assert isinstance(tools.compared["configured"], dict)
-    assert tools.compared["configured"]["at"] == "tools.subagents.tools"
 
 
 def test_without_its_message_nothing_can_be_explained() -> None:

@@ -1,13 +1,13 @@
 """The steps in the explanation of a spawn."""
 
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
 from domain.event_types import AnyEvent
 from domain.explanation.record import NOT_RECORDED
 from domain.explanation.steps import STEP_RULES
-from domain.run.facts import STEP_ORDER, Candidate, ForkFacts, RespawnFacts, SpawnOptions, StepName
+from domain.run.facts import Candidate, ForkFacts, RespawnFacts, SpawnOptions, StepName
 from tests.support.builders.explained_spawns import (
     ADMISSION_RULES,
     ADMITTED,
@@ -57,11 +57,6 @@ def test_every_rule_stands_in_the_order_in_which_it_is_judged() -> None:
     assert [one.position for one in told(*events)] == [*admission, *[12] * 2, *[13] * 15]
 
 
-def test_a_request_alone_is_not_judged_yet() -> None:
-    assert {one.result for one in told(requested())} == {"not_judged"}
-    assert {one.text for one in told(requested())} == {"not judged yet"}
-
-
 def test_while_scripts_run_admission_has_passed_and_the_rest_is_not_judged_yet() -> None:
     found = results(requested(), ADMITTED)
     assert {found[one] for one in ADMISSION_RULES} == {"passed"}
@@ -71,18 +66,6 @@ def test_while_scripts_run_admission_has_passed_and_the_rest_is_not_judged_yet()
 def test_events_without_a_request_are_an_error() -> None:
     with pytest.raises(ValueError, match="from its request on"):
         told(resolved())
-
-
-@pytest.mark.parametrize("rule", PLAN_RULES)
-def test_behind_the_rule_of_the_plan_that_refused_nothing_was_judged(rule: str) -> None:
-    names = [*PLAN_RULES]
-    event = refused(rule=rule, facts=plan_facts())
-    found = results(requested(), ADMITTED, resolved(), event)
-    place = names.index(rule)
-    assert {found[one] for one in (*ADMISSION_RULES, *names[:place])} == {"passed"}
-    assert found[rule] == "refused"
-    behind = (*names[place + 1 :], "tool_policy", "capabilities")
-    assert {found[one] for one in behind} == {"not_judged"}
 
 
 def test_a_rule_of_the_plan_that_was_not_reached_was_not_judged() -> None:
@@ -116,14 +99,6 @@ def test_rule_without_recorded_facts_is_not_recorded() -> None:
     one = the("thinking", *events, refused(rule="thinking", facts=None))
     assert (one.result, one.compared) == ("refused", None)
     assert one.text == f"refused; what was compared is {NOT_RECORDED}"
-
-
-def test_a_step_behind_the_plan_refuses_and_the_rules_of_the_plan_have_passed() -> None:
-    event = refused(rule="context_engine", step="context_engine", facts=plan_facts())
-    events = requested(), ADMITTED, resolved(), event
-    found = results(*events)
-    assert {found[one] for one in PLAN_RULES} == {"passed"}
-    assert (found["tool_policy"], found["context_engine"]) == ("not_judged", "refused")
 
 
 def test_no_free_text_of_a_request_is_in_its_explanation() -> None:
@@ -207,10 +182,6 @@ def test_an_override_tells_who_was_put_in_whose_place_and_by_whom() -> None:
     ("candidates", "text"),
     [
         ((), 'no script proposed an agent, so "main" stays'),
-        (
-            (candidate("a", "ghost", "not_configured"),),
-            'nobody who was proposed can be taken, so "main" stays',
-        ),
         ((candidate("a", "main", "winner"),), 'script "a" confirmed "main"'),
         (
             (candidate("a", "other", "credentials_missing"),),
@@ -257,11 +228,6 @@ def by(rule: str, *steps: AnyEvent, step: str | None = None, **request: Any) -> 
     """A refusal by a step, or whatever else."""
     event = refused(rule=rule, step=step or rule, facts=plan_facts())
     return (*before(*steps, **request), event)
-
-
-def test_every_step_but_the_folder_is_a_rule_in_its_order() -> None:
-    assert [*STEP_RULES] == [one for one in STEP_ORDER if one != "workspace"]
-    assert get_args(StepName) == STEP_ORDER
 
 
 def test_what_was_made_stands_at_the_event_that_says_so() -> None:
@@ -318,13 +284,6 @@ def test_a_fork_that_could_not_be_is_told_with_what_was_compared(
         "tokensMax": 100_000,
         "mode": "isolated",
     }
-
-
-def test_the_context_that_was_asked_for_and_the_one_it_became_are_told() -> None:
-    one = the("context_fork", *of_created(options=SpawnOptions(context="isolated")))
-    assert one.compared is not None
-    assert (one.compared["asked"], one.compared["mode"]) == ("isolated", "isolated")
-    assert one.text.endswith('as context "isolated" says')
 
 
 REFUSED: list[tuple[str, tuple[AnyEvent, ...], dict[str, Any], str]] = [

@@ -43,11 +43,6 @@ def told(configured: Configuration, agent_id: str, key: str) -> tuple[object, st
     return value.value, value.source
 
 
-def test_an_agent_that_is_not_there_has_no_values() -> None:
-    assert effective_agent_values(agents({"id": "a"}), "b") is None
-    assert effective_agent_values(agents({"id": "a"}), "no agent id") is None
-
-
 def test_where_nobody_says_anything_everything_is_built_in() -> None:
     values = values_of(configuration(), "main")
 
@@ -72,13 +67,6 @@ def test_an_agents_own_word_goes_before_the_defaults() -> None:
     assert told(both, "b", "mayName") == (["a", "b"], "agents.list[1].subagents.allowAgents")
     assert told(both, "a", "mayName") == (["*"], "agents.defaults.subagents.allowAgents")
     assert told(both, "b", "requireAgentId") == (True, "agents.defaults.subagents.requireAgentId")
-
-
-def test_null_says_nothing() -> None:
-    silent = agents({"id": "a", "subagents": {"allowAgents": None}}, subagents={"thinking": " "})
-
-    assert told(silent, "a", "allowAgents") == (None, "built-in")
-    assert told(silent, "a", "thinking") == (None, "built-in")
 
 
 def test_a_level_that_is_none_is_shown_as_it_stands() -> None:
@@ -227,22 +215,6 @@ def test_every_default_is_written_out() -> None:
         "idleHours": None,
         "maxAgeHours": None,
     }
-
-
-def test_written_out_once_more_it_is_the_same() -> None:
-    once = effective(
-        {
-            "agents": {
-                "list": [{"id": "a", "model": "p/m", "runtime": {"type": "scripted"}}],
-                "defaults": {"subagents": {"contextScripts": {"run": [{"id": "s", "uri": "s"}]}}},
-            },
-            "spawnlog": {"scriptTimeoutSeconds": 3, "databaseUrl": "${URL}"},
-            "channels": {"any": ["thing"]},
-        }
-    )
-
-    assert effective(once) == once
-    assert once["channels"] == {"any": ["thing"]}
 
 
 def test_a_script_without_a_timeout_has_that_of_the_server() -> None:

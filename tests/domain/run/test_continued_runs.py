@@ -6,7 +6,15 @@ import pytest
 
 from application.delivery.announce import disposition_of
 from application.projections.run_rows import due
-from domain.run.continuation import QUEUED_MESSAGES_MAX, CannotYield, QueueFull, SteeredTooSoon
+from domain.run.continuation import (
+    QUEUED_MESSAGES_MAX,
+    STEER_CHARACTERS_MAX,
+    CannotYield,
+    QueueFull,
+    SteeredTooSoon,
+    SteerTooLong,
+    must_steer,
+)
 from domain.run.decide import dedupe_key
 from domain.run.events import (
     ContinuationFailed,
@@ -17,14 +25,13 @@ from domain.run.events import (
     YieldRequested,
 )
 from domain.run.evolve import initial_run
-from domain.run.facts import HOOK_ORDER, AttachmentsRequest, HookName, SpawnOptions
+from domain.run.facts import HOOK_ORDER, HookName, SpawnOptions
 from domain.run.state import Run
 from domain.values.refusals import CorruptHistory, NotYet, WrongStage
 from tests.support.builders import continued_runs as continued
 from tests.support.builders import effects
 from tests.support.builders import run_commands as ask
 from tests.support.builders import run_histories as past
-from tests.support.builders.facts import fact_of
 from tests.support.builders.storytelling import (
     CHILD,
     at,
@@ -129,18 +136,6 @@ def test_no_run_begins_with_anything_else(event: RunEvent) -> None:
         initial_run(event, stamp(1))
 
 
-def test_what_goes_on_with_an_isolated_session_is_isolated() -> None:
-    assert run_of(*continued.a_sent_run()).context_mode == "isolated"
-    assert run_of(*past.a_queued_run()).context_mode == "isolated"
-
-
-def test_a_plan_of_a_message_is_kept_like_that_of_a_spawn() -> None:
-    run = run_of(*continued.a_planned_run(role="leaf", control_scope="none", warnings=("w",)))
-    assert (run.role, run.control_scope, run.warnings) == ("leaf", "none", ("w",))
-    assert run.plan == continued.planned().plan
-    assert (run.effects, run.direct_delivery, run.stage) == ((), None, "session-created")
-
-
 @pytest.mark.parametrize("expects", [True, False])
 @pytest.mark.parametrize("delivers", [True, False])
 def test_a_requester_is_not_told_of_what_a_runtime_delivers_itself(
@@ -166,37 +161,6 @@ def test_a_requester_is_not_told_of_what_a_runtime_delivers_itself(
         # What never started brings nothing anywhere.
         in_vain = run.changed({"outcome": "error", "started_at": None})
         assert disposition_of(in_vain)[0] == ("inbox" if expects else "not_required")
-
-
-def test_of_a_session_that_lives_on_is_told_once_when_it_is_put_away() -> None:
-    one = first(SESSION)
-    assert told(*one) == ("waiting", None)
-    assert told(*one, continued.continued()) == ("passed_on", None)
-    away = (
-        *one,
-        continued.continued(),
-        continued.scheduled("continuation_archived"),
-        past.archived(),
-    )
-    assert told(*away) == ("passed_on", None)
-    two = next_one(SESSION)
-    assert told(*two) == ("waiting", None)
-    assert told(*two, continued.continued()) == ("passed_on", None)
-    assert told(*two, past.archived()) == due_at(*two, past.archived())
-
-
-def test_of_a_session_that_is_stopped_is_told_once_with_the_stop() -> None:
-    two = next_one(SESSION, "stopped")
-    assert told(*two) == due_at(*two[:-1])
-    gone = (*two[:-1], effects.hook_told(ENDED), two[-1], past.archived())
-    assert told(*gone) == ("done", None)
-
-
-def test_of_a_session_that_is_closed_is_told_when_it_is_put_away() -> None:
-    one = first(SESSION)
-    closing = (*one, continued.scheduled())
-    assert told(*closing) == ("waiting", None)
-    assert told(*closing, past.archived()) == due_at(*closing, past.archived())
 
 
 def test_each_run_of_a_session_of_mode_run_is_told_of_for_itself() -> None:
@@ -229,33 +193,6 @@ def test_what_was_passed_on_is_no_longer_this_runs_to_tell() -> None:
         effects.park_hook(ENDED),
     ):
         story.when(command).refused(WrongStage, "continued by another, which does it")
-
-
-@pytest.mark.parametrize("mode", ["run", "session"])
-@pytest.mark.parametrize("retain", [True, False])
-@pytest.mark.parametrize("cleanup", ["keep", "delete"])
-def test_what_was_attached_lies_there_until_the_first_run_is_put_away(
-    mode: str, retain: bool, cleanup: str
-) -> None:
-    options = fact_of(SpawnOptions, {"mode": mode, "cleanup": cleanup})
-    asked = AttachmentsRequest(count=1, total_bytes=3, retain=retain)
-    events: past.History = (
-        requested(options=options, attachments=asked),
-        *past.a_run_with_steps()[1:],
-        *(past.created(), past.queued(), past.claimed(), past.started()),
-        past.ended(),
-    )
-    goes = cleanup == "delete" or not retain
-    for event in (
-        past.announced(),
-        continued.continued(),
-        continued.scheduled("continuation_archived"),
-        past.archived(),
-    ):
-        events = (*events, event)
-        undo = run_of(*events).effect("undo", "attachments")
-        is_due = goes and (mode == "run" or event == past.archived())
-        assert (undo is not None) == is_due, type(event).__name__
 
 
 @pytest.mark.parametrize(
@@ -330,11 +267,6 @@ def test_there_is_room_for_twenty_messages() -> None:
         given(*STARTED, *waiting).when(continued.queue()).after()
 
 
-def test_nothing_waits_for_a_session_that_is_not_there_yet() -> None:
-    with pytest.raises(WrongStage):
-        given(*past.a_prepared_run()).when(continued.queue()).after()
-
-
 def test_a_message_that_steers_is_taken_before_those_that_wait() -> None:
     run = run_of(
         *STARTED,
@@ -375,24 +307,16 @@ def test_one_caller_steers_once_in_two_seconds(by: str, after_ms: int, *, taken:
             story.after()
 
 
-@pytest.mark.parametrize("reason", ["exit", "interrupted", "stopped", "timeout"])
-def test_one_that_yields_has_ended_its_turn_whatever_becomes_of_its_processes(reason: str) -> None:
-    yielded = (*STARTED, continued.yield_requested())
-    ended = ended_of(*yielded, outcome="error", reason=reason)
-    assert (ended.outcome, ended.reason) == ("success", "yielded")
+def test_message_that_steers_has_a_limit() -> None:
+    must_steer("x" * STEER_CHARACTERS_MAX)
+    with pytest.raises(SteerTooLong, match=f"{STEER_CHARACTERS_MAX + 1} chars"):
+        must_steer("x" * (STEER_CHARACTERS_MAX + 1))
 
 
 @pytest.mark.parametrize("reason", ["exit", "interrupted", "stopped"])
 def test_one_that_is_steered_has_been_stopped_for_it(reason: str) -> None:
     ended = ended_of(*STARTED, STEER, outcome="error", reason=reason)
     assert (ended.outcome, ended.reason) == ("stopped", "steered")
-
-
-@pytest.mark.parametrize("before", [continued.yield_requested(), STEER])
-def test_a_stop_is_stronger_than_both(before: RunEvent) -> None:
-    told = (*STARTED, before, past.stop_requested())
-    ended = ended_of(*told, outcome="stopped", reason="stopped")
-    assert (ended.outcome, ended.reason) == ("stopped", "stopped")
 
 
 def test_a_run_yields_once_and_only_at_work_and_for_something() -> None:
@@ -418,10 +342,6 @@ def test_a_run_yields_once_and_only_at_work_and_for_something() -> None:
         ((*YIELDED, past.stop_requested()), "announce"),
         ((*WOKEN, continued.continuation_failed()), "announce"),
         ((*past.an_announced_run(), continued.message_queued()), "continue"),
-        (
-            (*past.an_announced_run(), continued.message_queued(), continued.messages_dropped()),
-            "archive",
-        ),
         ((*past.an_announced_run(), continued.message_queued(), continued.continued()), None),
     ],
 )
@@ -496,10 +416,3 @@ def test_a_new_run_has_the_messages_that_wait_still_and_none_of_them_steers_it()
         (run_id(8), "message"),
     ]
     assert (run.cause, run.steered_by, run.steered_at) == ("steer", "admin", at(1))
-
-
-def test_what_could_not_be_gone_on_with_waits_no_more() -> None:
-    two = (continued.message_queued(), continued.message_queued(run_id=run_id(8)))
-    run: Run = run_of(*past.an_announced_run(), *two, continued.continuation_failed())
-    assert [one.run_id for one in run.queue or ()] == [run_id(8)]
-    assert run.continuation_failed is None

@@ -10,22 +10,16 @@ from domain.run.events import (
     AgentOverridden,
     AnnouncementAcknowledged,
     PreparationResumed,
-    RunAnnounced,
-    RunClaimed,
     RunEnded,
-    RunQueued,
     ScriptsResolved,
-    SessionCreated,
     SpawnRefused,
-    StopRequested,
 )
 from domain.run.evolve import archive_due
 from domain.run.facts import Candidate, Cleanup, Requester, RunOutcome, SpawnOptions, TranscriptSeal
-from domain.run.lifecycle import LIFECYCLE, mermaid
+from domain.run.lifecycle import mermaid
 from domain.run.state import Run
 from domain.values.record import ContentRef
 from domain.values.refusals import (
-    CannotDeliver,
     LostClaim,
     NotYet,
     WrongStage,
@@ -35,14 +29,12 @@ from tests.support.builders import run_histories as past
 from tests.support.builders.family_log import FamilyLog
 from tests.support.builders.run_histories import CLAIMER, PREPARER
 from tests.support.builders.storytelling import (
-    CHILD,
     given,
     plan,
     ref,
     requested,
     requester,
     run_of,
-    stamp,
 )
 from tests.support.tiers import examples
 from world.model.lives import MANNERS, Lives
@@ -76,27 +68,6 @@ def test_a_script_may_put_another_agent_in_the_place_of_the_one_asked_for() -> N
     assert after.state.requested_agent_id == "main"
 
 
-@pytest.mark.parametrize("winner", [None, "main"])
-def test_an_agent_that_stays_the_same_is_not_overridden(winner: str | None) -> None:
-    command = ask.resolve(PREPARER, override_to=winner)
-    given(*past.a_requested_run()).when(command).then(past.resolved())
-
-
-def test_a_session_is_created_with_the_key_that_was_minted_and_queued_at_once() -> None:
-    after = (
-        given(*past.a_prepared_run())
-        .when(ask.create(PREPARER, depth=1))
-        .then(SessionCreated, RunQueued(lane="subagent", lane_depth=1))
-    )
-    run = after.state
-    assert run is not None
-    assert (run.child_session_key, run.holder, run.queued_position) == (CHILD, None, 5)
-
-
-def test_a_session_is_not_created_before_its_key_is_minted() -> None:
-    given(*past.a_resolved_run()).when(ask.create(PREPARER)).refused(WrongStage, "not prepared")
-
-
 @pytest.mark.parametrize("history", [past.a_requested_run(), past.a_prepared_run()])
 def test_a_preparation_is_refused_by_whoever_holds_it_or_by_nobody(history: past.History) -> None:
     given(*history).when(ask.refuse(PREPARER)).then(past.refused())
@@ -114,32 +85,12 @@ def test_a_refusal_whose_caller_is_gone_waits_in_the_inbox() -> None:
     after.when(ask.acknowledge()).then(AnnouncementAcknowledged(by="main"))
 
 
-def test_a_refusal_that_was_answered_to_has_nothing_to_acknowledge() -> None:
-    given(*past.a_refused_run()).when(ask.acknowledge()).refused(CannotDeliver)
-
-
-@pytest.mark.parametrize(("running", "width"), [(8, 8), (9, 8), (1, 1)])
-def test_a_run_waits_while_its_lane_is_full(running: int, width: int) -> None:
-    command = ask.claim(lane_running=running, lane_width=width)
-    given(*past.a_queued_run()).when(command).refused(NotYet, f"{running}/{width}")
-
-
 def test_a_claim_opens_an_epoch_under_which_alone_the_run_is_carried_out() -> None:
     after = given(*past.a_queued_run()).when(ask.claim()).then(past.claimed())
     assert after.state is not None
     assert after.state.epoch == CLAIMER
     after.when(ask.start(PREPARER)).refused(LostClaim)
     after.when(ask.start(CLAIMER)).then(past.started())
-
-
-def test_a_claim_that_lost_its_holder_is_taken_over_even_in_a_full_lane() -> None:
-    full = {"lane_running": 8, "lane_width": 8}
-    story = given(*past.a_claimed_run())
-    story.when(ask.claim()).refused(LostClaim)
-    story.when(ask.claim(lost_epoch=PREPARER)).refused(LostClaim)
-    again = ask.claim(holder="server-2", lost_epoch=CLAIMER, **full)
-    after = story.when(again).then(RunClaimed(holder="server-2", attempt=2))
-    after.when(ask.end(CLAIMER)).refused(LostClaim)
 
 
 def test_nobody_passes_a_full_lane_by_naming_a_claim_that_never_was() -> None:
@@ -159,27 +110,9 @@ def test_an_end_is_recorded_with_all_that_the_runtime_said() -> None:
     assert (run.outcome, run.holder, run.transcript_path) == ("error", None, "t.jsonl")
 
 
-def test_a_run_took_as_long_as_its_runtime_executed() -> None:
-    assert run_of(*past.an_ended_run()).runtime_ms == 1000
-    assert run_of(*past.a_queued_run(), past.ended(outcome="stopped")).runtime_ms is None
-
-
 def test_a_run_is_not_announced_while_a_descendant_is_under_way() -> None:
     story = given(*past.an_ended_run_with_pending_descendants(2))
     story.when(ask.announce(pending_descendants=2)).refused(NotYet, "2 descendants")
-
-
-def test_an_announcement_is_known_by_its_key_and_acknowledged_once() -> None:
-    after = given(*past.an_ended_run()).when(ask.announce()).then(past.announced())
-    after = after.when(ask.acknowledge()).then(past.acknowledged())
-    after.when(ask.acknowledge()).then()
-
-
-@pytest.mark.parametrize("disposition", ["skipped", "not_required"])
-def test_what_was_not_put_into_the_inbox_is_not_acknowledged(disposition: str) -> None:
-    command = ask.announce(disposition=disposition, text=None)
-    after = given(*past.an_ended_run()).when(command).then(RunAnnounced)
-    after.when(ask.acknowledge()).refused(CannotDeliver)
 
 
 @pytest.mark.parametrize(
@@ -199,23 +132,6 @@ def test_a_run_is_archived_so_long_after_its_end_but_never_before_it_is_announce
     assert run.ended_at is not None
     due = None if archived_after is None else run.ended_at + archived_after
     assert archive_due(run, run.ended_at + announced_after) == due
-
-
-@pytest.mark.parametrize(("outcome", "is_archived"), [("stopped", True), ("success", False)])
-def test_a_session_that_lives_on_is_archived_only_when_stopped(
-    outcome: RunOutcome, is_archived: bool
-) -> None:
-    run = _ended(SpawnOptions(mode="session"), outcome=outcome, archive_after_minutes=1)
-    now = stamp(20).recorded_at
-    assert archive_due(run, now) == (now if is_archived else None)
-
-
-def test_the_archive_is_due_from_the_announcement_on_and_over_with_the_archiving() -> None:
-    announced = run_of(*past.an_announced_run())
-    assert announced.archive_at == stamp(8).recorded_at + timedelta(minutes=60)
-    archived = run_of(*past.an_announced_run(), past.archived(transcript_path="t.deleted"))
-    assert (archived.stage, archived.transcript_path) == ("archived", "t.deleted")
-    assert archived.archived_at == stamp(10).recorded_at
 
 
 def _ended(
@@ -281,16 +197,6 @@ def test_a_stop_of_a_run_that_waits_ends_it(history: past.History) -> None:
     assert after.state.stop_by_requester
 
 
-@pytest.mark.parametrize("history", [past.a_claimed_run(), past.a_started_run()])
-def test_a_stop_of_a_run_that_is_held_asks_its_holder_once(history: past.History) -> None:
-    after = (
-        given(*history)
-        .when(ask.stop())
-        .then(StopRequested(by="operator", by_requester=False, reason=ref("enough")))
-    )
-    after.when(ask.stop(by="somebody else")).then()
-
-
 @pytest.mark.parametrize(
     ("reason", "said", "recorded"),
     [("interrupted", "error", "stopped"), ("exit", "success", "success")],
@@ -324,16 +230,6 @@ def test_the_readme_shows_exactly_the_lifecycle_of_the_code() -> None:
     assert (text.count(BEFORE), text.count(AFTER)) == (1, 1)
     shown = text.split(BEFORE)[1].split(AFTER)[0].strip()
     assert shown == f"```mermaid\n{mermaid()}\n```", "run: make docs"
-
-
-def test_every_cell_of_the_table_is_an_arrow() -> None:
-    arrows = [line for line in mermaid().splitlines() if "-->" in line]
-    cells = [(stage, event) for stage, cells in LIFECYCLE.items() for event in cells]
-    ends = ["    archived --> [*]", "    refused --> [*]"]
-    assert len(arrows) == len(cells) + len(ends)
-    assert arrows[-2:] == ends
-    assert "    [*] --> requested: SpawnRequested" in arrows
-    assert "    session_created --> queued: RunQueued" in arrows
 
 
 # Whatever is asked of a tree of runs, in whatever order: what holds all along its log.

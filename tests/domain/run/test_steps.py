@@ -1,22 +1,18 @@
 """The steps of a preparation."""
 
 from datetime import datetime, timedelta
-from uuid import UUID
 
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from domain.run.commands import RETRY_SECONDS_MAX
 from domain.run.events import (
     EffectAttempted,
     RunQueued,
     SessionCreated,
-    SpawnRefused,
     StepBegun,
     StepTaken,
 )
-from domain.run.evolve import evolve
 from domain.run.facts import (
     STEP_ORDER,
     AttachmentsRequest,
@@ -38,7 +34,6 @@ from tests.support.builders.storytelling import (
     requested,
     run_id,
     run_of,
-    stamp,
 )
 from tests.support.tiers import examples
 
@@ -68,49 +63,10 @@ def kept(*, retain: bool, **options: object) -> past.History:
     return (birth, *past.a_run_with_steps()[1:], past.created(), past.queued())
 
 
-def test_a_step_is_on_record_before_anything_is_made_and_again_once_it_is() -> None:
-    begun = StepBegun(
-        step="workspace",
-        key=f"{run_id(1)}:workspace",
-        limit_seconds=5.0,
-        root="/srv/work",
-        relative="made/by/workspace",
-    )
-    taken = StepTaken(step="workspace", outcome="made")
-    story = given(*past.a_prepared_run()).when(ask.begin_step(PREPARER, step="workspace"))
-    after = story.then(begun).when(ask.take_step(PREPARER, step="workspace")).then(taken)
-    assert after.state is not None
-    state = after.state.step("workspace")
-    assert state is not None
-    assert (state.phase, state.made, state.begun_at) == ("taken", True, at(4))
-    assert (state.root, state.relative) == ("/srv/work", "made/by/workspace")
-
-
-@pytest.mark.parametrize("name", STEP_ORDER)
-def test_a_receiver_tells_a_repeat_by_the_key_of_run_and_step(name: StepName) -> None:
-    assert step_key(UUID(int=7), name) == f"00000000-0000-0000-0000-000000000007:{name}"
-
-
-@pytest.mark.parametrize(("first", "second"), [("attachments", "workspace")])
-def test_steps_are_begun_in_their_order(first: StepName, second: StepName) -> None:
-    done = past.step_begun(first), past.step_taken(first)
-    later = given(*past.a_prepared_run(), *done).when(ask.begin_step(PREPARER, step=second))
-    later.refused(WrongStage, f"begin step {second}", f"step {first} (taken)")
-
-
 def test_the_next_step_is_begun_once_the_one_before_is_taken() -> None:
     at_the_first = given(*past.a_prepared_run(), past.step_begun("workspace"))
     at_the_first.when(ask.begin_step(PREPARER)).refused(WrongStage, "step workspace (begun)")
     at_the_first.when(ask.create(PREPARER)).refused(WrongStage, "create", "at step workspace")
-
-
-def test_the_child_is_there_when_every_step_is_taken() -> None:
-    story = given(*past.a_run_with_steps()).when(ask.create(PREPARER))
-    story.then(SessionCreated, RunQueued)
-
-
-def test_the_same_holder_begins_a_step_once() -> None:
-    given(*past.a_run_at_a_step()).when(ask.begin_step(PREPARER)).then()
 
 
 def test_who_goes_on_after_a_crash_begins_the_step_again_under_the_same_key() -> None:
@@ -137,28 +93,10 @@ def test_a_step_is_never_begun_again_at_another_place(change: dict[str, str]) ->
     resumed.when(command).refused(WrongStage, "elsewhere", "the place on record")
 
 
-@pytest.mark.parametrize("refusal", [past.refused(), past.refused(rule="stopped", step="queued")])
-def test_all_that_was_made_is_undone_when_the_spawn_is_refused(refusal: SpawnRefused) -> None:
-    due = undos(past.a_run_with_steps(), (refusal,))
-    assert due == {"workspace": at(8), "attachments": at(8)}
-
-
 def test_nothing_is_undone_before_its_maker_must_have_come_to_an_end() -> None:
     begun_at = len(past.a_run_at_a_step())
     due = undos(past.a_run_at_a_step(), (past.refused(rule="stopped", step="scripts-resolved"),))
     assert due == dict.fromkeys(("workspace", "attachments"), at(begun_at) + LIMIT)
-
-
-def test_what_failed_itself_is_undone_at_once() -> None:
-    due = undos(past.a_run_at_a_step(), (past.refused(rule="attachments", step="attachments"),))
-    assert due == {"workspace": at(7), "attachments": at(7)}
-
-
-def test_a_refusal_long_after_the_step_was_begun_waits_for_nobody() -> None:
-    refused_at = 99
-    run = run_of(*past.a_run_at_a_step())
-    refused = evolve(run, past.refused(), stamp(refused_at))
-    assert {one.due_at for one in refused.effects} == {at(refused_at)}
 
 
 @pytest.mark.parametrize(
@@ -247,15 +185,6 @@ def test_what_becomes_due_later_waits_for_what_was_made_after_it() -> None:
     assert undos(failing, (past.announced(),)) == due | {"attachments": later}
 
 
-def test_it_is_tried_for_as_long_as_it_takes_once_an_hour_in_the_end() -> None:
-    story = given(*past.a_run_with_steps(), past.refused())
-    for attempt in range(1, 15):
-        story = story.when(ask.note_undo_failure(attempt=attempt)).then(EffectAttempted)
-    failed = [one for one in story.events if isinstance(one, EffectAttempted)]
-    waits = [one.retry_after_seconds for one in failed]
-    assert waits == [*(2**number for number in range(12)), RETRY_SECONDS_MAX, RETRY_SECONDS_MAX]
-
-
 def test_what_was_undone_is_not_undone_again_when_the_run_is_archived() -> None:
     story = given(
         *past.a_run_with_steps(),
@@ -333,7 +262,6 @@ def test_who_bound_a_thread_says_where_the_results_go() -> None:
 
 
 STEPS = st.sampled_from(STEP_ORDER)
-OPEN = ("making", "made")
 
 
 class Steps(AskedRun, RuleBasedStateMachine):

@@ -1,7 +1,5 @@
 """How often an announcement is sent to a webhook, and what becomes of one that is not taken."""
 
-from datetime import timedelta
-
 import pytest
 
 from domain.run.commands import AcknowledgeAnnouncement
@@ -11,31 +9,12 @@ from domain.values.refusals import CorruptHistory
 from tests.support.builders import effects
 from tests.support.builders import run_commands as ask
 from tests.support.builders import run_histories as past
-from tests.support.builders.storytelling import at, given, run_of
-
-
-def test_it_is_due_with_the_announcement_and_over_when_it_was_taken() -> None:
-    run = run_of(*effects.an_announced_run())
-    assert run.effects_at == run.announced_at
-    story = given(*effects.an_announced_run()).when(effects.took())
-    after = story.then(effects.attempted(error=None, retry_after_seconds=None, status_code=204))
-    (state,) = after.state.effects if after.state else ()
-    assert (state.phase, state.attempts, state.due_at) == ("done", 1, None)
-    assert after.state is not None
-    assert after.state.effects_at is None
+from tests.support.builders.storytelling import given, run_of
 
 
 def test_a_refused_spawn_of_which_nobody_was_there_to_be_told_is_sent_too() -> None:
     run = run_of(*past.a_resolved_run(), past.refused_and_told(webhooks=("gateway",)))
     assert run.effects_at is not None
-
-
-def test_of_two_receivers_each_is_sent_it_on_its_own() -> None:
-    story = given(*effects.an_announced_run("gateway", "ops")).when(effects.failed()).after()
-    run = story.when(effects.took(name="ops")).after().state
-    assert run is not None
-    assert [one.phase for one in run.effects] == ["due", "done"]
-    assert run.effects_at == run.effects[0].due_at
 
 
 def pauses(failures: int, **changes: object) -> list[int]:
@@ -85,13 +64,6 @@ def test_an_answer_that_is_for_good_is_the_last_one() -> None:
     assert story.events[-1] == effects.parked(attempts=1, reason="refused")
 
 
-def test_an_attempt_that_two_servers_made_is_recorded_once() -> None:
-    story = given(*effects.an_announced_run()).when(effects.failed()).after()
-    story.when(effects.failed()).then()
-    # It was taken, whatever another server has recorded meanwhile.
-    story.when(effects.took()).after().when(effects.failed(attempt=3)).then()
-
-
 def test_who_took_it_before_it_was_parked_has_not_taken_that() -> None:
     story = given(*effects.an_announced_run(), effects.attempted(), effects.parked())
     run = story.state
@@ -138,10 +110,3 @@ def test_a_webhook_that_is_gone_is_no_attempt() -> None:
 def test_a_history_that_sends_it_to_somebody_else_is_corrupt() -> None:
     with pytest.raises(CorruptHistory, match="webhook ops"):
         run_of(*effects.an_announced_run(), effects.parked(name="ops"))
-
-
-def test_the_next_attempt_is_due_when_the_pause_is_over() -> None:
-    run = run_of(*effects.an_announced_run(), effects.attempted(retry_after_seconds=60))
-    recorded = at(len(effects.an_announced_run()) + 1)
-    assert run.effects_at is not None
-    assert abs(run.effects_at - recorded - timedelta(seconds=60)) < timedelta(seconds=5)

@@ -6,10 +6,8 @@ from hypothesis import strategies as st
 
 from domain.session.role import (
     ANCESTORS_MAX,
-    Capabilities,
     FoundDepth,
     KnownDepth,
-    capabilities_at,
     depth_of,
 )
 from domain.values.session_key import depth_of_shape
@@ -28,11 +26,6 @@ DEPTHS: dict[str, tuple[str, dict[str, KnownDepth], FoundDepth]] = {
         GRANDCHILD,
         {GRANDCHILD: KnownDepth(None, CHILD), CHILD: KnownDepth(7, None)},
         FoundDepth(8, "chain"),
-    ),
-    "parent not on record": (
-        GRANDCHILD,
-        {GRANDCHILD: KnownDepth(None, CHILD)},
-        FoundDepth(2, "chain"),
     ),
     "not on record": ("agent:main:subagent:a:subagent:b", {}, FoundDepth(2, "shape")),
     "circle": (
@@ -79,31 +72,3 @@ def test_whatever_the_parents_are_there_is_a_depth_that_is_no_less_than_the_shap
     assert result.depth >= 0
     if result.source == "shape":
         assert result.depth == depth_of_shape(key)
-
-
-# What a session may do, by its depth.
-
-
-@pytest.mark.parametrize(
-    ("depth", "deepest", "role", "scope"),
-    [
-        (0, 1, "main", "children"),
-        (-1, 1, "main", "children"),
-        (1, 1, "leaf", "none"),
-        (1, 0, "leaf", "none"),
-        (1, 2, "orchestrator", "children"),
-        (2, 2, "leaf", "none"),
-        (4, 5, "orchestrator", "children"),
-        (7, 5, "leaf", "none"),
-    ],
-)
-def test_the_role_follows_from_the_depth(depth: int, deepest: int, role: str, scope: str) -> None:
-    found = capabilities_at(depth, deepest)
-    assert (found.role, found.control_scope) == (role, scope)
-
-
-def test_only_a_leaf_does_not_spawn() -> None:
-    leaf = Capabilities(role="leaf", control_scope="none")
-    orchestrator = Capabilities(role="orchestrator", control_scope="children")
-    assert not leaf.can_spawn
-    assert orchestrator.can_spawn

@@ -5,27 +5,18 @@ from collections.abc import Callable
 import pytest
 
 from domain.run.events import ArchiveScheduled
-from domain.run.evolve import archive_due
-from domain.run.facts import SpawnOptions
 from domain.session.decide import ProvideTranscript
 from domain.session.events import SessionClosed, TranscriptProvided
 from domain.session.state import ProvidedTranscript
-from domain.values.refusals import ReadAgain, SessionIsClosed, WrongStage
+from domain.values.refusals import SessionIsClosed, WrongStage
 from tests.support.builders import continued_runs as continued
 from tests.support.builders import run_commands as ask
-from tests.support.builders import run_histories as past
-from tests.support.builders.facts import fact_of
-from tests.support.builders.family_log import FamilyLog, announced, lasting
+from tests.support.builders.family_log import FamilyLog, announced
 from tests.support.builders.storytelling import (
     ROOT,
     given_session,
     observed,
-    plan,
     ref,
-    requested,
-    run_id,
-    run_of,
-    stamp,
 )
 
 # How a session of several runs is put away: the newest run first, and then each before it.
@@ -84,17 +75,6 @@ def test_a_run_that_was_gone_on_with_is_not_due_and_cannot_be_archived() -> None
     assert log.tell("scout", ask.archive()) == ["run scout RunArchived"]
 
 
-def test_a_message_that_was_refused_has_no_part_in_it() -> None:
-    log = announced("scout")
-    due = log.run("scout").archive_at
-    log.message("refused", "scout", max_children=0)
-    assert log.run("scout").archive_at == due
-    assert log.tell("scout", ask.archive()) == [
-        "run scout RunArchived",
-        "session scout SessionClosed",
-    ]
-
-
 STEPS: dict[str, Callable[[FamilyLog, str], object]] = {
     "queued": lambda log, name: None,
     "claimed": lambda log, name: log.tell(name, ask.claim()),
@@ -141,62 +121,6 @@ def test_a_session_that_is_closed_is_put_away_as_soon_as_its_run_is_announced(
     assert closings(log) == ["closed"]
 
 
-def test_of_a_message_and_a_closing_whichever_is_recorded_first_stands() -> None:
-    closed, gone_on = announced("scout"), announced("scout")
-    read = closed.run("scout")
-    closed.tell("scout", continued.close())
-    with pytest.raises(SessionIsClosed):
-        closed.message("again", "scout", last=read)
-    gone_on.message("again", "scout", last=read)
-    with pytest.raises(ReadAgain):
-        gone_on.tell("scout", continued.close())
-
-
-def test_a_session_that_is_not_there_yet_cannot_be_closed() -> None:
-    log = FamilyLog()
-    log.spawn("scout")
-    with pytest.raises(WrongStage, match="cannot close the session"):
-        log.tell("scout", continued.close())
-
-
-def test_of_a_session_that_lives_on_nothing_is_due_until_it_is_closed_or_stopped() -> None:
-    log = lasting()
-    log.finish("scout")
-    assert log.run("scout").archive_at is None
-    log.go_on("again", "scout")
-    log.finish("again")
-    assert log.run("again").archive_at is None
-    log.go_on("third", "scout")
-    log.tell("third", ask.stop())
-    log.tell("third", ask.end(log.run("third").epoch, outcome="stopped", reason="stopped"))
-    log.announce("third")
-    assert log.run("third").archive_at == log.run("third").announced_at
-    assert log.tell("third", ask.archive())[1:] == [
-        "session scout SessionClosed",
-        "run again ArchiveScheduled",
-    ]
-
-
-@pytest.mark.parametrize("minutes", [0, 60])
-@pytest.mark.parametrize("mode", ["run", "session"])
-@pytest.mark.parametrize("cleanup", ["keep", "delete"])
-def test_whatever_else_holds_what_was_closed_is_due_with_its_announcement(
-    mode: str, cleanup: str, minutes: int
-) -> None:
-    options = fact_of(SpawnOptions, {"mode": mode, "cleanup": cleanup})
-    run = run_of(
-        requested(options=options),
-        *past.a_prepared_run()[1:],
-        past.created(plan=plan(archive_after_minutes=minutes)),
-        *past.a_started_run()[4:],
-        continued.scheduled(),
-        past.ended(),
-    )
-    at = stamp(50).recorded_at
-    assert archive_due(run, at) == at
-    assert archive_due(run.changed({"put_away_from": None}), at) != at or cleanup == "delete"
-
-
 # What was said in a session that is not of ours: told whole, each time anew.
 
 PROVIDED = TranscriptProvided(entries=2, tokens=40, content=ref("said so far"), by=ROOT)
@@ -221,9 +145,3 @@ def test_the_transcript_that_was_told_last_counts_and_where_it_was_told() -> Non
     assert last.transcript == ProvidedTranscript(
         entries=2, content=ref("said so far and more"), by=ROOT, position=4
     )
-
-
-def test_the_same_text_kept_once_more_is_the_same_transcript() -> None:
-    again = ref("said so far").changed({"id": run_id(99)})
-    command = ProvideTranscript(entries=2, tokens=40, content=again, by="somebody")
-    given_session(observed(), PROVIDED).when(command).then()

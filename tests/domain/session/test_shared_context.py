@@ -30,7 +30,6 @@ from domain.session.state import Session
 from domain.spawn.cascade import CannotShare
 from domain.spawn.request import SharedContextInput
 from domain.values.record import ContentRef
-from domain.values.refusals import SessionIsClosed
 from domain.values.shared_values import ReferenceRequest, SharedChange, SharedKey
 from tests.support.builders import run_commands as ask
 from tests.support.builders.facts import fact_of
@@ -121,19 +120,6 @@ def test_a_key_that_is_added_comes_last_and_others_keep_their_places(
     assert [one.key for one in later][len(now) :] == [key for key in kept if key not in now]
 
 
-def test_a_child_starts_with_its_familys_context_and_its_own_on_top() -> None:
-    family = (literal("a", 1), literal("b", 1))
-    own = (literal("b", 2, run_id=run_id(5)), literal("c", 2, run_id=run_id(5)))
-    result = literal("d", 3, kind="reference", run_id=run_id(6))
-    keys = starting_shared_keys(family, own, (result,))
-    assert [(one.key, one.value) for one in keys] == [
-        ("a", value(1)),
-        ("b", value(2)),
-        ("c", value(2)),
-        ("d", value(3)),
-    ]
-
-
 def test_a_key_that_its_own_spawn_brought_the_family_is_told_as_that() -> None:
     entered = literal("a", 1, run_id=run_id(5), position=9)
     asked = literal("a", 1, run_id=run_id(5), position=3)
@@ -149,16 +135,6 @@ def test_a_patch_is_for_the_version_that_was_read() -> None:
     after = given_session(observed(), *events)
     after.when(first).refused(ContextMoved, "version 2")
     after.when(ChangeSharedContext((), cause="patch", expected=2)).then()
-
-
-def test_a_closed_session_is_patched_no_more_but_its_spawns_still_come() -> None:
-    closed = sharing(CloseSession("archived"))
-    story = given_session(observed_child())
-    patch = ChangeSharedContext(changes({"a": 1}), cause="patch")
-    with pytest.raises(SessionIsClosed, match="shares no more"):
-        story.decide(closed, patch)
-    spawn = ChangeSharedContext(changes({"a": 1}), cause="spawn", run_id=run_id(3))
-    assert len(story.decide(closed, spawn)) == 1
 
 
 @given(st.dictionaries(st.text(min_size=1, max_size=5), st.integers(), max_size=5))
@@ -263,20 +239,6 @@ def test_what_a_spawn_adds_is_compared_when_it_is_admitted() -> None:
     assert answered.facts.shared_bytes == answered.refusal.current
     plain = log.answer("plain", "main")
     assert (plain.facts.shared_bytes, plain.facts.shared_keys) == (None, None)
-
-
-def test_a_run_starts_with_what_it_is_given_and_its_session_has_that_for_its_children() -> None:
-    log = FamilyLog()
-    log.spawn("a")
-    log.create("a")
-    log.tell("a", ask.claim())
-    keys = (shared_key(log, "goal", '"win"', "a"),)
-    start = ask.start(
-        log.run("a").epoch, shared_context_position=9, shared_context=keys, inherits=True
-    )
-    assert log.tell("a", start) == ["run a RunStarted", "session a SharedContextInherited"]
-    assert effective_shared_keys(log.session("a")) == keys
-    assert log.session("main").shared_position is None
 
 
 def test_a_child_has_a_bounded_number_of_results_of_others_the_inherited_ones_included() -> None:

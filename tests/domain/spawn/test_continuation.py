@@ -1,20 +1,13 @@
 """Which messages continue a session."""
 
-from collections.abc import Callable
-
 import pytest
 
 from domain.plan.child import RefusedChild
 from domain.run.events import (
-    ContinuationFacts,
-    MessageReceived,
-    RunContinued,
-    RunQueued,
     SpawnRefused,
 )
 from domain.run.facts import SpawnOptions
 from domain.run.plan_facts import PlanFacts
-from domain.session.events import ChildAdmitted, SessionContinued
 from domain.spawn.continuation import (
     Message,
     NoSession,
@@ -48,53 +41,6 @@ def test_a_message_takes_a_place_moves_the_session_on_and_waits_in_the_lane() ->
     assert (again.continues, again.opened_by) == (scout.run_id, scout.run_id)
     assert (scout.continued_by, session.run_id) == (again.run_id, again.run_id)
     assert (log.counted("main"), log.session("main").admitted) == (["again"], 2)
-
-
-def test_what_is_recorded_says_what_it_was_decided_from_and_for_whom() -> None:
-    log = announced("scout", "aside")
-    plan = continued.planned(role="leaf", control_scope="none", warnings=("no model",))
-    changes = log.judge("again", "scout", planned=plan).changes
-    session, again = log.session("scout"), run_id(3)
-    received, admitted, continuation, moved, planned, queued = (event for _, event in changes)
-    assert isinstance(received, MessageReceived)
-    assert received.facts == ContinuationFacts(active_children=0, max_children=5)
-    assert (received.session_id, received.child_session_key) == (
-        session.session_id,
-        session.session_key,
-    )
-    assert (received.message, received.by) == (keep("message", "and then?"), "admin")
-    assert admitted == ChildAdmitted(run_id=again, active_children=0, max_children=5)
-    assert continuation == RunContinued(run_id=again)
-    assert moved == SessionContinued(
-        run_id=again, role="leaf", control_scope="none", settled=session.reports
-    )
-    assert planned is plan
-    assert queued == RunQueued(lane="subagent", lane_depth=1)
-    log.record(changes)
-    after = log.session("scout")
-    assert (after.role, after.control_scope) == ("leaf", "none")
-    assert (log.run("again").role, log.run("again").warnings) == ("leaf", ("no model",))
-
-
-def test_a_run_goes_on_with_what_holds_of_the_one_before_it() -> None:
-    log = FamilyLog()
-    options = SpawnOptions(mode="session", run_timeout_seconds=7.0)
-    log.spawn("scout", label="scout", thread=True, options=options)
-    log.create("scout")
-    log.tell("scout", ask.claim())
-    log.tell("scout", ask.start(log.run("scout").epoch))
-    log.finish("scout")
-    log.go_on("second", "scout")
-    log.finish("second")
-    log.message("third", "scout")
-    first, second, third = (log.run(name) for name in ("scout", "second", "third"))
-    for field in ("session_id", "child_session_key", "agent_id", "depth", "label", "options"):
-        assert getattr(third, field) == getattr(second, field) == getattr(first, field), field
-    assert third.options.mode == "session"
-    assert (third.continues, third.opened_by) == (second.run_id, first.run_id)
-    assert (second.continued_by, second.continues) == (third.run_id, first.run_id)
-    assert third.task == keep("message", "and then?") != first.task
-    assert (third.steps, third.attachments, third.preamble) == ((), None, None)
 
 
 @pytest.mark.parametrize("taken", [2, 3])
@@ -147,101 +93,11 @@ def test_the_cap_is_asked_before_the_plan() -> None:
 
 # When a session takes no message: it is busy, put away, or not as it was read.
 
-Bring = Callable[[FamilyLog], object]
-
 
 def queued(log: FamilyLog) -> None:
     """In its lane."""
     log.spawn("scout")
     log.create("scout")
-
-
-def started(log: FamilyLog) -> None:
-    """Its runtime executes."""
-    log.begin("scout")
-
-
-def ended(log: FamilyLog) -> None:
-    """Over, and nobody was told."""
-    log.begin("scout")
-    log.end("scout")
-
-
-def waiting(log: FamilyLog) -> None:
-    """Over, but not those below."""
-    log.begin("scout")
-    log.begin("below", "scout")
-    log.end("scout")
-
-
-def has_continued(log: FamilyLog) -> None:
-    """Another message was faster."""
-    log.begin("scout")
-    log.finish("scout")
-    log.message("second", "scout")
-
-
-def stopping(log: FamilyLog) -> None:
-    """Told to stop."""
-    log.begin("scout")
-    log.tell("scout", ask.stop())
-
-
-BUSY: tuple[Bring, ...] = (queued, started, ended, waiting, has_continued, stopping)
-PUT_AWAY: dict[str, Bring] = {
-    "archived": lambda log: log.tell("scout", ask.archive()),
-    "closed": lambda log: log.tell("scout", continued.close()),
-}
-
-
-@pytest.mark.parametrize("bring", BUSY)
-def test_a_session_whose_last_run_is_not_announced_takes_no_message(bring: Bring) -> None:
-    log = FamilyLog()
-    bring(log)
-    before = list(log.recorded)
-    with pytest.raises(RunIsActive, match=r"is not announced yet; wait for it") as said:
-        log.message("again", "scout")
-    assert str(log.last("scout").run_id) in str(said.value)
-    assert log.recorded == before
-
-
-@pytest.mark.parametrize("bring", PUT_AWAY.values(), ids=PUT_AWAY)
-def test_a_session_that_was_put_away_takes_no_message(bring: Bring) -> None:
-    log = announced("scout")
-    bring(log)
-    before = list(log.recorded)
-    with pytest.raises(SessionIsClosed, match=r"takes no messages; spawn a new child"):
-        log.message("again", "scout")
-    assert log.recorded == before
-
-
-@pytest.mark.parametrize("bring", BUSY)
-def test_a_session_that_was_closed_under_way_takes_no_message_and_never_will(bring: Bring) -> None:
-    log = FamilyLog()
-    bring(log)
-    name = log.names[log.last("scout").run_id]
-    log.tell(name, continued.close())
-    with pytest.raises(SessionIsClosed):
-        log.message("again", "scout")
-
-
-@pytest.mark.parametrize(
-    "options",
-    [SpawnOptions(cleanup="delete"), SpawnOptions(mode="session")],
-    ids=["deleted", "stopped"],
-)
-def test_a_session_that_is_put_away_at_once_takes_no_message_before_it_is(
-    options: SpawnOptions,
-) -> None:
-    log = FamilyLog()
-    log.spawn("scout", thread=True, options=options)
-    log.create("scout")
-    log.tell("scout", ask.stop())
-    with pytest.raises(SessionIsClosed):
-        log.message("again", "scout")
-    log.announce("scout")
-    with pytest.raises(SessionIsClosed):
-        log.message("again", "scout")
 
 
 def test_a_session_that_is_to_be_deleted_is_gone_on_with_while_messages_wait() -> None:
@@ -254,15 +110,6 @@ def test_a_session_that_is_to_be_deleted_is_gone_on_with_while_messages_wait() -
     log.finish("scout")
     assert log.message("second", "scout", has_waited=True)[-1] == "run second RunQueued"
     assert log.run("second").cleanup == "delete"
-
-
-def test_a_stopped_run_of_mode_run_is_gone_on_with() -> None:
-    log = FamilyLog()
-    log.spawn("scout")
-    log.create("scout")
-    log.tell("scout", ask.stop())
-    log.announce("scout")
-    assert log.message("again", "scout")[-1] == "run again RunQueued"
 
 
 def test_those_that_do_not_wait_for_anybody_raise_what_there_is_to_raise() -> None:
@@ -292,14 +139,6 @@ def test_of_two_messages_made_from_the_same_run_the_second_reads_again() -> None
         log.message("second", "scout")
 
 
-def test_a_message_is_judged_by_what_is_on_record_now_and_not_by_what_was_read() -> None:
-    log = announced("scout")
-    stale = log.run("scout")
-    log.tell("scout", continued.close())
-    with pytest.raises(SessionIsClosed):
-        log.message("again", "scout", last=stale)
-
-
 @pytest.mark.parametrize("missing", ["session", "run", "requester", "above"])
 def test_what_is_not_among_what_was_read_is_read_again(missing: str) -> None:
     log = announced("top", "scout")
@@ -315,11 +154,3 @@ def test_what_is_not_among_what_was_read_is_read_again(missing: str) -> None:
             {run: one for run, one in fold.runs.items() if run != runs.get(missing)},
             *(message, last, continued.planned(), keep),
         )
-
-
-def test_what_was_read_too_early_does_not_speak_against_a_message() -> None:
-    log = FamilyLog()
-    log.begin("scout")
-    stale = log.run("scout")
-    log.finish("scout")
-    assert log.message("again", "scout", last=stale)[-1] == "run again RunQueued"

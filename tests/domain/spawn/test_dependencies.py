@@ -8,22 +8,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.run.commands import SettleDependencies
-from domain.run.facts import Dependency, DependencyNeeds, RunOutcome
+from domain.run.facts import Dependency, DependencyNeeds, DependencyVia, RunOutcome
+from domain.run.state import Run
 from domain.spawn.dependencies import (
     DependencyFailed,
+    DependencyRequest,
     dependency_verdict,
     evaluate_dependencies,
-    find_cycle,
+    failed_dependency_text,
     linked_runs,
 )
+from domain.spawn.dependency_rules import NAMES, RUNS_SHOWN_MAX, NamedRuns
 from domain.spawn.request import merge_dependencies
 from domain.values.refusals import ReadAgain
+from domain.values.rules import first_refusal
 from tests.support.builders import continued_runs as continued
 from tests.support.builders import run_commands as ask
 from tests.support.builders import run_histories as past
 from tests.support.builders.family_log import FamilyLog
-from tests.support.builders.storytelling import ref, run_id, run_of
-from tests.support.builders.waiting_runs import dependency
+from tests.support.builders.storytelling import ref, requested, run_id, run_of
+from tests.support.builders.waiting_runs import TARGET, dependency
 from tests.support.tiers import examples
 from world.model import messages
 from world.model.tree import DONE, WAITING, Life, Tree, Wish
@@ -119,11 +123,6 @@ def test_one_that_waits_can_be_stopped() -> None:
         (past.a_queued_run(), "waits", "waits"),
         (past.a_started_run(), "waits", "waits"),
         (past.an_ended_run_with_pending_descendants(), "waits", "waits"),
-        (
-            (*past.a_started_run(), past.ended(outcome="error", pending_descendants=1)),
-            "failed",
-            "waits",
-        ),
         (past.an_ended_run(), "met", "met"),
         (past.an_announced_run(), "met", "met"),
         (past.an_archived_run(), "met", "met"),
@@ -139,6 +138,81 @@ def test_what_a_target_is_good_for(
     assert dependency_verdict(dependency(require="ended"), target) == with_any_end
 
 
+@pytest.mark.parametrize(
+    ("history", "via", "text"),
+    [
+        (past.a_refused_run(), "dependsOn", "was refused; spawn it again, and name the new one"),
+        (
+            (*past.a_started_run(), past.ended(outcome="stopped")),
+            "dependsOn",
+            'was stopped; spawn it again, or say {"run": "scout", "require": "ended"} to go on all'
+            " the same",
+        ),
+        (
+            (*past.a_started_run(), past.ended(outcome="error")),
+            "reference",
+            "ended as error; spawn it again, and name the new one",
+        ),
+    ],
+)
+def test_dependency_that_failed_is_told_with_what_to_do(
+    history: past.History, via: str, text: str
+) -> None:
+    told = failed_dependency_text(dependency(via=via), run_of(*history))
+    field = "sharedContext.$scout" if via == "reference" else via
+    assert told == f'{field} names "scout" (run {TARGET}), which {text}'
+
+
+def called(*labels: str | None) -> list[Run]:
+    """Runs with these labels, numbered from 1."""
+    return [
+        run_of(requested(run_id=run_id(number), label=label))
+        for number, label in enumerate(labels, start=1)
+    ]
+
+
+A, LISTED = f'"a" (run {run_id(1)})', f'"a" (run {run_id(1)}), run {run_id(2)}'
+NAMED: dict[str, tuple[DependencyVia, list[Run], list[Run], str | None]] = {
+    "one run": ("dependsOn", called("a"), [], None),
+    "one reference": ("reference", called("a"), [], None),
+    "no run, none there": ("dependsOn", [], [], "No run of this tree can be waited for yet."),
+    "no run, others there": ("dependsOn", [], called("a", None), f"There are: {LISTED}"),
+    "no reference, none there": ("reference", [], [], "It has spawned none yet."),
+    "no reference, others there": ("reference", [], called("a", None), f"There are: {LISTED}"),
+    "one label of two runs": (
+        "dependsOn",
+        called("a", "a"),
+        [],
+        f'dependsOn names "a", which is the label of 2 sessions: run {run_id(1)}, run {run_id(2)};'
+        " name one by its run id",
+    ),
+    "one label of two references": (
+        "reference",
+        called("a", "a"),
+        [],
+        f'sharedContext.$a: "a" is the label of 2 sessions: run {run_id(1)}, run {run_id(2)};'
+        " name one by its run id",
+    ),
+    "beginning of two labels": (
+        "reference",
+        called("a", "ab"),
+        [],
+        f'sharedContext.$a: "a" is the beginning of 2 labels: {A}, "ab" (run {run_id(2)}); name'
+        " one whole, or its run id",
+    ),
+    "many others": ("dependsOn", [], called(*["a"] * (RUNS_SHOWN_MAX + 1)), ", and more"),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_name_that_means_no_run_or_several_is_told(name: str) -> None:
+    via, runs, others, text = NAMED[name]
+    request = DependencyRequest("a", via)
+    refusal = first_refusal(NAMES, NamedRuns(request=request, runs=runs, others=others))
+    assert (refusal is None) == (text is None)
+    assert refusal is None or refusal.text.endswith(str(text))
+
+
 # Whether a spawn may wait for what it is asked to: rings, failures, and what stands between.
 
 
@@ -152,18 +226,6 @@ def refused(log: FamilyLog, name: str, by: str, *names: str) -> tuple[str, str] 
     for known, called in log.names.items():
         text = text.replace(str(known), called)
     return answered.refusal.rule, text
-
-
-def test_nobody_waits_for_its_own_run_or_one_above_it() -> None:
-    log = FamilyLog()
-    log.begin("a")
-    log.begin("aa", "a")
-    for name in ("a", "aa"):
-        told = refused(log, f"after {name}", "aa", name)
-        assert told is not None
-        assert told[0] == "dependency_cycle"
-        assert told[1].endswith("own run or one above it, and those end after what they spawn")
-    assert log.counted("aa") == []
 
 
 def test_spawn_judged_below_an_older_run_is_read_again() -> None:
@@ -212,18 +274,6 @@ def test_a_session_that_went_on_waits_for_what_it_spawned_before() -> None:
     )
 
 
-def test_what_waits_for_an_older_run_waits_no_longer_once_its_session_went_on() -> None:
-    log = FamilyLog()
-    for name in "sb":
-        log.begin(name)
-    log.begin("child", "s")
-    log.spawn("w", dependencies=on(log, "s"))
-    assert refused(log, "in s", "s", "w") is not None
-    yield_and_go_on(log, "s", "newest")
-    assert refused(log, "in newest", "newest", "w") is None
-    assert refused(log, "behind the older", "newest", "s") is None
-
-
 def test_nobody_waits_for_the_newest_run_of_a_session_above() -> None:
     log = FamilyLog()
     log.begin("s")
@@ -244,35 +294,6 @@ def test_run_above_is_waited_for_once_it_is_over() -> None:
     assert refused(log, "after s", "c", "s") is None
 
 
-def test_a_session_that_is_announced_waits_for_nothing_that_its_children_do_later() -> None:
-    log = FamilyLog(max_spawn_depth=4)
-    for name in "sb":
-        log.begin(name)
-    log.begin("c", "s")
-    log.begin("d", "c")
-    log.finish("d", "c")
-    log.go_on("later", "d")
-    log.spawn("x", "later", dependencies=on(log, "b"))
-    assert refused(log, "y", "b", "s") is None
-    assert refused(log, "z", "b", "later") is not None
-
-
-def test_what_is_met_or_refused_closes_no_ring() -> None:
-    log = FamilyLog()
-    for name in "ab":
-        log.begin(name)
-    log.spawn("w", dependencies=on(log, "b"))
-    log.spawn("x", dependencies=on(log, "b"))
-    log.refuse("x")
-    told = refused(log, "in b", "b", "x")
-    assert told is not None
-    assert told[0] == "dependency_failed"
-    assert refused(log, "in b again", "b", "w") is not None
-    log.end("b")
-    log.create("w")
-    assert refused(log, "behind", "a", "w") is None
-
-
 def test_each_run_is_waited_for_once_and_as_strictly_as_anybody_asks() -> None:
     one = Dependency(run_id=run_id(1), name="x", via="dependsOn", require="ended")
     same = Dependency(run_id=run_id(1), name="x", via="chainAfter")
@@ -285,25 +306,6 @@ def test_a_run_that_was_not_read_is_not_judged() -> None:
     missing = Dependency(run_id=run_id(77), name="x", via="dependsOn")
     with pytest.raises(ReadAgain):
         log.answer("after", "main", dependencies=(missing,))
-
-
-def test_a_way_is_found_once_through_many_that_wait_for_each_other() -> None:
-    log = FamilyLog(max_children=100)
-    log.begin("first")
-    log.begin("other")
-    before = ["first"]
-    for number in range(8):
-        names = [f"{number} {letter}" for letter in "abcd"]
-        for name in names:
-            log.spawn(name, dependencies=on(log, *before))
-        before = names
-    waiting = [one for one in log.fold.runs.values() if one.dependencies]
-    target, runs = [log.run("7 a").run_id], log.fold.runs
-    path = find_cycle([log.run("first").run_id], target, waiting, runs)
-    assert path is not None
-    assert [log.names[one] for one in path][::8] == ["7 a", "first"]
-    assert len(path) == 9
-    assert find_cycle([log.run("other").run_id], target, waiting, runs) is None
 
 
 # Whatever waits for whatever, in whichever order it ends: the log says what a plain model says, and

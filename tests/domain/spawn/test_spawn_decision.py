@@ -24,9 +24,9 @@ from domain.spawn.cascade import CascadeState
 from domain.spawn.decide import SpawnDecision, request_spawns
 from domain.spawn.pipeline import ChildFacts, Need
 from domain.spawn.request import SpawnRequest
-from domain.spawn.stages import MESSAGE_STAGES, SPAWN_STAGES, Stage, decide_child
+from domain.spawn.stages import SPAWN_STAGES, Stage, decide_child
 from domain.values import rules
-from domain.values.record import run_stream, session_stream
+from domain.values.record import session_stream
 from domain.values.refusals import (
     AgentOnRecord,
     LostClaim,
@@ -36,7 +36,6 @@ from domain.values.refusals import (
     SessionIsClosed,
     WrongStage,
 )
-from domain.values.shared_values import SharedChange
 from tests.support.builders import run_commands as ask
 from tests.support.builders import run_histories as past
 from tests.support.builders.configured_spawns import Rules
@@ -80,7 +79,6 @@ pytestmark = pytest.mark.long
 # Whether a spawn is permitted, from the record, and what stands in the log either way.
 
 MINE = run_id(1)
-SESSION_MODE = SpawnOptions(mode="session")
 
 
 def root_with(children: int) -> Session:
@@ -116,11 +114,6 @@ def refused_in(answered: SpawnDecision) -> SpawnRefused:
     return next(event for _, event in answered.changes if isinstance(event, SpawnRefused))
 
 
-def test_full_places_speak_before_the_missing_agent_id() -> None:
-    answered = judge(root_with(2), under=policy(require_agent_id=True, max_children=2))
-    assert refused_in(answered).rule == "active_children"
-
-
 @pytest.mark.parametrize(
     ("taken", "cap", "permitted"),
     [(0, 1, True), (1, 1, False), (4, 5, True), (5, 5, False), (3, 2, False), (0, 0, False)],
@@ -134,43 +127,6 @@ def test_the_cap_is_exact(taken: int, cap: int, permitted: bool) -> None:
     else:
         assert names(answered) == ["SpawnRequested", "SpawnRefused"]
         assert refused_in(answered).inputs == {"current": taken, "limit": cap}
-
-
-@pytest.mark.parametrize(
-    ("depth", "limit", "permitted"), [(0, 1, True), (1, 1, False), (1, 2, True)]
-)
-def test_depth_is_the_recorded_one_whatever_the_key_looks_like(
-    depth: int, limit: int, permitted: bool
-) -> None:
-    session = session_of(observed_child(depth=depth))
-    under = policy(max_spawn_depth=limit)
-    own = run_of(*past.a_started_run())
-    answered = judge(session, runs=(own,), under=under, requester_key=CHILD)
-    assert (answered.refusal is None) == permitted
-    assert answered.facts.caller_depth == depth
-    assert requested_in(answered).requester.depth == depth
-
-
-def test_a_requester_that_was_never_seen_is_recorded_first_even_when_it_is_refused() -> None:
-    for under, last in ((policy(), "ChildAdmitted"), (policy(max_children=0), "SpawnRefused")):
-        answered = judge(under=under)
-        assert names(answered) == ["SessionObserved", "SpawnRequested", last]
-        assert answered.changes[0] == (
-            session_stream(ROOT),
-            SessionObserved(
-                session_id=run_id(2000),
-                session_key=ROOT,
-                display_key="main",
-                agent_id="main",
-                depth=0,
-                role="main",
-                control_scope="children",
-                root_session_key=ROOT,
-                asserted_by="admin",
-                sandboxed=False,
-                depth_from="shape",
-            ),
-        )
 
 
 def test_a_requester_that_was_never_seen_is_as_deep_as_its_key_looks() -> None:
@@ -237,42 +193,10 @@ def test_a_refusal_records_the_words_that_its_caller_is_told() -> None:
     assert (refused.step, refused.status, refused.announcement) == ("admission", "forbidden", None)
 
 
-def test_every_request_records_the_facts_it_was_judged_by() -> None:
-    under = policy(allow_agents=("a", "b"), max_children=7)
-    answered = judge(root_with(3), under=under)
-    assert requested_in(answered).facts == answered.facts
-    assert (answered.facts.active_children, answered.facts.max_children) == (3, 7)
-    assert answered.facts.allow_agents == ("a", "b")
-
-
-def test_the_request_and_its_refusal_stand_in_the_runs_own_stream() -> None:
-    answered = judge(root_with(1), under=policy(max_children=1))
-    assert [stream for stream, _ in answered.changes] == [run_stream(MINE), run_stream(MINE)]
-
-
 def test_a_closed_session_is_turned_away_without_a_record() -> None:
     session = session_of(observed(), SessionClosed(reason="archived"))
     with pytest.raises(SessionIsClosed, match="session main is closed"):
         judge(session)
-
-
-@pytest.mark.parametrize(
-    ("history", "is_open"),
-    [
-        (past.a_queued_run(), True),
-        (past.a_started_run(), True),
-        (past.an_ended_run(), False),
-        (past.an_announced_run(), False),
-        (past.an_archived_run(), False),
-    ],
-)
-def test_a_child_asks_only_until_its_own_run_is_over(history: past.History, is_open: bool) -> None:
-    session, own = session_of(observed_child()), run_of(*history)
-    if is_open:
-        assert judge(session, runs=(own,), requester_key=CHILD).refusal is None
-    else:
-        with pytest.raises(SessionIsClosed):
-            judge(session, runs=(own,), requester_key=CHILD)
 
 
 # Several runs of one request: what is decided about one of them is decided about all.
@@ -294,57 +218,6 @@ def asked_for(log: FamilyLog, by: str = "main") -> None:
     prepared(log, *NAMES)
 
 
-def test_all_are_admitted_in_their_order() -> None:
-    log = FamilyLog()
-    answered = ask_for_all(log, NAMES)
-    assert [f"{type(event).__name__}" for _, event in answered.changes] == [
-        "SessionObserved",
-        *["SpawnRequested"] * 3,
-        *["ChildAdmitted"] * 3,
-    ]
-    assert log.counted("main") == [*NAMES]
-    assert answered.facts.places == 3
-    requests = [one for _, one in answered.changes if isinstance(one, SpawnRequested)]
-    assert [one.batch.index for one in requests if one.batch is not None] == [0, 1, 2]
-
-
-@pytest.mark.parametrize("taken", [0, 1, 2, 3])
-def test_with_one_place_too_few_none_is_admitted(taken: int) -> None:
-    log = FamilyLog(max_children=taken + 2)
-    for number in range(taken):
-        log.spawn(f"before {number}")
-    refusal = ask_for_all(log, NAMES).refusal
-    assert refusal is not None
-    assert refusal.text == (
-        "sessions_spawn has reached max active children for this session"
-        f" ({taken}/{taken + 2}): 3 tasks need 3 places"
-    )
-    assert {log.run(name).stage for name in NAMES} == {"refused"}
-    assert len(log.counted("main")) == taken
-
-
-def test_what_one_is_refused_for_all_are() -> None:
-    log = FamilyLog(max_spawn_depth=0)
-    answered = ask_for_all(log, NAMES)
-    refusals = [one for _, one in answered.changes if isinstance(one, SpawnRefused)]
-    assert [one.rule for one in refusals] == ["depth"] * 3
-
-
-def test_all_are_created_in_one_append() -> None:
-    log = FamilyLog()
-    asked_for(log)
-    told = tell_all(log, {name: (ask.create(log.run(name).epoch),) for name in NAMES})
-    assert told == [
-        line
-        for name in NAMES
-        for line in (
-            f"run {name} SessionCreated",
-            f"session {name} SessionObserved",
-            f"run {name} RunQueued",
-        )
-    ]
-
-
 @pytest.mark.parametrize("command", [ask.create, ask.refuse])
 def test_no_part_of_a_batch_is_decided(command: type) -> None:
     log = FamilyLog()
@@ -355,17 +228,6 @@ def test_no_part_of_a_batch_is_decided(command: type) -> None:
     with pytest.raises(PartOfBatch):
         tell_all(log, {NAMES[0]: (ask.stop(),)})
     assert len(log.recorded) == before
-
-
-def test_one_that_somebody_else_holds_leaves_all_as_they_were() -> None:
-    log = FamilyLog()
-    asked_for(log)
-    before = len(log.recorded)
-    epochs = {name: log.run(name).epoch for name in NAMES}
-    log.tell("sail", ask.resume(epochs["sail"]))
-    with pytest.raises(LostClaim):
-        tell_all(log, {name: (ask.create(epoch),) for name, epoch in epochs.items()})
-    assert len(log.recorded) == before + 1
 
 
 def test_two_children_of_one_key_are_not_created() -> None:
@@ -397,24 +259,6 @@ def test_a_refusal_gives_all_places_back_and_settles_who_waits_for_them() -> Non
     assert told.count("run ship DescendantsSettled") == 1
     assert log.counted("ship") == []
     assert log.counted("main") == []
-
-
-def test_what_all_share_is_carried_to_the_next_of_them() -> None:
-    log = FamilyLog()
-    asked_for(log)
-    shared = (SharedChange(key="goal", value=ref("a fleet")),)
-    creates = {name: ask.create(log.run(name).epoch) for name in NAMES}
-    creates["hull"] = ask.create(log.run("hull").epoch, shared=shared)
-    told = tell_all(log, {name: (one,) for name, one in creates.items()})
-    assert told.count("session main SharedContextChanged") == 1
-
-
-def test_once_they_are_there_each_is_stopped_by_itself() -> None:
-    log = FamilyLog()
-    asked_for(log)
-    tell_all(log, {name: (ask.create(log.run(name).epoch),) for name in NAMES})
-    assert "run mast RunEnded" in log.tell("mast", ask.stop())
-    assert log.run("hull").stage == "queued"
 
 
 def test_a_batch_that_was_decided_meanwhile_is_read_again() -> None:
@@ -480,28 +324,11 @@ def test_a_child_that_asks_hands_on_the_model_and_the_thinking_of_its_own_run() 
     assert (requester.model, requester.thinking) == ("small/one", "low")
 
 
-def test_a_model_without_a_provider_is_handed_on_by_its_name_alone() -> None:
-    run = a_run_that_executes(model="one")
-    answered = judge_spawn_of(session_of(observed_child()), runs=(run,), requester_key=CHILD)
-    assert asked_by(answered).model == "one"
-
-
 def test_a_child_that_asks_hands_on_the_folder_on_its_session() -> None:
     session = session_of(observed_child(workspace_dir="/srv/of-the-session"))
     run = a_run_that_executes(workspace_dir="/srv/of-the-plan")
     answered = judge_spawn_of(session, runs=(run,), requester_key=CHILD)
     assert asked_by(answered).workspace_dir == "/srv/of-the-session"
-
-
-def test_a_session_of_an_older_release_hands_on_the_folder_of_its_run() -> None:
-    run = a_run_that_executes(workspace_dir="/srv/of-the-plan")
-    answered = judge_spawn_of(session_of(observed_child()), runs=(run,), requester_key=CHILD)
-    assert asked_by(answered).workspace_dir == "/srv/of-the-plan"
-
-
-def test_a_session_that_was_not_spawned_hands_on_nothing() -> None:
-    requester = asked_by(judge_spawn_of(session_of(observed())))
-    assert (requester.model, requester.thinking, requester.workspace_dir) == (None, None, None)
 
 
 @pytest.mark.parametrize(
@@ -522,14 +349,6 @@ def test_the_record_says_whether_a_requester_is_in_a_sandbox_and_its_word_only_t
         options=SpawnOptions(requester_sandboxed=said),
     )
     assert asked_by(answered).sandboxed is holds
-
-
-def test_what_rests_on_the_word_of_a_session_first_seen_is_named() -> None:
-    seen = first_seen(judge_spawn_of(asserts_agent=True, options=IN_A_BOX))
-    assert seen.assertions == ("agentId", "sandboxed")
-    assert seen.sandboxed is True
-    assert seen.depth_from == "shape"
-    assert first_seen(judge_spawn_of()).assertions == ()
 
 
 def test_a_session_first_seen_is_in_the_sandbox_that_its_agent_is_configured_for() -> None:
@@ -608,42 +427,6 @@ def test_a_spawn_needs_one_thing_after_the_other() -> None:
     needed, refused = gone_through(SPAWN_STAGES, asked())
     assert needed == ["agent", "credentials", "workspace", "places", "workspace", "attachments"]
     assert refused is None
-
-
-def test_a_message_needs_credentials_and_the_folder_alone() -> None:
-    needed, refused = gone_through(MESSAGE_STAGES, asked(), agent_id="main")
-    assert (needed, refused) == (["credentials", "workspace"], None)
-
-
-def test_an_agent_that_is_not_configured_needs_no_folder() -> None:
-    needed, refused = gone_through(SPAWN_STAGES, asked("nobody"))
-    assert needed == ["agent", "credentials"]
-    assert refused is not None
-    assert (refused.refusal.rule, refused.step) == ("agent_unknown", "preparation")
-
-
-@pytest.mark.parametrize(
-    ("at", "refusal", "taken"),
-    [("thread_binding", NO_THREAD, []), ("attachments", NOT_WRITTEN, ["workspace", "attachments"])],
-)
-def test_a_step_that_cannot_be_taken_ends_it_there(
-    at: str, refusal: Refusal, taken: list[str]
-) -> None:
-    needed, refused = gone_through(SPAWN_STAGES, asked(), refused=at)
-    assert needed == ["agent", "credentials", "workspace", "places", *taken]
-    assert refused is not None
-    assert (refused.refusal, refused.step) == (refusal, at)
-    assert refused.facts.workspace == FOLDER.facts
-
-
-def test_what_is_on_record_is_not_needed_again() -> None:
-    known: dict[str, Any] = {
-        "agent_id": "main",
-        "places": {"workspace": True},
-        "taken": {"workspace": None},
-    }
-    needed, refused = gone_through(SPAWN_STAGES, asked(), **known)
-    assert (needed, refused) == (["credentials", "workspace"], None)
 
 
 # Whatever is asked of a tree, under configurations that change, while servers crash: what is told
@@ -892,6 +675,8 @@ BODY = {"task": "look around", "requester": {"sessionKey": ROOT}}
         ({"runTimeoutSeconds": float("inf")}, "finite|number of seconds"),
         ({"runTimeoutSeconds": True}, "valid number"),
         ({"requester": {"sessionKey": ROOT, "activeModel": "no model"}}, "name of a model"),
+        ({"requester": {"sessionKey": ROOT, "workspaceDir": "work"}}, "absolute path"),
+        ({"requester": {"sessionKey": ROOT, "workspaceDir": "/a\nb"}}, "control characters"),
     ],
 )
 def test_request_that_cannot_be_meant_is_refused(members: dict[str, Any], said: str) -> None:
@@ -904,6 +689,10 @@ def test_request_is_trimmed_and_its_numbers_are_numbers() -> None:
     request = SpawnRequest.model_validate({**BODY, **values})
     assert (request.label, request.model) == ("scout", "a/b")
     assert repr(dict(request)["run_timeout_seconds"]) == "90.0"
+    for folder, read in ((" ", None), ("/srv/x", "/srv/x")):
+        asks = {"sessionKey": ROOT, "activeModel": "a/b", "workspaceDir": folder}
+        requester = SpawnRequest.model_validate({**BODY, "requester": asks}).requester
+        assert (requester.workspace_dir, requester.active_model) == (read, "a/b")
 
 
 def test_children_of_a_batch_are_reported_together() -> None:

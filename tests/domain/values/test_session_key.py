@@ -7,11 +7,8 @@ from hypothesis import strategies as st
 from domain.values.session_key import (
     SESSION_KEY_BYTES_MAX,
     InvalidSessionKey,
-    agent_id_of,
     canonical_session_key,
     child_key,
-    depth_of_shape,
-    is_cron_key,
     render_session_key,
 )
 
@@ -47,20 +44,6 @@ def test_a_key_of_exactly_the_limit_is_a_key() -> None:
     assert canonical_session_key(f" {key} ") == key
     with pytest.raises(InvalidSessionKey):
         canonical_session_key(key + "x")
-
-
-def test_letters_that_change_with_their_neighbours_still_give_one_form() -> None:
-    for spelling in ("agent:main:ΑΣ:Β", "agent:main:ΑΣ::Β", "agent:main:ας:β", "agent:main:İ"):
-        assert canonical_session_key(canonical_session_key(spelling)) == canonical_session_key(
-            spelling
-        )
-    assert canonical_session_key("agent:main:ΑΣ:Β") == canonical_session_key("agent:main:ΑΣ::Β:")
-
-
-def test_the_main_key_and_main_are_one_session() -> None:
-    for spelling in ("main", "Work", " work: "):
-        key = canonical_session_key(spelling, main_key="work", default_agent_id="Ops")
-        assert key == "agent:ops:work"
 
 
 @pytest.mark.parametrize("spelling", ["main", "work", "global", "GLOBAL", ":global"])
@@ -150,46 +133,6 @@ def test_the_display_key_is_main_for_an_alias_and_else_as_given() -> None:
     assert render_session_key("global", scope="global") == "main"
     assert render_session_key("global") == "global"
     assert render_session_key(" AGENT:Main:X ") == "AGENT:Main:X"
-
-
-@pytest.mark.parametrize(
-    ("key", "agent_id"),
-    [("agent:Research:main", "research"), ("global", "main"), ("agent:main", "main"), ("", "main")],
-)
-def test_the_agent_is_read_off_the_key(key: str, agent_id: str) -> None:
-    assert agent_id_of(key) == agent_id
-
-
-@pytest.mark.parametrize(
-    ("key", "answer"),
-    [
-        ("agent:main:cron:job-1", True),
-        ("agent:main:cron:job-1:run:run-1", True),
-        ("cron:job-1", False),
-        ("agent:main:main", False),
-    ],
-)
-def test_cron_keys_are_recognised(key: str, answer: bool) -> None:
-    assert is_cron_key(key) is answer
-
-
-@pytest.mark.parametrize(
-    ("key", "depth"),
-    [
-        ("agent:main:main", 0),
-        ("subagent:x", 0),
-        ("agent:main:SUBAGENT:x", 1),
-        ("agent:main:subagent:parent:subagent:child", 2),
-    ],
-)
-def test_depth_is_read_off_the_shape(key: str, depth: int) -> None:
-    assert depth_of_shape(key) == depth
-
-
-def test_a_child_key_is_canonical() -> None:
-    key = child_key("Research", UUID.upper())
-    assert key == f"agent:research:subagent:{UUID}"
-    assert canonical_session_key(key) == key
 
 
 @pytest.mark.parametrize(("agent_id", "uuid"), [("a b", UUID), ("main", "not-a-uuid"), ("", UUID)])

@@ -9,19 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.values import text
 from domain.values.agent_id import AGENT_ID_CHARACTERS_MAX, is_valid_agent_id, normalise_agent_id
 from domain.values.base64 import decode_strict_base64, encoded_length_max
-from domain.values.json_text import NotJson, compact_json, read_json, text_of
+from domain.values.json_text import NotJson, compact_json, read_json
 from domain.values.moments import RunStageName, is_time_ago, parse_duration, parse_moment
 from domain.values.text import replace_unstorable, single_line, utf8_prefix, whole_characters
 
 # Agent ids: which are valid, and how any text is bent into one.
-
-
-@pytest.mark.parametrize("text", ["main", "my-research_agent01", "A", "0", "x" * 64, "  main\n"])
-def test_a_well_formed_id_is_valid(text: str) -> None:
-    assert is_valid_agent_id(text)
 
 
 @pytest.mark.parametrize(
@@ -30,23 +24,6 @@ def test_a_well_formed_id_is_valid(text: str) -> None:
 )
 def test_anything_else_is_no_agent_id(text: str) -> None:
     assert not is_valid_agent_id(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "normal"),
-    [
-        (None, "main"),
-        ("", "main"),
-        ("   ", "main"),
-        (" Research ", "research"),
-        ("Agent not found: xyz", "agent-not-found-xyz"),
-        ("--a b--", "a-b"),
-        ("???", "main"),
-        ("x" * 80, "x" * 64),
-    ],
-)
-def test_a_text_is_bent_into_an_id(text: str | None, normal: str) -> None:
-    assert normalise_agent_id(text) == normal
 
 
 @settings(deadline=None)
@@ -68,18 +45,10 @@ def test_a_valid_id_only_changes_its_case(text: str) -> None:
 any_text = st.text(alphabet=st.characters(), max_size=200)
 
 
-def test_nul_and_lone_surrogates_are_replaced() -> None:
-    assert replace_unstorable("a\x00b\ud800c") == "a\ufffdb\ufffdc"
-
-
 @settings(deadline=None)
 @given(any_text)
 def test_what_is_storable_has_a_utf8_form_without_nul(text: str) -> None:
     assert b"\x00" not in replace_unstorable(text).encode()
-
-
-def test_a_plain_line_stays_as_it_is() -> None:
-    assert single_line("two  spaces, ünïcode", characters_max=50) == "two  spaces, ünïcode"
 
 
 def test_line_ends_become_one_space_and_hidden_signs_go() -> None:
@@ -108,39 +77,23 @@ def test_a_single_line_has_no_break_and_keeps_its_limit(text: str, limit: int) -
     [
         ("abc", 2, 2),
         ("abc", 9, 3),
-        ("abc", -1, 0),
-        ("ae\u0301b", 2, 1),
         ("a\u2764\ufe0fb", 2, 1),
-        ("a\U0001f469\u200d\U0001f680b", 2, 1),
-        ("a\U0001f469\u200d\U0001f680b", 3, 1),
         ("a\U0001f44d\U0001f3fdb", 2, 1),
         ("\U0001f1e9\U0001f1ea\U0001f1eb\U0001f1f7", 3, 2),
-        ("\U0001f1e9\U0001f1ea\U0001f1eb\U0001f1f7", 2, 2),
         ("a\r\nb", 2, 1),
-        ("\u1112\u1161\u11ab", 2, 0),
         ("\ud55c\u11ab", 1, 0),
         ("a\u11ab", 1, 1),
-        ("\u1112a", 1, 1),
-        ("a\U0001f1e9\U0001f1ea", 1, 1),
         ("\U0001f1e9a", 1, 1),
         ("a\U0001f3fb", 1, 0),
         ("a\U000e0020", 1, 0),
         ("\U0001f1e6\U0001f1ff", 1, 0),
         ("\u1100\u1160", 1, 0),
         ("\u1100\uac00", 1, 0),
-        ("a\u1100\u1100\u1161", 2, 1),
         ("\uac00\ud7cb", 1, 0),
-        ("\uac00\uac00", 1, 1),
         ("a\u200cb", 1, 0),
-        ("a\uff9e", 1, 0),
-        ("\u0e01\u0e33", 1, 0),
         ("\u0eab\u0eb3", 1, 0),
-        ("a\u06005", 2, 1),
         ("\u0600\n", 1, 1),
-        ("\u0915\u094d\u0937\u093f", 2, 0),
         ("\u0915\u093f\u0937", 2, 2),
-        ("\u0915\u094d\u200d\u0937", 3, 0),
-        ("\u0d15\u0d4d\u0d37", 2, 0),
         ("\u0915\u094d5", 2, 2),
     ],
 )
@@ -173,14 +126,6 @@ def test_what_was_written_is_read_again(value: object) -> None:
     assert read_json(compact_json(value)) == value
 
 
-@pytest.mark.parametrize(
-    "text", ["", "plain", "NaN", '{"a": Infinity}', "{'a': 1}", "[1,]", "[" * 100_000, '{"a":1} x']
-)
-def test_anything_else_is_not_json(text: str) -> None:
-    with pytest.raises(NotJson):
-        read_json(text)
-
-
 def test_nesting_is_limited_by_a_number_and_not_by_the_stack() -> None:
     read_json("[" * 200 + "]" * 200)
     with pytest.raises(NotJson):
@@ -191,20 +136,6 @@ def test_oddities_of_json_are_settled() -> None:
     assert read_json('\ufeff{"a": 1, "a": 2}\n') == {"a": 2}
     assert read_json(f"[{'9' * 5000}, 1e999, -1e999]") == [None, None, None]
     assert read_json("123456789012345678901234567890") == 123456789012345678901234567890
-
-
-def test_a_value_is_shown_as_text() -> None:
-    assert text_of("x") == "x"
-    assert text_of({"a": [1, "ü"]}) == '{"a":[1,"ü"]}'
-
-
-# What is shown of a text from outside.
-
-
-def test_every_sign_that_is_printable_is_shown_as_it_is() -> None:
-    printable = (sign for sign in map(chr, range(0x110000)) if sign.isprintable())
-    changed = [sign for sign in printable if text._printable_sign(sign) != sign]
-    assert changed == []
 
 
 # Base64 is read strictly, within a limit.
@@ -263,10 +194,6 @@ def test_white_space_is_passed_over_up_to_twice_the_length_that_is_needed() -> N
     longest = encoded_length_max(1024)
     assert decode_strict_base64(encoded + " " * longest, 1024) == bytes(1024)
     assert decode_strict_base64(encoded + " " * (longest + 1), 1024) is None
-
-
-def test_bits_that_no_byte_needs_are_passed_over() -> None:
-    assert decode_strict_base64("YR==", 1) == decode_strict_base64("YQ==", 1) == b"a"
 
 
 # One grammar for durations and moments.

@@ -2,8 +2,6 @@
 
 import base64
 
-import pytest
-
 from tests.support.builders.decisions_again import (
     BINDING,
     Case,
@@ -14,13 +12,11 @@ from tests.support.builders.decisions_again import (
     below,
     but,
     case,
-    change_of,
     differs,
     rows,
     setup,
     unknown,
 )
-from tests.support.builders.run_histories import announced
 
 SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
 HERE = '{"channel": "chat", "to": "room:1"}'
@@ -50,17 +46,14 @@ def delivering(is_delivered: bool) -> Values:
 
 ANNOUNCED = Spawn(origin=HERE, announced=True)
 THREAD = ANNOUNCED.changed(mode="session", thread=True, thread_origin=THERE)
-SENT = Sent(mode="session", thread=True, thread_origin=THERE, origin=HERE, announced=True)
 BOUND = Spawn(mode="session", thread=True, origin=HERE, thread_origin=THERE)
 SENT_BOUND = Sent(mode="session", thread=True, thread_origin=THERE)
 TARGET = {"subagentDeliveryTarget": {"url": "http://hooks.example/a"}}
 
-OF_MAIN: Values = {"agents": ["main"]}
 OF_CHAT, OF_MAIL = {"origin": {"channel": "chat"}}, {"origin": {"channel": "mail"}}
 NOBODY, EVERYBODY, CHAT = sending(), sending(all={}), sending(chat=OF_CHAT)
 BY_CHANNEL = sending(chat=OF_CHAT, mail=OF_MAIL)
 MOVED = sending(all={"url": "http://elsewhere.example/"})
-FOR_OTHERS = sending(all={}, others={"agents": ["writer"]}, mail=OF_MAIL)
 SLOWER = but(CHAT, {"spawnlog": {"hooks": {"attemptsMax": 3}}})
 NO_ADDRESS = unknown("the requester's addresses: they were erased")
 DELIVERED = differs("announcement", "/directDelivery", False, True)
@@ -73,20 +66,11 @@ def sent_to(*then: str, now: tuple[str, ...]) -> Outcome:
 
 
 CASES: dict[str, Case] = {
-    "another webhook": case(
-        ANNOUNCED, EVERYBODY, sending(all={}, main=OF_MAIN), sent_to("all", now=("all", "main"))
-    ),
-    "no webhook": case(
-        ANNOUNCED, sending(all={}, main=OF_MAIN), NOBODY, sent_to("all", "main", now=())
-    ),
     "another address": case(ANNOUNCED, EVERYBODY, MOVED),
-    "webhook for others": case(ANNOUNCED, EVERYBODY, FOR_OTHERS),
-    "requester's address": case(ANNOUNCED, NOBODY, BY_CHANNEL, sent_to(now=("chat",))),
     "address by a hook": case(
         ANNOUNCED.changed(told_to=THERE), NOBODY, BY_CHANNEL, sent_to(now=("mail",))
     ),
     "address of the thread": case(THREAD, NOBODY, BY_CHANNEL, sent_to(now=("mail",))),
-    "message": case(SENT, NOBODY, BY_CHANNEL, sent_to(now=("mail",))),
     "child of a sub-agent": case(
         ANNOUNCED.changed(requester=below()),
         NOBODY,
@@ -94,27 +78,16 @@ CASES: dict[str, Case] = {
         sent_to(now=("all",)),
     ),
     "address erased, webhooks as they were": case(ANNOUNCED, CHAT, SLOWER, erased=[HERE]),
-    "address erased": case(ANNOUNCED, CHAT, BY_CHANNEL, NO_ADDRESS, erased=[HERE]),
-    "not announced yet": case(Spawn(origin=HERE), NOBODY, EVERYBODY),
-    "webhook at the announcement": case(
-        ANNOUNCED, NOBODY, EVERYBODY, announced=change_of(EVERYBODY, EVERYBODY)
-    ),
-    "no webhook at the announcement": case(
-        ANNOUNCED, NOBODY, EVERYBODY, announced=change_of(NOBODY, NOBODY)
-    ),
     "hook may name another place": case(
         ANNOUNCED, BASE, hooks(**TARGET), Outcome("not-replayable")
     ),
     "hook that named a place is gone": case(
         ANNOUNCED.changed(told_to=THERE), hooks(**TARGET), BASE, Outcome("different-announcement")
     ),
-    "runtime delivers": case(BOUND, NEVER, ITSELF, DELIVERED),
     "runtime delivers a message's result": case(SENT_BOUND, NEVER, ITSELF, DELIVERED),
     "runtime delivers, no recipient": case(
         BOUND.changed(thread_origin='{"channel": "chat"}'), NEVER, ITSELF
     ),
-    "runtime delivers, no address": case(BOUND.changed(thread_origin=None), NEVER, ITSELF),
-    "runtime delivers, no thread": case(Spawn(origin=HERE), NEVER, ITSELF),
     "runtime delivers, address erased": case(BOUND, NEVER, ITSELF, NO_ADDRESS, erased=[THERE]),
 }
 
@@ -122,9 +95,3 @@ CASES: dict[str, Case] = {
 @rows(CASES)
 def test_announcement(row: Case) -> None:
     row.check()
-
-
-@pytest.mark.parametrize("disposition", ["skipped", "not_required"])
-def test_run_that_is_not_announced_is_sent_to_nobody(disposition: str) -> None:
-    record = ANNOUNCED.record(NOBODY).changed({"announced": announced(disposition=disposition)})
-    case(ANNOUNCED, NOBODY, EVERYBODY, record=record).check()

@@ -134,10 +134,6 @@ def scripted(*changes: Values) -> Values:
 
 
 CHANGES: dict[str, tuple[Values, str]] = {
-    "how deep it may go": (
-        but(scripted(), {"agents": {"defaults": {"subagents": {"maxSpawnDepth": 3}}}}),
-        "/prompt/message/intro",
-    ),
     "less of what its parent said": (
         but(scripted(), {"agents": {"defaults": {"subagents": {"contextPreambleMaxChars": 50}}}}),
         "/prompt/systemPrompt/preamble",
@@ -148,13 +144,6 @@ CHANGES: dict[str, tuple[Values, str]] = {
         "/prompt/systemPrompt/depth",
     ),
 }
-
-
-def test_a_message_says_as_little_of_how_deep_sessions_may_be_as_it_did() -> None:
-    deeper = but(BASE, {"agents": {"defaults": {"subagents": {"maxSpawnDepth": 4}}}})
-    asked = Sent(agent_id="writer", task="go on")
-    assert asked.again(BASE, deeper).verdict.verdict == "same"
-    assert compared(asked, BASE, deeper) is None
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -202,7 +191,7 @@ def test_sizes_are_told_and_no_texts() -> None:
 GONE = ("the prompt: texts that it was made from, or its own, were erased",)
 
 
-@pytest.mark.parametrize("text", ["look around", WORDS, "always be kind", "a fact", '"go on"'])
+@pytest.mark.parametrize("text", ["look around", "a fact", '"go on"'])
 def test_a_text_that_it_was_made_from_and_that_was_erased_is_named(text: str) -> None:
     found = compared(TOLD, scripted(), scripted(), erased=[text], shared=(SHARED,))
     assert found is not None
@@ -233,7 +222,3 @@ def test_and_so_does_what_differs_in_the_message() -> None:
 def test_a_prompt_that_an_earlier_release_composed_otherwise_is_told() -> None:
     found = compared(TOLD, scripted(), scripted(), said=("always be kind", "always be quick"))
     assert where(found) == ("different-context", "/prompt/systemPrompt/bootstrap:0.md")
-
-
-def test_an_address_that_was_erased_before_the_start_was_not_told() -> None:
-    assert compared(TOLD, scripted(), scripted(), forgotten=[HERE]) is None

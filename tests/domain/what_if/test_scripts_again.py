@@ -106,7 +106,6 @@ OF_NOTED = [printed("a", NOTED, "one")]
 RAW = b'{"message": "one", "note": "a note \xff"}'
 IN_BASE64: Values = {"output_encoding": "base64", "output_bytes": len(RAW)}
 OF_RAW = [printed("a", base64.b64encode(RAW).decode(), "one", **IN_BASE64)]
-UNENCODED = [printed("a", NOTED, "one", output_encoding=None)]
 READING_NOTE = configured({**A, "returnKey": "note"})
 WRONG = {**A, "errorKey": "note"}
 STOPPING = configured({**WRONG, "errorHandling": "stop"}, B)
@@ -120,7 +119,6 @@ ONE_SECOND_OF_A = configured(A, scriptsTotalSeconds=1)
 ONE_SECOND = configured(A, B, scriptsTotalSeconds=1)
 
 SLOW, CUT = script("slow", priority=9), script("cut", priority=5)
-LATE_SLOW = {**SLOW, "priority": 1}
 SECONDS = configured(SLOW, CUT, scriptsTotalSeconds=3)
 FAILED: Values = {"outcome": "failed", "duration_ms": 990}
 OF_SLOW = printed("slow", "", duration_ms=2_000)
@@ -128,32 +126,16 @@ SHORT = [OF_SLOW, printed("cut", "", exit_code=None, **FAILED)]
 CUT_ALONE = configured(CUT, scriptsTotalSeconds=3)
 
 SAID: dict[str, Replay] = {
-    "no change": Replay(OF_BOTH, BOTH, BOTH, "a^one b^two"),
-    "priority": Replay(OF_BOTH, BOTH, configured({**A, "priority": 0}, B), "b^two a^one"),
-    "script is gone": Replay(OF_BOTH, BOTH, configured(B), "b^two"),
-    "position": Replay(OF_BOTH, BOTH, configured({**A, "position": "append"}, B), "a_one b^two"),
-    "return key": Replay(OF_NOTED, A_ALONE, READING_NOTE, "a^a note"),
     "return key, bytes": Replay(OF_RAW, A_ALONE, READING_NOTE, "a^a note \ufffd"),
-    "return key, encoding not recorded": Replay(UNENCODED, A_ALONE, READING_NOTE, "a^a note"),
-    "error now": Replay(NOTED_BOTH, BOTH, configured(WRONG, B), "b^two"),
     "error now stops the rest": Replay(NOTED_BOTH, BOTH, STOPPING, ""),
     "answer that broke off": Replay(
         CUT_OFF, A_ALONE, configured({**A, "returnKey": "message"}), ""
-    ),
-    "answer that broke off, no error": Replay(
-        CUT_OFF, A_ALONE, configured({**A, "errorKey": "none"}), ""
     ),
     "no error now": Replay(
         [printed("a", NOTED, outcome="failed")], configured(WRONG), A_ALONE, "a^one"
     ),
     "all time was used, and would be again": Replay(
         TIMED_OUT, ONE_SECOND, configured(A, B, agents=("another",), scriptsTotalSeconds=1), ""
-    ),
-    "as little time behind the same": Replay(
-        SHORT,
-        SECONDS,
-        configured(SLOW, {**CUT, "priority": 1, "position": "append"}, scriptsTotalSeconds=3),
-        "",
     ),
     "failed with time left": Replay(
         [OF_SLOW, printed("cut", "", outcome="failed", exit_code=1, duration_ms=20)],
@@ -199,10 +181,6 @@ UNTOLD = (
 TELLING = {**A, "argMap": {"all": "cfg"}}
 
 MISSING: dict[str, Replay] = {
-    "uri": Replay(OF_BOTH, OF_MAPPED, configured({**MAPPED, "uri": "/x"}, B), CALLED.format("uri")),
-    "format": Replay(
-        OF_BOTH, OF_MAPPED, configured({**MAPPED, "format": "json"}, B), CALLED.format("format")
-    ),
     "one argument": Replay(
         OF_BOTH,
         OF_MAPPED,
@@ -224,9 +202,6 @@ MISSING: dict[str, Replay] = {
         BOTH,
         'context script "b": it was not run then',
     ),
-    "timeout": Replay(
-        [printed("a", "half", **HALF)], TWO_SECONDS, NINE_SECONDS, "ended by its timeout"
-    ),
     "timeout of a URL": Replay(
         [printed("a", "half", status_code=200, **HALF)],
         TWO_SECONDS,
@@ -235,12 +210,6 @@ MISSING: dict[str, Replay] = {
     ),
     "more time for all": Replay(
         TIMED_OUT[:1], ONE_SECOND_OF_A, configured(A, scriptsTotalSeconds=30), "scriptsTotalSeconds"
-    ),
-    "more time for all, failed answer": Replay(
-        [printed("a", "{", status_code=503, **FAILED)],
-        ONE_SECOND_OF_A,
-        configured(A, scriptsTotalSeconds=30),
-        "scriptsTotalSeconds",
     ),
     "timeout of now": Replay(
         [printed("a", "one", "one", duration_ms=2_000)],
@@ -255,12 +224,6 @@ MISSING: dict[str, Replay] = {
         "they took 3.0 s together",
     ),
     "time of one that is gone": Replay(SHORT, SECONDS, CUT_ALONE, UNTOLD),
-    "time of one that runs later": Replay(
-        SHORT, SECONDS, configured(CUT, LATE_SLOW, scriptsTotalSeconds=3), UNTOLD
-    ),
-    "time of one that runs later, sooner itself": Replay(
-        SHORT, SECONDS, configured(LATE_SLOW, {**CUT, "priority": 9}, scriptsTotalSeconds=3), UNTOLD
-    ),
     "long output, less room": Replay(
         [printed("a", "x" * 2_000, "x")],
         configured(A, scriptOutputBytesMax=65_536),
@@ -276,19 +239,17 @@ MISSING: dict[str, Replay] = {
 }
 
 
+def test_decision_is_read_from_its_request_on() -> None:
+    with pytest.raises(ValueError, match="a decision is read from its request on"):
+        recorded_decision([StreamEvent("", ScriptsResolved(receipts=(), candidates=()), stamp(1))])
+
+
 @pytest.mark.parametrize("name", MISSING)
 def test_script_that_may_say_something_else_is_named(name: str) -> None:
     receipts, then, now, expected = MISSING[name]
     with pytest.raises(NotReplayable) as missing:
         again(receipts, then, now)
     assert expected in str(missing.value)
-
-
-def test_erased_output_is_named_if_it_is_read() -> None:
-    with pytest.raises(NotReplayable, match='context script "a": its output was erased'):
-        again(OF_NOTED, A_ALONE, READING_NOTE, erased=True)
-    moved = configured({**A, "position": "append"})
-    assert said(again(OF_NOTED, A_ALONE, moved, erased=True)) == "a_one"
 
 
 ROUTER = script("a", agentIdOverrideKey="agent")
