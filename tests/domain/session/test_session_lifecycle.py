@@ -1,10 +1,13 @@
-"""The lifecycle of a session."""
+"""The lifecycle of a session: its stages, how deep it is, and when it is put away."""
 
 from collections.abc import Callable
 from typing import get_args
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from domain.run.events import ArchiveScheduled
 from domain.session.decide import (
     AdmitChild,
     AdmitContinuation,
@@ -34,9 +37,25 @@ from domain.session.events import (
     ToolRefused,
     TranscriptProvided,
 )
-from domain.session.state import SESSION_LIFECYCLE, Session, SessionStage, evolve
-from domain.values.refusals import CorruptHistory, Rejected, SessionIsClosed
+from domain.session.role import (
+    ANCESTORS_MAX,
+    FoundDepth,
+    KnownDepth,
+    depth_of,
+)
+from domain.session.state import (
+    SESSION_LIFECYCLE,
+    ProvidedTranscript,
+    Session,
+    SessionStage,
+    evolve,
+)
+from domain.values.refusals import CorruptHistory, Rejected, SessionIsClosed, WrongStage
+from domain.values.session_key import depth_of_shape
 from domain.values.shared_values import SharedChange, SharedKey
+from tests.support.builders import continued_runs as continued
+from tests.support.builders import run_commands as ask
+from tests.support.builders.family_log import FamilyLog, announced
 from tests.support.builders.storytelling import (
     ROOT,
     given_session,
@@ -51,6 +70,7 @@ from tests.support.builders.storytelling import (
 # Sessions at every stage of their life, by the events that bring them there.
 
 CHILD_RUN = run_id(10)
+
 CAP = 2
 
 
@@ -60,19 +80,31 @@ def admitted(number: int, active_children: int = 0) -> ChildAdmitted:
 
 
 PROVIDE = ProvideTranscript(entries=2, tokens=40, content=ref("said so far"), by=ROOT)
+
 RELEASED = ChildReleased(run_id=CHILD_RUN)
+
 SETTLED = ChildSettled(run_id=CHILD_RUN)
+
 CHANGES = (SharedChange(key="goal", value=ref('"win"')),)
+
 KEYS = (SharedKey(key="goal", value=ref('"win"'), session_key=ROOT, position=5),)
+
 TOOL_REFUSED = ToolRefused(tool="subagents", by="child")
+
 PREAMBLE_CHANGED = PreambleChanged(preamble=ref("It rains."), by=ROOT)
+
 SHARED = SharedContextChanged(cause="patch", changes=CHANGES, by=ROOT)
+
 INHERITED = SharedContextInherited(run_id=run_id(1), from_session=ROOT, at_position=7, keys=KEYS)
+
 CLOSED = SessionClosed(reason="archived")
+
 PROVIDED = TranscriptProvided(
     entries=2, tokens=40, content=ref("said so far"), by="agent:main:main"
 )
+
 CONTINUED = SessionContinued(run_id=run_id(2), role="leaf", control_scope="none")
+
 HISTORIES: dict[str, tuple[SessionEvent, ...]] = {
     "unseen": (),
     "root": (observed(),),
@@ -87,7 +119,6 @@ HISTORIES: dict[str, tuple[SessionEvent, ...]] = {
     "closed-with-child": (observed_child(), admitted(10), CLOSED),
     "closed-full": (observed_child(), admitted(10), CLOSED, admitted(11, 1)),
 }
-
 
 # The life of a session: every stage by every command and by every event.
 
@@ -142,12 +173,15 @@ COMMANDS: dict[str, Callable[[], SessionCommand]] = {
     "inherit": lambda: InheritSharedContext(run_id(1), ROOT, 7, KEYS),
     "preamble": lambda: ChangePreamble(ref("It rains."), ROOT),
 }
+
 EVENTS: tuple[SessionEvent, ...] = (
     *(observed(), admitted(10), RELEASED),
     *(SETTLED, PROVIDED, CONTINUED, CLOSED),
     *(SHARED, INHERITED, PREAMBLE_CHANGED, TOOL_REFUSED),
 )
+
 NAMED: dict[str, type[SessionEvent]] = {type(event).__name__: type(event) for event in EVENTS}
+
 RECORDED: dict[str, tuple[str, ...]] = {
     "Observed": ("SessionObserved",),
     "Admitted": ("ChildAdmitted",),
@@ -161,6 +195,7 @@ RECORDED: dict[str, tuple[str, ...]] = {
     "Changed": ("PreambleChanged",),
     "nothing": (),
 }
+
 REFUSED: dict[str, type[Rejected]] = {
     "UNKNOWN": Rejected,
     "FULL": CapReached,
@@ -175,11 +210,13 @@ def _rows(table: str) -> list[list[str]]:
 
 
 _HEAD, *_BODY = _rows(COMMANDS_AT_STAGES)
+
 CELLS = [
     (stage, command, cell)
     for stage, *cells in _BODY
     for command, cell in zip(_HEAD[1:], cells, strict=True)
 ]
+
 ALLOWED = {(stage, event): after for stage, event, after in _rows(EVENTS_AT_STAGES)}
 
 
@@ -255,3 +292,190 @@ def test_a_child_is_released_and_settled_only_once() -> None:
     story.when(ReleaseChild(CHILD_RUN)).then()
     story = story.when(SettleChild(CHILD_RUN)).then(SETTLED)
     story.when(SettleChild(CHILD_RUN)).then()
+
+
+# How deep a session is: the record, else the chain of its parents, else the shape of its key.
+
+CHILD = "agent:main:subagent:one"
+
+GRANDCHILD = "agent:main:subagent:two"
+
+DEPTHS: dict[str, tuple[str, dict[str, KnownDepth], FoundDepth]] = {
+    "recorded": (GRANDCHILD, {GRANDCHILD: KnownDepth(4, ROOT)}, FoundDepth(4, "record")),
+    "recorded as digits": (CHILD, {CHILD: KnownDepth(" 2 ", None)}, FoundDepth(2, "record")),
+    "parent recorded": (
+        GRANDCHILD,
+        {GRANDCHILD: KnownDepth(None, CHILD), CHILD: KnownDepth(7, None)},
+        FoundDepth(8, "chain"),
+    ),
+    "not on record": ("agent:main:subagent:a:subagent:b", {}, FoundDepth(2, "shape")),
+    "circle": (
+        CHILD,
+        {CHILD: KnownDepth(None, GRANDCHILD), GRANDCHILD: KnownDepth(None, CHILD)},
+        FoundDepth(2, "chain"),
+    ),
+    "its own parent": (CHILD, {CHILD: KnownDepth(None, CHILD)}, FoundDepth(1, "shape")),
+    **{
+        f"recorded as {depth!r}": (CHILD, {CHILD: KnownDepth(depth, None)}, FoundDepth(1, "shape"))
+        for depth in (None, -1, 1.5, True, "two", "", [1])
+    },
+}
+
+
+@pytest.mark.parametrize("name", DEPTHS)
+def test_depth_is_of_the_record_the_chain_or_the_shape(name: str) -> None:
+    key, known, expected = DEPTHS[name]
+    assert depth_of(key, known.get) == expected
+
+
+def test_a_chain_without_an_end_is_followed_no_further_than_its_limit() -> None:
+    def endless(key: str) -> KnownDepth:
+        return KnownDepth(None, f"{key}x")
+
+    assert depth_of("session", endless) == FoundDepth(ANCESTORS_MAX, "chain")
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from("abcdef"),
+        st.builds(
+            KnownDepth,
+            st.none() | st.integers(-2, 9) | st.text(max_size=3),
+            st.none() | st.sampled_from("abcdef"),
+        ),
+    ),
+    st.sampled_from("abcdef"),
+)
+def test_whatever_the_parents_are_there_is_a_depth_that_is_no_less_than_the_shape_says(
+    known: dict[str, KnownDepth], key: str
+) -> None:
+    result = depth_of(key, known.get)
+    assert result.depth >= 0
+    if result.source == "shape":
+        assert result.depth == depth_of_shape(key)
+
+
+# How a session of several runs is put away: the newest run first, and then each before it.
+
+
+def three_runs() -> FamilyLog:
+    """The session of `scout` has gone on twice, and its newest run is announced."""
+    log = announced("scout")
+    for name in ("second", "third"):
+        log.go_on(name, "scout")
+        log.finish(name)
+    return log
+
+
+def closings(log: FamilyLog) -> list[str]:
+    """Why sessions were closed, in order."""
+    return [one.event.reason for one in log.recorded if isinstance(one.event, SessionClosed)]
+
+
+def test_the_newest_run_is_archived_first_closes_the_session_and_each_before_it_follows() -> None:
+    log = three_runs()
+    assert log.tell("third", ask.archive()) == [
+        "run third RunArchived",
+        "session scout SessionClosed",
+        "run second ArchiveScheduled",
+    ]
+    second = log.run("second")
+    assert second.archive_at == second.put_away_from == log.recorded[-1].stamp.recorded_at
+    assert (log.run("scout").archive_at, log.run("scout").put_away_from) == (None, None)
+    assert log.tell("second", ask.archive()) == [
+        "run second RunArchived",
+        "run scout ArchiveScheduled",
+    ]
+    assert log.run("scout").archive_at is not None
+    assert log.tell("scout", ask.archive()) == ["run scout RunArchived"]
+    assert closings(log) == ["archived"]
+    reasons = [one.event for one in log.recorded if isinstance(one.event, ArchiveScheduled)]
+    assert [one.reason for one in reasons] == ["continuation_archived"] * 2
+
+
+def test_a_run_that_was_gone_on_with_is_not_due_and_cannot_be_archived() -> None:
+    log = announced("scout")
+    assert log.run("scout").archive_at is not None
+    log.message("again", "scout")
+    assert log.run("scout").archive_at is None
+    before = list(log.recorded)
+    with pytest.raises(WrongStage, match="cannot archive the run: the run is continued by run"):
+        log.tell("scout", ask.archive())
+    assert log.recorded == before
+    assert log.session("scout").stage == "open"
+    log.tell("again", ask.stop())
+    log.announce("again")
+    with pytest.raises(WrongStage):
+        log.tell("scout", ask.archive())
+    log.tell("again", ask.archive())
+    assert log.tell("scout", ask.archive()) == ["run scout RunArchived"]
+
+
+STEPS: dict[str, Callable[[FamilyLog, str], object]] = {
+    "queued": lambda log, name: None,
+    "claimed": lambda log, name: log.tell(name, ask.claim()),
+    "started": lambda log, name: log.tell(name, ask.start(log.run(name).epoch)),
+    "ended": lambda log, name: log.end(name),
+    "announced": lambda log, name: log.announce(name),
+}
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+@pytest.mark.parametrize("stage", STEPS)
+def test_a_session_that_is_closed_is_put_away_as_soon_as_its_run_is_announced(
+    stage: str, goes_on: bool
+) -> None:
+    log = announced("scout") if goes_on else FamilyLog()
+    name = "again" if goes_on else "scout"
+    if goes_on:
+        log.message(name, "scout")
+    else:
+        log.spawn(name)
+        log.create(name)
+    steps = iter(STEPS.items())
+    for reached, step in steps:
+        step(log, name)
+        if reached == stage:
+            break
+    assert log.tell(name, continued.close()) == [
+        f"run {name} ArchiveScheduled",
+        "session scout SessionClosed",
+    ]
+    assert log.tell(name, continued.close()) == []
+    assert log.run(name).put_away_from is not None
+    with pytest.raises(SessionIsClosed):
+        log.spawn("below", "scout")
+    for _, step in steps:
+        assert log.run(name).archive_at is None
+        step(log, name)
+    run = log.run(name)
+    announced_at = run.announced_at
+    assert announced_at is not None
+    assert run.archive_at == (run.put_away_from if stage == "announced" else announced_at)
+    before = ["run scout ArchiveScheduled"] if goes_on else []
+    assert log.tell(name, ask.archive()) == [f"run {name} RunArchived", *before]
+    assert closings(log) == ["closed"]
+
+
+# What was said in a session that is not of ours: told whole, each time anew.
+
+
+def provide(text: str = "said so far", tokens: int | None = 40) -> ProvideTranscript:
+    """Two entries have been said."""
+    return ProvideTranscript(entries=2, tokens=tokens, content=ref(text), by=ROOT)
+
+
+def test_the_transcript_that_was_told_last_counts_and_where_it_was_told() -> None:
+    story = given_session(observed(), PROVIDED)
+    story.when(provide()).then()
+    longer = story.when(provide("said so far and more")).then(TranscriptProvided)
+    recounted = longer.when(provide("said so far and more", tokens=None)).then(TranscriptProvided)
+    first, last = story.state, recounted.state
+    assert first is not None
+    assert last is not None
+    assert first.transcript == ProvidedTranscript(
+        entries=2, tokens=40, content=ref("said so far"), by=ROOT, position=2
+    )
+    assert last.transcript == ProvidedTranscript(
+        entries=2, content=ref("said so far and more"), by=ROOT, position=4
+    )
