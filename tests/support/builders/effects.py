@@ -36,11 +36,6 @@ def redriven(**changes: Any) -> EffectRedriven:
     return fact_of(EffectRedriven, plain | changes)
 
 
-def took(**changes: Any) -> ConfirmEffect:
-    plain: dict[str, Any] = {**GATEWAY, "status_code": 204}
-    return ConfirmEffect(**plain | changes)
-
-
 def failed(**changes: Any) -> NoteEffectFailure:
     """The receiver has not taken it."""
     plain: dict[str, Any] = {**GATEWAY, "attempt": 1, "status_code": 500, "error": ref("HTTP 500")}

@@ -27,7 +27,6 @@ from domain.values.refusals import Rejected
 from infrastructure.outbound.log.append.load import may_wait
 from tests.support.builders import run_commands as ask
 from tests.support.builders.continued_runs import close
-from tests.support.builders.facts import fact_of
 from tests.support.builders.storytelling import ROOT, ref, run_id, stamp
 from tests.support.builders.waiting_runs import above
 from tests.support.models.message_verdicts import judged_message
@@ -305,17 +304,6 @@ def announced(*names: str, **policy: Any) -> FamilyLog:
     for by, name in zip(("main", *names), names, strict=False):
         log.begin(name, by)
     log.finish(*reversed(names))
-    return log
-
-
-def lasting(**options: Any) -> FamilyLog:
-    """A session of mode `session`, `scout`, whose first run executes."""
-    log = FamilyLog()
-    mode = fact_of(SpawnOptions, {"mode": "session", **options})
-    log.spawn("scout", thread=True, options=mode)
-    log.create("scout")
-    log.tell("scout", ask.claim())
-    log.tell("scout", ask.start(log.run("scout").epoch))
     return log
 
 

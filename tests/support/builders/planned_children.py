@@ -15,7 +15,6 @@ from tests.support.builders.spawn_plans import plan_spawn
 from tests.support.builders.storytelling import requested, requester, run_of
 
 SCRIPTED = {"type": "scripted"}
-ISOLATING = {"type": "scripted", "providesSandbox": True}
 BOXED = {"sandbox": {"mode": "all"}}
 
 
