@@ -127,12 +127,6 @@ async def test_listing_of_few_continues_by_cursor(
     assert pages == (RUNS + 3) // examined_max + 1
 
 
-async def test_empty_page_may_have_a_next_one(registry: CountingRegistry, head: int) -> None:
-    page = await page_of_runs(registry, head, "agent:main:nobody-*", examined_max=3)
-    assert page.runs == []
-    assert page.behind is not None
-
-
 async def test_same_requester_is_looked_up_once(registry: CountingRegistry, head: int) -> None:
     await page_of_runs(registry, head, "agent:main:nobody-*")
     requesters = {ROOT, OTHER, "the child of the other"}

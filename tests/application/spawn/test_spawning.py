@@ -26,7 +26,7 @@ from application.ports.configurations import PinnedConfiguration
 from application.spawn.ahead import PreparedSpawn
 from application.spawn.prepare import RunPreparer
 from application.spawn.service import SpawnResult, SpawnService
-from domain.run.events import SessionCreated, SpawnRefused, SpawnRequested
+from domain.run.events import SpawnRequested
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn.batch import Speculation
@@ -355,14 +355,6 @@ async def test_limit_lowered_elsewhere_holds_for_a_process_behind(
     assert [one.envelope.provenance.config_revision for one in requests] == [2, 3]
 
 
-async def test_limit_raised_elsewhere_holds_as_well(process: Process, behind: Process) -> None:
-    await behind.activate(maxChildrenPerAgent=1)
-    assert (await behind.spawn()).answer.kind == "accepted"
-    await process.activate(maxChildrenPerAgent=2)
-    accepted = await behind.spawn()
-    assert (accepted.answer.kind, accepted.run.config_revision) == ("accepted", 3)
-
-
 @pytest.mark.parametrize("session", [{"mainKey": "work"}, {"scope": "global"}])
 async def test_request_whose_key_would_name_another_session_is_to_be_repeated(
     running: RunningLog, process: Process, behind: Process, session: dict[str, str]
@@ -375,55 +367,11 @@ async def test_request_whose_key_would_name_another_session_is_to_be_repeated(
     assert await running.log.head() == before
 
 
-async def test_facts_of_plan_are_recorded_with_it(running: RunningLog, process: Process) -> None:
-    await process.activate(thinking="low")
-    spawned = await process.spawn(model="p/m", runTimeoutSeconds=-1.5)
-    assert spawned.answer.kind == "accepted"
-    (created,) = await events_of(running, SessionCreated)
-    facts = created.facts
-    assert facts is not None
-    assert (facts.agent_configured, facts.runtime) == (True, "scripted")
-    assert facts.models is not None
-    assert [(one.source, one.verdict) for one in facts.models] == [("argument", "taken")]
-    thinking = facts.thinking
-    assert thinking is not None
-    assert (thinking.defaults_subagents, thinking.taken_from) == ("low", "defaults_subagents")
-    assert facts.run_timeout is not None
-    assert (facts.run_timeout.argument, created.plan.run_timeout_seconds) == (-1.5, 0)
-    assert facts.workspace is not None
-    assert facts.workspace.chosen == created.plan.workspace_dir
-
-
-async def test_facts_of_refusal_are_recorded_as_far_as_it_came(
-    running: RunningLog, process: Process
-) -> None:
-    refused = await process.spawn(sandbox="require")
-    assert (refused.answer.kind, refused.answer.body["rule"]) == ("forbidden", "sandbox")
-    (event,) = await events_of(running, SpawnRefused)
-    assert event.facts is not None
-    assert event.facts.sandbox is not None
-    assert event.facts.sandbox.required is True
-    assert event.facts.models is None
-
-
 @pytest.fixture
 def shared_folder(tmp_path: Path) -> str:
     folder = tmp_path / "workspaces" / "main" / "shared"
     folder.mkdir(parents=True)
     return str(folder)
-
-
-async def test_folder_named_by_request_is_kept_beside_the_log(
-    running: RunningLog, process: Process, shared_folder: str
-) -> None:
-    refused = await process.spawn(requester={"workspaceDir": "/etc"})
-    assert (refused.answer.kind, refused.answer.body["rule"]) == ("error", "workspace")
-    (requested,) = await events_of(running, SpawnRequested)
-    assert requested.workspace_argument is not None
-    assert '"/etc"' not in requested.to_json().decode()
-    plan = (await process.spawn(requester={"workspaceDir": shared_folder})).run.plan
-    assert plan is not None
-    assert (plan.workspace_dir, plan.workspace_source) == (shared_folder, "requester")
 
 
 class Dying(RunPreparer):

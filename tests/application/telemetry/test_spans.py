@@ -15,7 +15,6 @@ from application.telemetry.trace_context import (
     read_traceparent,
     span_id_of,
 )
-from domain.event_types import EVENT_TYPES
 from domain.run.facts import Usage
 from domain.values.record import ContentRef
 from tests.support.builders.continued_runs import message_received, planned
@@ -199,10 +198,6 @@ def test_announcement_is_linked_to_its_run() -> None:
 def test_an_announcement_to_nobody_is_no_span() -> None:
     told = (*an_announced_run()[:-1], announced(disposition="not_required", text=None))
     assert span_of_announcement(recorded(1, told), TOP) is None
-
-
-def test_span_types_are_events() -> None:
-    assert set(READ_TYPES) <= {name for name, _ in EVENT_TYPES}
 
 
 def test_no_attribute_refers_to_a_text() -> None:
