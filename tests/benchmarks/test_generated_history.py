@@ -12,9 +12,6 @@ import pytest
 from benchmarks.generate import Generated, generate
 from domain.event_types import EVENT_TYPES
 from infrastructure.contract.errors import UserError
-from infrastructure.outbound.log.codec.chain import chain_hash
-from infrastructure.outbound.log.codec.mapper import EventMapper
-from infrastructure.outbound.log.read.events import COLUMNS, recorded_event
 from infrastructure.outbound.log.schema.connections import LogConnection
 from tests.support.builders.submissions import key, observe
 from tests.support.servers.databases import Databases
@@ -68,53 +65,6 @@ def test_everything_that_can_happen_happens_in_it(url: str) -> None:
     assert _ask(url, "SELECT max((state::json ->> 'depth')::int) FROM sessions")[0][0] >= 2
 
 
-def test_what_was_refused_is_respawned_and_some_of_it_is_permitted(url: str) -> None:
-    found = _ask(
-        url,
-        "SELECT DISTINCT earlier.stage, made.stage FROM runs AS made JOIN runs AS earlier"
-        " ON earlier.run_id = made.respawned_from WHERE made.to_position = 4611686018427387904"
-        " AND earlier.to_position = 4611686018427387904"
-        " AND earlier.created_position < made.created_position",
-    )
-    assert {stage for stage, _ in found} == {"refused"}
-    assert {stage for _, stage in found} >= {"refused", "archived"}
-
-
-def test_sessions_of_both_modes_go_on_with_messages_and_some_are_refused(url: str) -> None:
-    runs = (
-        "(SELECT DISTINCT ON (run_id) state::json AS run FROM runs ORDER BY run_id, version DESC)"
-    )
-    sent = f"FROM {runs} AS newest WHERE run ->> 'continues' IS NOT NULL"
-    modes = _ask(url, f"SELECT DISTINCT coalesce(run -> 'options' ->> 'mode', 'run') {sent}")
-    assert {mode for (mode,) in modes} == {"run", "session"}
-    said = f"{sent} AND run ->> 'stage' <> 'refused'"
-    per_session = f"SELECT count(*) {said} GROUP BY run ->> 'childSessionKey'"
-    assert max(count for (count,) in _ask(url, per_session)) >= 2
-    rules = f"SELECT DISTINCT run -> 'refusal' ->> 'rule' {sent} AND run ->> 'stage' = 'refused'"
-    assert _ask(url, rules) == [("active_children",)]
-    reasons = (
-        "SELECT DISTINCT convert_from(state, 'UTF8')::json ->> 'reason' FROM events"
-        " WHERE type = 'ArchiveScheduled'"
-    )
-    assert {reason for (reason,) in _ask(url, reasons)} == {
-        "session_closed",
-        "continuation_archived",
-    }
-
-
-def test_the_runs_of_a_session_are_put_away_the_newest_first(url: str) -> None:
-    order = (
-        "SELECT next.position < this.position FROM events AS went"
-        " JOIN events AS this ON this.run_id = went.run_id AND this.type = 'RunArchived'"
-        " JOIN events AS next ON next.type = 'RunArchived' AND next.run_id ="
-        " (convert_from(went.state, 'UTF8')::json ->> 'runId')::uuid"
-        " WHERE went.type = 'RunContinued'"
-    )
-    found = _ask(url, order)
-    assert len(found) >= 3
-    assert set(found) == {(True,)}
-
-
 def test_many_lives_are_open_at_once_and_all_come_to_their_end(url: str) -> None:
     between = (
         "SELECT avg(gap) FROM (SELECT position - lag(position) OVER"
@@ -126,18 +76,6 @@ def test_many_lives_are_open_at_once_and_all_come_to_their_end(url: str) -> None
     open_rows = "SELECT count(*) FROM runs WHERE to_position = 4611686018427387904 AND"
     assert _ask(url, f"{open_rows} due_kind <> ''") == [(0,)]
     assert _ask(url, f"{open_rows} effects_at IS NOT NULL") == [(0,)]
-
-
-async def test_its_chain_is_right(url: str) -> None:
-    async with await psycopg.AsyncConnection.connect(url) as connection:
-        rows = await connection.execute(f"SELECT {COLUMNS} FROM events ORDER BY position")
-        previous, mapper = b"", EventMapper()
-        for row in await rows.fetchall():
-            envelope = recorded_event(row, mapper).envelope
-            previous = chain_hash(previous, envelope, bytes(row[-1]))
-            assert previous == envelope.chain_hash, envelope.position
-        head = await (await connection.execute("SELECT chain_hash FROM log_head")).fetchone()
-        assert head == (previous,)
 
 
 @pytest.mark.parametrize("command", ["verify", "rebuild"])

@@ -25,7 +25,7 @@ def other(house: House) -> AsyncClient:
     return AsyncClient(house.server.url, token=house.server.token)
 
 
-async def test_a_family_is_spawned_awaited_and_read(house: House) -> None:
+async def test_family_is_spawned_awaited_and_read(house: House) -> None:
     async with other(house) as client, client.session(house.session()) as family:
         one = await family.spawn("say it", label="one", agent_id="talker")
         two, three = await family.spawn_all(["this", "that"], label="pair")
@@ -45,7 +45,7 @@ async def test_a_family_is_spawned_awaited_and_read(house: House) -> None:
         assert str((await further.refresh()).continues) == one.run_id
 
 
-def test_the_client_that_blocks_does_the_same(house: House, client: Client) -> None:
+def test_blocking_client_does_the_same(house: House, client: Client) -> None:
     with client.session(house.session()) as family:
         run = family.spawn("say it", agent_id="talker")
         assert run.result(seconds=30) == "done"
@@ -56,7 +56,7 @@ def test_the_client_that_blocks_does_the_same(house: House, client: Client) -> N
         assert client.run(run.run_id).refresh().stage in ("announced", "archived")
 
 
-def test_a_run_that_goes_wrong_is_told_with_its_reason(house: House, client: Client) -> None:
+def test_unsuccessful_run_has_its_reason(house: House, client: Client) -> None:
     run = client.session(house.session()).spawn("try", agent_id="failing")
     with pytest.raises(UnsuccessfulRun, match="it went wrong") as failure:
         run.result(seconds=30)
@@ -64,9 +64,7 @@ def test_a_run_that_goes_wrong_is_told_with_its_reason(house: House, client: Cli
     assert failure.value.run.outcome == "error"
 
 
-def test_leaving_a_family_leaves_its_runs_unless_it_is_to_stop_them(
-    house: House, client: Client
-) -> None:
+def test_left_family_stops_runs_if_told_to(house: House, client: Client) -> None:
     with client.session(house.session()) as family:
         left = family.spawn("long", agent_id="slow")
     left.wait("started", seconds=30)
@@ -84,9 +82,7 @@ def test_leaving_a_family_leaves_its_runs_unless_it_is_to_stop_them(
 
 
 @pytest.mark.parametrize("turns", [1, 20])
-async def test_a_run_whose_spawn_was_cancelled_before_its_answer_is_stopped_too(
-    house: House, turns: int
-) -> None:
+async def test_run_of_cancelled_spawn_is_stopped(house: House, turns: int) -> None:
     key = house.session()
     async with other(house) as client:
         await client.get_health()
@@ -102,7 +98,7 @@ async def test_a_run_whose_spawn_was_cancelled_before_its_answer_is_stopped_too(
         assert (await client.run(str(made[0].run_id)).wait("ended", seconds=30)).status == "stopped"
 
 
-async def test_a_steered_run_has_the_result_of_the_one_in_its_place(house: House) -> None:
+async def test_steered_run_has_the_next_result(house: House) -> None:
     async with other(house) as client, client.session(house.session()) as family:
         run = await family.spawn("long", agent_id="slow", cleanup="keep")
         await run.wait("started", seconds=30)
@@ -116,7 +112,7 @@ async def test_a_steered_run_has_the_result_of_the_one_in_its_place(house: House
         assert run.run_id == in_its_place.run_id
 
 
-def test_a_refusal_says_its_rule_and_what_it_compared(house: House, client: Client) -> None:
+def test_refusal_has_rule_and_numbers(house: House, client: Client) -> None:
     requester = house.session()
     with pytest.raises(RefusalProblem) as refused:
         client.spawn("x", requester, agent_id="nobody-knows")
@@ -134,7 +130,7 @@ def test_a_refusal_says_its_rule_and_what_it_compared(house: House, client: Clie
         run.stop()
 
 
-def test_problems_have_their_kind_their_code_and_their_faults(house: House, client: Client) -> None:
+def test_problems_have_kind_code_and_faults(house: House, client: Client) -> None:
     with pytest.raises(NotFoundProblem) as missing:
         client.get_run("11111111-0000-4000-8000-000000000001")
     assert (missing.value.code, missing.value.status) == ("not_found", 404)
@@ -149,7 +145,7 @@ def test_problems_have_their_kind_their_code_and_their_faults(house: House, clie
         assert wrong not in f"{stranger!r} {closed.value!r} {closed.value} {stranger.address!r}"
 
 
-async def test_pages_are_gone_through_item_by_item(house: House) -> None:
+async def test_pages_are_iterated_by_item(house: House) -> None:
     requester = house.session()
     ids = {house.accepted(requester)["runId"] for _ in range(5)}
     async with other(house) as client:
@@ -164,7 +160,7 @@ async def test_pages_are_gone_through_item_by_item(house: House) -> None:
         assert backwards == forwards[::-1]
 
 
-async def test_events_are_followed_from_a_position_and_as_they_happen(house: House) -> None:
+async def test_events_are_followed_from_a_position(house: House) -> None:
     requester = house.session()
     async with other(house) as client:
         head = (await client.get_readiness()).head
@@ -180,7 +176,7 @@ async def test_events_are_followed_from_a_position_and_as_they_happen(house: Hou
     assert "SpawnRequested" in seen
 
 
-def test_the_same_key_gives_the_same_run_and_says_so(house: House, client: Client) -> None:
+def test_same_key_gives_the_same_run(house: House, client: Client) -> None:
     requester, key = house.session(), house.session("key")
     first, second = (client.spawn("once", requester, idempotency_key=key) for _ in range(2))
     assert (first.is_replayed, second.is_replayed) == (False, True)
@@ -193,7 +189,7 @@ def test_the_same_key_gives_the_same_run_and_says_so(house: House, client: Clien
     assert read.log_position >= first.log_position
 
 
-async def test_a_wait_that_is_cancelled_leaves_the_run_and_the_client(house: House) -> None:
+async def test_cancelled_wait_leaves_the_run(house: House) -> None:
     async with other(house) as client:
         run = await client.session(house.session()).spawn("long", agent_id="slow")
         await run.wait("started", seconds=30)
@@ -213,7 +209,7 @@ def test_threads_share_a_client(house: House, client: Client) -> None:
         assert list(results) == ["done"] * 6
 
 
-def test_a_child_spawns_for_the_session_that_its_token_acts_for(house: House) -> None:
+def test_child_token_spawns_for_its_session(house: House) -> None:
     with (
         house.held(house.session()) as held,
         Client(house.server.url, token=held.token) as own,
@@ -225,7 +221,7 @@ def test_a_child_spawns_for_the_session_that_its_token_acts_for(house: House) ->
         assert run.view.requester_session_key == held.child
 
 
-def test_why_a_run_could_not_be_stopped_is_a_note_on_what_left_the_family(house: House) -> None:
+def test_failed_stop_is_a_note(house: House) -> None:
     client = Client(house.server.url, token=house.server.token)
     with pytest.raises(LookupError) as left:  # noqa: PT012
         with client.session(house.session(), stop_on_error=True) as family:

@@ -69,7 +69,7 @@ def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-async def test_a_read_is_tried_again_until_it_is_answered(kind: str, api: RecordedApi) -> None:
+async def test_read_is_retried(kind: str, api: RecordedApi) -> None:
     api.on("GET", "/readyz", LOST, AWAY, READY)
     assert (await call(kind, api, "get_readiness")).head == 7
     assert len(api.asked) == 3
@@ -96,9 +96,7 @@ async def test_problem_is_raised_after_its_attempts(
     assert len(api.asked) == attempts
 
 
-async def test_a_command_is_sent_again_with_the_key_of_its_first_attempt(
-    kind: str, api: RecordedApi
-) -> None:
+async def test_command_is_retried_under_its_key(kind: str, api: RecordedApi) -> None:
     busy = problem(409, code="idempotency_in_flight", detail="under way", retryable=True)
     api.on("POST", f"/v1/runs/{RUN}/stop", LOST, busy, STOPPED)
     assert (await call(kind, api, "stop_run", RUN, reason="enough")).was_over is False
@@ -108,9 +106,7 @@ async def test_a_command_is_sent_again_with_the_key_of_its_first_attempt(
     assert [one.body for one in api.asked[:3]] == [{"reason": "enough"}] * 3
 
 
-async def test_a_key_of_the_callers_own_is_told_when_the_answer_was_lost(
-    kind: str, api: RecordedApi
-) -> None:
+async def test_lost_answer_names_the_given_key(kind: str, api: RecordedApi) -> None:
     api.on("POST", "/v1/spawns", LOST)
     with pytest.raises(ServerUnreachable) as lost:
         await call(kind, api, "spawn", "x", SESSION, idempotency_key="mine")
@@ -118,7 +114,7 @@ async def test_a_key_of_the_callers_own_is_told_when_the_answer_was_lost(
     assert {one.headers["idempotency-key"] for one in api.asked} == {"mine"}
 
 
-async def test_retry_after_is_honoured(kind: str, api: RecordedApi) -> None:
+async def test_retry_after_is_honored(kind: str, api: RecordedApi) -> None:
     headers = {"Retry-After": "1"}
     times: list[float] = []
 
@@ -141,7 +137,7 @@ async def test_retry_after_is_honoured(kind: str, api: RecordedApi) -> None:
         (Reply({"status": "ready", "head": "seven", "tail": 7}), "at /head"),
     ],
 )
-async def test_an_answer_that_is_none_is_named(
+async def test_foreign_answer_is_named(
     reply: Reply, says: str, kind: str, api: RecordedApi
 ) -> None:
     api.on("GET", "/readyz", reply)
@@ -149,7 +145,7 @@ async def test_an_answer_that_is_none_is_named(
         await call(kind, api, "get_readiness")
 
 
-async def test_members_that_a_newer_server_has_are_left_aside(kind: str, api: RecordedApi) -> None:
+async def test_unknown_members_are_ignored(kind: str, api: RecordedApi) -> None:
     api.on("GET", "/readyz", Reply({"status": "ready", "head": 1, "tail": 1, "newer": True}))
     assert (await call(kind, api, "get_readiness")).head == 1
 
@@ -165,9 +161,7 @@ async def test_members_that_a_newer_server_has_are_left_aside(kind: str, api: Re
         ("", ["StreamCutShort"]),
     ],
 )
-async def test_an_answer_in_lines_is_whole_or_says_that_it_is_not(
-    text: str, came: list[str], kind: str, api: RecordedApi
-) -> None:
+async def test_cut_stream_says_so(text: str, came: list[str], kind: str, api: RecordedApi) -> None:
     api.on("POST", "/v1/what-if", AWAY, Reply(text, content_type="application/x-ndjson"))
     found = await items(kind, api, "what_if", patch=[])
     assert [type(one).__name__ for one in found] == came
@@ -296,7 +290,7 @@ async def test_family_refuses_unusable_arguments(api: RecordedApi, key: str) -> 
     assert api.asked == []
 
 
-def test_a_token_stands_in_no_text_of_a_client(api: RecordedApi) -> None:
+def test_token_is_in_no_text_of_a_client(api: RecordedApi) -> None:
     token = "canary-of-the-client"
     api.on("GET", "/readyz", LOST)
     with Client(api.url, token=token, retries=QUICK) as client:
@@ -306,7 +300,7 @@ def test_a_token_stands_in_no_text_of_a_client(api: RecordedApi) -> None:
         assert token not in f"{client!r} {client.address!r} {lost.value!r} {vars(lost.value)}"
 
 
-def test_a_server_that_fails_slowly_is_given_up_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slowly_failing_server_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     monkeypatch.setattr("spawnlog.core.feed.time.monotonic", lambda: now[0])
     following: feed.Feed[Any] = feed.Feed(event_stream_request())
@@ -323,7 +317,7 @@ def test_a_server_that_fails_slowly_is_given_up_too(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.server
-async def test_a_step_that_was_cancelled_ends_no_stream(house: House) -> None:
+async def test_cancelled_step_ends_no_stream(house: House) -> None:
     key = house.session("followed")
     async with AsyncClient(house.server.url, token=house.server.token) as client:
         run = house.accepted(key)
@@ -338,7 +332,7 @@ async def test_a_step_that_was_cancelled_ends_no_stream(house: House) -> None:
                 assert (await anext(events)).type == "SpawnRequested"
 
 
-def test_a_wait_for_a_message_outlives_a_server_that_is_away(api: RecordedApi) -> None:
+def test_wait_for_message_outlives_an_absent_server(api: RecordedApi) -> None:
     api.on("GET", f"/v1/sessions/{SESSION.replace(':', '%3A')}", LOST, AWAY, Reply({"queue": []}))
     api.on("GET", f"/v1/runs/{RUN}", LOST, Reply({"runId": RUN}))
     with Client(api.url) as client:
@@ -347,16 +341,14 @@ def test_a_wait_for_a_message_outlives_a_server_that_is_away(api: RecordedApi) -
 
 
 @pytest.mark.parametrize("proxy", ["socks9://127.0.0.1:1", "nonsense://x"])
-def test_a_proxy_that_cannot_be_used_is_our_error(
-    proxy: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unusable_proxy_is_our_error(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALL_PROXY", proxy)
     for kind in (Client, AsyncClient):
         with pytest.raises(InvalidSetting, match="cannot speak to"):
             kind("http://server.example", token="a-token")
 
 
-def test_a_family_that_is_left_while_nobody_answers_asks_once() -> None:
+def test_family_left_without_a_server_asks_once() -> None:
     with Client("http://127.0.0.1:1", token="a-token", retries=RetryLimits(attempts_max=1)) as one:
         family = one.session(SESSION)
         family._runs = [one.run(RUN), one.run(RUN)]
@@ -366,9 +358,7 @@ def test_a_family_that_is_left_while_nobody_answers_asks_once() -> None:
     assert note.startswith(f"run {RUN} and 1 more could not be stopped: no server answers at ")
 
 
-async def test_a_family_asks_again_for_a_run_whose_spawn_was_not_answered(
-    kind: str, api: RecordedApi
-) -> None:
+async def test_family_retries_an_unanswered_spawn(kind: str, api: RecordedApi) -> None:
     run: dict[str, Any] = {
         **{"runId": RUN, "childSessionKey": SESSION, "sessionId": RUN, "label": None},
         **{"mode": "run", "note": None, "modelApplied": None, "attachments": None, "warnings": []},
@@ -389,7 +379,7 @@ async def test_a_family_asks_again_for_a_run_whose_spawn_was_not_answered(
     assert len({one.headers["idempotency-key"] for one in api.asked[:2]}) == 1
 
 
-def test_a_family_that_cannot_ask_again_says_that_a_run_may_go_on(api: RecordedApi) -> None:
+def test_family_says_that_a_run_may_continue(api: RecordedApi) -> None:
     api.on("POST", "/v1/spawns", LOST)
     with (
         Client(api.url, retries=RetryLimits(attempts_max=1)) as client,

@@ -91,7 +91,7 @@ def served(request: pytest.FixtureRequest) -> Serving:
     return opened
 
 
-async def test_one_connection_takes_one_request_after_the_other(served: Serving) -> None:
+async def test_connection_is_reused(served: Serving) -> None:
     async with served(WHOLE) as (seen, client):
         for _ in range(3):
             await client.head()
@@ -107,7 +107,7 @@ async def test_one_connection_takes_one_request_after_the_other(served: Serving)
         assert seen.connections == 3
 
 
-async def test_a_connection_that_the_server_has_ended_is_not_used_again(served: Serving) -> None:
+async def test_ended_connection_is_not_reused(served: Serving) -> None:
     async with served(WHOLE, closes=True) as (seen, client):
         for _ in range(3):
             await client.head()
@@ -116,7 +116,7 @@ async def test_a_connection_that_the_server_has_ended_is_not_used_again(served: 
 
 
 @pytest.mark.parametrize("served", [AsyncClient], indirect=True)
-async def test_the_connection_of_a_cancelled_request_is_cut_and_its_answer_is_nobodys(
+async def test_cancelled_request_cuts_its_connection(
     served: Serving,
 ) -> None:
     async with served(b"", WHOLE) as (seen, client):
@@ -130,7 +130,7 @@ async def test_the_connection_of_a_cancelled_request_is_cut_and_its_answer_is_no
         assert seen.connections == 2
 
 
-async def test_a_server_that_says_nothing_is_not_waited_for_longer_than_was_said(
+async def test_silent_server_is_given_up(
     served: Serving,
 ) -> None:
     async with served(b"") as (seen, client):
@@ -150,15 +150,13 @@ async def test_a_server_that_says_nothing_is_not_waited_for_longer_than_was_said
         (b"HTTP/1.1 200 OK\r\nX: %s" % (b"x" * 128 * 1024), "no answer of HTTP"),
     ],
 )
-async def test_an_answer_that_is_none_is_a_lost_connection(
-    served: Serving, said: bytes, why: str
-) -> None:
+async def test_broken_answer_is_a_lost_connection(served: Serving, said: bytes, why: str) -> None:
     async with served(said or b"\r\n", closes=True) as (_, client):
         with pytest.raises(ServerUnreachable, match=why):
             await client.head()
 
 
-async def test_an_answer_that_is_too_long_is_read_no_further(
+async def test_too_long_answer_is_not_read(
     served: Serving,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -170,7 +168,7 @@ async def test_an_answer_that_is_too_long_is_read_no_further(
 
 # What waits in another thread cannot be woken: there it ends with the time of its request.
 @pytest.mark.parametrize("served", [AsyncClient], ids=["awaits"], indirect=True)
-async def test_a_client_that_is_closed_waits_for_nobody(served: Serving) -> None:
+async def test_closed_client_waits_for_nobody(served: Serving) -> None:
     async with served(b"") as (seen, client):
         waiting = asyncio.create_task(client.head())
         await asyncio.wait_for(seen.asked.wait(), 20)
@@ -179,7 +177,7 @@ async def test_a_client_that_is_closed_waits_for_nobody(served: Serving) -> None
             await waiting
 
 
-async def test_more_requests_than_connections_wait_for_their_turn(
+async def test_requests_wait_for_a_connection(
     served: Serving,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -76,7 +76,7 @@ def test_query_takes_no_other_type_than_text(silent: SilentClient) -> None:
         silent.list_events(run_id=UUID(RUN))  # type: ignore[arg-type]
 
 
-def test_description_of_a_method_names_the_arguments_of_python() -> None:
+def test_method_description_names_python_arguments() -> None:
     names = {one["name"] for _, _, row in OPERATIONS.values() for one in row.get("parameters", ())}
     spelled = {name for name in names if python_name(name) != name and name.isalpha()}
     wrong = [
@@ -90,7 +90,7 @@ def test_description_of_a_method_names_the_arguments_of_python() -> None:
     assert "%2F" not in (inspect.getdoc(Client.get_session) or "")
 
 
-def test_completion_shows_operations_and_what_the_page_of_the_client_has() -> None:
+def test_completion_shows_documented_names() -> None:
     shown = {name for name in dir(Client("http://127.0.0.1:1", token="x")) if name[0] != "_"}
     other = shown - {python_name(one) for one in OPERATIONS} - set(ITERATORS.values())
     assert other == {

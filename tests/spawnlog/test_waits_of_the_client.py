@@ -44,7 +44,7 @@ class ScriptedClient:
         raise self._failures.pop(0)
 
 
-def test_each_attempt_of_a_wait_waits_for_no_longer_than_is_left(
+def test_attempts_of_a_wait_share_its_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [1000.0]
@@ -68,7 +68,7 @@ def test_each_attempt_of_a_wait_waits_for_no_longer_than_is_left(
 
 
 @pytest.mark.parametrize("kind", ["blocks", "awaits"])
-async def test_a_wait_is_over_in_time_though_the_server_says_nothing(
+async def test_wait_on_a_silent_server_ends_in_time(
     kind: str, api: RecordedApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("async_wait", "wait"):
@@ -94,7 +94,7 @@ async def test_a_wait_is_over_in_time_though_the_server_says_nothing(
     assert time.monotonic() - began < 10
 
 
-def test_a_long_line_that_comes_in_many_pieces_is_put_together_once() -> None:
+def test_long_line_is_joined_once() -> None:
     request: LinesRequest[dict[str, Any]] = LinesRequest(operation="", method="POST", path="/")
     reader = LineReader(request)
     began = time.process_time()
