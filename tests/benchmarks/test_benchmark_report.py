@@ -3,14 +3,7 @@
 import json
 
 from benchmarks.load import Measured
-from benchmarks.report import (
-    Cell,
-    Figure,
-    Timing,
-    document,
-    table,
-    timing,
-)
+from benchmarks.report import Cell, Figure, Timing, document, table, timing
 
 SLOW = Timing(50, 1.0, 50.0, 2.0, 4.0, 0.25)
 FAST = Timing(100, 1.0, 100.0, 1.0, 2.0, 0.5)

@@ -7,12 +7,7 @@ import time
 
 import pytest
 
-from benchmarks.processor import (
-    PROCESSES,
-    Spent,
-    spent_by,
-    used_ms,
-)
+from benchmarks.processor import PROCESSES, Spent, spent_by, used_ms
 from benchmarks.standing import growth_bytes
 
 

@@ -44,11 +44,7 @@ from infrastructure.outbound.log.read.events import (
 from infrastructure.outbound.log.read.fold_input import query_of_sessions
 from infrastructure.outbound.log.read.moments import INSIDE, Moment, moment_at_end
 from infrastructure.outbound.log.read.tail import HEAD_AND_HASH
-from infrastructure.outbound.log.schema.connections import (
-    PLANNING,
-    WRITER_PLANNING,
-    LogConnection,
-)
+from infrastructure.outbound.log.schema.connections import PLANNING, WRITER_PLANNING, LogConnection
 from infrastructure.outbound.read_model.coordination import (
     CLAIM_DUE,
     CLAIM_EFFECTS,

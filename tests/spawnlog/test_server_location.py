@@ -10,11 +10,7 @@ import pytest
 from infrastructure.outbound.identity.data_directory import DataDirectory
 from spawnlog import Client, ServerUnreachable
 from spawnlog.core.errors import InvalidSetting
-from spawnlog.core.location import (
-    DEFAULT_URL,
-    ServerAddress,
-    locate_server,
-)
+from spawnlog.core.location import DEFAULT_URL, ServerAddress, locate_server
 
 LOG = uuid4()
 

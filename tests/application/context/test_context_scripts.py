@@ -12,11 +12,7 @@ from urllib.parse import quote, quote_plus
 import httpx2
 import pytest
 
-from application.context.recorded_scripts import (
-    NothingRecorded,
-    RecordedOutput,
-    RecordedScripts,
-)
+from application.context.recorded_scripts import NothingRecorded, RecordedOutput, RecordedScripts
 from application.context.scripts import ContextGatherer, GatheredContext
 from application.log.texts import TextStore
 from application.ports.configurations import PinnedConfiguration

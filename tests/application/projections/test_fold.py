@@ -10,13 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from application.projections import fold as fold_module
-from application.projections.fold import (
-    FOREVER,
-    STATE_VERSIONS_MAX,
-    Fold,
-    RowChanges,
-    RowSpan,
-)
+from application.projections.fold import FOREVER, STATE_VERSIONS_MAX, Fold, RowChanges, RowSpan
 from application.projections.run_rows import RunRow
 from application.projections.session_rows import SessionRow
 from domain.event_types import ConfigurationActivated

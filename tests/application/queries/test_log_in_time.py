@@ -8,11 +8,7 @@ import pytest
 from application.queries.errors import QueryError
 from application.queries.services import QueryServices
 from application.queries.timeline.bars import ListTimeline, list_timeline
-from application.queries.timeline.histogram import (
-    CountEvents,
-    HistogramView,
-    count_events,
-)
+from application.queries.timeline.histogram import CountEvents, HistogramView, count_events
 from application.queries.timeline.moments import GetMoment, get_moment
 from application.queries.timeline.tree import GetSessionTree, TreeNodeView, get_session_tree
 from tests.support.builders import run_commands as ask

@@ -12,12 +12,7 @@ import pytest
 
 from application.log.envelope import RecordedEvent
 from application.queries.services import QueryServices
-from application.queries.views.run import (
-    RunMetadataView,
-    RunView,
-    summary_texts,
-    view_of_run,
-)
+from application.queries.views.run import RunMetadataView, RunView, summary_texts, view_of_run
 from application.queries.views.view import Answer, View
 from benchmarks.generate import generate
 from benchmarks.history import shifts

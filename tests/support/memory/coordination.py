@@ -5,13 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from application.coordination.coordination import (
-    ClaimKey,
-    ClaimKind,
-    DueFile,
-    LostRun,
-    LostRuns,
-)
+from application.coordination.coordination import ClaimKey, ClaimKind, DueFile, LostRun, LostRuns
 from application.projections.run_rows import RunRow
 from domain.run.facts import EXTERNAL_LANE
 from tests.support.memory.store import Lease, Line, Store

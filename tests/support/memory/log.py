@@ -14,11 +14,7 @@ from infrastructure.outbound.log.append.batch import Batch
 from infrastructure.outbound.log.append.fault_point import LogFaultPoint
 from infrastructure.outbound.log.append.ledger import Head, Ledger, Question
 from infrastructure.outbound.log.append.load import Found, Wanted
-from infrastructure.outbound.log.append.writer import (
-    RECONNECT_PAUSE_SECONDS,
-    LogWriter,
-    OnAppend,
-)
+from infrastructure.outbound.log.append.writer import RECONNECT_PAUSE_SECONDS, LogWriter, OnAppend
 from infrastructure.outbound.log.read.database_clock import DatabaseClock
 from infrastructure.outbound.log.read.state_cache import StateCaches
 from infrastructure.outbound.log.read.tail import PAGE_EVENTS, POLL_SECONDS, LogTail, LogWentBack

@@ -24,12 +24,7 @@ from application.queries.search.fields import (
     RUN_FIELDS,
     SESSION_FIELDS,
 )
-from application.queries.search.find import (
-    BreakpointView,
-    FindEvents,
-    SearchView,
-    find_events,
-)
+from application.queries.search.find import BreakpointView, FindEvents, SearchView, find_events
 from application.queries.views.run import status_of
 from application.queries.views.session import SessionRecordView
 from domain.configuration.configuration import Configuration
