@@ -92,13 +92,6 @@ async def test_session_is_found_by_key_and_id(registry: Registry, family: Logged
     assert await registry.session(str(family.id("scout"))) is None
 
 
-async def test_child_session_has_its_newest_run(registry: Registry, family: LoggedFamily) -> None:
-    await family.spawn("scout")
-    assert await registry.runs_of_session(family.key("scout"), limit=5) == []
-    await family.create("scout")
-    assert await registry.runs_of_session(family.key("scout"), limit=5) == [family.run("scout")]
-
-
 async def test_runs_of_session_are_newest_first_without_refused(
     registry: Registry, family: LoggedFamily
 ) -> None:

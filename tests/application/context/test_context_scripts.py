@@ -158,13 +158,6 @@ async def test_scripts_of_spawn_share_one_time(notes: Notes) -> None:
     assert found.context.override_to is None
 
 
-async def test_script_has_10_seconds_and_all_have_30(notes: Notes) -> None:
-    await gather(notes, configured({"id": "a"}, {"id": "b", "timeoutSeconds": 60}))
-    (_, first), (_, second) = notes.ran
-    assert first == 10
-    assert 29 < second <= 30
-
-
 async def test_stop_keeps_earlier_outputs_and_skips_later_scripts(notes: Notes) -> None:
     loaded = configured({"id": "a"}, {"id": "fails", "errorHandling": "stop"}, {"id": "b"})
     found = await gather(notes, loaded)
@@ -173,13 +166,6 @@ async def test_stop_keeps_earlier_outputs_and_skips_later_scripts(notes: Notes) 
     assert found.errors == {"fails": "it failed", "b": "an earlier script stopped the rest"}
     assert [(one.script_id, one.verdict) for one in found.context.candidates] == [("a", "winner")]
     assert found.context.override_to == "other"
-
-
-async def test_failed_script_proposes_nobody(notes: Notes) -> None:
-    found = await gather(notes, configured({"id": "fails"}, {"id": "b"}))
-    assert found.outcomes == {"fails": "failed", "b": "injected"}
-    assert [one.script_id for one in found.context.candidates] == ["b"]
-    assert found.context.receipts[0].candidate is None
 
 
 async def test_broken_runner_fails_no_spawn(notes: Notes, caplog: pytest.LogCaptureFixture) -> None:
@@ -385,15 +371,11 @@ async def test_log_false_is_silent_and_true_one_line(
     assert await lines(giving(b"x" * 2821), script) == expected
 
 
-@pytest.mark.parametrize(
-    ("proposed", "shown"),
-    # A secret is masked before the proposal is cut.
-    [("nobody", "nobody"), ("x" * 76 + SECRET, "x" * 76 + "[re")],
-)
-async def test_invalid_proposal_is_logged(lines: Any, proposed: str, shown: str) -> None:
-    said = giving(json.dumps({"agent": proposed}).encode())
+async def test_invalid_proposal_is_logged_without_secrets(lines: Any) -> None:
+    """A secret is masked before the proposal is cut."""
+    said = giving(json.dumps({"agent": "x" * 76 + SECRET}).encode())
     found = await lines(said, {"id": "a", "log": "verbose", "priority": 1})
-    assert found[-1].startswith(f"{LINE}agentIdOverride candidates: [a→{shown}")
+    assert found[-1].startswith(f"{LINE}agentIdOverride candidates: [a→{'x' * 76}[re")
     assert found[-1].endswith(" (pri:1 ✗)] → none valid")
     assert "S3c" not in found[-1]
 
