@@ -14,6 +14,7 @@ from application.spawn.child import ChildPreparer
 from application.spawn.prepare import RunPreparer
 from application.steps.attachments import AttachmentsStep
 from application.steps.run_steps import StepRunner
+from application.steps.step import StepMaker
 from application.steps.workspace import WorkspaceStep
 from domain.configuration.configuration import EffectiveAgent
 from domain.plan.credentials import NOTHING_FOUND, FoundCredentials
@@ -56,11 +57,12 @@ def preparing_on(
     pool: AsyncConnectionPool[LogConnection],
     folder: Path,
     kind: type[RunPreparer] = RunPreparer,
+    makers: Sequence[StepMaker] = (),
 ) -> RunPreparer:
-    """Prepares as a server does whose configuration lies in `folder`."""
+    """Prepares as a server does whose configuration lies in `folder`, with its steps or others."""
     gathering = ContextGatherer(LocalFileScripts(ProcessLauncher(), source_in(folder), server={}))
     staged = PostgresStagedFiles(pool)
-    makers = (
+    makers = makers or (
         WorkspaceStep(LocalWorkspaceFolders()),
         AttachmentsStep(WorkspaceAttachments(), staged, work.contents, uninterrupted),
     )

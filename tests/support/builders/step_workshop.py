@@ -8,7 +8,6 @@ from uuid import UUID
 
 from application.concurrency.bulkhead import Bulkhead
 from application.concurrency.flushes import Flushes
-from application.context.scripts import ContextGatherer
 from application.coordination.claims import Claims
 from application.coordination.holder import Holder
 from application.delivery.effects import EffectWorker
@@ -16,29 +15,22 @@ from application.delivery.undo import UndoPerformer
 from application.log.envelope import SYSTEM, Actor
 from application.log.unit_of_work import UnitOfWork
 from application.session.stop import StopService
-from application.spawn.child import ChildPreparer
-from application.spawn.prepare import RunPreparer
 from application.spawn.service import SpawnResult, SpawnService
 from application.steps.attachments import AttachmentsStep
-from application.steps.run_steps import StepRunner
 from application.steps.step import StepMaker, StepPlace, StepResult, UndoFailed
 from application.steps.workspace import WorkspaceStep
 from application.workers.due import DueWork
 from domain.run.facts import Plan, StepState, UndoOutcome
 from domain.run.state import Run
-from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from infrastructure.outbound.files.attachments import WorkspaceAttachments
-from infrastructure.outbound.files.bootstrap_files import DiskBootstrapFiles
 from infrastructure.outbound.files.workspaces import LocalWorkspaceFolders
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.coordination import PostgresCoordination
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from infrastructure.outbound.read_model.staged_files import PostgresStagedFiles
-from infrastructure.outbound.scripts.local import LocalFileScripts
 from tests.support.builders.configurations import load_values
-from tests.support.builders.run_preparers import NoCredentials, NoPlaces
-from tests.support.builders.scripts import source_in
+from tests.support.builders.run_preparers import NoPlaces, preparing_on
 from tests.support.builders.spawn_plans import resolved_spawn
 from tests.support.builders.storytelling import ROOT
 from tests.support.faults.held_commits import until
@@ -118,17 +110,9 @@ class Workshop:
         self.workspace = WaitingStep(WorkspaceStep(LocalWorkspaceFolders()), limit_seconds)
         self.attachments = WaitingStep(files, limit_seconds)
         makers = (self.workspace, self.attachments)
-        scripts = LocalFileScripts(ProcessLauncher(), source_in(folder), server={})
-        stepping = StepRunner(self.work, makers, self.staged, uninterrupted)
-        children = ChildPreparer(
-            self.work,
-            ContextGatherer(scripts),
-            stepping,
-            DiskBootstrapFiles(),
-            NoCredentials(),
-            self.configurations.workspaces,
+        self.preparing = preparing_on(
+            self.work, self.configurations.workspaces, running.pool, folder, makers=makers
         )
-        self.preparing = RunPreparer(self.work, stepping, children)
         self._spawning = SpawnService(
             self.work, self.preparing, NoPlaces(), Holder(lambda: "workshop"), Flushes()
         )
