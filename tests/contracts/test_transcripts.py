@@ -21,7 +21,6 @@ from application.delivery.transcript_files import TranscriptFileWriter
 from application.execution.end import RunFinalizer, UnwrittenOutput
 from application.execution.written_extents import WrittenExtents
 from application.log.event_log import LogUnavailable
-from application.log.unit_of_work import UnitOfWork
 from application.ports.hooks import HookClient
 from application.ports.registry import Registry
 from application.ports.runtimes import EntryKind, RuntimeEnd, TranscriptEntry, message_entry
@@ -35,15 +34,13 @@ from application.ports.transcripts import (
 )
 from domain.run.state import Run
 from domain.values.refusals import LostClaim
-from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.log.append.load import LOCK_TRANSCRIPTS
 from infrastructure.outbound.log.schema.connections import open_connection
 from infrastructure.outbound.transcripts import transcripts as rows_and_files
 from tests.support.builders import run_commands as ask
-from tests.support.builders.configurations import PlacedConfigurations
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.faults.held_commits import held_commits
-from tests.support.memory.served_log import ServedLog
+from tests.support.memory.served_log import ServedLog, work_on
 from tests.support.servers.running_log import RunningLog
 
 KEY = b"k" * 32
@@ -248,15 +245,7 @@ INTERRUPTED = RuntimeEnd(outcome="error", reason="interrupted", error="its serve
 def finalizer(
     running: ServedLog, transcripts: Any, files: TranscriptFileWriter | None = None
 ) -> RunFinalizer:
-    configurations = PlacedConfigurations(Path("/nowhere"))
-    configurations.read({})
-    work = UnitOfWork(
-        running.log,
-        RandomIdentities(),
-        running.registry(),
-        running.contents(),
-        configurations,
-    )
+    work = work_on(running)
     files = files or WrittenFiles(running.registry(), transcripts)
     archiving = Archiver(work, transcripts, files)
     return RunFinalizer(

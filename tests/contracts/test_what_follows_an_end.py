@@ -13,7 +13,6 @@ from application.delivery.archive import Archiver
 from application.delivery.transcript_files import TranscriptFileWriter
 from application.execution.end import RunFinalizer
 from application.log.event_log import Submission
-from application.log.unit_of_work import UnitOfWork
 from application.ports.hooks import HookClient
 from application.ports.runtimes import RuntimeEnd, TranscriptEntry
 from domain.delivery.output_notes import OutputNote, note_body
@@ -21,13 +20,11 @@ from domain.delivery.transcript import UsageEntry
 from domain.run.facts import SpawnOptions
 from domain.run.state import Run
 from domain.values.refusals import Rejected
-from infrastructure.outbound.identity.identifiers import RandomIdentities
 from tests.support.builders import run_commands as ask
-from tests.support.builders.configurations import PlacedConfigurations
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.storytelling import plan
 from tests.support.builders.submissions import at_once, failing_with, key, observing
-from tests.support.memory.served_log import ServedLog
+from tests.support.memory.served_log import ServedLog, work_on
 from tests.support.tiers import nightly_but
 
 Prepared = Callable[[LoggedFamily, str], Awaitable[None]]
@@ -44,11 +41,7 @@ class Server:
     """What ends, announces and archives runs; `announcer` says when."""
 
     def __init__(self, running: ServedLog, folder: Path, announcer: type[Announcer]) -> None:
-        configurations = PlacedConfigurations(folder)
-        configurations.read({})
-        self.work = UnitOfWork(
-            running.log, RandomIdentities(), running.registry(), running.contents(), configurations
-        )
+        self.work = work_on(running)
         transcripts = self.transcripts = running.transcripts(folder / "transcripts")
         files = TranscriptFileWriter(self.work.registry, transcripts, running.coordination())
         self.announcing = announcer(self.work, cast("HookClient", None), transcripts)

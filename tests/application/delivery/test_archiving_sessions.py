@@ -9,19 +9,16 @@ import pytest
 
 from application.delivery.archive import Archiver
 from application.delivery.transcript_files import TranscriptFileWriter
-from application.log.unit_of_work import UnitOfWork
 from domain.run.facts import SpawnOptions, TranscriptSeal
 from domain.run.state import Run
-from infrastructure.outbound.identity.identifiers import RandomIdentities
-from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.coordination import PostgresCoordination
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
 from tests.support.builders import run_commands as ask
-from tests.support.builders.configurations import PlacedConfigurations
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.logged_messages import send
 from tests.support.builders.storytelling import plan
+from tests.support.memory.served_log import work_on
 from tests.support.servers.running_log import RunningLog
 
 pytestmark = pytest.mark.server
@@ -66,12 +63,9 @@ async def test_transcript_file_has_its_recorded_name(
         if message:
             await send(family, "next", "child")
 
-    configurations = PlacedConfigurations(tmp_path)
-    configurations.read({})
     registry, transcripts = PostgresRegistry(running.pool), StoredTranscripts(running.pool, folder)
     overtaken = OvertakenRegistry(running, meanwhile)
-    contents = PostgresContents(running.pool)
-    work = UnitOfWork(running.log, RandomIdentities(), overtaken, contents, configurations)
+    work = work_on(running, registry=overtaken)
     files = TranscriptFileWriter(registry, transcripts, PostgresCoordination(running.pool))
     run_id = family.run("child").run_id
     await Archiver(work, transcripts, files).archive(run_id)

@@ -21,7 +21,6 @@ from application.log.event_log import (
     LogUnavailable,
     World,
 )
-from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import PinnedConfiguration
 from application.spawn.ahead import PreparedSpawn
 from application.spawn.prepare import RunPreparer
@@ -34,10 +33,8 @@ from domain.spawn.cascade import CascadeState
 from domain.spawn.decide import SpawnDecision, request_spawns
 from domain.spawn.request import RequestSpawn
 from domain.values.refusals import SessionIsClosed
-from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.log.append import load
 from infrastructure.outbound.log.read.state_cache import StateCaches
-from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support.builders import run_commands as ask
 from tests.support.builders.configurations import load_values
@@ -47,6 +44,7 @@ from tests.support.builders.logged_messages import finish, send
 from tests.support.builders.run_preparers import NoPlaces, preparing_on
 from tests.support.builders.spawn_plans import resolved_spawn
 from tests.support.builders.storytelling import ROOT
+from tests.support.memory.served_log import work_on
 from tests.support.servers.running_log import RunningLog
 from tests.support.servers.server_configurations import ServerConfigurations
 
@@ -89,13 +87,7 @@ class Process:
         self.configurations = ServerConfigurations(running, folder / "workspaces")
         self.registry = Counting(running, running.log.remembered if is_remembered else None)
         self.meanwhile = Meanwhile()
-        self.work = UnitOfWork(
-            running.log,
-            RandomIdentities(),
-            self.registry,
-            PostgresContents(running.pool),
-            self.configurations,
-        )
+        self.work = work_on(running, self.configurations, self.registry)
         self.preparing = self._preparing(RunPreparer)
 
     def _preparing(self, kind: type[RunPreparer]) -> RunPreparer:

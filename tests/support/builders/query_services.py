@@ -8,20 +8,18 @@ from uuid import UUID
 
 from application.concurrency.bulkhead import Bulkhead
 from application.log.envelope import SYSTEM, Actor
-from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import Configurations
 from application.queries.access import ALL_SCOPES, Access, AccessScope, Caller
 from application.queries.services import QueryServices
 from application.queries.what_if.ask import WhatIfBody, what_if
 from infrastructure.outbound.configuration.candidate import CandidateTexts
-from infrastructure.outbound.identity.identifiers import RandomIdentities
-from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.event_counts import PostgresEventCounts
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from infrastructure.outbound.read_model.run_bars import PostgresRunBars
 from infrastructure.outbound.read_model.run_search import PostgresRunSearch
 from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
 from tests.support.builders.configurations import load_values
+from tests.support.memory.served_log import work_on
 from tests.support.servers.running_log import RunningLog
 from tests.support.servers.server_configurations import ServerConfigurations
 
@@ -34,13 +32,7 @@ def queries_on(
     remembered, tail = running.log.remembered, running.tail
     registry = PostgresRegistry(running.pool, remembered, tail.is_respawned)
     return QueryServices(
-        work=UnitOfWork(
-            running.log,
-            RandomIdentities(),
-            registry,
-            PostgresContents(running.pool),
-            configurations or ServerConfigurations(running, folder),
-        ),
+        work=work_on(running, configurations or ServerConfigurations(running, folder), registry),
         transcripts=StoredTranscripts(running.pool, folder),
         tail=tail,
         access=Access(registry),

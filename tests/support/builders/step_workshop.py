@@ -13,7 +13,6 @@ from application.coordination.holder import Holder
 from application.delivery.effects import EffectWorker
 from application.delivery.undo import UndoPerformer
 from application.log.envelope import SYSTEM, Actor
-from application.log.unit_of_work import UnitOfWork
 from application.session.stop import StopService
 from application.spawn.service import SpawnResult, SpawnService
 from application.steps.attachments import AttachmentsStep
@@ -24,10 +23,7 @@ from domain.run.facts import Plan, StepState, UndoOutcome
 from domain.run.state import Run
 from infrastructure.outbound.files.attachments import WorkspaceAttachments
 from infrastructure.outbound.files.workspaces import LocalWorkspaceFolders
-from infrastructure.outbound.identity.identifiers import RandomIdentities
-from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.coordination import PostgresCoordination
-from infrastructure.outbound.read_model.registry import PostgresRegistry
 from infrastructure.outbound.read_model.staged_files import PostgresStagedFiles
 from tests.support.builders.configurations import load_values
 from tests.support.builders.run_preparers import NoPlaces, preparing_on
@@ -35,6 +31,7 @@ from tests.support.builders.spawn_plans import resolved_spawn
 from tests.support.builders.storytelling import ROOT
 from tests.support.faults.held_commits import until
 from tests.support.faults.interruption import uninterrupted
+from tests.support.memory.served_log import work_on
 from tests.support.servers.running_log import RunningLog
 from tests.support.servers.server_configurations import ServerConfigurations
 
@@ -100,13 +97,13 @@ class Workshop:
     workspaces are below `homes`."""
 
     def __init__(self, running: RunningLog, folder: Path, *, limit_seconds: float = 10.0) -> None:
-        contents, identities = PostgresContents(running.pool), RandomIdentities()
         self.running, self.folder, self.homes = running, folder, folder.resolve() / "homes"
         self.configurations = ServerConfigurations(running, folder / "workspaces")
-        registry = PostgresRegistry(running.pool)
-        self.work = UnitOfWork(running.log, identities, registry, contents, self.configurations)
+        self.work = work_on(running, self.configurations)
         self.staged = PostgresStagedFiles(running.pool)
-        files = AttachmentsStep(WorkspaceAttachments(), self.staged, contents, uninterrupted)
+        files = AttachmentsStep(
+            WorkspaceAttachments(), self.staged, running.contents(), uninterrupted
+        )
         self.workspace = WaitingStep(WorkspaceStep(LocalWorkspaceFolders()), limit_seconds)
         self.attachments = WaitingStep(files, limit_seconds)
         makers = (self.workspace, self.attachments)

@@ -10,9 +10,13 @@ from uuid_utils.compat import uuid7
 from application.coordination.coordination import Coordination
 from application.log.envelope import RecordedEvent
 from application.log.texts import Contents
+from application.log.unit_of_work import UnitOfWork
+from application.ports.configurations import Configurations
 from application.ports.files import StagedFiles
 from application.ports.registry import Registry
 from application.ports.transcripts import Transcripts
+from infrastructure.outbound.identity.identifiers import RandomIdentities
+from tests.support.builders.configurations import PlacedConfigurations
 from tests.support.memory.coordination import MemoryCoordination
 from tests.support.memory.log import MemoryLog, MemoryTail
 from tests.support.memory.read_model import MemoryContents, MemoryRegistry, MemoryStagedFiles
@@ -67,6 +71,24 @@ class MemoryServedLog:
 
 ServedLog = RunningLog | MemoryServedLog
 """A log as one process has it, and the ports that go with it."""
+
+
+def work_on(
+    running: ServedLog,
+    configurations: Configurations | None = None,
+    registry: Registry | None = None,
+) -> UnitOfWork:
+    """Return what commands work with on a log, by default under the built-in configuration."""
+    if configurations is None:
+        placed = configurations = PlacedConfigurations(Path("/nowhere"))
+        placed.read({})
+    return UnitOfWork(
+        running.log,
+        RandomIdentities(),
+        registry or running.registry(),
+        running.contents(),
+        configurations,
+    )
 
 
 @asynccontextmanager
