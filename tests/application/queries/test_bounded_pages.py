@@ -18,7 +18,6 @@ from tests.support.builders.query_services import caller
 from tests.support.builders.storytelling import ROOT
 from tests.support.servers.databases import Databases
 from tests.support.servers.running_log import RunningLog, running_on
-from tests.support.tiers import nightly_but
 
 OTHER = "agent:main:other"
 RUNS = 6
@@ -153,66 +152,36 @@ async def test_caller_that_sees_everything_gets_whole_pages(
     assert registry.given == 5
 
 
+@pytest.mark.parametrize("newest_first", [False, True])
+@pytest.mark.parametrize(("examined_max", "passed_max"), [(1, 100), (100, 1), (4, 7), (100, 100)])
 @pytest.mark.parametrize(
-    ("patterns", "types", "tree"),
+    ("pattern", "types", "tree", "actor"),
     [
-        (("agent:main:o*",), (), None),
-        ((OTHER,), (), None),
-        (("*",), (), OTHER),
-        (("*",), ("SpawnRequested",), OTHER),
-        (("agent:main:nobody-*",), (), None),
+        ("agent:main:o*", (), None, None),
+        (OTHER, (), None, None),
+        ("*", (), OTHER, None),
+        ("*", ("SpawnRequested",), OTHER, None),
+        ("*", (), None, "system"),
+        ("agent:main:nobody-*", (), None, None),
     ],
 )
-@pytest.mark.parametrize(("examined_max", "passed_max"), [(1, 100), (100, 1), (4, 7), (100, 100)])
 async def test_page_of_log_ends_at_its_bounds(
     running: RunningLog,
     head: int,
-    patterns: tuple[str, ...],
+    pattern: str,
     types: tuple[str, ...],
     tree: str | None,
-    examined_max: int,
-    passed_max: int,
-) -> None:
-    wanted = EventFilter(types, None, tree, caller("read", session=patterns))
-    expected = [one.envelope.position for one in await running.events() if wanted.takes(one)]
-    seen: list[int] = []
-    after, pages = 0, 0
-    while after < head:
-        page = await page_of_events(
-            running.log,
-            wanted,
-            after=after,
-            limit=50,
-            head=head,
-            examined_max=examined_max,
-            passed_max=passed_max,
-        )
-        assert after < page.position <= min(head, after + passed_max)
-        assert len(page.events) <= examined_max
-        seen += [one.envelope.position for one in page.events]
-        after, pages = page.position, pages + 1
-    assert seen == expected
-    assert pages >= head // passed_max
-
-
-@pytest.mark.parametrize("examined_max", [1, 4, 100])
-@pytest.mark.parametrize("passed_max", nightly_but([1, 7, 100], [7]))
-@pytest.mark.parametrize("actor", nightly_but([None, "system", "nobody"], ["system"]))
-@pytest.mark.parametrize("pattern", ["*", "agent:main:o*"])
-async def test_newest_first_pages_reverse_the_log(
-    running: RunningLog,
-    head: int,
-    pattern: str,
     actor: str | None,
     examined_max: int,
     passed_max: int,
+    newest_first: bool,
 ) -> None:
-    wanted = EventFilter((), None, None, caller("read", session=pattern), actor)
+    wanted = EventFilter(types, None, tree, caller("read", session=pattern), actor)
     expected = [one.envelope.position for one in await running.events() if wanted.takes(one)]
-    for after, limit in ((0, 3), (5, 50)):
+    for first, limit in ((0, 50), (5, 3)):
         seen: list[int] = []
-        end = head
-        while end > after:
+        after, end = first, head
+        while after < end:
             page = await page_of_events(
                 running.log,
                 wanted,
@@ -221,13 +190,18 @@ async def test_newest_first_pages_reverse_the_log(
                 head=end,
                 examined_max=examined_max,
                 passed_max=passed_max,
-                newest_first=True,
+                newest_first=newest_first,
             )
-            assert max(after, end - passed_max) <= page.position < end
             assert len(page.events) <= min(limit, examined_max)
             seen += [one.envelope.position for one in page.events]
-            end = page.position
-        assert seen == [one for one in reversed(expected) if one > after]
+            if newest_first:
+                assert max(after, end - passed_max) <= page.position < end
+                end = page.position
+            else:
+                assert after < page.position <= min(end, after + passed_max)
+                after = page.position
+        behind = [one for one in expected if one > first]
+        assert seen == (behind[::-1] if newest_first else behind)
 
 
 async def test_events_of_a_run_are_found_anywhere(
