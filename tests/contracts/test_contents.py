@@ -89,8 +89,7 @@ async def test_erasure_removes_one_session_alone(
     (mine,) = await kept(postgres, "mine")
     await family.spawn("scout")
     session = family.session_id("scout")
-    await postgres.ask("DELETE FROM contents WHERE session_id = %s", session)
-    await postgres.ask("DELETE FROM content_keys WHERE session_id = %s", session)
+    await postgres.erase(session)
     assert await contents.text(family.run("scout").task) is None
     assert await contents.previews([family.run("scout").task]) == {}
     assert await contents.key(session) is None

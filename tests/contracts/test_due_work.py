@@ -181,8 +181,7 @@ async def test_files_are_removed_before_the_archive(
     await family.furnish("scout")
     await family.tell("scout", ask.take_step(family.run("scout").epoch))
     await family.create("scout")
-    await family.tell("scout", ask.claim())
-    await family.start("scout")
+    await family.execute("scout")
     await family.end("scout")
     assert await claim("effects") == []
     await family.announce("scout")

@@ -108,8 +108,7 @@ async def test_streams_of_a_decision_are_one_append(
     running: ServedLog, family: LoggedFamily
 ) -> None:
     await family.queue("scout")
-    await family.tell("scout", ask.claim())
-    await family.start("scout")
+    await family.execute("scout")
     appended = await family.tell("scout", ask.end(family.run("scout").epoch))
     last = [one.envelope for one in (await running.events())[-2:]]
     assert [one.stream for one in last] == [run_stream(family.id("scout")), session_stream(ROOT)]

@@ -503,8 +503,7 @@ async def test_fork_into_existing_child_is_refused(
     await family.queue("scout")
     scout, epoch = family.id("scout"), family.run("scout").epoch
     assert not await transcripts.fork(scout, epoch, said("late"))
-    await family.tell("scout", ask.claim())
-    await family.start("scout")
+    await family.execute("scout")
     assert not await transcripts.fork(scout, family.run("scout").epoch, said("late"))
     assert await Scout(transcripts, family.run("scout")).numbered() == []
 
@@ -605,8 +604,7 @@ async def test_seal_covers_the_fork(
     await furnished.fork(said("a", "b"))
     await family.tell("scout", ask.take_step(furnished.epoch))
     await family.create("scout")
-    await family.tell("scout", ask.claim())
-    await family.start("scout")
+    await family.execute("scout")
     assert await transcripts.append(furnished.run_id, family.run("scout").epoch, 3, said("c"))
     sealed = await transcripts.seal(furnished.run_id, key=KEY)
     path = transcripts.file_path(furnished.run_id, session_id=furnished.run_id, agent_id="main")

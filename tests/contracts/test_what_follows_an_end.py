@@ -72,8 +72,7 @@ PRICED = plan(
 async def plainly(family: LoggedFamily, name: str, by: str = "main", **options: Any) -> None:
     await family.spawn(name, by, **options)
     await family.create(name, plan=PRICED, warnings=("no such skill",))
-    await family.tell(name, ask.claim())
-    await family.start(name)
+    await family.execute(name)
 
 
 async def with_a_child(family: LoggedFamily, name: str) -> None:

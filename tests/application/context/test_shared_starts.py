@@ -3,7 +3,6 @@
 import asyncio
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import pytest
 
@@ -57,12 +56,6 @@ def texts(start: SharedStart) -> dict[str, str | None]:
     return {one.key: one.text for one in start.values}
 
 
-async def erase(running: RunningLog, session_id: UUID) -> None:
-    """What an erasure leaves of the texts of a session."""
-    await running.ask("DELETE FROM contents WHERE session_id = %s", session_id)
-    await running.ask("DELETE FROM content_keys WHERE session_id = %s", session_id)
-
-
 async def test_patch_between_claim_and_start_is_for_the_next(
     work: UnitOfWork, family: LoggedFamily
 ) -> None:
@@ -99,7 +92,7 @@ async def test_erased_context_is_given_as_erased(
     shared = await read_shared_spawn(work, family.run("sharing"))
     assert shared is not None
     assert [one.key for one in shared.changes] == ["more"]
-    await erase(running, family.sessions[ROOT].session_id)
+    await running.erase(family.sessions[ROOT].session_id)
     await family.tell("first", ask.claim())
     start = await start_of(work, family, "first")
     assert texts(start) == {"goal": None}
@@ -127,7 +120,7 @@ async def test_copy_of_child_outlives_that_of_its_parent(
         inherits=start.inherits,
     )
     await work.record(run, (command,), text_store)
-    await erase(running, family.sessions[ROOT].session_id)
+    await running.erase(family.sessions[ROOT].session_id)
     own = await work.registry.session(run.child_session_key or "")
     (kept,) = effective_shared_keys(own)
     assert kept.value is not None

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from application.delivery.announce import Announcer
-from tests.support.builders import run_commands as ask
 from tests.support.builders.stored_family import KeptFamily
 from tests.support.servers.running_log import RunningLog
 from tests.support.servers.scripted_hooks import ScriptedHooks, work_with_hooks
@@ -16,10 +15,7 @@ pytestmark = pytest.mark.server
 
 async def ended(family: KeptFamily, name: str, **request: Any) -> None:
     """A child of `top` that has ended and been announced to it."""
-    await family.spawn(name, "top", **request)
-    await family.create(name)
-    await family.tell(name, ask.claim())
-    await family.start(name)
+    await family.begin(name, "top", **request)
     await family.end(name)
     await family.announce(name)
 

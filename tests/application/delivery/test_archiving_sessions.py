@@ -14,7 +14,6 @@ from domain.run.state import Run
 from infrastructure.outbound.read_model.coordination import PostgresCoordination
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
-from tests.support.builders import run_commands as ask
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.logged_messages import send
 from tests.support.builders.storytelling import plan
@@ -44,8 +43,7 @@ async def announced(family: LoggedFamily, transcript: Path) -> None:
     transcript.chmod(0o600)
     await family.spawn("child", options=SpawnOptions(mode="run"))
     await family.create("child", plan=plan(archive_after_minutes=1))
-    await family.tell("child", ask.claim())
-    await family.start("child")
+    await family.execute("child")
     seal = TranscriptSeal(count=1, bytes=3, hmac="00", path=str(transcript))
     await family.end("child", transcript=seal)
     await family.announce("child")

@@ -56,8 +56,7 @@ class Story:
         await self.family.create("a", hooks=HOOK_ORDER)
 
     async def ended(self, **end: Any) -> None:
-        await self.family.tell("a", ask.claim())
-        await self.family.start("a")
+        await self.family.execute("a")
         await self.family.end("a", **end)
 
     async def announced(self) -> None:
@@ -225,8 +224,7 @@ async def test_effect_without_room_holds_up_only_its_own_kind(
     family = KeptFamily(running.log, running.pool, tmp_path)
     await family.spawn("a")
     await family.create("a", hooks=HOOK_ORDER)
-    await family.tell("a", ask.claim())
-    await family.start("a")
+    await family.execute("a")
     await family.end("a")
     await family.tell("a", ask.announce(webhooks=("gateway", "ops", "full")))
     hooks = Performer("hook")

@@ -16,7 +16,6 @@ from domain.session.state import Session
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.registry import PostgresRegistry
-from tests.support.builders import run_commands as ask
 from tests.support.builders.configurations import PlacedConfigurations
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.logged_messages import finish, send
@@ -117,10 +116,7 @@ async def test_run_that_is_over_or_stopped_already_is_left_alone(
 async def test_run_that_continues_meanwhile_is_the_one_stopped(
     running: RunningLog, family: LoggedFamily, tmp_path: Path, options: SpawnOptions
 ) -> None:
-    await family.spawn("child", options=options, thread=options.mode == "session")
-    await family.create("child")
-    await family.tell("child", ask.claim())
-    await family.start("child")
+    await family.begin("child", options=options, thread=options.mode == "session")
     await finish(family, "child")
     last = family.run("child")
     meanwhile = [lambda: send(family, "next", "child")]

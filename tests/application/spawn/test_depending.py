@@ -79,9 +79,7 @@ async def test_run_with_erased_texts_ends_without_a_reason(
     running: RunningLog, work: UnitOfWork, family: LoggedFamily
 ) -> None:
     await waiting(family, "a")
-    session_id = family.run("after").session_id
-    await running.ask("DELETE FROM contents WHERE session_id = %s", session_id)
-    await running.ask("DELETE FROM content_keys WHERE session_id = %s", session_id)
+    await running.erase(family.run("after").session_id)
     await family.end("a", outcome="error")
     await DependencyWaits(work).reevaluate(family.id("after"))
     run = await work.run(family.id("after"))
@@ -106,10 +104,7 @@ async def test_only_ends_of_awaited_runs_are_heeded(work: UnitOfWork, family: Lo
 
 
 async def test_name_means_newest_run_and_none_above(work: UnitOfWork, family: LoggedFamily) -> None:
-    await family.spawn("top", label="same")
-    await family.create("top")
-    await family.tell("top", ask.claim())
-    await family.start("top")
+    await family.begin("top", label="same")
     await family.spawn("other", label="same")
     asked = [
         DependencyRequest("same", "dependsOn"),
@@ -148,8 +143,7 @@ async def test_result_erased_before_claim_is_on_record_as_gone(
     shared = SharedContextInput(references=(ReferenceRequest(key="a", run_id=run.run_id),))
     await family.spawn("after", dependencies=on(family, "a"), shared=shared)
     await family.create("after")
-    for table in ("contents", "content_keys"):
-        await running.ask(f"DELETE FROM {table} WHERE session_id = %s", run.session_id)
+    await running.erase(run.session_id)
     await DependencyWaits(work).reevaluate(family.id("after"))
     await family.tell("after", ask.claim())
     after = await work.run(family.id("after"))

@@ -181,8 +181,14 @@ class LoggedFamily:
         await self.spawn(name, by)
         await self.create(name)
 
-    async def begin(self, name: str, by: str = "main") -> None:
-        await self.queue(name, by)
+    async def begin(self, name: str, by: str = "main", **request: Any) -> None:
+        """Spawn a child, which asks for this, and bring it to where its runtime executes."""
+        await self.spawn(name, by, **request)
+        await self.create(name)
+        await self.execute(name)
+
+    async def execute(self, name: str) -> None:
+        """Claim a queued run, and start it."""
         await self.tell(name, ask.claim())
         await self.start(name)
 

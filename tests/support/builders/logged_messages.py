@@ -14,7 +14,6 @@ from domain.run.facts import Ingredient
 from domain.run.state import Run
 from domain.spawn.continuation import Message
 from domain.values.record import run_stream, session_stream
-from tests.support.builders import run_commands as ask
 from tests.support.builders.continued_runs import planned as planned_again
 from tests.support.builders.logged_family import LoggedFamily, content_key_of
 
@@ -76,6 +75,5 @@ async def finish(family: LoggedFamily, *names: str) -> None:
 async def go_on(family: LoggedFamily, name: str, to: str, **changes: Any) -> None:
     """Send a message, and let its run execute, end and be announced."""
     await send(family, name, to, **changes)
-    await family.tell(name, ask.claim())
-    await family.start(name)
+    await family.execute(name)
     await finish(family, name)

@@ -138,12 +138,7 @@ class Workshop:
         return await self._spawning.spawn(request, OPERATOR, None, lambda: True, pinned=pinned)
 
     async def erase(self, run: Run) -> None:
-        for table in ("content_keys", "contents"):
-            await self.running.ask(
-                f"WITH gone AS (DELETE FROM {table} WHERE session_id = %s RETURNING 1)"
-                " SELECT count(*) FROM gone",
-                run.session_id,
-            )
+        await self.running.erase(run.session_id)
 
     async def stop(self, run: Run, actor: Actor = OPERATOR) -> None:
         await self._stopping.stop(run, actor, None)

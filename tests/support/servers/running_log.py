@@ -51,6 +51,11 @@ class RunningLog:
             cursor = await connection.execute(query, values or None)
             return await cursor.fetchall() if cursor.description else []
 
+    async def erase(self, session_id: UUID) -> None:
+        """Leave of a session what an erasure leaves: no text, and no key."""
+        for table in ("contents", "content_keys"):
+            await self.ask(f"DELETE FROM {table} WHERE session_id = %s", session_id)
+
     async def events(self) -> Sequence[RecordedEvent]:
         """Everything that is recorded, without gaps in the positions."""
         events = await self.log.read(limit=EVENTS_MAX)
