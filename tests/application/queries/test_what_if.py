@@ -146,6 +146,8 @@ async def test_unprepared_run_is_known_by_its_admission_alone(
 async def test_small_pages_and_no_shortcut_answer_alike(
     services: QueryServices, monkeypatch: pytest.MonkeyPatch, cascade: bool, prompts: bool
 ) -> None:
+    # However long it takes, no line says how far it is.
+    monkeypatch.setattr(answers, "PROGRESS_SECONDS", 3_600.0)
     request: dict[str, Any] = {"config": STRICT, "cascade": cascade, "prompts": prompts}
     plainly = await what_if_lines(services, **request)
     monkeypatch.setattr(answers, "EVENTS_AT_ONCE", 3)
