@@ -97,10 +97,7 @@ async def test_commit_of_other_batch_answers_for_writer(running: RunningLog) -> 
 
 
 async def test_tail_and_listener_leave_dead_line(
-    line: SilentLine,
-    running: RunningLog,
-    database_url: str,
-    monkeypatch: pytest.MonkeyPatch,
+    line: SilentLine, running: RunningLog, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tail, "LISTEN_SECONDS", 0.2)
     line.fall_silent()

@@ -72,7 +72,7 @@ async def known(running: RunningLog, number: int | str, **more: Any) -> int:
     return told.result
 
 
-async def test_batch_of_a_holder_is_one_statement_when_nothing_need_be_read(
+async def test_batch_of_a_holder_is_one_statement(
     running: RunningLog, round_trips: Counter[int]
 ) -> None:
     assert [await known(running, number) for number in range(10)] == [0] * 10
@@ -85,7 +85,7 @@ async def test_batch_of_a_holder_is_one_statement_when_nothing_need_be_read(
     assert round_trips[holder] == before + 20
 
 
-async def test_holder_that_gave_the_lock_up_knows_what_it_knew_if_nobody_has_written(
+async def test_lock_taken_back_alone_needs_no_reading(
     running: RunningLog, round_trips: Counter[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tenure, "ASKED_SECONDS", 0.0)
@@ -103,47 +103,45 @@ async def test_holder_that_gave_the_lock_up_knows_what_it_knew_if_nobody_has_wri
     assert round_trips[holder] == before + 2
 
 
-async def test_event_is_not_recorded_before_what_was_stored_before_it(running: RunningLog) -> None:
-    async def database_time() -> datetime:
-        ((told,),) = await running.ask("SELECT clock_timestamp()")
-        assert isinstance(told, datetime)
-        return told
+async def database_time(running: RunningLog) -> datetime:
+    ((told,),) = await running.ask("SELECT clock_timestamp()")
+    assert isinstance(told, datetime)
+    return told
 
+
+async def time_passes(running: RunningLog, by: timedelta) -> None:
+    end = await database_time(running) + by
+
+    async def has_passed() -> bool:
+        return await database_time(running) >= end
+
+    await until(has_passed, "time passes")
+
+
+async def test_event_is_not_recorded_before_an_earlier_one(running: RunningLog) -> None:
     await observe(running.log, ["first"])
     asked_at = time.monotonic()
-    told = await database_time()
-
-    async def is_late() -> bool:
-        return await database_time() >= told + READ_LATE
-
-    await until(is_late, "the answer is read late")
-    stored_at = await database_time()
+    told = await database_time(running)
+    # The answer is read late.
+    await time_passes(running, READ_LATE)
+    stored_at = await database_time(running)
     running.tail.clock.note(told, asked_at=asked_at)
     await observe(running.log, ["second"])
     assert (await running.events())[-1].envelope.recorded_at >= stored_at
 
 
 async def test_clock_is_not_ahead_by_the_wait_for_the_lock(running: RunningLog) -> None:
-    async def database_time() -> datetime:
-        ((told,),) = await running.ask("SELECT clock_timestamp()")
-        assert isinstance(told, datetime)
-        return told
-
     give_up, running.tail.on_give_up = running.tail.on_give_up, lambda: None
     await observe(running.log, ["holder"])
     async with running.other() as other:
-        told = await database_time()
+        told = await database_time(running)
         # Its clock is behind the database's, as behind a failover.
         other.tail.clock.note(told - timedelta(hours=1), asked_at=time.monotonic())
         asked = asyncio.create_task(observe(other.log, ["asker"]))
-
-        async def has_waited() -> bool:
-            return await database_time() >= told + 10 * READ_LATE
-
-        await until(has_waited, "the lock was waited for")
+        await time_passes(running, 10 * READ_LATE)
         give_up()
         await asked
-        ahead = other.tail.clock.reckoned() - await database_time()
+        ahead = other.tail.clock.reckoned() - await database_time(running)
     assert ahead < 5 * READ_LATE
 
 
@@ -155,7 +153,7 @@ async def test_lock_goes_to_another_process_that_asks_for_it(running: RunningLog
             assert [await known(one, number) for number in range(7)] == [1] * 6 + [0]
 
 
-async def test_holder_that_was_asked_gives_the_lock_up_until_the_asker_waits(
+async def test_asked_holder_gives_lock_up_until_asker_waits(
     running: RunningLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tenure, "ASKED_SECONDS", FOR_EVER_SECONDS)
@@ -183,7 +181,7 @@ async def test_holder_that_was_asked_gives_the_lock_up_until_the_asker_waits(
         await asked
 
 
-async def test_holder_that_is_told_nothing_gives_the_lock_up_in_time(
+async def test_holder_gives_lock_up_in_time_unasked(
     running: RunningLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tenure, "TENURE_SECONDS_MAX", 0.05)
@@ -197,7 +195,7 @@ async def test_holder_that_is_told_nothing_gives_the_lock_up_in_time(
         await asked
 
 
-async def test_database_ends_the_session_of_a_holder_that_says_nothing(
+async def test_database_ends_session_of_silent_holder(
     running: RunningLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tenure, "FROZEN_MILLISECONDS_MAX", 50)
@@ -209,7 +207,7 @@ async def test_database_ends_the_session_of_a_holder_that_says_nothing(
 
 
 @pytest.mark.parametrize("is_transaction", [False, True], ids=["a statement", "a transaction"])
-async def test_session_of_a_holder_is_not_ended_while_its_commit_waits(
+async def test_session_is_not_ended_while_its_commit_waits(
     running: RunningLog, monkeypatch: pytest.MonkeyPatch, is_transaction: bool
 ) -> None:
     monkeypatch.setattr(tenure, "FROZEN_MILLISECONDS_MAX", 50)
@@ -235,16 +233,14 @@ async def test_session_of_a_holder_is_not_ended_while_its_commit_waits(
         assert (await waiting)[0].position == 2
 
 
-async def test_what_another_wrote_is_read(running: RunningLog) -> None:
+async def test_events_of_another_process_are_read(running: RunningLog) -> None:
     assert await known(running, "new") == 0
     async with running.other() as other:
         await observe(other.log, ["new"])
     assert await known(running, "new") == 1
 
 
-async def test_answer_that_records_nothing_is_not_told_by_a_holder_whose_session_is_gone(
-    running: RunningLog,
-) -> None:
+async def test_holder_without_session_answers_nothing(running: RunningLog) -> None:
     assert await known(running, "new") == 0
     async with running.other() as other:
         (holder,) = await running.writers()
@@ -253,9 +249,7 @@ async def test_answer_that_records_nothing_is_not_told_by_a_holder_whose_session
         assert await known(running, "new") == 1
 
 
-async def test_guess_that_is_wrong_is_decided_again_from_what_is_on_record(
-    running: RunningLog,
-) -> None:
+async def test_wrong_guess_is_decided_again(running: RunningLog) -> None:
     async with running.other() as other:
         await observe(other.log, ["there"])
     minted = (session_stream(key("there")),)
@@ -265,7 +259,7 @@ async def test_guess_that_is_wrong_is_decided_again_from_what_is_on_record(
     assert second.position == 2
 
 
-async def test_unseen_session_is_not_read_once_many_were_not_on_record(
+async def test_unseen_session_is_not_read_after_many(
     running: RunningLog, round_trips: Counter[int]
 ) -> None:
     await observe_unseen(running)
@@ -284,7 +278,7 @@ async def test_unseen_session_is_not_read_once_many_were_not_on_record(
     assert round_trips[holder] == before + 2
 
 
-async def test_unseen_session_that_is_not_begun_is_read(running: RunningLog) -> None:
+async def test_unseen_session_not_begun_is_read(running: RunningLog) -> None:
     await observe_unseen(running)
     assert await known(running, "forgotten", unseen=[key("forgotten")]) == 1
 

@@ -4,6 +4,8 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
+from itertools import count
+from typing import Any
 
 import psycopg
 import pytest
@@ -12,7 +14,7 @@ from application.log.event_log import Decision, LogUnavailable, Reservation, Sto
 from domain.values.refusals import Rejected
 from infrastructure.outbound.log.append import tenure, writer
 from infrastructure.outbound.log.schema.append_lock import LOCK, LOCK_KEY
-from infrastructure.outbound.log.schema.connections import LogConnection, open_connection
+from infrastructure.outbound.log.schema.connections import LogConnection
 from tests.support.builders.submissions import (
     at_once,
     failing_with,
@@ -51,10 +53,15 @@ class Counting:
         return Decision(number, [seen(key(number))])
 
 
+async def comes_back(running: RunningLog, asked: "asyncio.Task[Any]") -> None:
+    async def waits_for_the_lock() -> bool:
+        return asked.done() or len(await running.writers()) == 2
+
+    await until(waits_for_the_lock, "the writer has come back and waits for the lock")
+
+
 @pytest.mark.kill
-async def test_a_writer_that_is_cut_off_again_and_again_loses_nothing_and_repeats_nothing(
-    running: RunningLog,
-) -> None:
+async def test_writer_cut_off_often_records_each_once(running: RunningLog) -> None:
     told: dict[str, int] = {}
     stop = asyncio.Event()
 
@@ -89,9 +96,7 @@ async def test_a_writer_that_is_cut_off_again_and_again_loses_nothing_and_repeat
     assert len(recorded) == await running.log.head() > KILLS
 
 
-async def test_a_transaction_that_was_ended_before_its_commit_is_decided_again(
-    running: RunningLog,
-) -> None:
+async def test_transaction_ended_before_commit_is_decided_again(running: RunningLog) -> None:
     counting = Counting()
     async with held_commits(running.url) as commits:
         asked = asyncio.create_task(running.log.submit(counting.submission))
@@ -103,19 +108,13 @@ async def test_a_transaction_that_was_ended_before_its_commit_is_decided_again(
     assert len(await running.events()) == 1
 
 
-async def test_a_commit_that_goes_on_after_its_connection_was_lost_is_not_repeated(
-    database_url: str,
-) -> None:
+async def test_commit_of_lost_connection_is_not_repeated(database_url: str) -> None:
     lines, counting = Lines(database_url), Counting()
     async with running_on(database_url, connect=lines.connect) as running:
         async with held_commits(database_url) as commits:
             asked = asyncio.create_task(running.log.submit(counting.submission))
             lines.cut(await commits.held())
-
-            async def another_writer_asks() -> bool:
-                return len(await running.writers()) == 2
-
-            await until(another_writer_asks, "the writer has come back and waits for the lock")
+            await comes_back(running, asked)
             await commits.release()
             appended = await asked
         assert (appended.result, appended.position, counting.asked) == (0, 1, 1)
@@ -143,7 +142,7 @@ async def after_a_long_outage(database_url: str) -> AsyncIterator[tuple[Lines, R
         yield lines, running
 
 
-async def test_a_commit_is_looked_for_however_long_nothing_was_recorded_before_it(
+async def test_commit_is_looked_for_after_long_outage(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "RECONNECT_SECONDS_MAX", 0.2)
@@ -152,17 +151,13 @@ async def test_a_commit_is_looked_for_however_long_nothing_was_recorded_before_i
         async with held_commits(database_url) as commits:
             asked = asyncio.create_task(running.log.submit(counting.submission))
             lines.cut(await commits.held())
-
-            async def another_writer_asks() -> bool:
-                return asked.done() or len(await running.writers()) == 2
-
-            await until(another_writer_asks, "the writer has come back and waits for the lock")
+            await comes_back(running, asked)
             await commits.release()
             assert (await asked).position == 1
         assert counting.asked == 1
 
 
-async def test_an_outage_is_over_when_anything_was_answered_since(
+async def test_outage_is_over_after_any_answer(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "RECONNECT_SECONDS_MAX", 0.2)
@@ -176,16 +171,13 @@ async def test_an_outage_is_over_when_anything_was_answered_since(
 
 
 @pytest.mark.parametrize("with_events", [True, False])
-async def test_a_commit_that_was_confirmed_to_nobody_is_found_again(
-    database_url: str, with_events: bool
-) -> None:
-    lines, asked_times = Lines(database_url), 0
+async def test_unconfirmed_commit_is_found_again(database_url: str, with_events: bool) -> None:
+    lines, times = Lines(database_url), count(1)
 
     def decide(_: World) -> Decision[int]:
-        nonlocal asked_times
-        asked_times += 1
-        changes = [seen(key(asked_times))] if with_events else []
-        return Decision(asked_times, changes, answer=StoredAnswer("accepted", {}))
+        number = next(times)
+        changes = [seen(key(number))] if with_events else []
+        return Decision(number, changes, answer=StoredAnswer("accepted", {}))
 
     asking = submission(decide, reservation=Reservation("admin", "POST", "/", "key", b"body"))
     async with running_on(database_url, connect=lines.connect) as running:
@@ -198,37 +190,31 @@ async def test_a_commit_that_was_confirmed_to_nobody_is_found_again(
             await until(lambda: commits.is_gone(held), "the commit is done")
             lines.free.set()
             assert (await asked).result == 1
-        assert asked_times == 1
+        assert next(times) == 2
         assert len(await running.events()) == with_events
         assert await running.ask("SELECT count(*) FROM idempotency") == [(1,)]
 
 
-async def test_those_who_wait_are_told_when_the_database_stays_away(
+async def test_callers_are_told_of_absent_database(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "RECONNECT_SECONDS_MAX", 0.3)
-    is_there = True
-
-    async def connect() -> LogConnection:
-        if not is_there:
-            raise psycopg.OperationalError("nobody there")
-        return await open_connection(database_url, application="test")
-
-    async with running_on(database_url, connect=connect) as running:
+    lines = Lines(database_url)
+    async with running_on(database_url, connect=lines.connect) as running:
         await observe(running.log, ["before"])
-        is_there = False
+        lines.good = 0
         for pid in await running.backends("%"):
             await running.end(pid)
         answers = await at_once(running.log, *(observing(key(number)) for number in range(3)))
         assert [type(one) for one in answers] == [LogUnavailable] * 3
         assert str(answers[0]) == "the database is away; ask again in a moment"
-        is_there = True
+        lines.good = None
         await observe(running.log, ["after"])
         assert len(await running.events()) == 2
 
 
 @pytest.mark.kill
-async def test_a_decision_that_held_the_lock_too_long_is_made_again(
+async def test_slow_decision_is_made_again(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tenure, "FROZEN_MILLISECONDS_MAX", 50)
@@ -261,9 +247,7 @@ async def test_holder_that_reads_no_answer_is_ended(
 
 
 @pytest.mark.kill
-async def test_a_lock_held_by_somebody_else_is_waited_for(
-    database_url: str, connection: LogConnection
-) -> None:
+async def test_foreign_lock_is_waited_for(database_url: str, connection: LogConnection) -> None:
     lines = Lines(database_url, "lock_timeout = '30ms'")
     async with running_on(database_url, connect=lines.connect) as running:
         async with connection.transaction():

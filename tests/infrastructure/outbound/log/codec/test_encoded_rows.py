@@ -1,72 +1,39 @@
-"""A row that is encoded behind the one before it is the row that is encoded by itself."""
+"""A row that is encoded behind the one before it, or in binary columns, is the row itself."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from psycopg.adapt import Transformer
+from psycopg.types.array import ArrayBinaryLoader
 
 from application.projections.catalog import PROJECTIONS
 from application.projections.fold import FOREVER, Fold, RowSpan
-from application.projections.projection import Projection
 from application.projections.run_rows import RUNS, run_row
 from benchmarks.history.storage.event_rows import copied
 from infrastructure.outbound.log.append.store import row_arrays
 from infrastructure.outbound.log.codec import rows
+from infrastructure.outbound.log.codec.binary import encode_column
 from infrastructure.outbound.log.codec.columns import encodings_of
 from infrastructure.outbound.log.codec.rows import RowEncoder
 from infrastructure.outbound.log.rebuild.fold_part import with_spans
-from tests.support.builders.family_log import Recorded, a_family
+from tests.support.builders.family_log import a_family
 
-SPAN = ("bigint", "bigint")
 INSTANTS = st.datetimes(datetime(1990, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))
 TEXTS = st.none() | st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 
 
-HISTORY = a_family()
-
-
-def as_stored(spans: Sequence[RowSpan[Any]], projection: Projection[Any, Any]) -> bytes:
-    """The rows as the writer encodes them, each by itself."""
-    return copied([*encodings_of(projection).values(), *SPAN], row_arrays(spans, projection))
-
-
-def encoded(events: Sequence[Recorded], known: Sequence[bool]) -> Fold:
-    """The rows of a history; where it is not known, an encoder has forgotten what was before."""
-    remembers = iter(known)
-
-    def forgetful(projection: Projection[Any, Any]) -> Any:
-        encoder = RowEncoder(projection)
-
-        def encode(state: Any) -> rows.EncodedRow:
-            nonlocal encoder
-            if not next(remembers):
-                encoder = RowEncoder(projection)
-            return encoder.encode(state)
-
-        return encode
-
-    fold = Fold((), (), forgetful)
-    for one in events:
+def folded(*encoders: Any) -> Fold:
+    """The history of a family, folded."""
+    fold = Fold((), (), *encoders)
+    for one in a_family():
         fold.apply(one.stream, one.event, one.stamp)
         fold.end_transaction()
     return fold
-
-
-@given(st.lists(st.booleans(), min_size=len(HISTORY), max_size=len(HISTORY)))
-def test_rows_are_encoded_as_they_are_stored(known: list[bool]) -> None:
-    plain = Fold((), ())
-    for one in HISTORY:
-        plain.apply(one.stream, one.event, one.stamp)
-        plain.end_transaction()
-    fold = encoded(HISTORY, known)
-    for projection in PROJECTIONS:
-        encoded_rows, expected = fold.rows[projection.name], plain.rows[projection.name]
-        assert with_spans(encoded_rows.opened, projection) == as_stored(expected.opened, projection)
-        assert (encoded_rows.closed, encoded_rows.kept) == (expected.closed, expected.kept)
-        assert encoded_rows.keys == expected.keys
 
 
 CHANGES = st.fixed_dictionaries(
@@ -91,14 +58,8 @@ CHANGES = st.fixed_dictionaries(
 
 
 @given(st.lists(st.tuples(CHANGES, st.booleans()), max_size=6))
-def test_whatever_changes_is_encoded_and_what_was_left_out_too(
-    steps: list[tuple[dict[str, Any], bool]],
-) -> None:
-    fold = Fold((), ())
-    for one in HISTORY:
-        fold.apply(one.stream, one.event, one.stamp)
-        fold.end_transaction()
-    run = next(iter(fold.runs.values()))
+def test_every_change_of_a_row_is_encoded(steps: list[tuple[dict[str, Any], bool]]) -> None:
+    run = next(iter(folded().runs.values()))
     encoder = RowEncoder(RUNS)
     encoder.encode(run)
     for changes, left_out in steps:
@@ -106,18 +67,46 @@ def test_whatever_changes_is_encoded_and_what_was_left_out_too(
         if left_out:
             continue
         row = encoder.encode(run)
-        expected = as_stored([RowSpan(run_row(run), 1, FOREVER)], RUNS)
+        stored = row_arrays([RowSpan(run_row(run), 1, FOREVER)], RUNS)
+        expected = copied([*encodings_of(RUNS).values(), "bigint", "bigint"], stored)
         assert with_spans([RowSpan(row, 1, FOREVER)], RUNS) == expected
 
 
-def test_only_the_rows_that_were_used_last_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_used_last_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "CACHED_ROWS_MAX", 1)
     encoders = {one.name: RowEncoder(one) for one in PROJECTIONS}
-    fold = Fold((), (), lambda one: encoders[one.name].encode)
-    for one in HISTORY:
-        fold.apply(one.stream, one.event, one.stamp)
-        fold.end_transaction()
+    folded(lambda one: encoders[one.name].encode)
     encoder = encoders["runs"]
     assert encoder.size > 1
     encoder.forget()
     assert encoder.size == 1
+
+
+class Reader(ArrayBinaryLoader):
+    """Reads arrays of any type: each names its own."""
+
+    base_oid = 0
+
+
+def read(kind: str, values: Sequence[Any]) -> list[Any]:
+    return list(Reader(0, Transformer()).load(encode_column(kind, values).data))
+
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
+
+VALUES: list[tuple[str, Any]] = [
+    ("text", "é"),
+    ("bytea", b"\0x"),
+    ("uuid", UUID(int=7)),
+    ("smallint", -3),
+    ("int", 70_000),
+    ("bigint", 1 << 40),
+    ("timestamptz", NOW),
+    ("boolean", True),
+]
+
+
+@pytest.mark.parametrize(("kind", "value"), VALUES)
+def test_column_is_read_as_it_was_made(kind: str, value: Any) -> None:
+    for values in ([], [value], [None], [None, None], [None, value], [value, None], (value,) * 3):
+        assert read(kind, values) == list(values)

@@ -28,7 +28,7 @@ class Asked:
         return {key: key for key in keys if key != "absent"}
 
 
-async def test_who_asks_at_once_shares_a_question(running: RunningLog) -> None:
+async def test_reads_at_once_share_a_question(running: RunningLog) -> None:
     asked = Asked()
     reads = CoalescedReads(running.pool, asked)
     keys = [f"key {number % 10}" for number in range(40)]
@@ -38,14 +38,14 @@ async def test_who_asks_at_once_shares_a_question(running: RunningLog) -> None:
     assert await reads.get_all(["a", "absent", "b"]) == {"a": "a", "b": "b"}
 
 
-async def test_a_bad_key_hurts_only_who_asked_for_it(running: RunningLog) -> None:
+async def test_bad_key_hurts_its_asker_alone(running: RunningLog) -> None:
     reads = CoalescedReads(running.pool, Asked())
     good, bad = await asyncio.gather(reads.get("good"), reads.get("bad"), return_exceptions=True)
     assert good == "good"
     assert isinstance(bad, ValueError)
 
 
-async def test_a_question_that_is_stuck_ends_in_time_and_holds_up_no_other(
+async def test_stuck_question_holds_up_no_other(
     running: RunningLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(coalesced_reads, "LONG_SECONDS", 0.05)
@@ -63,7 +63,7 @@ async def test_a_question_that_is_stuck_ends_in_time_and_holds_up_no_other(
     assert reads._under_way == 0
 
 
-async def test_who_goes_away_takes_nothing_from_the_others(running: RunningLog) -> None:
+async def test_cancelled_read_leaves_the_others(running: RunningLog) -> None:
     reads = CoalescedReads(running.pool, Asked())
     leaving, staying = (asyncio.create_task(reads.get("one")) for _ in range(2))
     await asyncio.sleep(0)

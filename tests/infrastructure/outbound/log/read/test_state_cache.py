@@ -21,7 +21,7 @@ def remembered(cache: StateCache[str, State], keys: str) -> str:
     return "".join(cache.known(list(keys)))
 
 
-def test_the_states_used_last_are_kept_while_their_bytes_have_room() -> None:
+def test_states_used_last_are_kept() -> None:
     cache = StateCache[str, State]()
     for key in "abc":
         cache.store(key, State(1), since=1, size_bytes=30)
@@ -30,7 +30,7 @@ def test_the_states_used_last_are_kept_while_their_bytes_have_room() -> None:
     assert remembered(cache, "abcd") == "ad"
 
 
-def test_a_state_that_grows_takes_the_room_of_others() -> None:
+def test_growing_state_takes_room_of_others() -> None:
     cache = StateCache[str, State]()
     for key in "abc":
         cache.store(key, State(1), since=1, size_bytes=30)
@@ -41,7 +41,7 @@ def test_a_state_that_grows_takes_the_room_of_others() -> None:
     assert remembered(cache, "bce") == "bce"
 
 
-def test_a_state_that_is_larger_than_all_room_is_not_kept() -> None:
+def test_state_larger_than_all_room_is_not_kept() -> None:
     cache = StateCache[str, State]()
     cache.store("a", State(1), since=1, size_bytes=101)
     assert remembered(cache, "a") == ""

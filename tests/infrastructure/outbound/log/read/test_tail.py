@@ -1,16 +1,22 @@
-"""Whoever follows the log sees every event once, in order, whatever becomes of connections."""
+"""Whoever follows the log sees every event once, in order; whoever waits for one is woken by it."""
 
 import asyncio
 import time
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from itertools import count
 
 import pytest
 
 from application.log.envelope import RecordedEvent
+from application.log.event_log import LogUnavailable
+from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.read import recent_events, tail
+from infrastructure.outbound.log.read.tail import LogHasGap, LogWentBack
 from infrastructure.outbound.log.schema.followers import channel_of
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.storytelling import run_id
 from tests.support.builders.submissions import key, observe, observing
 from tests.support.faults.followers import following
 from tests.support.faults.held_commits import Lines, until
@@ -28,7 +34,7 @@ def never_polls(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.server
-async def test_no_event_of_two_writers_is_missed_although_notifications_are_cut(
+async def test_no_event_is_missed_though_notifications_are_cut(
     running: RunningLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tail, "POLL_SECONDS", 0.05)
@@ -58,7 +64,7 @@ async def test_no_event_of_two_writers_is_missed_although_notifications_are_cut(
 
 
 @pytest.mark.usefixtures("never_polls")
-async def test_what_another_process_records_is_told_at_once(database_url: str) -> None:
+async def test_events_of_another_process_come_at_once(database_url: str) -> None:
     async with running_on(database_url) as one, running_on(database_url) as other:
         await until(lambda: _listens(one, 2), "both listen")
         async with following(one.tail) as follower:
@@ -84,7 +90,7 @@ async def test_time_is_not_before_newest_known_event(database_url: str) -> None:
 
 
 @pytest.mark.usefixtures("never_polls")
-async def test_what_this_process_records_needs_no_notification(database_url: str) -> None:
+async def test_own_events_need_no_notification(database_url: str) -> None:
     async with running_on(database_url) as running, following(running.tail) as follower:
         await until(lambda: _listens(running, 1), "it listens")
         for pid in await running.backends("LISTEN%"):
@@ -93,18 +99,7 @@ async def test_what_this_process_records_needs_no_notification(database_url: str
         await follower.has(3)
 
 
-async def test_a_lost_notification_costs_one_pause(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tail, "POLL_SECONDS", 0.05)
-    async with running_on(database_url) as running, following(running.tail) as follower:
-        async with running_on(database_url) as other:
-            monkeypatch.setattr(other.log._writer, "_channel", "elsewhere")
-            await observe(other.log, range(3))
-            await follower.has(3)
-
-
-async def test_a_follower_may_begin_anywhere(
+async def test_follower_may_begin_anywhere(
     running: RunningLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tail, "PAGE_EVENTS", 7)
@@ -124,7 +119,7 @@ async def test_a_follower_may_begin_anywhere(
             assert far_ahead.positions == [33, 34, 35]
 
 
-async def test_a_follower_that_falls_behind_goes_on_from_the_log(
+async def test_slow_follower_goes_on_from_the_log(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recent_events, "RECENT_EVENTS_MAX", 5)
@@ -141,7 +136,7 @@ async def test_a_follower_that_falls_behind_goes_on_from_the_log(
         await slow.aclose()  # type: ignore[attr-defined]
 
 
-async def test_a_follower_of_the_past_waits_for_a_database_that_is_away(
+async def test_follower_waits_for_absent_database(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tail, "RECONNECT_PAUSE_SECONDS", 0.01)
@@ -161,7 +156,7 @@ async def test_a_follower_of_the_past_waits_for_a_database_that_is_away(
             await follower.has(5)
 
 
-def test_a_channel_has_a_name_that_every_database_takes() -> None:
+def test_channel_has_a_name_for_every_database() -> None:
     names = ["public", "x" * 63, "x" * 62 + "y", 'a"b', "ä" * 31, "日" * 21]
     channels = [channel_of(name) for name in names]
     assert len(set(channels)) == len(names)
@@ -202,3 +197,157 @@ async def test_known_end_of_log_is_not_behind_another_process(running: RunningLo
             while (end := running.tail.end_since(asked_at)) is None:
                 await asyncio.sleep(0)
             assert end >= told.position
+
+
+FEW = 10
+
+BACKENDS = (
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+    " AND backend_type = 'client backend'"
+)
+
+
+async def test_waiters_are_woken_by_their_runs_alone(
+    running: RunningLog, family: LoggedFamily
+) -> None:
+    for name in ("one", "two", "other"):
+        await family.spawn(name)
+    await until(lambda: _is_at(running, 7), "the tail has come to the end")
+    wait = partial(running.tail.changed, after=7, timeout_seconds=NOT_TODAY_SECONDS)
+    one, two, other = (family.id(name) for name in ("one", "two", "other"))
+    waiting = [asyncio.create_task(wait(ours)) for ours in ((one,), (one,), (one, two), (two, one))]
+    await family.resolve("other")
+    assert await wait((other,))
+    assert not any(task.done() for task in waiting)
+    await family.resolve("two")
+    assert await asyncio.gather(*waiting[2:]) == [True, True]
+    assert not any(task.done() for task in waiting[:2])
+    await family.resolve("one")
+    assert await asyncio.gather(*waiting) == [True] * 4
+    assert running.tail._recent.waited_for == frozenset()
+
+
+async def test_past_event_is_not_waited_for(running: RunningLog, family: LoggedFamily) -> None:
+    await family.spawn("mine")
+    await until(lambda: _is_at(running, 3), "the tail has come to the end")
+    changed = running.tail.changed
+    assert await changed((family.id("mine"),), after=0, timeout_seconds=NOT_TODAY_SECONDS)
+    assert await changed((family.id("mine"),), after=2, timeout_seconds=NOT_TODAY_SECONDS)
+    assert not await changed((family.id("mine"),), after=3, timeout_seconds=0.02)
+    assert not await changed((run_id(99),), after=0, timeout_seconds=0.02)
+    assert await changed((), after=2, timeout_seconds=NOT_TODAY_SECONDS)
+    assert not await changed((), after=3, timeout_seconds=0.02)
+    async with running_on(running.url) as later:
+        assert await later.tail.changed((family.id("mine"),), after=0, timeout_seconds=10)
+        assert not await later.tail.changed((run_id(99),), after=0, timeout_seconds=0.1)
+        assert not await later.tail.changed((family.id("mine"),), after=3, timeout_seconds=0.1)
+
+
+async def test_waiter_for_anything_is_woken_by_anything(running: RunningLog) -> None:
+    waiting = asyncio.create_task(
+        running.tail.changed((), after=1, timeout_seconds=NOT_TODAY_SECONDS)
+    )
+    await observe(running.log, ["one"])
+    assert not waiting.done()
+    await observe(running.log, ["two"])
+    assert await waiting
+
+
+@pytest.mark.parametrize(
+    ("damage", "failure"),
+    [
+        ("position = 4", LogHasGap),
+        ("position = 3, type = 'Unheard'", CorruptHistory),
+        ("position = 3, state = 'x'::bytea", CorruptHistory),
+        ("position = 3, type = 'SpawnRequested'", CorruptHistory),
+    ],
+)
+async def test_tail_that_cannot_go_on_says_so(
+    running: RunningLog, damage: str, failure: type[Exception]
+) -> None:
+    await observe(running.log, range(2))
+    async with following(running.tail) as follower:
+        await follower.has(2)
+        await running.ask(
+            "CREATE TEMPORARY TABLE damaged AS SELECT * FROM events WHERE position = 2;"
+            f" UPDATE damaged SET stream = 'session:x', {damage};"
+            " INSERT INTO events TABLE damaged; DROP TABLE damaged"
+        )
+
+        async def failed() -> bool:
+            return running.tail.failure is not None
+
+        await until(failed, "the damage is seen")
+        assert isinstance(running.tail.failure, failure)
+        assert "cannot be followed" in await follower.is_told()
+        assert follower.positions == [1, 2]
+        assert running.tail.position == 2
+
+
+@pytest.mark.server
+async def test_ten_thousand_waiters_cost_one_listener(
+    running: RunningLog, family: LoggedFamily
+) -> None:
+    await family.spawn("mine")
+    await until(lambda: _is_at(running, 3), "the tail has come to the end")
+    async with running_on(running.url) as other:
+
+        async def each_listens() -> bool:
+            return len(await running.backends("LISTEN%")) == 2
+
+        await until(each_listens, "each process has its listener")
+        before = await running.ask(BACKENDS)
+        after = running.tail.position
+        wait = partial(running.tail.changed, after=after, timeout_seconds=NOT_TODAY_SECONDS)
+        waiting = [asyncio.create_task(wait((family.id("mine"),))) for _ in range(5_000)]
+        waiting += [asyncio.create_task(wait(())) for _ in range(5_000)]
+        await asyncio.sleep(0)
+        # Pools open and close connections as they like, but a few; those who wait would be many.
+        ((now,),), ((then,),) = await running.ask(BACKENDS), before
+        assert abs(now - then) < FEW
+        assert await each_listens()
+        elsewhere = LoggedFamily(other.log, root="agent:main:elsewhere", first=900)
+        await elsewhere.spawn("stranger")
+        assert all(await asyncio.gather(*waiting[5_000:]))
+        assert not any(task.done() for task in waiting[:5_000])
+        await family.resolve("mine")
+        assert all(await asyncio.gather(*waiting[:5_000]))
+
+
+async def test_log_that_went_back_is_not_followed(running: RunningLog) -> None:
+    said: list[str] = []
+    running.log.end_with(said.append)
+    await observe(running.log, range(3))
+    waiting = asyncio.create_task(
+        running.tail.changed((), after=3, timeout_seconds=NOT_TODAY_SECONDS)
+    )
+    await running.ask("DELETE FROM events WHERE position = 3; UPDATE log_head SET position = 2")
+    with pytest.raises(LogUnavailable, match="cannot be followed"):
+        await waiting
+    assert isinstance(running.tail.failure, LogWentBack)
+    (why,) = said
+    assert "ends at 2" in why
+    with pytest.raises(LogUnavailable):
+        await running.tail.changed((), after=0, timeout_seconds=NOT_TODAY_SECONDS)
+    with pytest.raises(LogUnavailable):
+        await anext(running.tail.follow(after=0))
+
+
+async def test_stop_wakes_waiters_of_runs_and_of_anything(
+    running: RunningLog, family: LoggedFamily
+) -> None:
+    await family.spawn("mine")
+    await until(lambda: _is_at(running, 3), "the tail has come to the end")
+    stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    wait = partial(
+        running.tail.changed, after=3, timeout_seconds=NOT_TODAY_SECONDS, stopped=stopped
+    )
+    waiting = [asyncio.create_task(wait(ours)) for ours in ((family.id("mine"),), ())]
+
+    async def both_wait() -> bool:
+        return len(running.tail._recent.waited_for) == 2
+
+    await until(both_wait, "both wait")
+    stopped.set_result(None)
+    assert await asyncio.gather(*waiting) == [False, False]
+    assert running.tail._recent.waited_for == frozenset()

@@ -33,6 +33,8 @@ asyncio.run(
 )
 """
 
+OTHER_TABLES = ["", "CREATE INDEX more ON runs (agent_id)", "ALTER TABLE runs ADD more integer"]
+"""Statements; the empty one is another version of the rows."""
 MOMENTS = {
     "after the first page": ("events", 1),
     "in the middle of the events": ("events", 30),
@@ -51,12 +53,11 @@ MOMENTS = {
     ),
 )
 @pytest.mark.told("everything")
-async def test_a_rebuild_that_was_killed_goes_on_where_it_was(
+async def test_killed_rebuild_goes_on_where_it_was(
     running: RunningLog, monkeypatch: pytest.MonkeyPatch, moment: str, in_processes: bool
 ) -> None:
     before = await rows(running)
-    step, done = MOMENTS[moment]
-    await killed_rebuild(running, step, done, in_processes=in_processes, page=PAGE)
+    await killed_rebuild(running, *MOMENTS[moment], in_processes=in_processes, page=PAGE)
     assert await rows(running) == before
     folded = (await running.ask("SELECT sum(position)::int / 2 FROM rebuilding"))[0][0]
     assert folded > 0
@@ -66,14 +67,13 @@ async def test_a_rebuild_that_was_killed_goes_on_where_it_was(
     assert (heard[0].began, heard[0].done) == (folded, folded)
     assert rebuilt.differing == 0
     assert await rows(running) == before
-    assert await running.ask("SELECT to_regclass('rebuilding'), to_regclass('runs_next')") == [
-        (None, None)
-    ]
+    left = "SELECT to_regclass('rebuilding'), to_regclass('runs_next')"
+    assert await running.ask(left) == [(None, None)]
 
 
 @pytest.mark.kill
 @pytest.mark.told("everything")
-async def test_what_was_written_meanwhile_is_folded_too(running: RunningLog) -> None:
+async def test_events_after_the_kill_are_folded_too(running: RunningLog) -> None:
     await killed_rebuild(running, "exchange", 0, in_processes=False, page=PAGE)
     await observe(running.log, range(20))
     before = await rows(running)
@@ -83,42 +83,35 @@ async def test_what_was_written_meanwhile_is_folded_too(running: RunningLog) -> 
 
 
 @pytest.mark.kill
-@pytest.mark.parametrize(
-    "change", nightly_but(["a version", "an index", "a column"], ["a version"])
-)
+@pytest.mark.parametrize("change", nightly_but(OTHER_TABLES, [""]))
 @pytest.mark.told("everything")
-async def test_one_for_other_tables_begins_anew(
+async def test_rebuild_for_other_tables_begins_anew(
     running: RunningLog, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
     await killed_rebuild(running, "comparison", 0, in_processes=False, page=PAGE)
-    if change == "a version":
-        monkeypatch.setitem(VERSIONS, "runs", 99)
-    elif change == "an index":
-        await running.ask("CREATE INDEX more ON runs (agent_id)")
+    if change:
+        await running.ask(change)
     else:
-        await running.ask("ALTER TABLE runs ADD more integer")
+        monkeypatch.setitem(VERSIONS, "runs", 99)
     heard: list[RebuildProgress] = []
     assert (await rebuild(running.url, on_progress=heard.append)).differing == 0
     assert heard[0].began == 0
 
 
-async def test_a_rebuild_of_a_log_that_was_longer_begins_anew(
+async def test_rebuild_of_longer_log_begins_anew(
     running: RunningLog, connection: LogConnection
 ) -> None:
     await observe(running.log, range(3))
     shape = await tables.shape(connection)
     await tables.create(connection, shape, 2)
     await connection.execute("UPDATE rebuilding SET position = 3")
-    assert await tables.positions(connection, shape) == {
-        StreamPart(0, 2): 3,
-        StreamPart(1, 2): 3,
-    }
+    assert await tables.positions(connection, shape) == {StreamPart(n, 2): 3 for n in range(2)}
     await connection.execute("UPDATE rebuilding SET position = 4 WHERE part = 1")
     assert await tables.positions(connection, shape) is None
 
 
 @pytest.mark.kill
-async def test_a_process_that_waits_for_the_database_ends_with_its_holder(
+async def test_waiting_process_ends_with_its_holder(
     running: RunningLog, connection: LogConnection
 ) -> None:
     await observe(running.log, range(3))
@@ -146,7 +139,7 @@ async def test_a_process_that_waits_for_the_database_ends_with_its_holder(
     await connection.execute("COMMIT")
 
 
-async def test_of_two_who_fold_the_same_part_the_second_stops(
+async def test_second_fold_of_the_same_part_stops(
     running: RunningLog, connection: LogConnection
 ) -> None:
     await observe(running.log, range(3))

@@ -2,6 +2,8 @@
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -20,7 +22,6 @@ from tests.support.tiers import nightly_but
 WAIT_SECONDS_MAX = 3.0
 """Generous: two cores are shared with everything else that is tested."""
 WRITERS = 4
-
 STATE_OF = f"SELECT version, stage FROM runs WHERE run_id = %s AND to_position = {FOREVER}"
 
 
@@ -58,7 +59,7 @@ class Witness:
     "processes_from", nightly_but([0, 10**9], [10**9]), ids=["processes", "one process"]
 )
 @pytest.mark.told("everything")
-async def test_those_who_read_and_write_notice_nothing_of_it(
+async def test_readers_and_writers_notice_nothing(
     running: RunningLog, monkeypatch: pytest.MonkeyPatch, processes_from: int
 ) -> None:
     monkeypatch.setattr(fold_part, "PAGE_EVENTS", 200)
@@ -82,47 +83,29 @@ async def test_those_who_read_and_write_notice_nothing_of_it(
     assert (await rebuild(running.url)).differing == 0
 
 
-async def _waits_for_the_tables(running: RunningLog, mode: str = "AccessExclusiveLock") -> None:
+WAITING = "SELECT 1 FROM pg_locks WHERE mode = %s AND NOT granted AND relation = 'runs'::regclass"
+
+
+async def waits_for_runs(running: RunningLog, mode: str = "AccessExclusiveLock") -> None:
     async def waits() -> bool:
-        return bool(
-            await running.ask(
-                "SELECT 1 FROM pg_locks WHERE mode = %s AND NOT granted"
-                " AND relation = 'runs'::regclass",
-                mode,
-            )
-        )
+        return bool(await running.ask(WAITING, mode))
 
     await until(waits, "the exchange waits")
 
 
-@pytest.fixture
-async def held_back(running: RunningLog) -> "HeldBack":
-    return HeldBack(running)
-
-
-class HeldBack:
+@asynccontextmanager
+async def held_back(running: RunningLog) -> AsyncIterator["asyncio.Task[RebuildCounts]"]:
     """A rebuild that has done everything but the exchange, because somebody reads."""
-
-    def __init__(self, running: RunningLog) -> None:
-        self._running = running
-
-    async def __aenter__(self) -> "asyncio.Task[RebuildCounts]":
-        self._reader = held_table(self._running.url, "runs")
-        await self._reader.__aenter__()
-        self._task = asyncio.create_task(rebuild(self._running.url))
-        await _waits_for_the_tables(self._running)
-        return self._task
-
-    async def __aexit__(self, *error: object) -> None:
-        await self._reader.__aexit__(None, None, None)
+    async with held_table(running.url, "runs"):
+        rebuilding = asyncio.create_task(rebuild(running.url))
+        await waits_for_runs(running)
+        yield rebuilding
 
 
 @pytest.mark.server
-async def test_who_reads_for_long_stops_neither_writers_nor_the_rebuild(
-    running: RunningLog, held_back: HeldBack
-) -> None:
+async def test_long_reader_stops_neither_writers_nor_rebuild(running: RunningLog) -> None:
     await observe(running.log, range(5))
-    async with held_back as rebuilding:
+    async with held_back(running) as rebuilding:
         slowest = 0.0
         for number in range(200):
             began = time.monotonic()
@@ -137,43 +120,41 @@ async def test_who_reads_for_long_stops_neither_writers_nor_the_rebuild(
 
 
 @pytest.mark.server
-async def test_while_a_vacuum_is_waited_for_nobody_else_has_to_wait(running: RunningLog) -> None:
+async def test_writers_do_not_wait_for_vacuum(running: RunningLog) -> None:
     async def nobody_holds_the_lock() -> bool:
         return await running.writers() == []
 
     await observe(running.log, range(5))
     async with held_table(running.url, "runs", "SHARE UPDATE EXCLUSIVE"):
         rebuilding = asyncio.create_task(rebuild(running.url))
-        await _waits_for_the_tables(running, "ShareUpdateExclusiveLock")
+        await waits_for_runs(running, "ShareUpdateExclusiveLock")
         await observe(running.log, ["meanwhile"])
-        await _waits_for_the_tables(running, "ShareUpdateExclusiveLock")
+        await waits_for_runs(running, "ShareUpdateExclusiveLock")
         await until(nobody_holds_the_lock, "the writer has given the lock up")
     assert (await rebuilding).events == 6
 
 
 @pytest.mark.server
-async def test_more_events_than_may_be_folded_under_the_lock_are_folded_before_it(
-    running: RunningLog, held_back: HeldBack, monkeypatch: pytest.MonkeyPatch
+async def test_many_events_are_folded_before_the_lock(
+    running: RunningLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(swap, "NEAR_EVENTS", 2)
     monkeypatch.setattr(swap, "BEHIND_EVENTS_MAX", 2)
-    async with held_back as rebuilding:
+    async with held_back(running) as rebuilding:
         await observe(running.log, range(50))
     rebuilt = await rebuilding
     assert (rebuilt.events, rebuilt.differing) == (50, 0)
 
 
-async def test_a_second_rebuild_at_once_is_refused(
-    running: RunningLog, held_back: HeldBack
-) -> None:
+async def test_second_rebuild_at_once_is_refused(running: RunningLog) -> None:
     await observe(running.log, range(5))
-    async with held_back as rebuilding:
+    async with held_back(running) as rebuilding:
         with pytest.raises(RebuildUnderWay, match="another process rebuilds this log"):
             await rebuild(running.url)
     assert (await rebuilding).differing == 0
 
 
-async def test_a_log_that_grows_too_fast_is_told_of(
+async def test_log_that_grows_too_fast_is_told(
     running: RunningLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(swap, "NEAR_EVENTS", -1)
@@ -187,7 +168,7 @@ async def test_a_log_that_grows_too_fast_is_told_of(
     assert await catalog(running) == before
 
 
-async def test_a_reader_who_never_ends_is_told_of(
+async def test_reader_that_never_ends_is_told(
     running: RunningLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(swap, "ATTEMPTS_MAX", 2)
@@ -201,18 +182,14 @@ async def test_a_reader_who_never_ends_is_told_of(
 
 
 @pytest.mark.server
-async def test_a_row_that_is_written_wrongly_meanwhile_is_told_and_mended(
-    running: RunningLog, held_back: HeldBack
-) -> None:
+async def test_row_written_wrongly_meanwhile_is_mended(running: RunningLog) -> None:
     family = LoggedFamily(running.log)
     await family.begin("scout")
-    async with held_back as rebuilding:
+    async with held_back(running) as rebuilding:
         await running.ask(
             "CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql"
-            " AS $$ BEGIN NEW.label = 'spoilt'; RETURN NEW; END $$"
-        )
-        await running.ask(
-            "CREATE TRIGGER spoil BEFORE INSERT ON runs FOR EACH ROW EXECUTE FUNCTION spoil()"
+            " AS $$ BEGIN NEW.label = 'spoilt'; RETURN NEW; END $$;"
+            " CREATE TRIGGER spoil BEFORE INSERT ON runs FOR EACH ROW EXECUTE FUNCTION spoil()"
         )
         await family.end("scout")
     assert (await rebuilding).differing == 2

@@ -22,7 +22,7 @@ from tests.support.tiers import nightly_but
 STEPS = 60
 
 
-async def test_a_connection_waits_for_nothing_without_end(connection: LogConnection) -> None:
+async def test_waits_of_a_connection_are_limited(connection: LogConnection) -> None:
     expected = {
         "lock_timeout": "10s",
         "statement_timeout": "30s",
@@ -83,7 +83,7 @@ async def test_statement_without_limit_ends_with_its_client(
     await until(is_gone, "the statement has ended", seconds=15)
 
 
-async def test_who_gives_up_connecting_leaves_no_connection_behind(
+async def test_cancelled_connect_leaves_no_connection(
     database_url: str, connection: LogConnection
 ) -> None:
     """Given up after any number of steps; the fixture fails when a connection stays open."""
@@ -104,17 +104,7 @@ async def test_who_gives_up_connecting_leaves_no_connection_behind(
     await until(alone, "no connection is left behind", seconds=5)
 
 
-@pytest.mark.server
-async def test_a_log_that_is_closed_as_soon_as_it_is_open_leaves_nothing_behind(
-    database_url: str,
-) -> None:
-    for steps in range(12):
-        async with running_on(database_url):
-            for _ in range(steps):
-                await asyncio.sleep(0)
-
-
-async def test_a_log_that_cannot_start_leaves_nothing_behind(database_url: str) -> None:
+async def test_log_that_cannot_start_leaves_nothing(database_url: str) -> None:
     for good in range(2):
         lines = Lines(database_url)
         lines.good = good
@@ -123,7 +113,7 @@ async def test_a_log_that_cannot_start_leaves_nothing_behind(database_url: str) 
                 pass
 
 
-async def test_a_database_that_is_away_is_told_as_such(database_url: str) -> None:
+async def test_absent_database_is_told(database_url: str) -> None:
     async with open_pool(database_url) as pool:
         async with borrow_connection(pool) as connection:
             pid = connection.info.backend_pid
@@ -139,7 +129,7 @@ async def test_a_database_that_is_away_is_told_as_such(database_url: str) -> Non
             pass
 
 
-async def test_an_error_of_the_question_itself_is_not_an_absence(database_url: str) -> None:
+async def test_error_of_the_question_is_no_absence(database_url: str) -> None:
     async with open_pool(database_url) as pool:
         with pytest.raises(psycopg.errors.UndefinedTable):
             async with borrow_connection(pool) as connection:

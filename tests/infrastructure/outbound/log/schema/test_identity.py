@@ -9,14 +9,11 @@ from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.schema.append_lock import LOCK
 from infrastructure.outbound.log.schema.connections import LogConnection, open_connection
 from infrastructure.outbound.log.schema.identity import identify
-from infrastructure.outbound.log.schema.migrate import migrate
 from tests.support.builders.submissions import at_once, key, observe, observing
 from tests.support.servers.running_log import RunningLog
 
 
-async def test_a_log_keeps_its_id_and_the_first_directory_it_was_used_with(
-    connection: LogConnection,
-) -> None:
+async def test_log_keeps_its_id_and_directory(connection: LogConnection) -> None:
     first = await identify(connection, "home-1")
     assert first.schema == "public"
     assert await identify(connection, "home-1") == first
@@ -24,13 +21,7 @@ async def test_a_log_keeps_its_id_and_the_first_directory_it_was_used_with(
         await identify(connection, "home-2")
 
 
-async def test_two_logs_have_two_ids(connection: LogConnection, empty_database_url: str) -> None:
-    migrate(empty_database_url)
-    async with await open_connection(empty_database_url, application="test") as other:
-        assert (await identify(other, "h")).log_id != (await identify(connection, "h")).log_id
-
-
-async def test_of_two_directories_at_once_one_is_taken(database_url: str) -> None:
+async def test_one_of_several_directories_is_taken(database_url: str) -> None:
     async def ask(home: str) -> bool:
         async with await open_connection(database_url, application="test") as connection:
             try:
@@ -43,7 +34,7 @@ async def test_of_two_directories_at_once_one_is_taken(database_url: str) -> Non
     assert sorted(answers) == [False] * 5 + [True]
 
 
-async def test_a_log_of_a_newer_format_is_left_alone(connection: LogConnection) -> None:
+async def test_log_of_newer_format_is_left_alone(connection: LogConnection) -> None:
     await connection.execute("UPDATE log_head SET format = %s", [LOG_FORMAT + 1])
     with pytest.raises(UserError, match=f"has format {LOG_FORMAT + 1}.*install a newer spawnlog"):
         await identify(connection, "home-1")
@@ -51,9 +42,7 @@ async def test_a_log_of_a_newer_format_is_left_alone(connection: LogConnection) 
     assert row == (None,)
 
 
-async def test_a_log_that_becomes_newer_while_a_server_runs_takes_nothing_more_from_it(
-    running: RunningLog,
-) -> None:
+async def test_log_that_becomes_newer_takes_nothing_more(running: RunningLog) -> None:
     await observe(running.log, ["before"])
     await _set_format(running, LOG_FORMAT + 1)
     answers = await at_once(running.log, *(observing(key(number)) for number in range(3)))
@@ -71,7 +60,7 @@ async def _set_format(running: RunningLog, number: int) -> None:
         await connection.execute("UPDATE log_head SET format = %s", [number])
 
 
-async def test_a_log_without_its_head_is_told_as_such(connection: LogConnection) -> None:
+async def test_log_without_head_is_told(connection: LogConnection) -> None:
     await connection.execute("DELETE FROM log_head")
     with pytest.raises(UserError, match="has no head; restore it from a backup"):
         await identify(connection, "home-1")

@@ -1,12 +1,8 @@
 """Bringing a database to the schema of this release."""
 
 import shutil
-import subprocess
-import sys
 import tomllib
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -19,7 +15,6 @@ from sqlalchemy.exc import ProgrammingError
 import infrastructure
 from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.schema import migrate as migrate_module
-from infrastructure.outbound.log.schema.connections import open_connection
 from infrastructure.outbound.log.schema.migrate import MIGRATION_LOCK, migrate, migration_engine
 from infrastructure.outbound.log.schema.revision import (
     inspect_database,
@@ -89,19 +84,15 @@ def _count_waiting(connection: psycopg.Connection[tuple[object, ...]]) -> int:
     return len(rows.fetchall())
 
 
-def test_an_empty_database_gets_the_whole_schema(empty_database_url: str) -> None:
+def test_empty_database_gets_the_whole_schema(empty_database_url: str) -> None:
     assert inspect_database(empty_database_url).revision is None
     assert migrate(empty_database_url) == (None, newest_revision())
     assert inspect_database(empty_database_url).revision == newest_revision()
-    assert {str(row[0]) for row in _described(empty_database_url)} == TABLES
+    before = _described(empty_database_url)
+    assert {str(row[0]) for row in before} == TABLES
     with psycopg.connect(empty_database_url) as connection:
         head = connection.execute("SELECT position, format, chain_hash FROM log_head").fetchall()
     assert head == [(0, 1, b"")]
-
-
-def test_a_second_migration_changes_nothing(empty_database_url: str) -> None:
-    migrate(empty_database_url)
-    before = _described(empty_database_url)
     assert migrate(empty_database_url) == (newest_revision(), newest_revision())
     assert _described(empty_database_url) == before
 
@@ -119,43 +110,37 @@ def _migrate_to(url: str, revision: str) -> None:
         engine.dispose()
 
 
-STORED_TEXTS = "SELECT pg_relation_filenode('contents'), ctid FROM contents"
-OLD_TEXT = (
-    "INSERT INTO contents (content_id, session_id, kind, bytes, hmac, preview, body)"
-    " VALUES (gen_random_uuid(), gen_random_uuid(), 'task', 4, repeat('0', 64), 'text', 'text')"
-)
+OLD_ROWS = {
+    "2": (
+        "INSERT INTO contents (content_id, session_id, kind, bytes, hmac, preview, body) VALUES"
+        " (gen_random_uuid(), gen_random_uuid(), 'task', 4, repeat('0', 64), 'text', 'text')",
+        "SELECT pg_relation_filenode('contents'), ctid FROM contents",
+        "SELECT kind, bytes, body FROM contents",
+        ("task", 4, "text"),
+    ),
+    "3": (
+        "INSERT INTO sessions (session_key, version, created_position, created_at, from_position,"
+        " to_position, session_id, root, state) SELECT 'agent:main:main', 1, 1, now(), 1, 2,"
+        " gen_random_uuid(), 'agent:main:main', '{}'",
+        "SELECT pg_relation_filenode('events'), pg_relation_filenode('runs'), ctid FROM sessions",
+        "SELECT state FROM sessions",
+        ("{}",),
+    ),
+}
 
 
-def test_upgrade_of_revision_2_keeps_texts_in_place(empty_database_url: str) -> None:
-    _migrate_to(empty_database_url, "2")
+@pytest.mark.parametrize("revision", OLD_ROWS)
+def test_upgrade_keeps_rows_in_place(empty_database_url: str, revision: str) -> None:
+    row, place, kept, values = OLD_ROWS[revision]
+    _migrate_to(empty_database_url, revision)
     with psycopg.connect(empty_database_url, autocommit=True) as connection:
-        connection.execute(OLD_TEXT)
-        before = connection.execute(STORED_TEXTS).fetchall()
-    assert migrate(empty_database_url) == ("2", newest_revision())
+        connection.execute(row)
+        before = connection.execute(place).fetchall()
+    assert migrate(empty_database_url) == (revision, newest_revision())
     with psycopg.connect(empty_database_url, autocommit=True) as connection:
-        ((_, _, *kept),) = connection.execute("SELECT * FROM contents").fetchall()
-        assert kept == ["task", 4, "text"]
         # A table that is written anew has another file, and takes the longer, the more it holds.
-        assert connection.execute(STORED_TEXTS).fetchall() == before
-
-
-FILES = "SELECT pg_relation_filenode('events'), pg_relation_filenode('runs'), ctid FROM sessions"
-OLD_SESSION = (
-    "INSERT INTO sessions (session_key, version, created_position, created_at, from_position,"
-    " to_position, session_id, root, state) SELECT 'agent:main:main', 1, 1, now(), 1, 2,"
-    " gen_random_uuid(), 'agent:main:main', '{}'"
-)
-
-
-def test_upgrade_of_revision_3_keeps_rows_in_place(empty_database_url: str) -> None:
-    _migrate_to(empty_database_url, "3")
-    with psycopg.connect(empty_database_url, autocommit=True) as connection:
-        connection.execute(OLD_SESSION)
-        before = connection.execute(FILES).fetchall()
-    assert migrate(empty_database_url) == ("3", newest_revision())
-    with psycopg.connect(empty_database_url, autocommit=True) as connection:
-        assert connection.execute(FILES).fetchall() == before
-        assert connection.execute("SELECT state FROM sessions").fetchall() == [("{}",)]
+        assert connection.execute(place).fetchall() == before
+        assert connection.execute(kept).fetchall() == [values]
 
 
 @pytest.mark.parametrize("table", ["runs", "sessions", "events"])
@@ -171,18 +156,8 @@ def test_migration_gives_up_while_the_log_is_read(
     assert migrate(empty_database_url) == ("3", newest_revision())
 
 
-def test_a_log_has_one_head_and_no_more(database_url: str) -> None:
-    with psycopg.connect(database_url) as connection:
-        with pytest.raises(psycopg.IntegrityError):
-            connection.execute(
-                "INSERT INTO log_head SELECT false, log_id, 0, recorded_at, '', 1 FROM log_head"
-            )
-
-
 @pytest.mark.server
-def test_of_those_that_migrate_at_once_one_does_and_the_others_wait(
-    empty_database_url: str,
-) -> None:
+def test_one_of_several_migrations_at_once_works(empty_database_url: str) -> None:
     with psycopg.connect(empty_database_url, autocommit=True) as holder:
         holder.execute("SELECT pg_advisory_lock(%s)", [MIGRATION_LOCK])
         with ThreadPoolExecutor(4) as threads:
@@ -196,7 +171,7 @@ def test_of_those_that_migrate_at_once_one_does_and_the_others_wait(
     ]
 
 
-def test_a_migration_that_fails_leaves_no_half_and_lets_go(
+def test_failed_migration_leaves_no_half(
     empty_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     newest = newest_revision()
@@ -209,16 +184,18 @@ def test_a_migration_that_fails_leaves_no_half_and_lets_go(
         assert {str(row[0]) for row in _described(empty_database_url)} == TABLES
 
 
-def test_the_migrations_are_found_beside_the_source_and_inside_a_package(
+def test_migrations_are_found_in_source_and_package(
     empty_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert scripts_folder() == PROJECT / "alembic"
+    # A package would hide the library of this name.
+    assert not (PROJECT / "alembic" / "__init__.py").exists()
     packaged = _packaged(tmp_path, monkeypatch)
     assert scripts_folder() == packaged
     assert migrate(empty_database_url) == (None, newest_revision())
 
 
-def test_a_wheel_holds_the_migrations_where_they_are_looked_for() -> None:
+def test_wheel_holds_the_migrations() -> None:
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
     assert wheel["force-include"] == {"alembic": "infrastructure/migrations"}
@@ -226,12 +203,8 @@ def test_a_wheel_holds_the_migrations_where_they_are_looked_for() -> None:
     assert not (PROJECT / "infrastructure" / "migrations").exists()
 
 
-def test_the_folder_of_migrations_does_not_hide_the_library() -> None:
-    assert not (PROJECT / "alembic" / "__init__.py").exists()
-
-
 @pytest.mark.parametrize("url", ["mysql://host/db", "host=/tmp dbname=x", "", "postgresql:/x"])
-def test_a_url_of_something_else_is_refused(url: str) -> None:
+def test_url_of_something_else_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="must begin with postgresql://"):
         migrate(url)
 
@@ -241,39 +214,23 @@ def test_both_spellings_of_a_url_are_understood(database_url: str) -> None:
     assert migrate(f"postgres{separator}{rest}") == (newest_revision(), newest_revision())
 
 
-@contextmanager
-def _schemas(url: str, *names: str) -> Iterator[list[str]]:
-    with psycopg.connect(url, autocommit=True) as connection:
-        for name in names:
-            connection.execute(psycopg.sql.SQL("CREATE SCHEMA {}").format(_name(name)))
-    yield [f"{url}&options=-csearch_path%3D{name}" for name in names]
-
-
-def _name(name: str) -> psycopg.sql.Identifier:
-    return psycopg.sql.Identifier(name)
-
-
 async def test_two_schemas_of_one_database_hold_two_logs(empty_database_url: str) -> None:
-    with _schemas(empty_database_url, "one", "another") as (one, another):
-        assert migrate(one) == (None, newest_revision())
-        assert inspect_database(another).revision is None
-        assert migrate(another) == (None, newest_revision())
-        async with running_on(one) as first, running_on(another) as second:
-            await observe(first.log, range(3))
-            await observe(second.log, range(2))
-            assert (len(await first.events()), len(await second.events())) == (3, 2)
-            assert first.log.log_id != second.log.log_id
-            for running, schema in ((first, "one"), (second, "another")):
-                async with running.pool.connection() as connection:
-                    assert await identity_of(connection) == (running.log.log_id, schema)
-
-
-async def test_migrations_and_logs_do_not_take_each_others_lock(database_url: str) -> None:
-    connection = await open_connection(database_url, application="test")
-    async with connection, running_on(database_url) as running:
-        await connection.execute(f"SELECT pg_advisory_lock({MIGRATION_LOCK})")
-        await observe(running.log, range(2))
-        assert len(await running.events()) == 2
+    with psycopg.connect(empty_database_url, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA one; CREATE SCHEMA another")
+    one, another = (
+        f"{empty_database_url}&options=-csearch_path%3D{name}" for name in ("one", "another")
+    )
+    assert migrate(one) == (None, newest_revision())
+    assert inspect_database(another).revision is None
+    assert migrate(another) == (None, newest_revision())
+    async with running_on(one) as first, running_on(another) as second:
+        await observe(first.log, range(3))
+        await observe(second.log, range(2))
+        assert (len(await first.events()), len(await second.events())) == (3, 2)
+        assert first.log.log_id != second.log.log_id
+        for running, schema in ((first, "one"), (second, "another")):
+            async with running.pool.connection() as opened:
+                assert await identity_of(opened) == (running.log.log_id, schema)
 
 
 def _packaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -284,19 +241,7 @@ def _packaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return package / "migrations"
 
 
-def test_the_newest_revision_is_the_one_that_the_migrations_lead_to() -> None:
+def test_newest_revision_is_the_head_of_migrations() -> None:
     configuration = Config()
     configuration.set_main_option("script_location", str(scripts_folder()))
     assert newest_revision() == ScriptDirectory.from_config(configuration).get_current_head()
-
-
-@pytest.mark.process
-def test_a_server_whose_database_is_up_to_date_starts_without_loading_the_migrations() -> None:
-    program = (
-        "import sys, infrastructure.server.lifecycle\n"
-        "sys.exit(sorted({'alembic', 'sqlalchemy', 'mako'} & sys.modules.keys()) or None)"
-    )
-    checked = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert checked.returncode == 0, checked.stderr

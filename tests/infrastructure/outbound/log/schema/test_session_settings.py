@@ -34,7 +34,6 @@ from tests.support.servers.running_log import running_on
 from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.server
-
 PACKAGE = Path(infrastructure.__file__).parent
 
 HOSTILE = {
@@ -158,8 +157,6 @@ def by_role(url: str, hostile: Hostile) -> Any:
 
 
 WAYS: list[Callable[[str, Hostile], Any]] = [by_environment, by_role, by_database]
-
-
 _SHOWN = "SELECT name, current_setting(name) FROM unnest(%s::text[]) AS t (name)"
 NAMES = list(session.FIXED)
 

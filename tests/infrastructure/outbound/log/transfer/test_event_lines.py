@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from application.log.envelope import Actor, Envelope, Provenance
-from infrastructure.outbound.log.codec.chain import encode_event, link_hash
+from infrastructure.outbound.log.codec.chain import encode_event, link_hash, microseconds
 from infrastructure.outbound.log.transfer.lines import (
     EventLine,
     LineFault,
@@ -34,32 +34,31 @@ states = st.one_of(
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     ).map(lambda value: json.dumps(value).encode()),
 )
+sources = st.builds(
+    Provenance,
+    st.builds(Actor, texts, st.none() | texts, st.none() | texts),
+    correlation=st.none() | texts,
+    causation=st.none() | st.uuids(),
+    run_id=st.none() | st.uuids(),
+    traceparent=st.none() | texts,
+    config_revision=st.integers(0, 2**31 - 1),
+)
 
 
 @st.composite
 def rows(draw: st.DrawFn) -> StoredEventRow:
-    recorded_at = draw(instants)
     position = draw(st.integers(1, 2**62))
-    actor = Actor(draw(texts), draw(st.none() | texts), draw(st.none() | texts))
-    provenance = Provenance(
-        actor,
-        correlation=draw(st.none() | texts),
-        causation=draw(st.none() | st.uuids()),
-        run_id=draw(st.none() | st.uuids()),
-        traceparent=draw(st.none() | texts),
-        config_revision=draw(st.integers(0, 2**31 - 1)),
-    )
     envelope = Envelope(
         position,
         draw(texts.filter(bool)),
         draw(st.integers(1, 2**31 - 1)),
         draw(names),
         draw(st.integers(0, 2**15 - 1)),
-        recorded_at,
+        draw(instants),
         draw(instants),
         draw(st.uuids()),
         draw(st.uuids()),
-        provenance,
+        draw(sources),
         draw(texts),
         draw(st.integers(position, 2**62)),
         b"",
@@ -69,15 +68,13 @@ def rows(draw: st.DrawFn) -> StoredEventRow:
 
 def row_of(envelope: Envelope, state: bytes) -> StoredEventRow:
     encoded = encode_event(envelope, state)
-    delta = envelope.recorded_at - EPOCH
-    microseconds = (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
     return StoredEventRow(
         envelope.position,
         envelope.stream,
         envelope.version,
         envelope.type,
         envelope.type_version,
-        microseconds,
+        microseconds(envelope.recorded_at),
         envelope.event_id.bytes,
         envelope.command_id.bytes,
         envelope.append_last,
@@ -87,9 +84,7 @@ def row_of(envelope: Envelope, state: bytes) -> StoredEventRow:
     )
 
 
-@given(
-    row=rows(), ends_commit=st.booleans(), previous=st.none() | st.binary(min_size=32, max_size=32)
-)
+@given(rows(), st.booleans(), st.none() | st.binary(min_size=32, max_size=32))
 def test_line_gives_its_row_back(
     row: StoredEventRow, ends_commit: bool, previous: bytes | None
 ) -> None:
@@ -102,45 +97,37 @@ def test_line_gives_its_row_back(
     assert read.row.hash_after(b"") == row.chain_hash
 
 
-@given(row=rows())
+@given(rows())
 def test_line_is_a_cloud_event(row: StoredEventRow) -> None:
     event: dict[str, Any] = json.loads(event_line(SOURCE, row, ends_commit=True))
     assert event["specversion"] == "1.0"
     assert event["id"] == str(UUID(bytes=row.event_id))
     assert event["subject"] == row.stream
     assert event["type"] == f"spawnlog.event.{row.type}"
-    assert all(
-        name.isalnum() and name.islower() and len(name) <= 20
-        for name in event
-        if name != "data_base64"
-    )
+    assert event["position"] == str(row.position)
+    attributes = set(event) - {"data_base64"}
+    assert all(one.isalnum() and one.islower() and len(one) <= 20 for one in attributes)
     # An Integer of CloudEvents has 32 bits; a position has more.
     numbers = [value for name, value in event.items() if isinstance(value, int) and name != "data"]
     assert all(-(2**31) <= number < 2**31 for number in numbers)
-    assert event["position"] == str(row.position)
     assert ("data" in event) != ("data_base64" in event)
 
 
-@given(row=rows(), data=st.data())
+@given(rows(), st.data())
 def test_line_in_another_form_is_not_read(row: StoredEventRow, data: st.DataObject) -> None:
     line = event_line(SOURCE, row, ends_commit=False)
-    event = json.loads(line)
-    other = data.draw(
-        st.sampled_from(
-            [
-                json.dumps(event).encode() + b"\n",
-                line.replace(b'"position":"', b'"position":"0', 1),
-                line[:-1] + b"\r\n",
-                line[:-1],
-                line.replace(b'{"specversion"', b'{"extra":1,"specversion"', 1),
-                line.replace(b'"appendlast":"', b'"appendlast":"9999999999999999999', 1),
-                line.replace(b'"streamversion":', b'"streamversion":-', 1),
-                line.replace(b'Z","datacontenttype"', b'+00:00","datacontenttype"', 1),
-            ]
-        )
-    )
+    others = [
+        json.dumps(json.loads(line)).encode() + b"\n",
+        line.replace(b'"position":"', b'"position":"0', 1),
+        line[:-1] + b"\r\n",
+        line[:-1],
+        line.replace(b'{"specversion"', b'{"extra":1,"specversion"', 1),
+        line.replace(b'"appendlast":"', b'"appendlast":"9999999999999999999', 1),
+        line.replace(b'"streamversion":', b'"streamversion":-', 1),
+        line.replace(b'Z","datacontenttype"', b'+00:00","datacontenttype"', 1),
+    ]
     with pytest.raises(LineFault):
-        parse_line(other, SOURCE)
+        parse_line(data.draw(st.sampled_from(others)), SOURCE)
 
 
 NUMBERS = [b'"position":"', b'"streamversion":', b'"typeversion":', b'"configrevision":']
@@ -186,10 +173,8 @@ def test_instant_is_read_as_it_is_written(text: str) -> None:
     [
         "2026-01-31T24:00:00.000000Z",
         "2026-W05-6T12:00:00.0000000",
-        "2026-01-31 12:00:00.000000Z",
         "2026-01-31T12:00:00,000000Z",
         "0000-01-31T12:00:00.000000Z",
-        "2026-01-31T12:00:60.000000Z",
         "2026-01-31T12:00:00.000000Z\n",
     ],
 )

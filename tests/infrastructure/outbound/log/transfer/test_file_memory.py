@@ -9,7 +9,6 @@ from uuid import UUID
 import pytest
 
 from domain.run.facts import TranscriptSeal
-from domain.run.state import Run
 from domain.session.state import Session
 from domain.states import MissingStates, StreamEvent, states
 from domain.values.record import ContentRef, run_stream, session_stream
@@ -21,50 +20,45 @@ from infrastructure.outbound.log.verify.transcripts import RecordedTranscript
 from tests.support.builders.storytelling import ROOT, observed, requested, run_id, stamp
 
 BYTES_KEPT_MAX = 512 * 1024
+FIRST, SECOND = states(
+    [
+        StreamEvent(run_stream(run_id(1)), requested(run_id=run_id(1)), stamp(1)),
+        StreamEvent(session_stream(ROOT), observed(), stamp(1)),
+    ]
+)
+RUN, SESSION = FIRST.run, cast("Session", SECOND.after)
 
 
 @pytest.fixture
 def memory() -> Iterator[FileMemory]:
-    """It is closed in the end."""
     with closing(FileMemory()) as one:
         yield one
 
 
-def a_run(number: int) -> Run:
-    """A run that was asked for."""
-    event = requested(run_id=run_id(number))
-    (step,) = states([StreamEvent(run_stream(event.run_id), event, stamp(1))])
-    return step.run
-
-
-def a_session() -> Session:
-    """A session that was seen."""
-    (step,) = states([StreamEvent(session_stream(ROOT), observed(), stamp(1))])
-    return cast("Session", step.after)
-
-
 def mention(number: int, text: int) -> ContentMention:
-    """An event refers to a text."""
+    """The event at a position refers to a text."""
     ref = ContentRef(id=run_id(text), bytes=2**63 + text, hmac="ab" * 32)
     owner = run_id(7) if number % 2 else None
     return ContentMention(number, run_stream(run_id(1)), "task", owner, ref)
 
 
 def sealed(number: int, count: int) -> RecordedTranscript:
-    """A run ended with a transcript."""
+    """A run ended with a transcript of so many entries."""
     seal = TranscriptSeal(count=count, bytes=9, hmac="cd" * 32)
     return RecordedTranscript(number, run_id(number), None, seal)
 
 
-def test_states_that_left_are_found_again(memory: FileMemory) -> None:
-    old, new = a_run(1), a_run(1).changed({"version": 2})
-    memory.put([old, a_session()])
+def test_states_and_keys_are_found_again(memory: FileMemory) -> None:
+    new = RUN.changed({"version": 2})
+    memory.put([RUN, SESSION])
     memory.put([new])
     missing = MissingStates([run_id(1), run_id(2)], [ROOT, "agent:other:main"])
-    assert list(memory.load(missing, 0)) == [new, a_session()]
+    assert list(memory.load(missing, 0)) == [new, SESSION]
+    memory.add_keys([(run_id(1), b"one"), (run_id(2), b"two")])
+    assert [memory.key_of(one) for one in (run_id(2), run_id(3), None)] == [b"two", None, None]
 
 
-def test_references_come_in_the_order_of_their_texts_and_runs(memory: FileMemory) -> None:
+def test_references_come_in_order_of_texts_and_runs(memory: FileMemory) -> None:
     memory.add_mentions([mention(1, 3), mention(2, 1)])
     memory.add_mentions([mention(3, 3), mention(4, 2)])
     assert list(memory.mentions()) == [mention(2, 1), mention(4, 2), mention(1, 3), mention(3, 3)]
@@ -73,13 +67,7 @@ def test_references_come_in_the_order_of_their_texts_and_runs(memory: FileMemory
     assert list(memory.transcripts()) == [sealed(2, 1), sealed(9, 2)]
 
 
-def test_the_key_of_a_session_is_found(memory: FileMemory) -> None:
-    memory.add_keys([(run_id(1), b"one"), (run_id(2), b"two")])
-    assert [memory.key_of(one) for one in (run_id(2), run_id(3), None)] == [b"two", None, None]
-
-
-def test_what_is_remembered_takes_bounded_memory(memory: FileMemory) -> None:
-    run = a_run(1)
+def test_memory_is_bounded(memory: FileMemory) -> None:
     tracemalloc.start()
     try:
         for page in range(4):
@@ -87,13 +75,13 @@ def test_what_is_remembered_takes_bounded_memory(memory: FileMemory) -> None:
             memory.add_mentions(mention(one, one) for one in numbers)
             memory.add_transcripts(sealed(one, 1) for one in numbers)
             memory.add_keys((UUID(int=one), bytes(32)) for one in numbers)
-            memory.put([run.changed({"run_id": UUID(int=one)}) for one in numbers])
+            memory.put([RUN.changed({"run_id": UUID(int=one)}) for one in numbers])
         assert tracemalloc.get_traced_memory()[0] < BYTES_KEPT_MAX
     finally:
         tracemalloc.stop()
 
 
-def test_no_room_for_the_temporary_file_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_room_for_temporary_file_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_memory, "_BEGIN", f"PRAGMA max_page_count = 8;{file_memory._BEGIN}")
     with closing(FileMemory()) as memory, pytest.raises(UserError, match="TMPDIR"):
         memory.add_mentions(mention(one, one) for one in range(1_000))

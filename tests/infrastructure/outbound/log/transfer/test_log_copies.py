@@ -6,7 +6,6 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import psycopg
 import pytest
@@ -34,7 +33,6 @@ from tests.support.builders.submissions import observe
 from tests.support.servers.running_log import running_on
 
 pytestmark = pytest.mark.server
-
 GOLDEN = sorted(LOGS.iterdir())
 GOLDEN_ROWS = {
     "first": {
@@ -71,7 +69,11 @@ def copy(database_url: str, tmp_path: Path) -> Iterator[ToldLog]:
     assert run_verification(database_url, order).difference is None
 
 
-def fault_of(file: Path, lines: list[bytes]) -> FileFault:
+def fault_of(file: Path, old: bytes, new: bytes, *, without: int | None = None) -> FileFault:
+    """What is found when something was replaced, or a line left out, and the file sealed anew."""
+    lines = file.read_bytes().replace(old, new, 1).splitlines(keepends=True)
+    if without is not None:
+        del lines[without]
     file.write_bytes(sealed_anew(lines))
     fault = verify_file.verify_file(file).fault
     assert fault is not None
@@ -84,8 +86,7 @@ def test_copy_of_log_is_the_same(
     # Those that a test makes have one id.
     copy.do("UPDATE log_head SET log_id = gen_random_uuid()")
     done = imported(copy.url, whole_file)
-    assert done.seal.contents > 10
-    assert done.seal.entries > 1
+    assert min(done.seal.contents, done.seal.entries) > 1
     assert tables_of(copy.url) == tables_of(told.url)
     left = "SELECT coalesce(to_regclass('rebuilding'), to_regclass('runs_next'))"
     assert copy.one(left) is None
@@ -93,6 +94,8 @@ def test_copy_of_log_is_the_same(
     assert file.read_bytes() == whole_file.read_bytes()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert list(file.parent.iterdir()) == [file]
+    versions = "SELECT name, version FROM projections ORDER BY 1"
+    assert copy.ask(versions) == sorted((one.name, one.version) for one in PROJECTIONS)
     due = copy.ask("SELECT run_id, is_archived FROM transcript_files")
     ended = told.ask(
         "SELECT r.run_id, r.stage = 'archived' FROM runs r"
@@ -122,36 +125,27 @@ def test_rows_of_long_states_are_stored_early(
     assert max(waiting) < 30
 
 
-def erase(told: ToldLog, session: UUID) -> None:
-    for table in ("contents", "content_keys"):
-        told.do(f"DELETE FROM {table} WHERE session_id = %s", session)
-
-
 def test_erased_texts_are_in_no_file(told: ToldLog, copy: ToldLog, file: Path) -> None:
     session = told.one("SELECT session_id FROM contents WHERE kind = 'result' LIMIT 1")
-    texts = [
-        text for (text,) in told.ask("SELECT body FROM contents WHERE session_id = %s", session)
-    ]
-    erase(told, session)
+    run = told.one(
+        "SELECT t.run_id FROM transcript_entries t JOIN runs r USING (run_id)"
+        " WHERE session_id = %s LIMIT 1",
+        session,
+    )
+    bodies = "SELECT body FROM contents WHERE session_id = %s"
+    texts = [text for (text,) in told.ask(bodies, session)]
+    for table in ("contents", "content_keys"):
+        told.do(f"DELETE FROM {table} WHERE session_id = %s", session)
     exported(told.url, file, **WHOLE)
     written = file.read_text("utf-8")
     others = {text for (text,) in told.ask("SELECT body FROM contents")}
     assert all(text not in written for text in texts if len(text) > 12 and text not in others)
+    assert f'"{run}/1"' not in written
     found = verify_file.verify_file(file)
     assert found.fault is None
     assert found.counts.erased > len(texts) - 1
     imported(copy.url, file)
     assert copy.one("SELECT count(*) FROM contents WHERE session_id = %s", session) == 0
-
-
-def test_transcript_without_key_is_in_no_file(told: ToldLog, file: Path) -> None:
-    run, session = told.ask(
-        "SELECT t.run_id, r.session_id FROM transcript_entries t JOIN runs r USING (run_id) LIMIT 1"
-    )[0]
-    erase(told, session)
-    exported(told.url, file, **WHOLE)
-    assert f'"{run}/1"' not in file.read_text("utf-8")
-    assert verify_file.verify_file(file).fault is None
 
 
 def test_export_has_no_secrets_unless_asked(told: ToldLog, copy: ToldLog, file: Path) -> None:
@@ -176,7 +170,6 @@ RANGE = "holds a range of a log, and only a whole log can be"
         ({"has_contents": True}, False, "holds no transcripts"),
         (WHOLE, True, "export without --contents and --transcripts"),
         ({"first": 1, "last": 7, **WHOLE}, False, RANGE),
-        ({"first": 5, "last": 5, **WHOLE}, False, RANGE),
         ({"first": 9, "last": 40, **WHOLE}, False, RANGE),
         ({"first": 30, "last": None, **WHOLE}, False, RANGE),
     ],
@@ -219,7 +212,7 @@ def test_import_needs_an_empty_log(
     assert tables_of(database_url) == before
 
 
-def test_range_holds_texts_of_its_events(told: ToldLog, file: Path) -> None:
+def test_range_holds_its_texts_and_the_hash_before(told: ToldLog, file: Path) -> None:
     done = exported(told.url, file, first=9, last=40, **WHOLE)
     assert 0 < done.seal.contents < told.one("SELECT count(*) FROM contents")
     lines = list(map(json.loads, file.read_text("utf-8").splitlines()))
@@ -227,15 +220,8 @@ def test_range_holds_texts_of_its_events(told: ToldLog, file: Path) -> None:
     keys = {one["id"] for one in lines if one["type"] == "spawnlog.export.content-key"}
     assert sessions <= keys
     assert len(keys) < told.one("SELECT count(*) FROM content_keys")
-
-
-def test_range_begins_behind_the_hash_of_its_first_line(told: ToldLog, file: Path) -> None:
-    exported(told.url, file, first=9, last=40)
-    lines = file.read_bytes().splitlines(keepends=True)
-    del lines[1]
-    lines[0] = lines[0].replace(b'"after":"8"', b'"after":"9"')
-    lines[-1] = lines[-1].replace(b'"events":"32"', b'"events":"31"')
-    fault = fault_of(file, lines)
+    file.write_bytes(file.read_bytes().replace(b'"events":"32"', b'"events":"31"', 1))
+    fault = fault_of(file, b'"after":"8"', b'"after":"9"', without=1)
     assert (fault.line, fault.position) == (2, 10)
 
 
@@ -253,9 +239,9 @@ def test_each_event_of_a_tree_proves_its_bytes(
     assert (found.fault, found.scope) == (None, "tree")
     with pytest.raises(UserError, match="holds one tree of a log"):
         imported(database_url, file)
-    lines = file.read_bytes().splitlines(keepends=True)
-    lines[3] = lines[3].replace(b'"configrevision":', b'"configrevision":1')
-    assert fault_of(file, lines).line == 4
+    third = file.read_bytes().splitlines(keepends=True)[3]
+    changed = third.replace(b'"configrevision":', b'"configrevision":1')
+    assert fault_of(file, third, changed).line == 4
 
 
 @pytest.mark.parametrize(
@@ -263,7 +249,6 @@ def test_each_event_of_a_tree_proves_its_bytes(
     [
         ({"tree": "agent:nobody:x'; DROP TABLE events"}, "give the key of a root session"),
         ({"first": 7, "last": 6}, "the range from 7 to 6 is none"),
-        ({"last": 10**6}, "the log ends at position "),
         ({"first": 10**6}, "the log ends at position "),
     ],
 )

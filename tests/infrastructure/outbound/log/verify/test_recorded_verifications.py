@@ -1,10 +1,8 @@
-"""What is on record of verifications: what each found, that there is one at a time, and how one
-reads whose process is gone."""
+"""What is on record of verifications: what each found, and that there is one at a time."""
 
 import asyncio
 import os
-import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,6 @@ from infrastructure.outbound.log.verify import record, verify
 from infrastructure.outbound.log.verify.processes import VerificationStopped
 from infrastructure.outbound.log.verify.record import (
     VerificationStopRequested,
-    VerificationUnderWay,
     VerifyingProcess,
     run_recorded_verification,
 )
@@ -28,9 +25,8 @@ from tests.support.faults.held_commits import until
 from tests.support.servers.running_log import RunningLog
 
 pytestmark = pytest.mark.told("all")
-
 COMMAND = VerifyingProcess.here("system", "command")
-OnProgress = Callable[[int, int, int], None]
+Verify = Callable[..., Awaitable[tuple[Verification, bool]]]
 
 
 @pytest.fixture
@@ -41,82 +37,53 @@ async def served(running: RunningLog, tmp_path: Path) -> AsyncIterator[ServedVer
 
 
 @pytest.fixture
+def verified(running: RunningLog, tmp_path: Path) -> Verify:
+    async def run(
+        url: str = running.url, by: VerifyingProcess = COMMAND, **more: Any
+    ) -> tuple[Verification, bool]:
+        order = VerifyOrder(state_file=tmp_path / "state.json", **more)
+        return await asyncio.to_thread(run_recorded_verification, url, order, by)
+
+    return run
+
+
+@pytest.fixture
 def noted_always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many ranges, and a note at each."""
     monkeypatch.setattr(verify, "RANGE_EVENTS_MAX", 30)
     monkeypatch.setattr(record, "NOTE_SECONDS", 0.0)
 
 
-async def verified(
-    running: RunningLog, folder: Path, url: str = "", by: VerifyingProcess = COMMAND, **more: Any
-) -> tuple[Verification, bool]:
-    order = VerifyOrder(state_file=folder / "state.json", **more)
-    return await asyncio.to_thread(run_recorded_verification, url or running.url, order, by)
-
-
-async def test_what_was_found_is_on_record(
-    running: RunningLog, served: ServedVerifications, tmp_path: Path
-) -> None:
+async def test_result_is_on_record(served: ServedVerifications, verified: Verify) -> None:
     assert await served.latest() == ()
-    found, is_recorded = await verified(running, tmp_path)
+    found, is_recorded = await verified()
     (one,) = await served.latest()
     assert is_recorded
     assert (one.state, one.began, one.checked) == ("right", 0, found.head.position)
     assert (one.last, one.head_hash) == (found.head.position, found.head.chain_hash)
     assert one.head_hash == await served.chain_hash_at(found.head.position)
-    counts = (one.run_rows, one.session_rows, one.contents, one.transcripts, one.erased)
-    checked = found.checked.counts
-    assert counts == (
-        *(checked.run_rows, checked.session_rows),
-        *(checked.contents, checked.transcripts, checked.erased),
-    )
+    for name in ("run_rows", "session_rows", "contents", "transcripts", "erased"):
+        assert getattr(one, name) == getattr(found.checked.counts, name), name
     assert (one.started_by, one.origin, one.difference) == ("system", "command", None)
     assert one.ended_at is not None
     assert one.started_at < one.noted_at <= one.ended_at
 
 
-async def test_the_first_difference_is_on_record_with_its_position(
-    running: RunningLog, served: ServedVerifications, tmp_path: Path
+async def test_first_difference_is_on_record(
+    running: RunningLog, served: ServedVerifications, verified: Verify
 ) -> None:
     await running.ask("UPDATE events SET state = state || 'x' WHERE position = 9")
-    found, _ = await verified(running, tmp_path)
+    found, _ = await verified()
     assert found.difference is not None
     (one,) = await served.latest()
-    assert one.state == "different"
     assert one.difference is not None
-    assert (one.difference.position, one.difference.kind) == (9, found.difference.kind)
+    assert (one.state, one.difference.position) == ("different", 9)
+    assert one.difference.kind == found.difference.kind
     assert one.difference.text == found.difference.text
 
 
-@pytest.mark.nightly
-async def test_while_one_is_under_way_there_is_no_second_one(
-    running: RunningLog, served: ServedVerifications, tmp_path: Path, noted_always: None
-) -> None:
-    met, go_on = threading.Event(), threading.Event()
-
-    def hold(_began: int, position: int, _last: int) -> None:
-        if position > 0:
-            met.set()
-            go_on.wait(30)
-
-    first = asyncio.create_task(verified(running, tmp_path, on_progress=hold))
-    await asyncio.to_thread(met.wait, 30)
-    try:
-        (one,) = await served.latest()
-        assert one.state == "running"
-        assert (one.began, one.ended_at, one.head_hash) == (0, None, None)
-        assert one.last == await running.log.head()
-        with pytest.raises(VerificationUnderWay, match="log head"):
-            await verified(running, tmp_path)
-        assert not await served.start("admin")
-    finally:
-        go_on.set()
-    assert (await first)[0].difference is None
-    assert [one.state for one in await served.latest()] == ["right"]
-
-
-async def test_one_whose_process_is_gone_was_broken_off_and_the_next_one_begins(
-    running: RunningLog, served: ServedVerifications, tmp_path: Path, noted_always: None
+async def test_verification_without_its_connection_was_broken_off(
+    running: RunningLog, served: ServedVerifications, verified: Verify, noted_always: None
 ) -> None:
     def lose(_began: int, position: int, _last: int) -> None:
         if position > 0:
@@ -127,15 +94,15 @@ async def test_one_whose_process_is_gone_was_broken_off_and_the_next_one_begins(
                 )
 
     with pytest.raises(VerificationStopped):
-        await verified(running, tmp_path, on_progress=lose)
+        await verified(on_progress=lose)
     (one,) = await served.latest()
     assert (one.state, one.ended_at) == ("broken-off", None)
-    assert await verified(running, tmp_path)
+    assert await verified()
     assert [one.state for one in await served.latest()] == ["right", "broken-off"]
 
 
-async def test_one_that_is_asked_to_stop_stops_and_says_by_whom(
-    running: RunningLog, served: ServedVerifications, tmp_path: Path, noted_always: None
+async def test_verification_asked_to_stop_says_by_whom(
+    running: RunningLog, served: ServedVerifications, verified: Verify, noted_always: None
 ) -> None:
     assert not await served.request_stop("admin")
     loop = asyncio.get_running_loop()
@@ -147,22 +114,23 @@ async def test_one_that_is_asked_to_stop_stops_and_says_by_whom(
             asked.append(stopping.result(30))
 
     with pytest.raises(VerificationStopRequested, match="stopped by admin; go on with --resume"):
-        await verified(running, tmp_path, on_progress=ask)
+        await verified(on_progress=ask)
     (one,) = await served.latest()
     assert asked == [True]
     assert (one.state, one.stop_requested_by) == ("stopped", "admin")
-    assert 0 < one.checked < await running.log.head()
-    await verified(running, tmp_path, resume=True)
+    assert one.last == await running.log.head()
+    assert 0 < one.checked < one.last
+    await verified(resume=True)
     resumed, *_ = await served.latest()
     assert (resumed.state, resumed.began) == ("right", one.checked)
 
 
-async def test_one_that_cannot_go_on_says_why(
-    running: RunningLog, served: ServedVerifications, tmp_path: Path
+async def test_failed_verification_says_why(
+    running: RunningLog, served: ServedVerifications, verified: Verify
 ) -> None:
     await running.ask("INSERT INTO projections (name, version) VALUES ('runs', 900)")
-    with pytest.raises(UserError, match="another version"):
-        await verified(running, tmp_path)
+    with pytest.raises(UserError, match=r"rows of runs are of another version.*log rebuild"):
+        await verified()
     (one,) = await served.latest()
     assert one.state == "failed"
     assert one.failure is not None
@@ -170,31 +138,18 @@ async def test_one_that_cannot_go_on_says_why(
 
 
 @pytest.mark.nightly
-async def test_the_newest_are_kept(
-    running: RunningLog, served: ServedVerifications, tmp_path: Path
+async def test_newest_verifications_are_kept(
+    running: RunningLog, served: ServedVerifications, verified: Verify
 ) -> None:
     await running.ask(
         "INSERT INTO verifications (started_by, origin, process, outcome)"
         " SELECT 'old', 'command', 'here', 'right' FROM generate_series(1, %s)",
         VERIFICATIONS_MAX + 5,
     )
-    await verified(running, tmp_path)
-    assert [one.started_by for one in await served.latest()] == ["system"] + ["old"] * (
-        VERIFICATIONS_MAX - 1
-    )
+    await verified()
+    kept = [one.started_by for one in await served.latest()]
+    assert kept == ["system"] + ["old"] * (VERIFICATIONS_MAX - 1)
     assert await running.ask("SELECT count(*) FROM verifications") == [(VERIFICATIONS_MAX,)]
-
-
-async def test_a_database_that_only_reads_is_verified_by_a_command_and_tells_of_nothing(
-    running: RunningLog, served: ServedVerifications, tmp_path: Path
-) -> None:
-    url = psycopg.conninfo.make_conninfo(running.url, options="-c default_transaction_read_only=on")
-    found, is_recorded = await verified(running, tmp_path, url)
-    assert found.difference is None
-    assert not is_recorded
-    with pytest.raises(UserError, match="takes no record"):
-        await verified(running, tmp_path, url, VerifyingProcess.here("admin", "server"))
-    assert await served.latest() == ()
 
 
 def processes() -> list[int]:
@@ -208,7 +163,22 @@ def processes() -> list[int]:
     ]
 
 
-async def test_a_server_verifies_in_a_process_that_ends_with_it_and_gives_way_to_others(
+async def test_database_that_only_reads_takes_no_record(
+    running: RunningLog, served: ServedVerifications, verified: Verify, tmp_path: Path
+) -> None:
+    url = psycopg.conninfo.make_conninfo(running.url, options="-c default_transaction_read_only=on")
+    found, is_recorded = await verified(url)
+    assert (found.difference, is_recorded) == (None, False)
+    with pytest.raises(UserError, match="takes no record"):
+        await verified(url, VerifyingProcess.here("admin", "server"))
+    reading = ServedVerifications(running.pool, lambda: url, tmp_path / "state.json")
+    with pytest.raises(LogUnavailable, match="the database takes no record of a verification"):
+        await reading.start("admin")
+    assert await served.latest() == ()
+    assert processes() == []
+
+
+async def test_process_of_server_ends_with_it_and_gives_way(
     running: RunningLog, served: ServedVerifications
 ) -> None:
     async with running.pool.connection() as holder, holder.transaction():
@@ -217,6 +187,7 @@ async def test_a_server_verifies_in_a_process_that_ends_with_it_and_gives_way_to
         assert await served.start("admin")
         (one,) = await served.latest()
         assert (one.state, one.started_by, one.origin) == ("running", "admin", "server")
+        assert (one.began, one.ended_at, one.head_hash) == (0, None, None)
         (process,) = processes()
         own = os.getpriority(os.PRIO_PROCESS, 0)
         assert os.getpriority(os.PRIO_PROCESS, process) == min(19, own + NICENESS)
@@ -231,7 +202,7 @@ async def test_a_server_verifies_in_a_process_that_ends_with_it_and_gives_way_to
 
 
 @pytest.mark.nightly
-async def test_one_begins_although_whoever_asked_is_gone(
+async def test_verification_begins_although_its_asker_is_gone(
     running: RunningLog, served: ServedVerifications
 ) -> None:
     asking = asyncio.create_task(served.start("admin"))
@@ -244,11 +215,3 @@ async def test_one_begins_although_whoever_asked_is_gone(
         return [one.state for one in await served.latest()] == ["right"] and not processes()
 
     await until(is_over, "the verification and its process to end", seconds=30)
-
-
-async def test_one_that_cannot_begin_says_why(running: RunningLog, tmp_path: Path) -> None:
-    url = psycopg.conninfo.make_conninfo(running.url, options="-c default_transaction_read_only=on")
-    reading = ServedVerifications(running.pool, lambda: url, tmp_path / "state.json")
-    with pytest.raises(LogUnavailable, match="the database takes no record of a verification"):
-        await reading.start("admin")
-    assert processes() == []

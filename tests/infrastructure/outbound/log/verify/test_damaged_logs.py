@@ -1,0 +1,492 @@
+"""Whatever is changed in a log is found, and the first bad position is named."""
+
+from typing import NamedTuple
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as some
+
+from application.projections.catalog import PROJECTIONS
+from application.projections.fold import FOREVER
+from infrastructure.outbound.log.codec.columns import SPAN_COLUMNS, columns_of
+from infrastructure.outbound.log.verify import contents, transcripts, verify
+from infrastructure.outbound.log.verify.rows import open_read_connection
+from tests.support.builders.damaged_log import ToldLog
+from tests.support.tiers import examples, nightly_but, stride
+
+pytestmark = pytest.mark.server
+HERE = 40
+CHANGES = {
+    "text": "coalesce({0}, '') || 'x'",
+    "smallint": "coalesce({0}, 0) + 1",
+    "integer": "coalesce({0}, 0) + 1",
+    "bigint": "coalesce({0}, 0) + 1",
+    "timestamp with time zone": "coalesce({0}, now()) + interval '1 microsecond'",
+    "uuid": "gen_random_uuid()",
+    "bytea": "substr({0}, 2)",
+}
+"""Another value for a column, by its type."""
+CHANGED_ELSEWHERE = {
+    "events": ["position", "state"],
+    "runs": ["run_id", "from_position", "to_position", "state"],
+    "sessions": ["session_key", "from_position", "to_position", "state"],
+}
+"""The columns of each table whose changes are found in another way."""
+
+MIDDLE = {
+    table: f"SELECT from_position FROM {table} WHERE to_position < {FOREVER} ORDER BY 1 LIMIT 1"
+    f" OFFSET (SELECT count(*) / 2 FROM {table} WHERE to_position < {FOREVER})"
+    for table in ("runs", "sessions")
+}
+"""The query of a row that began in the middle and is not true any more."""
+FIRST_TRUE = f"SELECT min(from_position) FROM runs WHERE to_position = {FOREVER}"
+LAST = "SELECT max(position) FROM events"
+LAST_QUEUED = f"{LAST} WHERE type = 'RunQueued'"
+RESULT = "(SELECT min(content_id::text)::uuid FROM contents WHERE kind = 'result')"
+AT_RESULT = (
+    "SELECT min(position) FROM events"
+    f" WHERE position({RESULT}::text IN convert_from(state, 'utf8')) > 0"
+)
+SECOND_END = "SELECT position FROM events WHERE type = 'RunEnded' ORDER BY 1 LIMIT 1 OFFSET 1"
+ITS_RUN = "run_id = (SELECT run_id FROM events WHERE position = :here)"
+
+
+class Damage(NamedTuple):
+    """A statement about `:here`, and the difference that is found there."""
+
+    kind: str
+    statement: str
+    at: int | str = HERE
+    """The position, or the query of it."""
+    says: str = ""
+
+
+def event(kind: str, change: str, at: int | str = HERE, says: str = "") -> Damage:
+    return Damage(kind, f"UPDATE events SET {change} WHERE position = :here", at, says)
+
+
+def row(table: str, change: str, at: str, says: str) -> Damage:
+    statement = f"UPDATE {table} SET {change} WHERE from_position = :here"
+    return Damage("projection", statement, at, f"differs from what the events say: {says}")
+
+
+def row_end(by: str, at: str) -> Damage:
+    change = f"UPDATE runs SET to_position = to_position {by} WHERE from_position ="
+    says = " and must end at"
+    return Damage("projection", f"{change} ({MIDDLE['runs']})", at.format(MIDDLE["runs"]), says)
+
+
+def text(change: str, says: str) -> Damage:
+    statement = f"UPDATE contents SET {change} WHERE content_id = {RESULT}"
+    return Damage("content", statement, AT_RESULT, says)
+
+
+def transcript(statement: str, says: str) -> Damage:
+    return Damage("transcript", statement.format(ITS_RUN), SECOND_END, says)
+
+
+DAMAGES = {
+    "bytes": Damage(
+        "changed",
+        "UPDATE events SET state = set_byte(state, 1, 0) WHERE position >= :here",
+        says=": its bytes are not the ones that were recorded (chain)",
+    ),
+    "the first event": event("changed", "actor_token = 'me'", 1),
+    "the last event": event("changed", "actor_token = 'me'", LAST),
+    "an absent text made empty": event(
+        "changed",
+        "traceparent = ''",
+        "SELECT min(position) FROM events WHERE traceparent IS NULL",
+    ),
+    "an instant beyond all time": event("changed", "occurred_at = 'infinity'"),
+    "a hash": event("hash", "chain_hash = sha256(chain_hash)", says="its chain hash was changed"),
+    "the last hash": event("hash", "chain_hash = sha256(chain_hash)", LAST),
+    "an event deleted": Damage(
+        "missing", "DELETE FROM events WHERE position = :here", says=f"position {HERE} is missing"
+    ),
+    "events deleted": Damage(
+        "missing",
+        "DELETE FROM events WHERE position BETWEEN :here AND :here + 2",
+        says=f"positions {HERE} to {HERE + 2} are missing",
+    ),
+    "the first events deleted": Damage(
+        "missing",
+        "DELETE FROM events WHERE position < 3",
+        at=1,
+        says="positions 1 to 2 are missing",
+    ),
+    "the last events deleted": Damage(
+        "truncated", "DELETE FROM events WHERE position >= :here", says=f"{HERE - 1} and its head"
+    ),
+    "the hash of the head": Damage(
+        "head", "UPDATE log_head SET chain_hash = sha256(chain_hash)", LAST
+    ),
+    "the instant of the head": Damage(
+        "head", "UPDATE log_head SET recorded_at = recorded_at + interval '1 second'", LAST
+    ),
+    "the position of the head": Damage(
+        "head",
+        "UPDATE log_head SET position = position - 2",
+        "SELECT max(position) - 1 FROM events",
+    ),
+    "the instant of a commit": Damage(
+        "commit",
+        "UPDATE commits SET recorded_at = recorded_at + interval '1 microsecond'",
+        "SELECT min(last_position) FROM commits",
+    ),
+    "a commit deleted": Damage(
+        "commit",
+        "DELETE FROM commits WHERE last_position = :here",
+        f"SELECT min(last_position) FROM commits WHERE last_position > {HERE}",
+    ),
+    "a state missing": row("runs", "state = NULL", FIRST_TRUE, "state"),
+    "a field of a state": row(
+        "runs",
+        "state = jsonb_set(state::jsonb, '{depth}', '7')::text",
+        FIRST_TRUE,
+        "state (depth)",
+    ),
+    "a state that is none": row("sessions", "state = '{}'", MIDDLE["sessions"], "state"),
+    "a past state that others are folded from": Damage(
+        "projection",
+        "UPDATE sessions SET state = NULL WHERE from_position = :here",
+        "SELECT min(from_position) FROM sessions"
+        f" WHERE to_position < {FOREVER} AND state IS NOT NULL",
+        says=" must hold a state for those behind it: state",
+    ),
+    "a row deleted": Damage(
+        "projection",
+        "DELETE FROM runs WHERE from_position = :here",
+        MIDDLE["runs"],
+        says="that begins here is missing",
+    ),
+    "all rows deleted": Damage(
+        "projection",
+        "TRUNCATE runs",
+        "SELECT min(position) FROM events WHERE type = 'SpawnRequested'",
+    ),
+    "a row ends early": row_end(
+        "- 1", "SELECT to_position - 1 FROM runs WHERE from_position = ({})"
+    ),
+    "a row ends late": row_end("+ 1", "SELECT to_position FROM runs WHERE from_position = ({})"),
+    "a true row ends": Damage(
+        "projection",
+        "UPDATE runs SET to_position = :here WHERE from_position = :here - 1",
+        f"SELECT max(from_position) + 1 FROM runs WHERE to_position = {FOREVER}",
+        says="must end at no position (it is true still)",
+    ),
+    "a longer text": text("body = body || ' '", "was changed: it has "),
+    "another text": text("body = upper(body)", "it is not the text that was recorded"),
+    "the size of a text": text("bytes = bytes + 1", "what is noted beside it was changed"),
+    "the session of a text": text(
+        "session_id = gen_random_uuid()", "what is noted beside it was changed"
+    ),
+    "the keys": Damage("content", "UPDATE content_keys SET key = sha256(key)", at=1),
+    "an entry": transcript(
+        "UPDATE transcript_entries SET body = replace(body, 'middle', 'muddle') WHERE {}",
+        "not the ones",
+    ),
+    "the instants of entries": transcript(
+        "UPDATE transcript_entries SET recorded_at = recorded_at + interval '1 s' WHERE {}",
+        "not the ones",
+    ),
+    "the numbers of entries": transcript(
+        "UPDATE transcript_entries SET sequence = sequence + 10 WHERE {}", "it has 3 entries of"
+    ),
+    "an entry deleted": transcript(
+        "DELETE FROM transcript_entries WHERE {} AND sequence = 2", "it has 2 entries of"
+    ),
+    "all entries deleted": transcript(
+        "DELETE FROM transcript_entries WHERE {}", "it has 0 entries of 0 bytes and had 3 of"
+    ),
+}
+CHAINED_ANEW = {
+    "another stream": event("projection", "stream = 'log:config', version = 3", LAST_QUEUED),
+    "an unknown stream": event(
+        "projection",
+        "stream = 'run:00000000-0000-4000-8000-00000000ffff'",
+        f"{LAST} WHERE type = 'SpawnRequested'",
+    ),
+    "an event out of turn": event(
+        "projection",
+        """type = 'RunArchived', state = '{"reason":"due","transcriptPath":null}'""",
+        LAST_QUEUED,
+    ),
+    "an older instant": event("order", "recorded_at = recorded_at - interval '1 day'"),
+    "an unknown type": event("unreadable", "type = 'os.system'"),
+    "another type": event("unreadable", "type = 'RunAnnounced'", 5),
+    "an interrupted append": event(
+        "append",
+        "command_id = gen_random_uuid()",
+        "SELECT min(position) + 1 FROM events WHERE append_last > position + 1",
+    ),
+    "an append that ends early": event(
+        "append", "append_last = position - 1", f"{LAST} WHERE append_last = position"
+    ),
+    "a version left out": event("version", "version = version + 1", f"{LAST} WHERE version > 3"),
+    "a version of the configuration": event(
+        "version", "version = version + 1", f"{LAST} WHERE stream = 'log:config'"
+    ),
+    "a version before its time": event(
+        "version",
+        "version = 900",
+        "SELECT min(position) FROM events WHERE stream = 'session:agent:main:main'",
+    ),
+}
+
+
+def do(told: ToldLog, damage: Damage) -> int:
+    """Return where the damage is done."""
+    here = int(told.one(damage.at)) if isinstance(damage.at, str) else damage.at
+    assert told.do(damage.statement.replace(":here", str(here))) != 0
+    return here
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damage_is_named_with_its_position(told: ToldLog, name: str) -> None:
+    damage = DAMAGES[name]
+    here = do(told, damage)
+    found = told.verify().difference
+    assert found is not None
+    assert (found.position, found.kind) == (here, damage.kind)
+    assert str(found).startswith(f"position {here}: ")
+    assert damage.says in str(found)
+
+
+@pytest.mark.parametrize("name", CHAINED_ANEW)
+def test_impossible_event_is_found_though_chained_anew(told: ToldLog, name: str) -> None:
+    here = do(told, CHAINED_ANEW[name])
+    told.rechain()
+    assert told.found() == (here, CHAINED_ANEW[name].kind)
+
+
+@pytest.mark.parametrize("table", CHANGED_ELSEWHERE)
+def test_changed_column_is_named(told: ToldLog, table: str) -> None:
+    columns = told.ask(
+        "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = %s"
+        " AND NOT column_name = ANY(%s) ORDER BY ordinal_position",
+        table,
+        CHANGED_ELSEWHERE[table],
+    )
+    at = "position" if table == "events" else "from_position"
+    here = HERE if table == "events" else told.one(MIDDLE[table])
+    for column, kind in columns[:: stride(4)]:
+        change = CHANGES[kind].format(column)
+        told.do(f"UPDATE {table} SET {column} = {change} WHERE {at} = %s", here)
+        found = told.verify().difference
+        assert found is not None, column
+        assert found.position == here
+        if table != "events":
+            assert found.kind == "projection"
+            assert str(found).startswith(f"position {here}: the row of {table.removesuffix('s')} ")
+            assert str(found).endswith(f"differs from what the events say: {column}")
+        else:
+            assert found.kind == ("hash" if column == "chain_hash" else "changed")
+        told.mend()
+
+
+@examples(20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(place=some.integers(0, 10**6), byte=some.integers(0, 10**6), flip=some.integers(1, 255))
+def test_any_flipped_byte_of_any_event_is_found(
+    told: ToldLog, place: int, byte: int, flip: int
+) -> None:
+    position = place % told.last + 1
+    for column, kind in (("state", "changed"), ("chain_hash", "hash")):
+        size = told.one(f"SELECT octet_length({column}) FROM events WHERE position = %s", position)
+        at = byte % size
+        change = f"set_byte({column}, {at}, get_byte({column}, {at}) # {flip})"
+        told.do(f"UPDATE events SET {column} = {change} WHERE position = %s", position)
+        assert told.found() == (position, kind)
+        told.mend()
+
+
+def test_deleted_events_are_found_though_the_gap_was_closed(told: ToldLog) -> None:
+    told.do("DELETE FROM events WHERE position BETWEEN %s AND %s", HERE, HERE + 1)
+    told.do("DELETE FROM commits WHERE last_position BETWEEN %s AND %s", HERE, HERE + 1)
+    told.move(HERE + 2, -2)
+    assert told.found() == (HERE, "missing")
+    assert f"positions {HERE} to {HERE + 1} are missing: what" in told.says()
+
+
+@pytest.mark.parametrize("other", [HERE + 1, HERE + 17])
+def test_swapped_events_are_named(told: ToldLog, other: int) -> None:
+    told.do("UPDATE events SET position = -1 WHERE position = %s", HERE)
+    told.do("UPDATE events SET position = %s WHERE position = %s", HERE, other)
+    told.do("UPDATE events SET position = %s WHERE position = -1", other)
+    said = f"position {HERE}: it was swapped with the event at position {other}"
+    assert told.says() == said
+    for here in (HERE, other):
+        hash_there = "(SELECT chain_hash FROM saved_events WHERE position = %s)"
+        told.do(f"UPDATE events SET chain_hash = {hash_there} WHERE position = %s", here, here)
+    assert told.says() == said
+
+
+FORGED = (
+    "INSERT INTO events SELECT %s, 'session:agent:main:forged', 1, type, type_version, recorded_at,"
+    " occurred_at, gen_random_uuid(), command_id, actor_kind, actor_token, actor_session,"
+    " causation, correlation, run_id, traceparent, config_revision, writer_version, append_last,"
+    " chain_hash, replace(convert_from(state, 'utf8'), 'agent:main:main', 'agent:main:forged')"
+    "::bytea FROM saved_events WHERE type = 'SessionObserved' LIMIT 1"
+)
+
+
+def test_inserted_event_is_named_though_linked_well(told: ToldLog) -> None:
+    told.move(HERE, 1)
+    told.do(FORGED, HERE)
+    assert told.found() == (HERE, "inserted")
+    assert f"the event that was recorded at position {HERE} now stands at" in told.says()
+    told.do(
+        "UPDATE events SET append_last = position, recorded_at = (SELECT recorded_at FROM events"
+        " WHERE position = %s) WHERE position = %s",
+        HERE - 1,
+        HERE,
+    )
+    hashes = told.ask("SELECT chain_hash FROM events WHERE position > %s ORDER BY position", HERE)
+    told.rechain()
+    for position, (digest,) in enumerate(hashes, start=HERE + 1):
+        told.do("UPDATE events SET chain_hash = %s WHERE position = %s", digest, position)
+    assert told.found() == (HERE, "inserted")
+
+
+def cut(told: ToldLog, *, commits: bool = True, rows: bool = True) -> int:
+    """Take everything behind a commit away, as an older backup would have it."""
+    query = "SELECT max(last_position) FROM commits WHERE last_position <= %s"
+    end = int(told.one(query, HERE)) if rows and commits else HERE
+    told.do("DELETE FROM events WHERE position > %s", end)
+    if commits:
+        told.do("DELETE FROM commits WHERE last_position > %s", end)
+    if rows:
+        for table in MIDDLE:
+            told.do(f"DELETE FROM {table} WHERE from_position > %s", end)
+            told.do(f"UPDATE {table} SET to_position = {FOREVER} WHERE to_position > %s", end)
+        told.restore_states()
+    told.do(
+        "UPDATE log_head SET (position, recorded_at, chain_hash) = (SELECT position,"
+        " recorded_at, chain_hash FROM events ORDER BY position DESC LIMIT 1)"
+    )
+    return end
+
+
+@pytest.mark.parametrize(("left", "kind"), [("commits", "truncated"), ("rows", "projection")])
+def test_truncated_tail_is_found_by_what_is_left(told: ToldLog, left: str, kind: str) -> None:
+    cut(told, **{left: False})
+    assert told.found() == (HERE + 1, kind)
+
+
+def test_restored_backup_is_found_by_a_noted_head(told: ToldLog) -> None:
+    noted = told.head()
+    assert told.verify(head=noted).difference is None
+    end = cut(told)
+    assert told.verify().difference is None
+    assert told.found(head=noted) == (end + 1, "truncated")
+    assert f"and the head given went to {noted.position}" in told.says(head=noted)
+
+
+def test_log_chained_anew_is_found_by_a_noted_head(told: ToldLog) -> None:
+    noted = told.head()
+    told.do("UPDATE events SET actor_token = 'me' WHERE position = %s", HERE)
+    told.rechain()
+    assert told.verify().difference is None
+    assert told.found(head=noted) == (noted.position, "rewritten")
+    assert told.says(head=noted).endswith("not that of the head given: the log was rewritten")
+
+
+def insert_copy(told: ToldLog, row: int, **changes: object) -> None:
+    """Insert the session row that began at a position once more, with some values changed."""
+    (columns,) = (columns_of(one) for one in PROJECTIONS if one.name == "sessions")
+    names = [*columns, *SPAN_COLUMNS]
+    values = ", ".join("%s" if name in changes else name for name in names)
+    told.do(
+        f"INSERT INTO sessions ({', '.join(names)}) SELECT {values} FROM saved_sessions"
+        " WHERE from_position = %s",
+        *(changes[name] for name in names if name in changes),
+        row,
+    )
+
+
+def test_row_that_no_event_made_is_named(told: ToldLog) -> None:
+    row = told.one(MIDDLE["sessions"])
+    assert told.one("SELECT to_position FROM sessions WHERE from_position = %s", row) > row + 1
+    insert_copy(told, row, from_position=row + 1)
+    told.do("UPDATE sessions SET to_position = %s WHERE from_position = %s", row + 1, row)
+    assert told.found() == (row + 1, "projection")
+    assert told.says().endswith("begins here that no event made")
+    nobody = "agent:main:nobody"
+    insert_copy(told, row, session_key=nobody, from_position=30, to_position=FOREVER)
+    told.do("UPDATE runs SET version = 0 WHERE from_position > 30")
+    assert told.says() == f"position 30: a row of session {nobody} begins here that no event made"
+
+
+def test_state_may_be_written_in_another_way(told: ToldLog) -> None:
+    told.do("UPDATE runs SET state = jsonb_pretty(state::jsonb)")
+    assert told.verify().difference is None
+
+
+@pytest.mark.parametrize("size", nightly_but([10, 25], [25]))
+def test_first_damage_of_all_ranges_is_named(
+    told: ToldLog, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(verify, "RANGE_EVENTS_MAX", size)
+    whole = told.verify()
+    assert whole.difference is None
+    assert (whole.checked.position, whole.began) == (told.last, 0)
+    here = told.one(MIDDLE["runs"])
+    told.do("UPDATE runs SET state = '{}' WHERE from_position = %s", here)
+    told.do("UPDATE sessions SET version = 0 WHERE from_position > %s", here)
+    told.do("UPDATE events SET actor_token = 'me' WHERE position > %s", here)
+    assert told.found() == (here, "projection")
+
+
+def erase(told: ToldLog, session_id: object) -> int:
+    """Return how many texts are gone with their key."""
+    told.do("DELETE FROM content_keys WHERE session_id = %s", session_id)
+    return told.do("DELETE FROM contents WHERE session_id = %s", session_id)
+
+
+def test_text_is_missing_unless_its_key_is_too(told: ToldLog) -> None:
+    here = told.one(AT_RESULT)
+    session_id = told.one(f"SELECT session_id FROM contents WHERE content_id = {RESULT}")
+    told.do(f"DELETE FROM contents WHERE content_id = {RESULT}")
+    assert told.found() == (here, "content")
+    assert told.says().endswith("is missing, and the key of its session is still there")
+    told.do("DELETE FROM content_keys WHERE session_id = %s", session_id)
+    assert "the key of its session is gone, the text is not" in told.says()
+    erased = erase(told, session_id)
+    verified = told.verify()
+    assert verified.difference is None
+    assert verified.checked.counts.erased == erased + 1 + 1, "the transcript is erased too"
+
+
+def test_provided_transcript_is_erased_with_its_session(told: ToldLog) -> None:
+    found = "SELECT content_id, session_id FROM contents WHERE kind = 'transcript'"
+    ((content_id, owner),) = told.ask(found)
+    key = told.one("SELECT session_key FROM sessions WHERE session_id = %s LIMIT 1", owner)
+    told.do("DELETE FROM contents WHERE content_id = %s", content_id)
+    assert f"the content of session:{key} (content {content_id}) is missing" in told.says()
+    others = erase(told, owner)
+    verified = told.verify()
+    assert verified.difference is None
+    assert verified.checked.counts.erased == 1 + others
+
+
+def test_texts_are_compared_in_bounded_batches(
+    told: ToldLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = told.verify().checked
+    monkeypatch.setattr(contents, "READ_BYTES_MAX", 400)
+    monkeypatch.setattr(transcripts, "READ_BYTES_MAX", 400)
+    assert told.verify().checked == whole
+    mentioned = (
+        "SELECT count(*) FROM contents WHERE EXISTS (SELECT FROM events"
+        " WHERE position(content_id::text IN convert_from(state, 'utf8')) > 0)"
+    )
+    of_runs = "SELECT count(DISTINCT run_id) FROM transcript_entries"
+    counts = (whole.counts.contents, whole.counts.transcripts, whole.counts.erased)
+    assert counts == (told.one(mentioned), told.one(of_runs), 0)
+
+
+def test_verification_cannot_write(told: ToldLog) -> None:
+    with open_read_connection(told.url) as connection:
+        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+            connection.execute("DELETE FROM events")
