@@ -46,9 +46,9 @@ ANSWER_SECONDS_MAX = 0.5
 ENDED_SECONDS_MAX = 20.0
 
 ELSEWHERE = {
-    "AgentRuntimes": "test_a_child_that_hangs_is_killed_with_its_daemon",
+    "AgentRuntimes": "test_hanging_child_is_killed_with_its_daemon",
     "RuntimeSession": "test_silent_endpoint_is_given_up",
-    "HookClient": "test_a_hook_that_is_slow_is_not_waited_for",
+    "HookClient": "test_slow_hook_is_not_waited_for",
     "WebhookClient": "test_webhook_with_slow_body_is_not_waited_for",
     "ScriptRunner": "test_hanging_script_is_ended_in_time",
 }

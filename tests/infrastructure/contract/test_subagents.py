@@ -53,7 +53,7 @@ KNOWN = subagents_of(
 )
 
 
-def test_a5_they_are_numbered_through_the_newest_first_and_those_of_long_ago_are_left_out() -> None:
+def test_list_is_numbered_newest_first() -> None:
     assert list_text(KNOWN) == (
         "active subagents:\n-----\n"
         "1. job 3 (small, 42s, tokens 1k (in 12 / out 1k), prompt/cache 197k) running - do job 3\n"
@@ -64,14 +64,14 @@ def test_a5_they_are_numbered_through_the_newest_first_and_those_of_long_ago_are
     )
 
 
-def test_nobody_is_none_of_both() -> None:
+def test_empty_list_says_none() -> None:
     nobody = list_text(Subagents((), ()))
     assert nobody == (
         "active subagents:\n-----\n(none)\n\nrecent subagents (last 30m):\n-----\n(none)"
     )
 
 
-def test_a_session_that_went_on_has_one_line_by_its_newest_run() -> None:
+def test_session_has_one_line_by_its_newest_run() -> None:
     both = [run(1, 20, "announced"), run(7, 1, childSessionKey="agent:main:subagent:1")]
     (only,) = subagents_of(both, NOW).numbered
     assert only.run_id.startswith("77")
@@ -81,7 +81,7 @@ def test_a_session_that_went_on_has_one_line_by_its_newest_run() -> None:
     ("pending", "status"),
     [(1, "active (waiting on 1 child)"), (2, "active (waiting on 2 children)"), (0, "running")],
 )
-def test_one_that_ended_waits_for_those_below_it(pending: int, status: str) -> None:
+def test_ended_run_waits_for_its_children(pending: int, status: str) -> None:
     assert Subagent(run(1, 5, "ended"), NOW, pending).status == status
 
 
@@ -97,9 +97,7 @@ def test_one_that_ended_waits_for_those_below_it(pending: int, status: str) -> N
         ("22ab", "22"),
     ],
 )
-def test_one_is_named_by_number_key_label_or_the_beginning_of_its_id(
-    target: str, found: str
-) -> None:
+def test_subagent_is_found_by_number_key_label_or_id(target: str, found: str) -> None:
     assert find_subagent(KNOWN, target).run_id[:2] == found
 
 
@@ -114,21 +112,19 @@ def test_one_is_named_by_number_key_label_or_the_beginning_of_its_id(
         ("nobody", "Unknown subagent id: nobody"),
     ],
 )
-def test_what_names_nobody_or_several_is_told_in_the_words_of_the_command(
-    target: str, why: str
-) -> None:
+def test_target_of_none_or_several_is_refused(target: str, why: str) -> None:
     with pytest.raises(TargetError) as caught:
         find_subagent(KNOWN, target)
     assert caught.value.message == why
 
 
-def test_the_runtime_of_one_at_work_is_what_it_took_so_far() -> None:
+def test_runtime_of_running_one_is_so_far() -> None:
     at_work = Subagent(run(1, 5, runtimeMs=None), NOW)
     assert runtime_text(at_work.runtime_ms) == "5m"
     assert Subagent(run(1, 5, runtimeMs=None, startedAt=None), NOW).runtime_ms is None
 
 
-def test_everything_about_one_of_them() -> None:
+def test_info_shows_everything() -> None:
     over = run(1, 20, "announced", error="it broke", outcome="error", cleanup="keep")
     one = Subagent(over, NOW)
     shown = info_text(one).splitlines()
@@ -138,7 +134,7 @@ def test_everything_about_one_of_them() -> None:
     assert "Created: n/a" in shown
 
 
-def test_a_log_has_both_sides_and_tools_if_they_are_there() -> None:
+def test_log_has_both_sides_and_tools() -> None:
     entries: list[dict[str, Any]] = [
         {"kind": "message", "body": {"role": "user", "text": "do it"}},
         {"kind": "tool", "body": {"name": "exec"}},
@@ -166,7 +162,7 @@ def test_a_log_has_both_sides_and_tools_if_they_are_there() -> None:
         (None, "n/a"),
     ],
 )
-def test_a_runtime_has_its_two_largest_parts(milliseconds: int | None, text: str) -> None:
+def test_runtime_has_its_two_largest_parts(milliseconds: int | None, text: str) -> None:
     assert runtime_text(milliseconds) == text
 
 

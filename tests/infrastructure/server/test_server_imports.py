@@ -15,9 +15,9 @@ from infrastructure.inbound.http.responses.document import ServedDocument
 from infrastructure.server.migration import migrate_in_process
 
 PROJECT = Path(__file__).parents[3]
-FOR_MODELS = {"mcp", "mcp_types", "jsonschema"}
+FOR_MODELS = {"fastmcp", "jsonschema", "mcp", "mcp_types", "openai", "pydantic_ai"}
 FOR_THE_DOCUMENT = {"fastapi", "email_validator"}
-FOR_OTHERS = {"alembic", "opentelemetry", "prometheus_client", "rich", "sqlalchemy"}
+FOR_OTHERS = {"alembic", "mako", "opentelemetry", "prometheus_client", "rich", "sqlalchemy"}
 
 
 def loaded_by(modules: str) -> set[str]:

@@ -17,7 +17,6 @@ from infrastructure.server.database import migrate_database, open_database
 from tests.support.servers.databases import Databases
 
 pytestmark = pytest.mark.server
-
 NEWER = "9999"
 
 

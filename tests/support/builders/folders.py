@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -136,13 +136,28 @@ class Ground:
     def contents(self) -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in self.folder.iterdir()}
 
-    async def write(self, judged: AcceptedFiles = FILES, *, is_resumed: bool = False) -> None:
+    async def write(
+        self,
+        judged: AcceptedFiles = FILES,
+        *,
+        root: str | None = None,
+        run_id: UUID = RUN,
+        is_resumed: bool = False,
+        timeout_seconds: float = SECONDS,
+        during: Callable[[], None] | None = None,
+    ) -> None:
+        """Write the files of the run, or of another one below another root."""
         await self.files.write(
-            self.root, RUN, judged, is_resumed=is_resumed, timeout_seconds=SECONDS
+            self.root if root is None else root,
+            run_id,
+            judged,
+            is_resumed=is_resumed,
+            timeout_seconds=timeout_seconds,
+            during=during,
         )
 
-    async def remove(self) -> str:
-        return await self.files.remove(self.root, RUN, timeout_seconds=SECONDS)
+    async def remove(self, run_id: UUID = RUN, *, timeout_seconds: float = SECONDS) -> str:
+        return await self.files.remove(self.root, run_id, timeout_seconds=timeout_seconds)
 
 
 def ground_in(folder: Path) -> Ground:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 from infrastructure.outbound.child_processes.guarded_process import GuardedProcess
@@ -60,3 +61,8 @@ async def lines(process: GuardedProcess, count: int) -> list[str]:
         assert part, f"the program ended after {text!r}"
         text += part
     return text.decode().splitlines()
+
+
+def touch(path: Path) -> Program:
+    """The program that makes a file."""
+    return Program(("touch", str(path)), {"PATH": "/usr/bin:/bin"}, None, None)

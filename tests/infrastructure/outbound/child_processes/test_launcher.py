@@ -1,4 +1,4 @@
-"""The house of the gates: its warm process, starts under way, failures, its end."""
+"""The launcher: its warm process, starts under way, heartbeats, failures, its end."""
 
 import asyncio
 import contextlib
@@ -6,7 +6,6 @@ import os
 import resource
 import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,10 +14,19 @@ import uvloop
 from infrastructure.outbound.child_processes import fork_server_client
 from infrastructure.outbound.child_processes import launcher as launcher_module
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher, ProcessLaunchError
+from infrastructure.outbound.child_processes.pipes import PipeWriter
 from infrastructure.outbound.child_processes.program import Exit, Program
 from infrastructure.outbound.child_processes.run_to_end import ProgramResult, run_to_end
-from tests.support.servers.guarded_programs import Runner, lines, started
-from tests.support.servers.process_table import children, is_alive, state, until, until_dead
+from tests.support.builders.launches import careful_launcher
+from tests.support.servers.guarded_programs import Runner, lines, python, started
+from tests.support.servers.process_table import (
+    children,
+    is_alive,
+    state,
+    until,
+    until_dead,
+    wait_until_dead,
+)
 
 
 @pytest.mark.kill
@@ -31,18 +39,7 @@ async def test_fifty_programs_run_at_once(run: Runner) -> None:
         assert result.exit == Exit(code=number)
 
 
-@pytest.mark.kill
-async def test_a_start_costs_no_interpreters_start(launcher: ProcessLauncher, run: Runner) -> None:
-    await launcher.start()
-    begin = time.perf_counter()
-    for _ in range(50):
-        assert (await run("/bin/true")).exit == Exit(code=0)
-    print(f"\nopen, execute /bin/true, end: {(time.perf_counter() - begin) * 20:.2f} ms each")
-
-
-async def test_a_killed_warm_process_is_replaced_and_its_gates_go_on(
-    launcher: ProcessLauncher, run: Runner
-) -> None:
+async def test_killed_warm_process_is_replaced(launcher: ProcessLauncher, run: Runner) -> None:
     running = await started(launcher, "sh", "-c", "echo up; read word; echo $word", stdin=b"x\n")
     waiting = await launcher.open(Program(("/bin/echo", "later"), {}, None, None))
     warm = launcher.fork_server_pid
@@ -57,9 +54,7 @@ async def test_a_killed_warm_process_is_replaced_and_its_gates_go_on(
     assert await running.wait() == Exit(code=0)
 
 
-async def test_starts_under_way_survive_the_death_of_the_warm_process(
-    launcher: ProcessLauncher, run: Runner
-) -> None:
+async def test_starts_survive_death_of_warm_process(launcher: ProcessLauncher, run: Runner) -> None:
     await launcher.start()
     assert launcher.fork_server_pid is not None
     os.kill(launcher.fork_server_pid, signal.SIGSTOP)
@@ -69,17 +64,7 @@ async def test_starts_under_way_survive_the_death_of_the_warm_process(
     assert [(await task).stdout for task in runs] == [b"%d\n" % n for n in range(12)]
 
 
-async def test_gates_that_ended_are_reaped(launcher: ProcessLauncher, run: Runner) -> None:
-    for _ in range(5):
-        await run("true")
-    warm = launcher.fork_server_pid
-    assert warm is not None
-    await until(lambda: children(warm) == [])
-
-
-async def test_a_terminate_signal_to_everybody_is_for_the_holder_to_judge(
-    launcher: ProcessLauncher,
-) -> None:
+async def test_gates_ignore_signals_to_end(launcher: ProcessLauncher) -> None:
     process = await started(launcher, "sh", "-c", "echo up; read word; echo $word", stdin=b"x\n")
     assert launcher.fork_server_pid is not None
     for pid in (process.guard_pid, launcher.fork_server_pid):
@@ -90,9 +75,7 @@ async def test_a_terminate_signal_to_everybody_is_for_the_holder_to_judge(
     assert is_alive(launcher.fork_server_pid)
 
 
-async def test_a_closed_launcher_has_ended_everything_and_starts_nothing(
-    launcher: ProcessLauncher,
-) -> None:
+async def test_closed_launcher_has_ended_everything(launcher: ProcessLauncher) -> None:
     started_ones = [await started(launcher, "sleep", "60") for _ in range(3)]
     unstarted = await launcher.open(Program(("/bin/true",), {}, None, None))
     warm = launcher.fork_server_pid
@@ -107,22 +90,20 @@ async def test_a_closed_launcher_has_ended_everything_and_starts_nothing(
         await launcher.open(Program(("/bin/true",), {}, None, None))
 
 
-async def test_a_warm_process_that_cannot_start_says_why(
+async def test_warm_process_that_cannot_start_says_why(
     launcher: ProcessLauncher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     broken = tmp_path / "warm.py"
     broken.write_text("raise RuntimeError('no fork today')\n")
     monkeypatch.setattr(fork_server_client, "PROGRAM", broken)
-    with pytest.raises(
-        ProcessLaunchError, match="could not be started: RuntimeError: no fork today"
-    ):
+    with pytest.raises(ProcessLaunchError, match="not be started: RuntimeError: no fork today"):
         await launcher.start()
     monkeypatch.setattr(sys, "executable", str(tmp_path / "nowhere"))
     with pytest.raises(ProcessLaunchError, match="No such file or directory"):
         await launcher.start()
 
 
-async def test_a_warm_process_that_hangs_is_given_up(
+async def test_hanging_warm_process_is_given_up(
     launcher: ProcessLauncher, run: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await launcher.start()
@@ -137,7 +118,7 @@ async def test_a_warm_process_that_hangs_is_given_up(
     assert not is_alive(hanging)
 
 
-async def test_closing_waits_for_no_warm_process_that_hangs(
+async def test_close_does_not_wait_for_hanging_warm_process(
     launcher: ProcessLauncher, run: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await launcher.start()
@@ -153,7 +134,7 @@ async def test_closing_waits_for_no_warm_process_that_hangs(
 
 
 @pytest.mark.usefixtures("resting_databases")
-async def test_a_server_without_descriptors_refuses_and_recovers(
+async def test_launcher_without_descriptors_refuses_and_recovers(
     launcher: ProcessLauncher, run: Runner
 ) -> None:
     await launcher.start()
@@ -199,9 +180,7 @@ async def test_cancelled_opens_leave_nothing(launcher: ProcessLauncher) -> None:
     assert launcher.fork_server_pid == warm
 
 
-async def test_a_cancelled_wait_kills_the_program_and_leaves_its_output(
-    launcher: ProcessLauncher,
-) -> None:
+async def test_cancelled_wait_kills_program_and_leaves_output(launcher: ProcessLauncher) -> None:
     process = await started(launcher, "sh", "-c", "echo said >&2; echo up; exec sleep 60")
     await lines(process, 1)
     with pytest.raises(TimeoutError):
@@ -214,9 +193,15 @@ async def test_a_cancelled_wait_kills_the_program_and_leaves_its_output(
 
 @pytest.mark.kill
 async def test_everything_works_on_uvloop() -> None:
-    async def scenario() -> list[ProgramResult]:
-        house = ProcessLauncher()
-        try:
+    programs = {
+        ("cat",): 20.0,
+        ("true",): 20.0,
+        ("sh", "-c", "exec <&-; echo said >&2; sleep 60"): 0.1,
+        ("yes",): 20.0,
+    }
+
+    async def run_all() -> list[ProgramResult]:
+        async with careful_launcher() as house:
             return [
                 await run_to_end(
                     house,
@@ -225,22 +210,69 @@ async def test_everything_works_on_uvloop() -> None:
                     output_bytes_max=4_000_000,
                     stderr_bytes_max=100,
                 )
-                for argv, seconds in (
-                    (("cat",), 20.0),
-                    (("true",), 20.0),
-                    (("sh", "-c", "exec <&-; echo said >&2; sleep 60"), 0.1),
-                    (("yes",), 20.0),
-                )
+                for argv, seconds in programs.items()
             ]
-        finally:
-            await house.close()
 
     def in_a_loop_of_its_own() -> list[ProgramResult]:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(scenario())
+            return runner.run(run_all())
 
     copied, unread, stopped, endless = await asyncio.to_thread(in_a_loop_of_its_own)
     assert (len(copied.stdout), copied.exit) == (3_000_000, Exit(code=0))
     assert unread.exit == Exit(code=0)
     assert (stopped.timed_out, stopped.stderr_tail) == (True, b"said\n")
     assert (len(endless.stdout), endless.overflowed) == (4_000_000, True)
+
+
+async def test_heartbeats_do_not_split_a_large_specification(silent: ProcessLauncher) -> None:
+    items = ["x" * 100_000 for _ in range(15)]
+    program = Program(
+        python("import sys; print(sum(map(len, sys.argv[1:])))", *items), {}, None, None
+    )
+    async with asyncio.timeout(20):
+        opening = asyncio.create_task(silent.open(program))
+        while not opening.done():
+            silent.heartbeat()
+            await asyncio.sleep(0)
+        process = await opening
+        process.go()
+        assert await process.stdout.read() == b"1500000\n"
+        assert await process.wait() == Exit(code=0)
+
+
+async def test_heartbeat_passes_over_ended_programs(silent: ProcessLauncher) -> None:
+    silent.heartbeat()
+    process = await started(silent, "true")
+    os.kill(process.guard_pid, signal.SIGKILL)
+    # Nothing of its end was heard yet.
+    await asyncio.to_thread(wait_until_dead, process.guard_pid)
+    silent.heartbeat()
+    await process.wait()
+    silent.heartbeat()
+    await silent.close()
+    silent.heartbeat()
+
+
+async def test_write_at_once_does_not_wait_for_room() -> None:
+    reader, writer = os.pipe()
+    pipe = PipeWriter(writer)
+    try:
+        size = 0
+        while size < 1_000_000:
+            pipe.write_at_once(b"x" * 4096)
+            size += 4096
+        assert 0 < len(os.read(reader, 1_000_000)) < size
+        os.close(reader)
+        reader = -1
+        pipe.write_at_once(b"x")
+    finally:
+        pipe.close()
+        if reader >= 0:
+            os.close(reader)
+    pipe.write_at_once(b"x")
+
+
+@pytest.mark.parametrize("seconds", [0.0, float("nan"), float("inf")])
+async def test_limit_without_seconds_is_refused(seconds: float) -> None:
+    with pytest.raises(ValueError, match="silence_seconds_max"):
+        ProcessLauncher(silence_seconds_max=seconds)

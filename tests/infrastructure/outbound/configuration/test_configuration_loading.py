@@ -64,7 +64,6 @@ OPENCLAW = """// ~/.openclaw/openclaw.json
 }
 """
 
-SHAPES = Path(__file__).parents[3] / "data" / "configurations"
 RUNTIME = {"type": "command", "command": ["true"]}
 LEAD = {"name": "Lead", "subagents": {"allowAgents": ["dev"]}}
 DEV = {"subagents": {"allowAgents": [], "thinking": "low"}, "model": "acme/small"}
@@ -261,13 +260,6 @@ def test_values_and_warnings_name_their_entry() -> None:
     agents = {"entries": {"a": {"runtime": RUNTIME, "subagents": {"allowAgents": ["b"]}}}}
     (warning,) = load_values({"agents": agents}).warnings
     assert str(warning).startswith("config: agents.entries.a.subagents.allowAgents[0]: is not")
-
-
-@pytest.mark.parametrize("shape", sorted(SHAPES.glob("gateway-*.json5")), ids=lambda one: one.stem)
-def test_gateway_file_is_read(shape: Path) -> None:
-    loaded = load(shape)
-    assert loaded.configuration.agent_ids()
-    assert configuration_from_stored(loaded.stored).agent_ids() == loaded.configuration.agent_ids()
 
 
 # The file of a revision, found by its recorded path.

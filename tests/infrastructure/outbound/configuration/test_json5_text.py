@@ -102,7 +102,7 @@ def test_a_mistake_is_reported_where_it_stands(text: str, line: int, column: int
     assert place == (line, column), caught.value.message
 
 
-def test_a_hundred_levels_are_read_and_one_more_is_refused() -> None:
+def test_depth_is_limited_to_a_hundred() -> None:
     value_of("[" * 100 + "]" * 100)
     for depth in (101, 100_000):
         with pytest.raises(Json5Error, match="deeper than 100"):
@@ -111,7 +111,7 @@ def test_a_hundred_levels_are_read_and_one_more_is_refused() -> None:
             read_json5("{a:" * depth)
 
 
-def test_a_text_that_is_all_mistakes_is_gone_over_once() -> None:
+def test_text_of_mistakes_is_read_once() -> None:
     count = 100_000
     document = read_json5("{" + "a: 1,\n" * count + "}")
     places = [document.line_and_column(offset) for _, offset in document.repeated]
@@ -140,7 +140,7 @@ def test_each_value_and_key_has_its_place() -> None:
     }
 
 
-def test_a_key_that_stands_twice_is_noted_each_time_again() -> None:
+def test_repeated_key_is_noted_each_time() -> None:
     document = read_json5("{a: 1, 'a': 2, b: {a: 3, \\u0061: 4}}")
 
     assert [pointer for pointer, _ in document.repeated] == ["/a", "/b/a"]
@@ -161,7 +161,7 @@ def test_json_is_read_as_json(value: object, escaped: bool, indent: int | None) 
 
 
 @given(st.text(st.sampled_from("{}[],:\"'\\/*\n u0041axe+-.1"), max_size=30))
-def test_any_text_is_a_document_or_a_mistake_with_a_place(text: str) -> None:
+def test_any_text_is_document_or_mistake(text: str) -> None:
     offset = 0
     try:
         read_json5(text)

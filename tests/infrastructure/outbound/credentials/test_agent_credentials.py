@@ -31,7 +31,7 @@ async def texts(folders: AgentFolders, **helper: Any) -> list[str]:
     return [one.text for one in found.missing]
 
 
-async def test_the_main_agents_profiles_are_a_fallback(folders: AgentFolders) -> None:
+async def test_profiles_of_main_agent_are_a_fallback(folders: AgentFolders) -> None:
     folders.write("main", {"x:default": api_key("x", "${GONE}"), "y": api_key("y", "${THERE}")})
     folders.write("helper", {"x:default": api_key("x", CANARY + "-own")})
     pinned = await folders.configured()
@@ -54,7 +54,7 @@ async def test_variable_of_the_file_fills_an_unset_one(folders: AgentFolders) ->
     }
 
 
-async def test_the_main_agent_has_its_own_alone(folders: AgentFolders) -> None:
+async def test_main_agent_has_its_own_alone(folders: AgentFolders) -> None:
     folders.write("main", {"m": api_key("m", "${THERE}")})
     folders.write("helper", {"h": api_key("h", "${THERE}")})
     pinned = await folders.configured()
@@ -62,7 +62,7 @@ async def test_the_main_agent_has_its_own_alone(folders: AgentFolders) -> None:
     assert (await folders.found(pinned, "MAIN")).given == ("m",)
 
 
-async def test_only_a_command_of_a_configured_agent_is_given_any(folders: AgentFolders) -> None:
+async def test_only_command_of_configured_agent_is_given_any(folders: AgentFolders) -> None:
     folders.write("main", {"m": api_key("m", "${GONE}")})
     pinned = await folders.configured()
     for agent_id in ("player", "nobody", "../main"):
@@ -70,7 +70,7 @@ async def test_only_a_command_of_a_configured_agent_is_given_any(folders: AgentF
         assert await folders.credentials.environment(pinned, agent_id) == {}
 
 
-async def test_a_folder_of_its_own_is_relative_to_the_configuration(
+async def test_agent_folder_starts_from_the_configuration(
     folders: AgentFolders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_profiles(tmp_path / "keys" / "of-helper", {"k": api_key("k", {"file": "key"})})
@@ -85,7 +85,7 @@ async def test_a_folder_of_its_own_is_relative_to_the_configuration(
     assert "its agentDir: WHERE is not set" in missing.text
 
 
-async def test_what_the_runtime_sets_itself_need_not_be_there(folders: AgentFolders) -> None:
+async def test_variable_of_runtime_replaces_profile(folders: AgentFolders) -> None:
     folders.write("helper", {"x": api_key("x", "${GONE}")})
     assert await texts(folders) == ['GONE of profile "x" is not set']
     runtime = {"type": "command", "command": ["true"], "env": {"X_API_KEY": "${THERE}"}}
@@ -94,7 +94,7 @@ async def test_what_the_runtime_sets_itself_need_not_be_there(folders: AgentFold
     assert await folders.credentials.environment(pinned, "helper") == {"X_API_KEY": CANARY}
 
 
-async def test_the_runtimes_own_references_have_to_be_there(folders: AgentFolders) -> None:
+async def test_references_of_runtime_must_be_set(folders: AgentFolders) -> None:
     env = {"A": "${GONE}", "B": "${THERE} ${ALSO_GONE}", "C": "literal"}
     runtime = {"type": "command", "command": ["true"], "env": env}
     pinned = await folders.configured(runtime=runtime)
@@ -117,9 +117,10 @@ async def test_the_runtimes_own_references_have_to_be_there(folders: AgentFolder
         ({"file": "lines"}, 'profile "x" is in a file that cannot be used: it must hold one line'),
         ({"source": "exec", "id": "x"}, 'profile "x" refers to its value in a way'),
         ({"file": "key", "more": 1}, 'profile "x" refers to its value in a way'),
+        (" ", 'profile "x" has a value'),
     ],
 )
-async def test_what_cannot_be_resolved_is_told_by_name(
+async def test_unresolved_value_is_told_by_name(
     folders: AgentFolders, value: object, text: str
 ) -> None:
     path = folders.write("helper", {"x": api_key("x", value)})
@@ -133,7 +134,7 @@ async def test_what_cannot_be_resolved_is_told_by_name(
     assert CANARY not in str(caught.value)
 
 
-async def test_a_token_is_good_until_it_expires(folders: AgentFolders) -> None:
+async def test_token_is_good_until_it_expires(folders: AgentFolders) -> None:
     token = {"type": "token", "provider": "x", "token": "${THERE}", "expires": 2_000_000}
     folders.write("helper", {"x": token})
     assert await texts(folders) == []
@@ -142,9 +143,7 @@ async def test_a_token_is_good_until_it_expires(folders: AgentFolders) -> None:
 
 
 @pytest.mark.parametrize("whose", ["helper", "main"])
-async def test_a_file_that_cannot_be_read_refuses_and_says_whose_it_is(
-    folders: AgentFolders, whose: str
-) -> None:
+async def test_unreadable_file_says_whose_it_is(folders: AgentFolders, whose: str) -> None:
     folders.write(whose, f'{{"profiles": {{"a": {CANARY}')
     (told,) = await texts(folders)
     assert told == f'{FILE_NAME} of agent "{whose}" is not JSON5 at line 1, column 20'
@@ -152,7 +151,7 @@ async def test_a_file_that_cannot_be_read_refuses_and_says_whose_it_is(
         await folders.credentials.environment(await folders.configured(), "helper")
 
 
-async def test_a_changed_file_is_read_again_and_an_unchanged_one_is_complained_of_once(
+async def test_changed_file_is_read_again(
     folders: AgentFolders, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = folders.write("helper", {"x": api_key("x", CANARY), "o": {"type": "oauth"}}, 0o644)
@@ -174,7 +173,7 @@ async def test_a_changed_file_is_read_again_and_an_unchanged_one_is_complained_o
     assert (await folders.found(pinned, "helper")).profile_ids == ()
 
 
-async def test_values_are_read_at_each_start_and_kept_by_nobody(folders: AgentFolders) -> None:
+async def test_values_are_read_at_each_start_and_not_kept(folders: AgentFolders) -> None:
     folders.write("helper", {"x": api_key("x", CANARY)})
     pinned = await folders.configured()
     await folders.found(pinned, "helper")
@@ -191,19 +190,8 @@ async def test_values_are_read_at_each_start_and_kept_by_nobody(folders: AgentFo
     assert second == {"X_API_KEY": "another-" + CANARY}
 
 
-@pytest.mark.parametrize("value", [" ", "x" * 32_769, "line\n" * 201])
-async def test_a_value_that_no_program_can_be_given_is_told_before_a_child_is_made(
-    folders: AgentFolders, value: str
-) -> None:
-    folders.write("helper", {"x": api_key("x", value)})
-    (told,) = await texts(folders)
-    assert told.startswith('profile "x" has a value')
-    with pytest.raises(SecretMissing, match='profile "x" has a value'):
-        await folders.credentials.environment(await folders.configured(), "helper")
-
-
 @pytest.mark.parametrize("value", ["x" * 20_000, "line\n" * 150])
-async def test_a_value_that_grows_too_large_is_missed_at_the_start(
+async def test_value_that_grows_too_large_is_missing(
     folders: AgentFolders, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("THERE", value)
@@ -213,7 +201,7 @@ async def test_a_value_that_grows_too_large_is_missed_at_the_start(
         await folders.credentials.environment(await folders.configured(), "helper")
 
 
-async def test_no_thread_is_asked_where_no_file_is(
+async def test_no_thread_is_asked_without_a_file(
     folders: AgentFolders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[object] = []
@@ -233,9 +221,7 @@ async def test_no_thread_is_asked_where_no_file_is(
     assert len(asked) == 1
 
 
-async def test_a_model_is_given_what_opens_its_endpoint_and_no_profile(
-    folders: AgentFolders,
-) -> None:
+async def test_model_is_given_its_endpoint_and_no_profile(folders: AgentFolders) -> None:
     folders.write("helper", {"x": api_key("x", "${THERE}")})
     desk = {"url": "http://127.0.0.1:2/mcp", "headers": {"X-Pass": "${THERE}"}}
     model = {"type": "model", "baseUrl": "http://127.0.0.1:1/v1", "mcpServers": {"desk": desk}}

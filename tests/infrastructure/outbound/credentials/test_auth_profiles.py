@@ -32,12 +32,12 @@ def why(folder: Path) -> str:
     return text
 
 
-def test_no_file_and_no_folder_are_no_profiles(tmp_path: Path) -> None:
+def test_missing_file_has_no_profiles(tmp_path: Path) -> None:
     assert read_profiles(tmp_path).file == NO_PROFILES
     assert read_profiles(tmp_path / "not" / "there").file == NO_PROFILES
 
 
-def test_each_form_of_a_value_is_read_and_none_is_in_what_is_kept(tmp_path: Path) -> None:
+def test_each_form_of_a_value_is_read(tmp_path: Path) -> None:
     write_profiles(
         tmp_path,
         {
@@ -80,9 +80,7 @@ def test_each_form_of_a_value_is_read_and_none_is_in_what_is_kept(tmp_path: Path
         (api_key("spawnlog", CANARY), "set by spawnlog for each run"),
     ],
 )
-def test_what_is_no_profile_of_ours_is_skipped_and_told_of(
-    tmp_path: Path, entry: object, says: str
-) -> None:
+def test_other_profile_is_skipped_and_told(tmp_path: Path, entry: object, says: str) -> None:
     write_profiles(tmp_path, {"a:b": entry, "c:d": api_key("c", "${C}")})
     read = read_profiles(tmp_path)
     assert [one.id for one in read.file.profiles] == ["c:d"]
@@ -102,9 +100,7 @@ def test_what_is_no_profile_of_ours_is_skipped_and_told_of(
     ],
     ids=["blank", "long", "long and a reference", "lines"],
 )
-def test_a_text_that_no_program_can_be_given_is_told_where_it_stands(
-    tmp_path: Path, value: str, says: str
-) -> None:
+def test_text_for_no_program_is_unusable(tmp_path: Path, value: str, says: str) -> None:
     write_profiles(tmp_path, {"a:b": api_key("a", value)})
     read = read_profiles(tmp_path)
     (profile,) = read.file.profiles
@@ -113,12 +109,12 @@ def test_a_text_that_no_program_can_be_given_is_told_where_it_stands(
 
 
 @pytest.mark.parametrize("value", ["a\0", "${A}\0", "\ud800"])
-def test_what_is_no_text_of_a_program_is_no_value_either(value: str) -> None:
+def test_nul_and_half_characters_are_unusable(value: str) -> None:
     read, _ = parse_profiles({"profiles": {"a": api_key("a", value)}})
     assert str(read.profiles[0].unusable).startswith("has a value that is")
 
 
-def test_a_text_at_the_limits_is_taken(tmp_path: Path) -> None:
+def test_text_at_the_limits_is_taken(tmp_path: Path) -> None:
     values = "x" * 32_768, "line\n" * 200, "${A}", " ${A} "
     write_profiles(tmp_path, {str(at): api_key("a", value) for at, value in enumerate(values)})
     assert [one.unusable for one in read_profiles(tmp_path).file.profiles] == [None] * 4
@@ -127,7 +123,7 @@ def test_a_text_at_the_limits_is_taken(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["PATH", "HOME", "LD_PRELOAD", "LD_ANYTHING", "DYLD_INSERT_LIBRARIES", "PYTHONPATH"]
 )
-def test_no_profile_decides_what_the_program_of_a_runtime_is(tmp_path: Path, name: str) -> None:
+def test_profile_does_not_choose_the_program(tmp_path: Path, name: str) -> None:
     write_profiles(tmp_path, {"a:b": api_key("a", CANARY, env=name)})
     (complaint,) = profile_warnings(read_profiles(tmp_path))
     assert complaint == (
@@ -138,14 +134,14 @@ def test_no_profile_decides_what_the_program_of_a_runtime_is(tmp_path: Path, nam
 
 
 @pytest.mark.parametrize("profile_id", ["", " ", "a\nb", "x" * 129])
-def test_an_id_that_cannot_be_shown_is_not(tmp_path: Path, profile_id: str) -> None:
+def test_unprintable_id_is_not_shown(tmp_path: Path, profile_id: str) -> None:
     write_profiles(tmp_path, {profile_id: api_key("a", "${A}")})
     (complaint,) = profile_warnings(read_profiles(tmp_path))
     assert complaint.startswith("has a profile that is not used: its id is no printable text")
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666])
-def test_a_file_that_others_may_open_is_told_of(tmp_path: Path, mode: int) -> None:
+def test_file_open_to_others_is_told(tmp_path: Path, mode: int) -> None:
     write_profiles(tmp_path, {"a": api_key("a", "${A}")}, mode)
     (complaint,) = profile_warnings(read_profiles(tmp_path))
     assert complaint == (
@@ -159,6 +155,7 @@ def test_a_file_that_others_may_open_is_told_of(tmp_path: Path, mode: int) -> No
         (f'{{"profiles": {{\n  "a": {CANARY}', "is not JSON5 at line 2, column 8"),
         ("{profiles: {},\n profiles: {}}", "has a key a second time at line 2, column 2"),
         ("[]", 'must be an object with "profiles"'),
+        (b"{\n\n\xff}", "is not UTF-8 at line 3"),
         (f'{{"profiles": "{CANARY}"}}', 'must be an object with "profiles"'),
         ("{" + " " * FILE_BYTES_MAX, "is larger than 512 KiB"),
         (
@@ -167,26 +164,14 @@ def test_a_file_that_others_may_open_is_told_of(tmp_path: Path, mode: int) -> No
         ),
     ],
 )
-def test_a_file_that_is_none_says_where_and_quotes_nothing(
-    tmp_path: Path, text: str, says: str
+def test_unreadable_file_says_where_and_quotes_nothing(
+    tmp_path: Path, text: str | bytes, says: str
 ) -> None:
-    write_profiles(tmp_path, text)
+    (tmp_path / FILE_NAME).write_bytes(text if isinstance(text, bytes) else text.encode())
     assert why(tmp_path).startswith(says)
 
 
-def test_a_file_of_json5_may_have_comments(tmp_path: Path) -> None:
-    write_profiles(
-        tmp_path, "{profiles: {a: {type: 'api_key', provider: 'a', key: '${A}'}}, // x\n}"
-    )
-    assert [one.id for one in read_profiles(tmp_path).file.profiles] == ["a"]
-
-
-def test_bytes_that_are_no_utf_8_are_told_with_their_line(tmp_path: Path) -> None:
-    (tmp_path / FILE_NAME).write_bytes(b"{\n\n\xff}")
-    assert why(tmp_path) == "is not UTF-8 at line 3"
-
-
-def test_a_link_that_leads_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
+def test_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
     elsewhere = write_profiles(tmp_path / "elsewhere", {"a": api_key("a", CANARY)})
     folder = tmp_path / "agent"
     folder.mkdir()
@@ -197,16 +182,14 @@ def test_a_link_that_leads_out_of_the_folder_is_not_followed(tmp_path: Path) -> 
     assert why(folder) == "cannot be read: No such file or directory"
 
 
-def test_a_link_inside_of_the_folder_and_a_folder_that_is_a_link_are_followed(
-    tmp_path: Path,
-) -> None:
+def test_link_inside_the_folder_is_followed(tmp_path: Path) -> None:
     inner = write_profiles(tmp_path / "agent" / "..data", {"a": api_key("a", "${A}")})
     (tmp_path / "agent" / FILE_NAME).symlink_to(inner.relative_to(tmp_path / "agent"))
     (tmp_path / "link").symlink_to("agent")
     assert [one.id for one in read_profiles(tmp_path / "link").file.profiles] == ["a"]
 
 
-def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
+def test_other_than_file_is_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / FILE_NAME)
     assert why(tmp_path) == "is not a regular file"
     (tmp_path / "folder" / FILE_NAME).mkdir(parents=True)
@@ -232,7 +215,7 @@ except ProfilesUnreadable as failure:
 
 
 @pytest.mark.long
-def test_an_ordinary_user_is_told_what_it_may_not_read() -> None:
+def test_ordinary_user_is_told_of_closed_file() -> None:
     with new_place() as place:
         place.chmod(0o755)
         mine = write_profiles(place / "mine", {"a": api_key("a", "${A}")}, 0o644)

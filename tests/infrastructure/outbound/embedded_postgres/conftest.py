@@ -1,6 +1,7 @@
 """Homes of embedded servers."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from tests.support.servers.embedded_servers import (
 
 _CREATE = """
 import sys
+from contextlib import closing
 from pathlib import Path
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
 EmbeddedPostgres.start(Path(sys.argv[1])).close()
@@ -46,3 +48,10 @@ def ordinary_home() -> Iterator[Path]:
         place.chmod(0o700)
         run_as_ordinary_user(_CREATE, str(place / "postgres"))
         yield place / "postgres"
+
+
+@pytest.fixture
+def used(home: Path) -> Iterator[EmbeddedPostgres]:
+    """A server that runs on the home."""
+    with closing(EmbeddedPostgres.start(home)) as server:
+        yield server

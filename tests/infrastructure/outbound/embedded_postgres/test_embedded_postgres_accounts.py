@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import psycopg
@@ -49,40 +49,30 @@ def test_an_ordinary_user_runs_the_server_itself(ordinary_home: Path) -> None:
 
 
 @needs_root
-def test_root_gives_the_server_to_an_unprivileged_user(home: Path) -> None:
-    used = EmbeddedPostgres.start(home)
-    try:
-        assert _identity_of(postmaster_of(home)) == ((home / "data").stat().st_uid, "0")
-        assert (home / "data").stat().st_uid != 0
-    finally:
-        used.close()
+def test_root_gives_the_server_to_an_unprivileged_user(home: Path, used: EmbeddedPostgres) -> None:
+    assert _identity_of(postmaster_of(home)) == ((home / "data").stat().st_uid, "0")
+    assert (home / "data").stat().st_uid != 0
 
 
 @needs_root
-def test_root_runs_the_data_of_an_ordinary_user_as_that_user(ordinary_home: Path) -> None:
-    used = EmbeddedPostgres.start(ordinary_home)
-    try:
+def test_root_runs_data_of_a_user_as_that_user(ordinary_home: Path) -> None:
+    with closing(EmbeddedPostgres.start(ordinary_home)):
         assert _identity_of(postmaster_of(ordinary_home))[0] == NOBODY
-    finally:
-        used.close()
     assert run_as_ordinary_user(_USE, str(ordinary_home))
 
 
 @needs_root
-def test_root_may_keep_its_data_below_a_directory_that_only_root_enters(tmp_path: Path) -> None:
+def test_data_may_lie_where_only_root_enters(tmp_path: Path) -> None:
     place = tmp_path / "only-root" / "deeper"
     place.mkdir(parents=True)
     (tmp_path / "only-root").chmod(0o700)
     before = _modes_above(place / "postgres")
-    used = EmbeddedPostgres.start(place / "postgres")
-    try:
+    with closing(EmbeddedPostgres.start(place / "postgres")) as used:
         with psycopg.connect(used.conninfo) as connection:
             connection.execute("CREATE TABLE kept AS SELECT generate_series(1, 50000)")
         assert _identity_of(postmaster_of(place / "postgres"))[0] != 0
         kill(postmaster_of(place / "postgres"))
         wait_until(lambda: _rows(used.conninfo) == 50_000, "the rows are back after recovery")
-    finally:
-        used.close()
     (tmp_path / "only-root").rename(tmp_path / "moved")
     moved = EmbeddedPostgres.start(tmp_path / "moved" / "deeper" / "postgres")
     try:
@@ -95,33 +85,25 @@ def test_root_may_keep_its_data_below_a_directory_that_only_root_enters(tmp_path
 
 
 @needs_root
-def test_programs_that_the_user_cannot_execute_are_copied_beside_the_data(home: Path) -> None:
+def test_programs_are_copied_beside_the_data(home: Path) -> None:
     with _hidden_programs() as programs:
         for _ in range(2):
-            used = EmbeddedPostgres.start(home, binaries=programs)
-            try:
+            with closing(EmbeddedPostgres.start(home, binaries=programs)) as used:
                 assert answer(used.conninfo) == 42
                 running = os.readlink(f"/proc/{postmaster_of(home)}/exe")
                 assert running.startswith(f"{home}/postgresql-18")
-            finally:
-                used.close()
     for copied in home.glob("postgresql-*"):
         shutil.rmtree(copied)
 
 
 @needs_root
-def test_programs_are_copied_for_the_time_of_use_when_the_home_cannot_be_entered_either(
-    tmp_path: Path,
-) -> None:
+def test_programs_are_copied_for_the_time_of_use(tmp_path: Path) -> None:
     # Others may use the shared place at the same time: what counts is the entry of this home.
     entry = Home.at(tmp_path / "postgres").name
     with _hidden_programs() as programs:
-        used = EmbeddedPostgres.start(tmp_path / "postgres", binaries=programs)
-        try:
+        with closing(EmbeddedPostgres.start(tmp_path / "postgres", binaries=programs)) as used:
             assert answer(used.conninfo) == 42
             assert entry in _entries(_SHARED_PLACE)
-        finally:
-            used.close()
     assert entry not in _entries(_SHARED_PLACE)
 
 

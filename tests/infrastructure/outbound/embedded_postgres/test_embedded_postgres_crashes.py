@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
@@ -54,7 +55,7 @@ used.close()
 """
 
 
-def test_the_server_outlives_a_killed_starter_and_ends_with_the_last_killed(home: Path) -> None:
+def test_server_ends_with_its_last_killed_user(home: Path) -> None:
     with holder(home) as starter, holder(home) as second, holder(home) as third:
         server = postmaster_of(home)
         starter.kill()
@@ -66,7 +67,7 @@ def test_the_server_outlives_a_killed_starter_and_ends_with_the_last_killed(home
         wait_until(lambda: server_is_gone(home), "the server ended with its last user")
 
 
-def test_a_keeper_killed_while_it_creates_the_database_is_replaced(tmp_path: Path) -> None:
+def test_keeper_killed_in_initdb_is_replaced(tmp_path: Path) -> None:
     home = tmp_path / "postgres"
     process = start_holder(home)
     try:
@@ -81,7 +82,7 @@ def test_a_keeper_killed_while_it_creates_the_database_is_replaced(tmp_path: Pat
         process.communicate()
 
 
-def test_a_starter_killed_while_the_database_is_created_leaves_no_server(tmp_path: Path) -> None:
+def test_starter_killed_in_initdb_leaves_no_server(tmp_path: Path) -> None:
     home = tmp_path / "postgres"
     process = start_holder(home)
     wait_until(lambda: bool(list(home.glob("init-*/base"))), "initdb is at work")
@@ -90,7 +91,7 @@ def test_a_starter_killed_while_the_database_is_created_leaves_no_server(tmp_pat
     wait_until(lambda: server_is_gone(home), "the unused server has ended")
 
 
-def test_a_server_can_be_interrupted_though_its_starter_runs_in_the_background(home: Path) -> None:
+def test_server_of_background_starter_can_be_interrupted(home: Path) -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         process = start_holder(home)
@@ -113,99 +114,72 @@ def _ignores_interrupts(pid: int) -> bool:
     return bool(int(mask, 16) & 1 << signal.SIGINT - 1)
 
 
-def test_a_killed_server_is_started_again_while_it_is_used(home: Path) -> None:
-    used = EmbeddedPostgres.start(home)
-    try:
-        _write(used.conninfo, 1)
-        for _ in range(2):
-            server, keeper = postmaster_of(home), keeper_of(home)
-            kill(server)
-            wait_until(lambda: answers(used.conninfo), "the server answers again")
-            assert postmaster_of(home) != server
-            assert keeper_of(home) == keeper
-        used.ensure_running()
-        assert _read(used.conninfo) == [1]
-    finally:
-        used.close()
-
-
-def test_backends_of_a_killed_server_do_not_hinder_the_next(home: Path) -> None:
-    used = EmbeddedPostgres.start(home)
-    try:
-        spinning = psycopg.connect(used.conninfo, autocommit=True)
-        spinning.pgconn.send_query(b"DO 'BEGIN LOOP END LOOP; END'")
-        kill(postmaster_of(home))
-        wait_until(lambda: answers(used.conninfo), "the server answers again")
-        spinning.close()
-    finally:
-        used.close()
-
-
-def test_a_killed_keeper_takes_the_server_with_it_and_the_next_use_starts_both(
-    home: Path,
-) -> None:
-    used = EmbeddedPostgres.start(home)
-    try:
-        _write(used.conninfo, 2)
+def test_killed_server_is_started_again(home: Path, used: EmbeddedPostgres) -> None:
+    _write(used.conninfo, 1)
+    for _ in range(2):
         server, keeper = postmaster_of(home), keeper_of(home)
-        kill(keeper)
-        wait_until(lambda: not is_alive(server), "the server has followed its keeper")
-        assert _state_of(home) == "shut down"
-        used.ensure_running()
-        assert _read(used.conninfo) == [2]
-        assert keeper_of(home) != keeper
-    finally:
-        used.close()
+        kill(server)
+        wait_until(lambda: answers(used.conninfo), "the server answers again")
+        assert postmaster_of(home) != server
+        assert keeper_of(home) == keeper
+    used.ensure_running()
+    assert _read(used.conninfo) == [1]
 
 
-def test_an_immediate_return_after_the_death_of_the_keeper_waits_for_the_old_server(
-    home: Path,
-) -> None:
-    used = EmbeddedPostgres.start(home)
-    try:
-        for _ in range(3):
-            kill(keeper_of(home))
-            # The old server may answer for a moment more: it is back when it has a keeper again.
-            wait_until(
-                lambda: _revived(used) and len(keepers_of(home)) == 1,
-                "the server answers again",
-            )
-    finally:
-        used.close()
+def test_backends_of_killed_server_hinder_nothing(home: Path, used: EmbeddedPostgres) -> None:
+    spinning = psycopg.connect(used.conninfo, autocommit=True)
+    spinning.pgconn.send_query(b"DO 'BEGIN LOOP END LOOP; END'")
+    kill(postmaster_of(home))
+    wait_until(lambda: answers(used.conninfo), "the server answers again")
+    spinning.close()
 
 
-def test_keeper_and_server_killed_together_come_back(home: Path) -> None:
-    used = EmbeddedPostgres.start(home)
-    try:
-        _write(used.conninfo, 3)
-        began = time.monotonic()
-        kill(keeper_of(home), postmaster_of(home))
-        used.ensure_running()
-        assert _read(used.conninfo) == [3]
-        assert time.monotonic() - began < 30.0
-    finally:
-        used.close()
+def test_killed_keeper_takes_its_server_along(home: Path, used: EmbeddedPostgres) -> None:
+    _write(used.conninfo, 2)
+    server, keeper = postmaster_of(home), keeper_of(home)
+    kill(keeper)
+    wait_until(lambda: not is_alive(server), "the server has followed its keeper")
+    assert _state_of(home) == "shut down"
+    used.ensure_running()
+    assert _read(used.conninfo) == [2]
+    assert keeper_of(home) != keeper
 
 
-def test_everything_killed_at_once_is_found_again_by_the_next_start(home: Path) -> None:
+def test_use_after_death_of_keeper_waits_for_old_server(home: Path, used: EmbeddedPostgres) -> None:
+    for _ in range(3):
+        kill(keeper_of(home))
+        # The old server may answer for a moment more: it is back when it has a keeper again.
+        wait_until(
+            lambda: _revived(used) and len(keepers_of(home)) == 1,
+            "the server answers again",
+        )
+
+
+def test_keeper_and_server_killed_together_come_back(home: Path, used: EmbeddedPostgres) -> None:
+    _write(used.conninfo, 3)
+    began = time.monotonic()
+    kill(keeper_of(home), postmaster_of(home))
+    used.ensure_running()
+    assert _read(used.conninfo) == [3]
+    assert time.monotonic() - began < 30.0
+
+
+def test_everything_killed_at_once_is_found_again(home: Path) -> None:
     with holder(home) as process:
         kill(process.pid, keeper_of(home), postmaster_of(home))
         process.wait()
-    used = EmbeddedPostgres.start(home)
-    try:
+    with closing(EmbeddedPostgres.start(home)) as used:
         assert answer(used.conninfo) == 42
-    finally:
-        used.close()
 
 
-def test_a_dead_server_that_nobody_reaps_hinders_nothing(home: Path) -> None:
+def test_dead_server_that_nobody_reaps_hinders_nothing(home: Path) -> None:
     command = [sys.executable, "-c", _NEVER_REAPS, str(home)]
     ended = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout == "42\n"
 
 
-def test_the_number_of_another_process_in_the_pid_file_hinders_nothing(home: Path) -> None:
+def test_other_process_in_pid_file_hinders_nothing(home: Path) -> None:
     owner = (home / "data").stat()
     file = home / "data" / "postmaster.pid"
     other_user = owner.st_uid if os.geteuid() == 0 else None

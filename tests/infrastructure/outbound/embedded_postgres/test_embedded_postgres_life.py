@@ -3,11 +3,11 @@
 import multiprocessing
 import os
 import time
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
 import pytest
-import sqlalchemy
 
 from infrastructure.outbound.embedded_postgres.data_directory import Home
 from infrastructure.outbound.embedded_postgres.errors import EmbeddedPostgresError
@@ -16,7 +16,6 @@ from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
 from tests.support.servers.embedded_servers import (
     answer,
     answers,
-    holder,
     is_alive,
     keeper_of,
     leave,
@@ -27,85 +26,41 @@ from tests.support.servers.embedded_servers import (
 )
 
 pytestmark = pytest.mark.kill
+WARM_START_SECONDS_MAX = 2.0
+SETTINGS = {
+    "fsync": "on",
+    "synchronous_commit": "on",
+    "full_page_writes": "on",
+    "data_checksums": "on",
+    "listen_addresses": "",
+    "server_encoding": "UTF8",
+}
 
 
-def test_the_first_start_creates_a_durable_utf8_database(tmp_path: Path) -> None:
-    used = EmbeddedPostgres.start(tmp_path / "data" / "postgres")
-    try:
+def test_first_start_creates_durable_utf8_database(tmp_path: Path) -> None:
+    with closing(EmbeddedPostgres.start(tmp_path / "data" / "postgres")) as used:
         with psycopg.connect(used.conninfo) as connection:
-            shown = {
-                name: connection.execute("SELECT current_setting(%s)", [name]).fetchone()
-                for name in (
-                    "fsync",
-                    "synchronous_commit",
-                    "full_page_writes",
-                    "data_checksums",
-                    "listen_addresses",
-                    "server_encoding",
-                )
-            }
+            shown = connection.execute(
+                "SELECT name, setting FROM pg_settings WHERE name = ANY(%s)", [list(SETTINGS)]
+            ).fetchall()
             row = connection.execute(
                 "SELECT current_database(), datlocale FROM pg_database WHERE datname = %s",
                 ["spawnlog"],
             ).fetchone()
-    finally:
-        used.close()
-    assert shown == {
-        "fsync": ("on",),
-        "synchronous_commit": ("on",),
-        "full_page_writes": ("on",),
-        "data_checksums": ("on",),
-        "listen_addresses": ("",),
-        "server_encoding": ("UTF8",),
-    }
+    assert dict(shown) == SETTINGS
     assert row == ("spawnlog", "C.UTF-8")
 
 
-def test_a_warm_start_takes_less_than_two_seconds(home: Path) -> None:
+def test_only_owner_may_enter_socket_directory(home: Path, used: EmbeddedPostgres) -> None:
+    found = (home / "s").stat()
+    assert found.st_mode & 0o777 == 0o700
+    assert found.st_uid == (home / "data").stat().st_uid
+
+
+def test_last_user_leaves_nothing_behind(home: Path) -> None:
     began = time.monotonic()
     used = EmbeddedPostgres.start(home)
-    took_seconds = time.monotonic() - began
-    used.close()
-    assert took_seconds < 2.0
-
-
-def test_the_conninfo_serves_sqlalchemy_too(home: Path) -> None:
-    used = EmbeddedPostgres.start(home)
-    engine = sqlalchemy.create_engine(
-        used.conninfo.replace("postgresql://", "postgresql+psycopg://", 1),
-        poolclass=sqlalchemy.NullPool,
-    )
-    try:
-        with engine.connect() as connection:
-            assert connection.scalar(sqlalchemy.text("SELECT current_database()")) == "spawnlog"
-    finally:
-        used.close()
-
-
-def test_only_the_owner_may_enter_the_socket_directory(home: Path) -> None:
-    used = EmbeddedPostgres.start(home)
-    try:
-        found = (home / "s").stat()
-        assert found.st_mode & 0o777 == 0o700
-        assert found.st_uid == (home / "data").stat().st_uid
-    finally:
-        used.close()
-
-
-def test_a_second_process_joins_the_running_server(home: Path) -> None:
-    used = EmbeddedPostgres.start(home)
-    try:
-        server = postmaster_of(home)
-        with holder(home) as other:
-            assert postmaster_of(home) == server
-            leave(other)
-        assert answer(used.conninfo) == 42
-    finally:
-        used.close()
-
-
-def test_the_last_to_leave_stops_the_server_and_leaves_nothing_behind(home: Path) -> None:
-    used = EmbeddedPostgres.start(home)
+    assert time.monotonic() - began < WARM_START_SECONDS_MAX
     server, keeper = postmaster_of(home), keeper_of(home)
     segments = _shared_memory_of(server)
     used.close()
@@ -126,16 +81,11 @@ def test_several_uses_in_one_process_count_one_by_one(home: Path) -> None:
     assert postmaster_of(home) == server
     second.close()
     assert server_is_gone(home)
-
-
-def test_a_closed_use_cannot_be_revived(home: Path) -> None:
-    used = EmbeddedPostgres.start(home)
-    used.close()
     with pytest.raises(EmbeddedPostgresError, match="was closed"):
-        used.ensure_running()
+        second.ensure_running()
 
 
-def test_four_processes_that_start_at_once_share_one_server(tmp_path: Path) -> None:
+def test_four_starts_at_once_share_one_server(tmp_path: Path) -> None:
     home = tmp_path / "postgres"
     holders = [start_holder(home) for _ in range(4)]
     try:
@@ -154,7 +104,7 @@ def test_four_processes_that_start_at_once_share_one_server(tmp_path: Path) -> N
     wait_until(lambda: server_is_gone(home), "the server has stopped")
 
 
-def test_a_home_with_a_long_path_has_its_socket_elsewhere(tmp_path: Path) -> None:
+def test_home_with_long_path_has_its_socket_elsewhere(tmp_path: Path) -> None:
     home = tmp_path / ("long" * 20) / "a place, with: odd 'signs'" / "postgres"
     used = EmbeddedPostgres.start(home)
     sockets = Home.at(home).sockets
@@ -167,7 +117,7 @@ def test_a_home_with_a_long_path_has_its_socket_elsewhere(tmp_path: Path) -> Non
     assert not sockets.exists()
 
 
-def test_a_forked_child_does_not_keep_the_server(home: Path) -> None:
+def test_forked_child_does_not_keep_the_server(home: Path) -> None:
     used = EmbeddedPostgres.start(home)
     reader, writer = os.pipe()
     child = os.fork()
@@ -184,7 +134,7 @@ def test_a_forked_child_does_not_keep_the_server(home: Path) -> None:
         os.waitpid(child, 0)
 
 
-def test_an_executed_child_inherits_no_lock(tmp_path: Path) -> None:
+def test_executed_child_inherits_no_lock(tmp_path: Path) -> None:
     lock = FileLock(tmp_path / "a.lock")
     assert lock.try_exclusive()
     context = multiprocessing.get_context("spawn")
@@ -201,7 +151,7 @@ def test_an_executed_child_inherits_no_lock(tmp_path: Path) -> None:
         inherits.close()
 
 
-def test_a_running_server_without_free_connections_counts_as_running(home: Path) -> None:
+def test_server_without_free_connections_is_running(home: Path) -> None:
     used = EmbeddedPostgres.start(home)
     connections: list[psycopg.Connection] = []
     try:

@@ -3,7 +3,7 @@
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import psycopg
@@ -43,20 +43,20 @@ def test_data_of_another_major_version_is_named(home: Path) -> None:
     assert _works(home)
 
 
-def test_the_programs_of_the_data_are_chosen_among_several(home: Path) -> None:
+def test_programs_of_the_data_are_chosen(home: Path) -> None:
     assert len(binaries.installed_directories()) > 1
     assert binaries.choose_programs(binaries.installed_directories(), 16).major == 16
     assert binaries.choose_programs(binaries.installed_directories(), None).major == 18
 
 
-def test_a_directory_without_a_version_is_no_data_directory(tmp_path: Path) -> None:
+def test_directory_without_version_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     if os.geteuid() == 0:
         os.chown(tmp_path / "data", NOBODY, NOBODY)
     assert "is not a PostgreSQL data directory" in _refusal(tmp_path)
 
 
-def test_an_error_in_the_configuration_file_is_quoted_and_can_be_corrected(home: Path) -> None:
+def test_error_in_configuration_file_is_quoted(home: Path) -> None:
     file = home / "data" / "postgresql.conf"
     with _changed(file, file.read_text() + "\nshared_buffers = plenty\n"):
         message = _refusal(home)
@@ -105,9 +105,7 @@ def test_a_read_only_file_system_is_named(tmp_path: Path) -> None:
     assert "Read-only file system" in message
 
 
-def test_a_disk_that_is_too_small_for_a_database_is_named_with_what_is_free(
-    tmp_path: Path,
-) -> None:
+def test_small_disk_is_named_with_its_room(tmp_path: Path) -> None:
     with _small_disk(tmp_path, "size=20m"):
         message = _refusal(tmp_path / "disk" / "postgres")
         assert list((tmp_path / "disk" / "postgres").glob("init-*")) == []
@@ -116,7 +114,7 @@ def test_a_disk_that_is_too_small_for_a_database_is_named_with_what_is_free(
     assert "--data-dir" in message
 
 
-def test_a_disk_that_is_full_stops_the_start_and_nothing_is_lost(tmp_path: Path) -> None:
+def test_full_disk_stops_the_start_alone(tmp_path: Path) -> None:
     with _small_disk(tmp_path, "size=100m"):
         home = tmp_path / "disk" / "postgres"
         EmbeddedPostgres.start(home).close()
@@ -160,13 +158,9 @@ except EmbeddedPostgresError as error:
     assert "--database-url" in message
 
 
-def test_a_foreign_server_on_the_data_is_left_alone(home: Path) -> None:
-    used = EmbeddedPostgres.start(home)
-    try:
-        assert "runs on" in _refusal_beside(home)
-        assert answer(used.conninfo) == 42
-    finally:
-        used.close()
+def test_foreign_server_is_left_alone(home: Path, used: EmbeddedPostgres) -> None:
+    assert "runs on" in _refusal_beside(home)
+    assert answer(used.conninfo) == 42
 
 
 def _refusal(home: Path) -> str:
@@ -185,11 +179,8 @@ def _refusal_beside(home: Path) -> str:
 
 
 def _works(home: Path) -> bool:
-    used = EmbeddedPostgres.start(home)
-    try:
+    with closing(EmbeddedPostgres.start(home)) as used:
         return answer(used.conninfo) == 42
-    finally:
-        used.close()
 
 
 def _fill(file: Path) -> None:

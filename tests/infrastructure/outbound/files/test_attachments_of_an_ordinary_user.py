@@ -39,9 +39,7 @@ async def test_files_are_private_and_go_again(ground: Ground) -> None:
     assert ground.tree() == before
 
 
-async def test_a_workspace_that_cannot_be_written_is_told_and_left_as_it_is(
-    ground: Ground,
-) -> None:
+async def test_closed_workspace_is_told_and_left(ground: Ground) -> None:
     ground.workspace.chmod(0o500)
     before = ground.tree()
     with pytest.raises(AttachmentsNotWritten, match=r"^Permission denied$"):
@@ -49,7 +47,7 @@ async def test_a_workspace_that_cannot_be_written_is_told_and_left_as_it_is(
     assert ground.tree() == before
 
 
-async def test_a_workspace_below_a_folder_that_cannot_be_read_is_reached(ground: Ground) -> None:
+async def test_workspace_below_unreadable_folder_is_reached(ground: Ground) -> None:
     if not hasattr(os, "O_PATH"):
         pytest.skip("this system opens no folder without reading it")
     ground.workspace.parent.chmod(0o100)
@@ -60,7 +58,7 @@ async def test_a_workspace_below_a_folder_that_cannot_be_read_is_reached(ground:
         ground.workspace.parent.chmod(0o700)
 
 
-async def test_folders_that_a_child_closed_are_removed(ground: Ground) -> None:
+async def test_folders_closed_by_child_are_removed(ground: Ground) -> None:
     before = ground.tree()
     await ground.write()
     inner = ground.folder / "closed" / "inner" / "most"
@@ -72,7 +70,7 @@ async def test_folders_that_a_child_closed_are_removed(ground: Ground) -> None:
     assert ground.tree() == before
 
 
-async def test_what_cannot_be_removed_yet_is_told_and_removed_later(ground: Ground) -> None:
+async def test_failed_removal_is_told_and_repeated(ground: Ground) -> None:
     before = ground.tree()
     await ground.write()
     ground.folder.parent.chmod(0o500)

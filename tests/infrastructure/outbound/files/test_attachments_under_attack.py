@@ -16,10 +16,8 @@ from domain.context.attachments import AcceptedFiles, accept_file
 from tests.support.builders.folders import (
     FILES,
     RUN,
-    SECONDS,
     Ground,
     expected_contents,
-    ground_in,
 )
 
 ROUNDS = 50
@@ -27,13 +25,7 @@ ROUNDS_MAX = 50 * ROUNDS
 """So often at most until one was lost, however the machine divides its time."""
 MANY = AcceptedFiles(tuple(accept_file(f"{number}.txt", b"x" * 100) for number in range(8)))
 NOT_OURS = (b"not attached", b"canary")
-
 Attack = Callable[[Ground], None]
-
-
-@pytest.fixture
-def ground(tmp_path: Path) -> Ground:
-    return ground_in(tmp_path)
 
 
 def folder_for_link(ground: Ground) -> None:
@@ -96,7 +88,7 @@ ATTACKS: Mapping[str, Attack] = {
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-async def test_what_is_planted_between_two_files_refuses_all(ground: Ground, name: str) -> None:
+async def test_entry_planted_between_two_files_refuses_all(ground: Ground, name: str) -> None:
     outer = ground.outer_tree()
     attacks = iter([ATTACKS[name]])
 
@@ -106,9 +98,7 @@ async def test_what_is_planted_between_two_files_refuses_all(ground: Ground, nam
             return
 
     with pytest.raises(AttachmentsNotWritten):
-        await ground.files.write(
-            ground.root, RUN, FILES, is_resumed=False, timeout_seconds=SECONDS, during=during
-        )
+        await ground.write(during=during)
     assert ground.outer_tree() == outer
     written = [file for file in ground.workspace.parent.rglob("*") if _is_of(file, FILES)]
     assert written == []
@@ -163,7 +153,7 @@ def swapping(place: Path, target: Path) -> Callable[[], None]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("depth", [0, 1, 2])
-async def test_a_race_for_a_folder_gets_nothing_outside(ground: Ground, depth: int) -> None:
+async def test_race_for_a_folder_gets_nothing_outside(ground: Ground, depth: int) -> None:
     place = [ground.folder, *ground.folder.parents][depth]
     (ground.outside / "attachments" / str(RUN)).mkdir(parents=True)
     (ground.outside / str(RUN)).mkdir()
@@ -188,7 +178,7 @@ async def test_a_race_for_a_folder_gets_nothing_outside(ground: Ground, depth: i
 
 
 @pytest.mark.long
-async def test_folders_above_that_another_run_takes_away_are_made_again(ground: Ground) -> None:
+async def test_folders_taken_away_are_made_again(ground: Ground) -> None:
     above = ground.folder.parent
 
     def take_away() -> None:
@@ -204,7 +194,7 @@ async def test_folders_above_that_another_run_takes_away_are_made_again(ground: 
 
 
 @pytest.mark.long
-async def test_a_race_for_a_file_gets_nothing_outside(ground: Ground) -> None:
+async def test_race_for_a_file_gets_nothing_outside(ground: Ground) -> None:
     outer = ground.outer_tree()
     refused = 0
 
@@ -226,7 +216,7 @@ async def test_a_race_for_a_file_gets_nothing_outside(ground: Ground) -> None:
 
 
 @pytest.mark.long
-async def test_a_removal_that_races_with_links_removes_nothing_outside(ground: Ground) -> None:
+async def test_removal_racing_with_links_stays_inside(ground: Ground) -> None:
     outer = ground.outer_tree()
     inner = ground.folder / "inner"
 

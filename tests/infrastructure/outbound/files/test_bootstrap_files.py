@@ -231,9 +231,7 @@ def test_place_without_regular_file_is_skipped(
     assert skipped(workspace) == "it is no regular file"
 
 
-def test_link_planted_while_reading_is_not_followed(
-    workspace: Path,
-) -> None:
+def test_link_planted_while_reading_is_not_followed(workspace: Path) -> None:
     outside, place = workspace.parent / "outside", workspace / "AGENTS.md"
     outside.write_text("canary of the outside")
     honest, spare = workspace / "honest", workspace / "spare"

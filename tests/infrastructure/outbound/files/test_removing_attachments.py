@@ -2,31 +2,22 @@
 
 import asyncio
 import os
-from pathlib import Path
 
 import pytest
 
 from application.ports.files import AttachmentsNotRemoved, RemovalOutcome
 from tests.support.builders.folders import (
-    FILES,
-    OTHER_RUN,
     RUN,
     SECONDS,
     Ground,
     expected_contents,
-    ground_in,
 )
 from tests.support.faults.hostile_attachments import PLANTED
 
 DEEPER_THAN_DESCRIPTORS = 1_500
 
 
-@pytest.fixture
-def ground(tmp_path: Path) -> Ground:
-    return ground_in(tmp_path)
-
-
-async def test_what_was_written_is_removed_and_that_may_be_repeated(ground: Ground) -> None:
+async def test_removal_may_be_repeated(ground: Ground) -> None:
     before = ground.tree()
     await ground.write()
     done: list[RemovalOutcome] = ["undone", "nothing_there", "nothing_there"]
@@ -34,36 +25,19 @@ async def test_what_was_written_is_removed_and_that_may_be_repeated(ground: Grou
     assert ground.tree() == before
 
 
-async def test_where_nothing_was_written_there_is_nothing(ground: Ground) -> None:
+async def test_empty_folders_above_go_too(ground: Ground) -> None:
     before = ground.tree()
-    assert await ground.remove() == "nothing_there"
-    assert ground.tree() == before
+    for above in (None, ground.workspace / ".openclaw", ground.folder.parent):
+        if above is not None:
+            above.mkdir(parents=True)
+        assert await ground.remove() == "nothing_there"
+        assert ground.tree() == before
     missing = str(ground.workspace / "missing")
     assert await ground.files.remove(missing, RUN, timeout_seconds=SECONDS) == "nothing_there"
 
 
-async def test_empty_folders_above_go_too(ground: Ground) -> None:
-    before = ground.tree()
-    (ground.workspace / ".openclaw").mkdir()
-    assert await ground.remove() == "nothing_there"
-    assert ground.tree() == before
-    ground.folder.parent.mkdir(parents=True)
-    assert await ground.remove() == "nothing_there"
-    assert ground.tree() == before
-
-
-async def test_files_of_another_run_stay(ground: Ground) -> None:
-    await ground.files.write(
-        ground.root, OTHER_RUN, FILES, is_resumed=False, timeout_seconds=SECONDS
-    )
-    before = ground.tree()
-    await ground.write()
-    assert await ground.remove() == "undone"
-    assert ground.tree() == before
-
-
 @pytest.mark.parametrize("title", PLANTED)
-async def test_what_is_behind_a_link_above_is_left_in_place(ground: Ground, title: str) -> None:
+async def test_files_behind_a_link_are_left_in_place(ground: Ground, title: str) -> None:
     behind = ground.outside / "attachments" / str(RUN)
     behind.mkdir(parents=True)
     (behind / "kept").write_text("kept")
@@ -75,7 +49,7 @@ async def test_what_is_behind_a_link_above_is_left_in_place(ground: Ground, titl
     assert (ground.tree(), ground.outer_tree()) == (before, outer)
 
 
-async def test_a_link_in_the_place_of_the_workspace_is_not_followed(ground: Ground) -> None:
+async def test_link_in_place_of_workspace_is_not_followed(ground: Ground) -> None:
     await ground.write()
     moved = ground.workspace.rename(ground.workspace.with_name("moved"))
     ground.workspace.symlink_to(moved)
@@ -84,9 +58,7 @@ async def test_a_link_in_the_place_of_the_workspace_is_not_followed(ground: Grou
 
 
 @pytest.mark.parametrize("kind", ["link to a folder", "link to a file", "file", "pipe"])
-async def test_what_is_in_the_place_of_the_folder_is_removed_itself(
-    ground: Ground, kind: str
-) -> None:
+async def test_entry_in_place_of_folder_is_removed_itself(ground: Ground, kind: str) -> None:
     before, outer = ground.tree(), ground.outer_tree()
     ground.folder.parent.mkdir(parents=True)
     match kind:
@@ -102,9 +74,7 @@ async def test_what_is_in_the_place_of_the_folder_is_removed_itself(
     assert (ground.tree(), ground.outer_tree()) == (before, outer)
 
 
-async def test_what_a_child_left_in_the_folder_goes_and_links_are_not_followed(
-    ground: Ground,
-) -> None:
+async def test_files_of_child_go_and_links_are_not_followed(ground: Ground) -> None:
     before, outer = ground.tree(), ground.outer_tree()
     await ground.write()
     tree = ground.folder / "tree" / "1" / "2"
@@ -121,7 +91,7 @@ async def test_what_a_child_left_in_the_folder_goes_and_links_are_not_followed(
 
 
 @pytest.mark.long
-async def test_a_tree_deeper_than_there_are_descriptors_goes(ground: Ground) -> None:
+async def test_tree_deeper_than_descriptors_goes(ground: Ground) -> None:
     before = ground.tree()
     await ground.write()
     here = os.open(ground.folder, os.O_RDONLY)
@@ -135,7 +105,7 @@ async def test_a_tree_deeper_than_there_are_descriptors_goes(ground: Ground) -> 
     assert ground.tree() == before
 
 
-async def test_folders_that_were_closed_to_their_owner_go(ground: Ground) -> None:
+async def test_closed_folders_go(ground: Ground) -> None:
     before = ground.tree()
     await ground.write()
     inner = ground.folder / "closed" / "inner"
@@ -148,10 +118,10 @@ async def test_folders_that_were_closed_to_their_owner_go(ground: Ground) -> Non
     assert ground.tree() == before
 
 
-async def test_what_takes_too_long_is_told_and_gone_on_with(ground: Ground) -> None:
+async def test_slow_removal_is_told_and_repeated(ground: Ground) -> None:
     await ground.write()
     with pytest.raises(AttachmentsNotRemoved, match="longer than 0 seconds"):
-        await ground.files.remove(ground.root, RUN, timeout_seconds=0)
+        await ground.remove(timeout_seconds=0)
     assert ground.contents() == expected_contents()
     assert await ground.remove() == "undone"
 
@@ -167,7 +137,7 @@ async def test_two_servers_may_remove_the_same(ground: Ground) -> None:
         assert ground.tree() == before
 
 
-async def test_who_writes_on_after_a_removal_leaves_nothing(ground: Ground) -> None:
+async def test_write_after_removal_leaves_nothing(ground: Ground) -> None:
     """A server that lost its claim is slow, and another one has unmade its step by then."""
     before = ground.tree()
 
@@ -175,7 +145,5 @@ async def test_who_writes_on_after_a_removal_leaves_nothing(ground: Ground) -> N
         asyncio.run(ground.remove())
 
     with pytest.raises(Exception, match="No such file"):
-        await ground.files.write(
-            ground.root, RUN, FILES, is_resumed=False, timeout_seconds=SECONDS, during=during
-        )
+        await ground.write(during=during)
     assert ground.tree() == before

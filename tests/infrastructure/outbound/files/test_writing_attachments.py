@@ -1,23 +1,26 @@
 """Attached files are written below the workspace, private, whole, or not at all."""
 
 import asyncio
+import gc
 import os
+import resource
 import stat
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
-from application.ports.files import AttachmentFiles, AttachmentsNotWritten
+from application.ports.files import AttachmentsNotWritten
+from application.steps.step import STEPS_AT_ONCE_MAX
 from domain.context.attachments import AcceptedFiles, accept_file, check_attachments
 from tests.support.builders.folders import (
-    FILES,
+    OTHER_RUN,
     RUN,
     SECONDS,
     Ground,
     expected_contents,
-    ground_in,
 )
 from tests.support.faults.hostile_attachments import (
     LIMITS,
@@ -27,25 +30,18 @@ from tests.support.faults.hostile_attachments import (
 )
 
 
-@pytest.fixture
-def ground(tmp_path: Path) -> Ground:
-    return ground_in(tmp_path)
-
-
 def mode_of(path: Path) -> int:
     return stat.S_IMODE(path.lstat().st_mode)
 
 
-async def refusal_of(ground: Ground, judged: AcceptedFiles = FILES) -> str:
+async def refusal_of(ground: Ground) -> str:
     with pytest.raises(AttachmentsNotWritten) as refused:
-        await ground.write(judged)
+        await ground.write()
     assert str(ground.workspace) not in str(refused.value)
     return refused.value.reason
 
 
-async def test_files_and_manifest_are_written_below_the_workspace(ground: Ground) -> None:
-    files: AttachmentFiles = ground.files
-    assert files
+async def test_files_and_manifest_are_written(ground: Ground) -> None:
     before = ground.tree()
     await ground.write()
     assert ground.contents() == expected_contents()
@@ -59,14 +55,14 @@ async def test_files_and_manifest_are_written_below_the_workspace(ground: Ground
     }
 
 
-@pytest.fixture(params=[0o000, 0o022, 0o077, 0o277, 0o777], ids=oct)
+@pytest.fixture(params=[0o000, 0o022, 0o777], ids=oct)
 def mask(request: pytest.FixtureRequest) -> Iterator[int]:
     before = os.umask(request.param)
     yield request.param
     os.umask(before)
 
 
-async def test_modes_are_private_whatever_the_process_masks(ground: Ground, mask: int) -> None:
+async def test_modes_are_private_under_any_mask(ground: Ground, mask: int) -> None:
     await ground.write()
     assert mode_of(ground.folder) == 0o700
     assert mode_of(ground.folder.parent) == mode_of(ground.folder.parent.parent) == 0o700
@@ -75,7 +71,7 @@ async def test_modes_are_private_whatever_the_process_masks(ground: Ground, mask
     assert await ground.remove() == "undone"
 
 
-async def test_folders_that_are_there_keep_what_is_theirs(ground: Ground) -> None:
+async def test_folders_that_are_there_stay(ground: Ground) -> None:
     (ground.workspace / ".openclaw").mkdir(mode=0o755)
     (ground.workspace / ".openclaw" / "state.json").write_text("{}")
     before = ground.tree()
@@ -89,10 +85,8 @@ async def test_folders_that_are_there_keep_what_is_theirs(ground: Ground) -> Non
 async def test_runs_of_one_workspace_do_not_meet(ground: Ground) -> None:
     async def life() -> None:
         run_id = uuid4()
-        await ground.files.write(
-            ground.root, run_id, FILES, is_resumed=False, timeout_seconds=SECONDS
-        )
-        assert await ground.files.remove(ground.root, run_id, timeout_seconds=SECONDS) == "undone"
+        await ground.write(run_id=run_id)
+        assert await ground.remove(run_id) == "undone"
 
     before = ground.tree()
     for _ in range(10):
@@ -100,14 +94,14 @@ async def test_runs_of_one_workspace_do_not_meet(ground: Ground) -> None:
     assert ground.tree() == before
 
 
-async def test_a_folder_of_the_run_that_is_there_refuses_a_first_attempt(ground: Ground) -> None:
+async def test_folder_of_the_run_refuses_first_attempt(ground: Ground) -> None:
     await ground.write()
     before = ground.tree()
     assert await refusal_of(ground) == "a folder of this run is there already"
     assert ground.tree() == before
 
 
-async def test_a_resumed_preparation_removes_what_an_earlier_attempt_left(ground: Ground) -> None:
+async def test_resumed_preparation_removes_earlier_attempt(ground: Ground) -> None:
     ground.folder.mkdir(parents=True)
     (ground.folder / "a.txt").write_text("hal")
     (ground.folder / "left").symlink_to(ground.outside)
@@ -118,16 +112,14 @@ async def test_a_resumed_preparation_removes_what_an_earlier_attempt_left(ground
     assert ground.outer_tree() == outer
     await ground.write(is_resumed=True)
     assert ground.contents() == expected_contents()
-
-
-async def test_a_resumed_preparation_may_find_nothing(ground: Ground) -> None:
+    assert await ground.remove() == "undone"
     await ground.write(is_resumed=True)
     assert ground.contents() == expected_contents()
 
 
 @pytest.mark.parametrize("title", PLANTED)
 @pytest.mark.parametrize("is_resumed", [False, True])
-async def test_what_was_planted_before_is_neither_followed_nor_replaced(
+async def test_planted_entry_is_not_followed_or_replaced(
     ground: Ground, title: str, is_resumed: bool
 ) -> None:
     PLANTED[title](ground.workspace, ground.outside)
@@ -137,7 +129,7 @@ async def test_what_was_planted_before_is_neither_followed_nor_replaced(
     assert (ground.tree(), ground.outer_tree()) == (before, outer)
 
 
-async def test_a_link_in_the_place_of_the_runs_folder_is_not_followed(ground: Ground) -> None:
+async def test_link_in_place_of_folder_is_not_followed(ground: Ground) -> None:
     ground.folder.parent.mkdir(parents=True)
     ground.folder.symlink_to(ground.outside)
     outer = ground.outer_tree()
@@ -149,32 +141,28 @@ async def test_a_link_in_the_place_of_the_runs_folder_is_not_followed(ground: Gr
     assert ground.outer_tree() == outer
 
 
-async def test_a_root_that_a_link_leads_to_is_refused(ground: Ground) -> None:
+async def test_root_behind_link_is_refused(ground: Ground) -> None:
     link = ground.workspace.parent / "link"
     link.symlink_to(ground.outside)
     (ground.outside / "deep").mkdir()
     before = ground.outer_tree()
     for root in (link, link / "deep", ground.outside / ".." / "outside", "workspace", ""):
         with pytest.raises(AttachmentsNotWritten, match="in the place of the workspace"):
-            await ground.files.write(
-                str(root), RUN, FILES, is_resumed=False, timeout_seconds=SECONDS
-            )
+            await ground.write(root=str(root))
     assert ground.outer_tree() == before
 
 
-async def test_a_workspace_that_is_gone_or_a_file_is_refused(ground: Ground) -> None:
+async def test_missing_workspace_is_refused(ground: Ground) -> None:
     for root, reason in (
         (ground.workspace / "missing", "No such file"),
         (ground.workspace / "own.txt", "in the place of the workspace"),
     ):
         with pytest.raises(AttachmentsNotWritten, match=reason):
-            await ground.files.write(
-                str(root), RUN, FILES, is_resumed=False, timeout_seconds=SECONDS
-            )
+            await ground.write(root=str(root))
 
 
 @pytest.mark.parametrize("hostile", hostile_requests(), ids=str)
-async def test_a_hostile_request_is_stored_inside_or_not_at_all(
+async def test_hostile_request_is_stored_inside_or_not_at_all(
     ground: Ground, hostile: HostileRequest
 ) -> None:
     verdict = check_attachments(hostile.asked, LIMITS)
@@ -190,9 +178,120 @@ async def test_a_hostile_request_is_stored_inside_or_not_at_all(
     assert (ground.tree(), ground.outer_tree()) == (before, outer)
 
 
-async def test_a_name_that_was_not_judged_leads_nowhere(ground: Ground) -> None:
+async def test_unjudged_name_leads_nowhere(ground: Ground) -> None:
     before, outer = ground.tree(), ground.outer_tree()
     for name in ("../b", "/b", "..", ".", "", "a\0"):
         with pytest.raises(ValueError, match="no name of an entry"):
             await ground.write(AcceptedFiles((accept_file("a", b""), accept_file(name, b"x"))))
     assert (ground.tree(), ground.outer_tree()) == (before, outer)
+
+
+async def test_file_not_written_whole_leaves_none(ground: Ground) -> None:
+    # A limit of the process holds for root as for anybody.
+    before = ground.tree()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    large = AcceptedFiles((accept_file("small", b"x"), accept_file("large", bytes(3_000_000))))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, hard))
+    try:
+        with pytest.raises(AttachmentsNotWritten, match=r"^File too large$"):
+            await ground.write(large)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert ground.tree() == before
+    await ground.write(large)
+
+
+async def test_file_system_that_takes_no_folder_is_told(ground: Ground) -> None:
+    # `/proc` takes none, of root neither.
+    if not Path("/proc/self").exists():
+        pytest.skip("this system has no /proc: nothing else takes no folder of root either")
+    with pytest.raises(AttachmentsNotWritten) as refused:
+        await ground.write(root="/proc")
+    assert refused.value.reason
+
+
+async def test_no_file_is_begun_after_its_time(ground: Ground) -> None:
+    before, ready = ground.tree(), threading.Event()
+    calls: list[int] = []
+
+    def during() -> None:
+        calls.append(1)
+        ready.wait(0.3)
+
+    with pytest.raises(AttachmentsNotWritten, match=r"longer than 0\.2 seconds"):
+        await ground.write(timeout_seconds=0.2, during=during)
+    assert calls == [1]
+    assert ground.tree() == before
+    with pytest.raises(AttachmentsNotWritten, match="longer than 0 seconds"):
+        await ground.write(timeout_seconds=0)
+    assert ground.tree() == before
+
+
+async def test_interrupted_write_leaves_nothing(ground: Ground) -> None:
+    before, told = ground.tree(), list[dict[str, object]]()
+    begun, go_on = threading.Event(), threading.Event()
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+
+    def during() -> None:
+        begun.set()
+        go_on.wait(SECONDS)
+
+    try:
+        writing = asyncio.create_task(ground.write(during=during))
+        assert await asyncio.to_thread(begun.wait, SECONDS)
+        writing.cancel()
+        await asyncio.sleep(0)
+        assert not writing.done()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await writing
+        assert ground.tree() == before
+        gc.collect()
+        assert told == [], "what was interrupted is no failure to tell"
+    finally:
+        asyncio.get_running_loop().set_exception_handler(None)
+
+
+async def test_failure_in_between_leaves_other_runs_alone(ground: Ground) -> None:
+    await ground.write(run_id=OTHER_RUN)
+    before = ground.tree()
+
+    def during() -> None:
+        raise RuntimeError("boom")
+
+    with pytest.raises(RuntimeError, match="boom"):
+        await ground.write(during=during)
+    assert ground.tree() == before
+
+
+THREADS = 40
+
+"""More than the event loop has for everybody."""
+
+
+async def test_files_do_not_wait_for_busy_threads(ground: Ground) -> None:
+    go_on = threading.Event()
+    others = [asyncio.create_task(asyncio.to_thread(go_on.wait, SECONDS)) for _ in range(THREADS)]
+    try:
+        await asyncio.wait_for(ground.write(), SECONDS / 2)
+        assert await asyncio.wait_for(ground.remove(), SECONDS / 2) == "undone"
+    finally:
+        go_on.set()
+        await asyncio.gather(*others)
+
+
+async def test_wait_for_a_thread_is_no_time_of_removal(ground: Ground) -> None:
+    runs = [RUN, OTHER_RUN] * (STEPS_AT_ONCE_MAX * 5)
+    await ground.write()
+    removed = await asyncio.gather(*(ground.remove(run) for run in runs))
+    assert removed.count("undone") == 1
+
+
+async def test_closed_files_leave_no_thread(ground: Ground) -> None:
+    before = set(threading.enumerate())
+    await ground.write()
+    await ground.remove()
+    ground.files.close()
+    for one in set(threading.enumerate()) - before:
+        await asyncio.to_thread(one.join, SECONDS)
+        assert not one.is_alive()

@@ -1,7 +1,9 @@
 """Answers whose body is cut off, slow or endless: where only the status counts, it decides."""
 
 import asyncio
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +11,8 @@ from application.ports.configurations import PinnedConfiguration
 from application.ports.hooks import HookAnswer
 from application.ports.webhooks import WebhookAnswer, WebhookFailure
 from domain.delivery.webhook import WebhookMessage
+from infrastructure.outbound.configuration.files import LoadedFiles
+from infrastructure.outbound.configuration.load import load, load_recorded
 from infrastructure.outbound.hooks.http_webhooks import HttpWebhooks
 from tests.support.builders.configurations import load_values
 from tests.support.servers.cut_answers import BODIES, answering
@@ -17,6 +21,7 @@ from tests.support.servers.hook_calls import CALL, Asked, OneFile
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 TIMEOUT_SECONDS = 3
 QUICK_SECONDS_MAX = 2.5
+
 """Less than the receiver's time limit: an answer whose status has come is not waited for."""
 
 
@@ -71,3 +76,24 @@ async def test_refusing_hook_keeps_its_status_whatever_its_body(body: bytes) -> 
     async with answering("410 Gone", body) as url:
         threw = await Asked({"url": url}).threw()
     assert (str(threw), threw.status_code) == ("the hook answered HTTP 410", 410)
+
+
+WEBHOOK = {
+    "id": "chat",
+    "url": "http://127.0.0.1:9/",
+    "secrets": ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
+}
+
+
+async def test_webhook_secret_in_a_missing_file_is_for_later(tmp_path: Path) -> None:
+    path = tmp_path / "a.json5"
+    path.write_text(json.dumps({"spawnlog": {"announce": {"webhooks": [WEBHOOK]}}}), "utf-8")
+    kept, files = load(path), LoadedFiles()
+    path.unlink()
+    files.note_found(1, load_recorded(1, kept.source, kept.stored_text))
+    pinned = PinnedConfiguration(1, kept.configuration, kept.stored)
+    message = WebhookMessage("id", "{}")
+    with pytest.raises(WebhookFailure, match="the server's log says why") as failure:
+        await HttpWebhooks(files).send(pinned, "chat", message)
+    assert str(tmp_path) not in str(failure.value)
+    assert failure.value.is_for_later

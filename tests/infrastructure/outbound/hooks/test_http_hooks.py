@@ -1,4 +1,4 @@
-"""Hooks over HTTP, against a real server."""
+"""Hooks over HTTP, against a real server: requests, answers, and room for calls."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ def server() -> Iterator[HookServer]:
         yield server
 
 
-async def test_a_request_has_a_key_a_name_and_the_headers_of_the_file(
+async def test_request_has_key_name_and_headers_of_file(
     server: HookServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOOK_SECRET", SECRET)
@@ -49,9 +49,7 @@ async def test_a_request_has_a_key_a_name_and_the_headers_of_the_file(
         ({"ACCEPT": "application/vnd.x+json"}, "application/vnd.x+json"),
     ],
 )
-async def test_every_header_goes_out_once_in_whatever_case_it_is_configured(
-    headers: dict[str, str], accept: str
-) -> None:
+async def test_header_is_sent_once_in_any_case(headers: dict[str, str], accept: str) -> None:
     received: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
     async def note(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -78,7 +76,7 @@ async def test_every_header_goes_out_once_in_whatever_case_it_is_configured(
     [Reply(204), Reply(200, b""), Reply(200, b" \n"), Reply(202, None), Reply(200, b"null")],
     ids=["204", "empty", "blank", "null", "null as text"],
 )
-async def test_an_answer_may_say_nothing(server: HookServer, reply: Reply) -> None:
+async def test_answer_may_be_empty(server: HookServer, reply: Reply) -> None:
     server.replies("subagentEnded", reply)
     assert await asked(server).ask() == HookAnswer(reply.status, None)
 
@@ -87,7 +85,7 @@ def _padded(size: int) -> bytes:
     return b'{"a":"' + b"x" * (size - 8) + b'"}'
 
 
-async def test_an_answer_may_be_as_large_as_the_limit(server: HookServer) -> None:
+async def test_answer_may_be_as_large_as_the_limit(server: HookServer) -> None:
     server.replies("subagentEnded", Reply(said=_padded(ANSWER_BYTES_MAX)))
     answer = await asked(server).ask()
     assert answer.body is not None
@@ -112,7 +110,7 @@ async def test_an_answer_may_be_as_large_as_the_limit(server: HookServer) -> Non
         (Reply(breaks_off=True), "the hook broke the connection off"),
     ],
 )
-async def test_an_answer_that_cannot_be_used_is_told_in_few_words(
+async def test_unusable_answer_is_told_without_secrets(
     server: HookServer, reply: Reply, text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
@@ -125,13 +123,13 @@ async def test_an_answer_that_cannot_be_used_is_told_in_few_words(
     assert SECRET not in caplog.text
 
 
-async def test_a_hook_that_is_slow_is_not_waited_for(server: HookServer) -> None:
+async def test_slow_hook_is_not_waited_for(server: HookServer) -> None:
     server.replies("subagentEnded", Reply(is_held=True))
     threw = await asked(server, timeoutSeconds=0.2).threw()
     assert (str(threw), threw.was_asked) == ("the hook did not answer in 0.2 s", True)
 
 
-async def test_an_answer_that_trickles_is_not_waited_for_longer(tmp_path: Path) -> None:
+async def test_trickling_answer_is_not_waited_for(tmp_path: Path) -> None:
     async def trickle(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
         try:
@@ -158,19 +156,19 @@ async def nobody() -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{place.getsockname()[1]}/secret-path?{SECRET}"
 
 
-async def test_a_hook_that_is_not_there_was_not_asked(nobody: str) -> None:
+async def test_absent_hook_was_not_asked(nobody: str) -> None:
     threw = await Asked({"url": nobody}).threw()
     assert (str(threw), threw.was_asked) == ("the hook cannot be reached", False)
 
 
-async def test_a_certificate_that_is_not_known_is_refused(server: HookServer) -> None:
+async def test_unknown_certificate_is_refused(server: HookServer) -> None:
     threw = await Asked({"url": server.url.replace("http:", "https:")}).threw()
     assert not threw.was_asked
     assert str(threw).startswith("the hook cannot be reached")
     assert server.calls() == []
 
 
-async def test_a_proxy_of_the_environment_is_not_used(
+async def test_proxy_of_environment_is_not_used(
     server: HookServer, nobody: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
@@ -192,7 +190,7 @@ async def test_a_proxy_of_the_environment_is_not_used(
         ),
     ],
 )
-async def test_what_the_file_refers_to_is_looked_at_when_it_is_used(
+async def test_reference_is_checked_when_it_is_used(
     hook: dict[str, Any], value: str | None, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("HOOK_URL", raising=False)
@@ -204,7 +202,7 @@ async def test_what_the_file_refers_to_is_looked_at_when_it_is_used(
     assert not threw.was_asked
 
 
-async def test_a_cookie_is_not_kept(server: HookServer) -> None:
+async def test_cookie_is_not_kept(server: HookServer) -> None:
     server.replies("subagentEnded", Reply(200, headers={"Set-Cookie": "a=b; Path=/"}))
     hooks = asked(server)
     for _ in range(2):
@@ -213,14 +211,14 @@ async def test_a_cookie_is_not_kept(server: HookServer) -> None:
     assert not [call for call in server.calls() if "Cookie" in call.headers]
 
 
-async def test_a_hook_that_is_not_configured_is_not_asked(server: HookServer) -> None:
+async def test_unconfigured_hook_is_not_asked(server: HookServer) -> None:
     call = HookCall("subagentSpawned", "subagentSpawned", "k", {}, {})
     with pytest.raises(HookFailure, match="not configured"):
         await asked(server).ask(call)
     assert server.calls() == []
 
 
-async def test_no_connection_is_left_when_the_hooks_are_closed(server: HookServer) -> None:
+async def test_closed_hooks_leave_no_connection(server: HookServer) -> None:
     hooks = asked(server)
     await asyncio.gather(*(hooks.hooks.ask(hooks.pinned, CALL) for _ in range(5)))
     await hooks.hooks.aclose()
@@ -228,9 +226,56 @@ async def test_no_connection_is_left_when_the_hooks_are_closed(server: HookServe
     assert len(server.calls()) == 5
 
 
-async def test_a_test_hears_nothing_of_the_runs_of_the_one_before(server: HookServer) -> None:
-    await asked(server).ask()
-    server.forget()
-    server.replies("subagentEnded", Reply(said={"x": 1}))
-    assert await asked(server).ask() == HookAnswer(204, None)
-    assert server.calls() == []
+SPAWNED = HookCall("subagentSpawned", "subagentSpawned", "a-run:subagentSpawned", {}, {})
+
+
+async def test_hanging_hook_is_in_the_way_of_itself_alone(server: HookServer) -> None:
+    server.replies("subagentEnded", Reply(is_held=True))
+    others = server.hooks("subagentSpawned", timeoutSeconds=1)
+    hook = {"url": server.url, "timeoutSeconds": 30}
+    asked = Asked(hook, others, calls_at_once_max=2, room_seconds=0.1)
+    try:
+        async with asyncio.TaskGroup() as group:
+            hanging = [group.create_task(asked.hooks.ask(asked.pinned, CALL)) for _ in range(2)]
+            await asyncio.to_thread(server.called, "subagentEnded", 2)
+            for _ in range(3):
+                assert (await asked.hooks.ask(asked.pinned, SPAWNED)).status_code == 204
+            with pytest.raises(HookFailure) as caught:
+                await asked.hooks.ask(asked.pinned, CALL)
+            server.let_go()
+        assert [one.result().status_code for one in hanging] == [200, 200]
+        assert (await asked.hooks.ask(asked.pinned, CALL)).status_code == 200
+    finally:
+        await asked.hooks.aclose()
+    threw = caught.value
+    text = "the hook was not asked: too many calls of it are under way"
+    assert (str(threw), threw.was_asked) == (text, False)
+    assert len(server.calls("subagentEnded")) == 3
+
+
+async def test_waiting_for_room_is_no_time_of_the_hook(server: HookServer) -> None:
+    server.replies("subagentEnded", Reply(is_held=True))
+    hook = {"url": server.url, "timeoutSeconds": 0.3}
+    asked = Asked(hook, calls_at_once_max=1, room_seconds=5.0)
+    calls = (asked.hooks.ask(asked.pinned, CALL) for _ in range(3))
+    try:
+        threw = await asyncio.gather(*calls, return_exceptions=True)
+    finally:
+        await asked.hooks.aclose()
+    assert [str(one) for one in threw] == ["the hook did not answer in 0.3 s"] * 3
+    assert len(server.calls("subagentEnded")) == 3, "each was asked"
+
+
+async def test_cancelled_call_leaves_its_room(server: HookServer) -> None:
+    server.replies("subagentEnded", Reply(is_held=True), Reply(204))
+    hook = {"url": server.url, "timeoutSeconds": 30}
+    asked = Asked(hook, calls_at_once_max=1, room_seconds=0.1)
+    try:
+        given_up = asyncio.create_task(asked.hooks.ask(asked.pinned, CALL))
+        await asyncio.to_thread(server.called, "subagentEnded")
+        given_up.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await given_up
+        assert (await asked.hooks.ask(asked.pinned, CALL)).status_code == 204
+    finally:
+        await asked.hooks.aclose()

@@ -30,19 +30,18 @@ def values(*names: str) -> dict[str, Any]:
     return {"spawnlog": {"tokens": tokens}}
 
 
-def configurations(running: RunningLog, folder: Path) -> ServerConfigurations:
-    return ServerConfigurations(running, folder)
-
-
-async def test_a_token_that_cannot_be_had_is_warned_about_once_and_the_others_work(
-    running: RunningLog,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+@pytest.fixture
+async def active(
+    running: RunningLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> ServerConfigurations:
     monkeypatch.setenv(SET, "a-secret-of-some-length")
     monkeypatch.delenv(UNSET, raising=False)
-    active = configurations(running, tmp_path)
+    return ServerConfigurations(running, tmp_path)
+
+
+async def test_unset_token_is_warned_of_once(
+    active: ServerConfigurations, caplog: pytest.LogCaptureFixture
+) -> None:
     await active.activate(load_values(values(UNSET, SET)), SYSTEM)
     tokens = ConfiguredTokens(active, active.files)
     with caplog.at_level(logging.WARNING):
@@ -55,15 +54,9 @@ async def test_a_token_that_cannot_be_had_is_warned_about_once_and_the_others_wo
     assert "a-secret" not in caplog.text
 
 
-async def test_a_new_revision_is_read_again(
-    running: RunningLog,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+async def test_new_revision_is_read_again(
+    active: ServerConfigurations, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv(SET, "a-secret-of-some-length")
-    monkeypatch.delenv(UNSET, raising=False)
-    active = configurations(running, tmp_path)
     tokens = ConfiguredTokens(active, active.files)
     await active.activate(load_values(values(UNSET)), SYSTEM)
     assert tokens() == ()
@@ -72,13 +65,11 @@ async def test_a_new_revision_is_read_again(
     assert len(caplog.messages) == 2
 
 
-async def test_the_same_file_read_again_gives_a_token_that_was_changed_meanwhile(
-    running: RunningLog, tmp_path: Path
+async def test_reload_reads_changed_token_of_same_revision(
+    active: ServerConfigurations, tmp_path: Path
 ) -> None:
-    """The text of a token is no part of a revision: a reload that changes nothing else reads it."""
     secret = tmp_path / "token"
     token = {"id": "board", "token": {"file": str(secret)}, "scopes": ["read"], "sessions": ["*"]}
-    active = configurations(running, tmp_path)
     tokens = ConfiguredTokens(active, active.files)
     for text in ("the-first-secret", "the-second-secret"):
         secret.write_text(text, "utf-8")
@@ -90,14 +81,6 @@ def for_sessions(*patterns: str, **session: str) -> dict[str, Any]:
     token = {"id": "one", "token": f"${{{SET}}}", "scopes": ["read"], "sessions": list(patterns)}
     agents = {"list": [{"id": "steward"}, {"id": "main"}]}
     return {"spawnlog": {"tokens": [token]}, "session": session, "agents": agents}
-
-
-@pytest.fixture
-async def active(
-    running: RunningLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> ServerConfigurations:
-    monkeypatch.setenv(SET, "a-secret-of-some-length")
-    return configurations(running, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +96,7 @@ async def active(
         ("agent:*:subagent:*:", "agent:*:subagent:*"),
     ],
 )
-async def test_a_pattern_is_spelled_as_freely_as_a_key(
+async def test_pattern_is_spelled_as_freely_as_a_key(
     active: ServerConfigurations, written: str, fits: str
 ) -> None:
     await active.activate(load_values(for_sessions(written, mainKey="Home")), SYSTEM)
@@ -121,7 +104,7 @@ async def test_a_pattern_is_spelled_as_freely_as_a_key(
     assert known.patterns == (fits,)
 
 
-async def test_what_main_stands_for_is_said_by_the_revision(active: ServerConfigurations) -> None:
+async def test_revision_says_what_main_is(active: ServerConfigurations) -> None:
     tokens = ConfiguredTokens(active, active.files)
     said: list[tuple[str, ...]] = []
     for session in ({}, {"mainKey": "home"}, {"scope": "global"}):
@@ -130,14 +113,16 @@ async def test_what_main_stands_for_is_said_by_the_revision(active: ServerConfig
     assert said == [("agent:steward:main",), ("agent:steward:home",), ("global",)]
 
 
-async def test_one_session_that_is_spelled_twice_is_one(
+async def test_session_spelled_twice_is_one(
     active: ServerConfigurations, running: RunningLog
 ) -> None:
     await active.activate(load_values(for_sessions("main", "Agent:Steward:MAIN")), SYSTEM)
-    seal, registry = ChildTokenSigner(b"k" * 32), PostgresRegistry(running.pool)
-    pages = PostgresPageTokens(running.pool)
     tokens = KnownTokens(
-        admin_token("admin"), ConfiguredTokens(active, active.files), seal, registry, pages
+        admin_token("admin"),
+        ConfiguredTokens(active, active.files),
+        ChildTokenSigner(b"k" * 32),
+        PostgresRegistry(running.pool),
+        PostgresPageTokens(running.pool),
     )
     caller = await tokens.caller_of("a-secret-of-some-length")
     assert caller is not None
@@ -145,7 +130,7 @@ async def test_one_session_that_is_spelled_twice_is_one(
 
 
 @pytest.mark.parametrize("wrong", ["agent:main", "agent:a b:x", ":*", "* :", "::"])
-async def test_a_pattern_that_fits_no_session_is_left_out_and_warned_about(
+async def test_pattern_that_fits_no_session_is_warned_of(
     active: ServerConfigurations, caplog: pytest.LogCaptureFixture, wrong: str
 ) -> None:
     await active.activate(load_values(for_sessions(wrong, "agent:main:*")), SYSTEM)

@@ -27,7 +27,7 @@ def texts(output: JsonlOutput, data: bytes, size: int) -> list[str]:
 
 
 @pytest.mark.parametrize("before", range(57))
-def test_a_value_that_an_encoder_broke_over_lines_is_masked_in_both(before: int) -> None:
+def test_value_broken_over_lines_is_masked(before: int) -> None:
     said = f"{'x' * before}NAME={KEY}\nNEXT={OTHER}\n"
     lines = base64.encodebytes(said.encode())
     told = "".join(texts(JsonlOutput(Masker([KEY, OTHER])), lines, 50))
@@ -53,7 +53,7 @@ def test_a_line_is_told_when_it_is_printed() -> None:
     assert pairs(list(output.take(b"warming up can\n"))) == [("text", {"text": "warming up can"})]
 
 
-def test_what_may_be_the_half_of_a_value_is_told_before_the_entry_that_follows_it() -> None:
+def test_half_of_a_value_is_told_before_next_entry() -> None:
     output = JsonlOutput(Masker([KEY]))
     half = base64.b64encode(KEY.encode())[:20]
     assert list(output.take(b"it is " + half + b"\n")) == []
@@ -66,7 +66,7 @@ def test_what_may_be_the_half_of_a_value_is_told_before_the_entry_that_follows_i
     assert output.reading().entries == 2
 
 
-def test_lines_that_values_join_are_no_entry_without_end() -> None:
+def test_lines_joined_by_values_are_bounded() -> None:
     key = base64.b64encode(KEY.encode()).decode()
     line = key[20:] + "." * 100_000 + key[:20] + "\n"
     told = texts(JsonlOutput(Masker([KEY])), (line * 30).encode(), 64 * 1024)

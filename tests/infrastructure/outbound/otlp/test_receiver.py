@@ -31,22 +31,20 @@ async def sent(server: SpanServer, **headers: str) -> None:
         await receiver.close()
 
 
-async def test_what_is_taken_is_sent(server: SpanServer) -> None:
+async def test_span_is_sent(server: SpanServer) -> None:
     await sent(server)
     assert [one.name for one in server.spans] == ["invoke_agent main"]
 
 
 @pytest.mark.parametrize("status", [301, 308, 400])
-async def test_a_receiver_that_sends_elsewhere_or_says_no_took_nothing(
-    server: SpanServer, status: int
-) -> None:
+async def test_refusing_receiver_took_nothing(server: SpanServer, status: int) -> None:
     server.status = status
     with pytest.raises(SpansNotSent, match="did not take 1 of them"):
         await sent(server)
     assert server.asked == 1
 
 
-async def test_headers_of_the_environment_that_cannot_be_read_are_in_no_log(
+async def test_malformed_headers_are_in_no_log(
     server: SpanServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", f"Authorization: Bearer {SECRET}")
@@ -55,7 +53,7 @@ async def test_headers_of_the_environment_that_cannot_be_read_are_in_no_log(
     assert SECRET not in caplog.text
 
 
-async def test_headers_of_the_environment_go_along_with_those_of_the_file(
+async def test_headers_of_environment_and_file_are_sent(
     server: SpanServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-there=of%20both,x-of-all=machine")
@@ -64,7 +62,7 @@ async def test_headers_of_the_environment_go_along_with_those_of_the_file(
     assert [server.headers.get(name) for name in names] == ["file", "machine", "tides"]
 
 
-async def test_a_login_of_the_machine_takes_the_place_of_no_header(
+async def test_login_of_the_machine_replaces_no_header(
     server: SpanServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     netrc = tmp_path / "netrc"

@@ -56,7 +56,7 @@ async def rows(running: RunningLog) -> list[Any]:
 @pytest.mark.server
 @pytest.mark.parametrize(("block", "noted"), nightly_but(PACES, PACES[1:2]))
 @pytest.mark.told("everything")
-async def test_up_to_every_position_they_are_what_a_look_at_each_event_gives(
+async def test_counts_up_to_every_position_are_right(
     running: RunningLog, block: int, noted: int
 ) -> None:
     events = await running.events()
@@ -72,7 +72,7 @@ async def test_up_to_every_position_they_are_what_a_look_at_each_event_gives(
 
 @pytest.mark.server
 @pytest.mark.told("everything")
-async def test_of_any_positions_and_of_a_run_or_a_tree_too(running: RunningLog) -> None:
+async def test_counts_of_runs_and_trees_are_right(running: RunningLog) -> None:
     events = await running.events()
     counts = counting(running)
     await counts.count_up_to(len(events) * 2 // 3)
@@ -118,9 +118,7 @@ def _is_of(recorded: RecordedEvent, query: EventQuery) -> bool:
 
 
 @pytest.mark.server
-async def test_who_counts_at_the_same_time_who_is_killed_and_who_begins_anew_keep_the_same(
-    running: RunningLog,
-) -> None:
+async def test_counts_at_once_cancelled_or_anew_are_the_same(running: RunningLog) -> None:
     await live_at_random(running, 7, rounds=15, at_once=3)
     head = await running.log.head()
     await counting(running).count_up_to(head)
@@ -147,7 +145,7 @@ async def test_who_counts_at_the_same_time_who_is_killed_and_who_begins_anew_kee
 
 
 @pytest.mark.server
-async def test_which_runs_are_at_work_is_what_their_events_say(running: RunningLog) -> None:
+async def test_live_runs_are_what_events_say(running: RunningLog) -> None:
     await live_at_random(running, 11, rounds=15, at_once=3)
     events = await running.events()
     await counting(running).count_up_to(len(events) - 5)
@@ -163,7 +161,7 @@ async def test_which_runs_are_at_work_is_what_their_events_say(running: RunningL
             assert await live_runs_at(connection, envelope.position) == live
 
 
-async def test_what_is_not_counted_yet_is_said_and_not_read_whole(running: RunningLog) -> None:
+async def test_uncounted_part_is_told_and_not_read(running: RunningLog) -> None:
     await live_at_random(running, 13, rounds=8, at_once=3)
     head = await running.log.head()
     counts = counting(running, read_events_max=6)
@@ -174,7 +172,7 @@ async def test_what_is_not_counted_yet_is_said_and_not_read_whole(running: Runni
     assert found == tally_of(await running.events())
 
 
-async def test_nothing_is_kept_of_a_part_in_which_events_are_missing(running: RunningLog) -> None:
+async def test_part_with_missing_events_is_not_kept(running: RunningLog) -> None:
     await live_at_random(running, 13, rounds=8, at_once=3)
     head = await running.log.head()
     with pytest.raises(CorruptHistory, match="some are missing"):
@@ -186,7 +184,7 @@ async def test_nothing_is_kept_of_a_part_in_which_events_are_missing(running: Ru
     assert found == tally_of(await running.events())
 
 
-async def test_of_a_long_tree_only_so_many_events_are_looked_at(running: RunningLog) -> None:
+async def test_events_of_long_tree_are_limited(running: RunningLog) -> None:
     await live_at_random(running, 17, rounds=8, at_once=3)
     events = await running.events()
     tree = events[-1].envelope.provenance.correlation

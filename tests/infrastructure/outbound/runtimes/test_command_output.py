@@ -1,15 +1,20 @@
-"""What a command runtime prints, read into entries."""
+"""What a command runtime prints, read into entries, and how it ended."""
 
 import json
+import threading
+from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from application.ports.runtimes import TranscriptEntry
-from domain.delivery.transcript import LINE_BYTES_MAX
-from infrastructure.outbound.masking.mask import Masker
+from application.ports.credentials import Credential
+from application.ports.runtimes import RuntimeEnd, TranscriptEntry
+from domain.delivery.transcript import LINE_BYTES_MAX, RuntimeReading
+from infrastructure.outbound.child_processes.program import Exit
+from infrastructure.outbound.masking.mask import MaskedText, Masker
+from infrastructure.outbound.runtimes.command import end_of, secrets_of
 from infrastructure.outbound.runtimes.command_output import (
     FIRST_LINE_CHARACTERS_MAX,
     PIECE_BYTES_MAX,
@@ -19,7 +24,8 @@ from infrastructure.outbound.runtimes.command_output import (
     TextOutput,
     command_output,
 )
-from tests.support.builders.launches import pairs, text_of
+from infrastructure.outbound.runtimes.streams import AT_ONCE_BYTES_MAX, OutputThreads
+from tests.support.builders.launches import command, launch, pairs, text_of
 from tests.support.tiers import examples
 
 
@@ -185,3 +191,101 @@ def test_text_that_ends_within_character_is_warned_of() -> None:
     output = TextOutput()
     fed(output, b"caf\xc3")
     assert len(output.warnings()) == 1
+
+
+def ended(exit_: Exit, stderr: str = "", too_much: str | None = None) -> RuntimeEnd:
+    reading = RuntimeReading(last_result="r")
+    return end_of(exit_, reading=reading, stderr=stderr, too_much=too_much)
+
+
+@pytest.mark.parametrize(
+    ("exit_", "outcome", "reason", "error"),
+    [
+        (Exit(code=0), "success", "exit", None),
+        (Exit(code=3), "error", "exit", "exited with code 3: tail"),
+        (Exit(signal=11), "error", "signal", "ended by signal SIGSEGV: tail"),
+        (Exit(signal=40), "error", "signal", "ended by signal 40: tail"),
+        (Exit(error="killed by its holder", killed=True), "stopped", "stopped", None),
+        (
+            Exit(error="its holder fell silent: killed after 15 seconds", killed=True),
+            "error",
+            "interrupted",
+            "interrupted: its holder fell silent: killed after 15 seconds: tail",
+        ),
+        (Exit(error="the gate died"), "unknown", "interrupted", "the gate died: tail"),
+    ],
+)
+def test_the_outcome_is_that_of_the_exit(
+    exit_: Exit, outcome: str, reason: str, error: str | None
+) -> None:
+    end = ended(exit_, " tail\n")
+    assert (end.outcome, end.reason, end.error) == (outcome, reason, error)
+    assert (end.exit_code, end.signal, end.result) == (exit_.code, exit_.signal, "r")
+
+
+def test_limit_counts_more_than_its_kill() -> None:
+    end = ended(Exit(error="killed", killed=True), too_much="it printed too much")
+    assert (end.outcome, end.reason) == ("error", "output_limit")
+    assert end.error == "ended because it printed too much"
+
+
+def test_end_of_stderr_is_shown() -> None:
+    error = ended(Exit(code=1), "first" + "é" * 8000 + "last").error
+    assert error is not None
+    shown = error.removeprefix("exited with code 1: ")
+    assert shown == "é" * 4094 + "last"
+
+
+def test_secrets_are_token_credentials_and_named_ones() -> None:
+    launched = launch(
+        command("agent"),
+        environment={
+            "OPENAI_API_KEY": "sk-12345678",
+            "MODE": "verbosely",
+            "OPENAI": Credential("given by a profile"),
+            "EMPTY_TOKEN": "",
+        },
+    )
+    assert secrets_of(launched) == (
+        "sk-12345678",
+        "given by a profile",
+        "child-token-of-this-run",
+    )
+
+
+SECRET = "".join(f"{number:04x}-" for number in range(800))
+
+
+@pytest.fixture
+def threads() -> Iterator[OutputThreads]:
+    threads = OutputThreads()
+    yield threads
+    threads.close()
+
+
+@pytest.mark.parametrize(
+    ("size", "is_aside"), [(1, False), (AT_ONCE_BYTES_MAX, False), (AT_ONCE_BYTES_MAX + 1, True)]
+)
+async def test_much_output_is_masked_in_a_thread(
+    threads: OutputThreads, size: int, is_aside: bool
+) -> None:
+    found = await threads.look(size, threading.get_ident)
+    assert (found != threading.get_ident()) is is_aside
+
+
+class Counted(Masker):
+    """Counts how much it looks at."""
+
+    looked_at = 0
+
+    def look(self, text: str):  # type: ignore[no-untyped-def]
+        self.looked_at += len(text)
+        return super().look(text)
+
+
+def test_beginning_of_value_is_not_searched_per_character() -> None:
+    masking = Counted([SECRET])
+    masked = MaskedText(masking)
+    for sign in SECRET:
+        masked.take(sign)
+    assert masking.looked_at < 600 * len(SECRET)

@@ -58,16 +58,7 @@ def test_json_input_has_exactly_the_promised_keys() -> None:
     }
 
 
-def test_a_child_that_cannot_call_back_is_told_of_no_tools() -> None:
-    assert json.loads(given(command("agent"), token=None, url=None))["mcp"] is None
-
-
-def test_json_input_says_where_the_attachments_are() -> None:
-    value = json.loads(given(command("agent"), attachments_dir="/w/.openclaw/attachments/1"))
-    assert value["attachmentsDir"] == "/w/.openclaw/attachments/1"
-
-
-def test_what_was_said_before_is_named_in_the_input_and_in_a_variable() -> None:
+def test_history_is_in_input_and_variable() -> None:
     files = ("/t/main/one.fork.jsonl", "/t/main/two.jsonl")
     value = json.loads(given(command("agent"), history_files=files))
     assert value["history"] == list(files)
@@ -77,65 +68,60 @@ def test_what_was_said_before_is_named_in_the_input_and_in_a_variable() -> None:
     assert "SPAWNLOG_HISTORY" not in made(command("agent"), environment=configured).env
 
 
-def test_json_input_names_the_allowed_tools_where_some_are() -> None:
-    tools = json.loads(given(command("agent"), tools_allow=("read",)))["tools"]
-    assert tools["allow"] == ["read"]
-
-
-def test_json_input_survives_text_that_is_no_unicode() -> None:
-    value = json.loads(given(command("agent"), message="a\ud800b\0c"))
+def test_json_input_has_what_was_given() -> None:
+    changes: dict[str, Any] = {
+        "attachments_dir": "/w/.openclaw/attachments/1",
+        "tools_allow": ("read",),
+        "message": "a\ud800b\0c",
+    }
+    value = json.loads(given(command("agent"), token=None, url=None, **changes))
+    assert value["mcp"] is None
+    assert value["attachmentsDir"] == "/w/.openclaw/attachments/1"
+    assert value["tools"]["allow"] == ["read"]
     assert value["message"] == "a\ufffdb\0c"
 
 
-def test_text_input_is_system_prompt_blank_line_message() -> None:
-    text = given(command("agent", input="stdin-text"))
-    assert text == "You are a sub-agent.\n\nReview it."
+def test_text_input_is_system_prompt_and_message() -> None:
+    runtime = command("agent", input="stdin-text")
+    assert given(runtime) == "You are a sub-agent.\n\nReview it."
+    assert given(runtime, system_prompt="") == "Review it."
 
 
-def test_text_input_without_a_system_prompt_is_the_message() -> None:
-    assert given(command("agent", input="stdin-text"), system_prompt="") == "Review it."
-
-
-def test_the_prompt_takes_the_placeholder_in_every_argument() -> None:
+def test_prompt_takes_the_placeholder_in_every_argument() -> None:
     runtime = command("agent", "--prompt={prompt}", "{prompt}", "{other}", input="argv")
-    program = made(runtime, system_prompt="", message="{prompt} $(id) 'a' \"b\"\n")
     prompt = "{prompt} $(id) 'a' \"b\"\n"
+    program = made(runtime, system_prompt="", message=prompt)
     assert program.argv == ("agent", f"--prompt={prompt}", prompt, "{other}")
     assert program.stdin is None
 
 
-def test_a_placeholder_is_left_alone_where_the_prompt_comes_on_stdin() -> None:
+def test_placeholder_is_left_alone_with_stdin() -> None:
     assert made(command("agent", "{prompt}")).argv == ("agent", "{prompt}")
 
 
-def test_a_prompt_of_the_limit_fits_into_an_argument() -> None:
+@pytest.mark.parametrize(
+    ("words", "message", "match", "reason"),
+    [
+        (("agent", "{prompt}"), "x" * 102_401, "at most 102400 .*stdin-json", "prompt_too_large"),
+        (("agent", "{prompt}"), "é" * 51_201, "at most 102400 .*stdin-json", "prompt_too_large"),
+        (("agent", "{prompt}{prompt}"), "x" * 70_000, "in one argument", "prompt_too_large"),
+        (("{prompt}",), "/bin/sh", "names no program", "not_executable"),
+    ],
+)
+def test_impossible_prompt_is_refused(
+    words: tuple[str, ...], message: str, match: str, reason: str
+) -> None:
+    with pytest.raises(CannotLaunch, match=match) as refused:
+        made(command(*words, input="argv"), system_prompt="", message=message)
+    assert refused.value.reason == reason
+
+
+def test_prompt_of_the_limit_fits_into_an_argument() -> None:
     runtime = command("agent", "{prompt}", input="argv")
     assert len(made(runtime, system_prompt="", message="x" * 102_400).argv[1]) == 102_400
 
 
-@pytest.mark.parametrize("message", ["x" * 102_401, "é" * 51_201])
-def test_a_prompt_over_the_limit_is_refused_with_the_way_out(message: str) -> None:
-    runtime = command("agent", "{prompt}", input="argv")
-    with pytest.raises(CannotLaunch, match=r"at most 102400 .*stdin-json") as refused:
-        made(runtime, system_prompt="", message=message)
-    assert refused.value.reason == "prompt_too_large"
-
-
-def test_a_prompt_that_fits_once_but_not_twice_is_refused() -> None:
-    runtime = command("agent", "{prompt}{prompt}", input="argv")
-    with pytest.raises(CannotLaunch, match="in one argument") as refused:
-        made(runtime, system_prompt="", message="x" * 70_000)
-    assert refused.value.reason == "prompt_too_large"
-
-
-def test_a_prompt_never_names_the_program() -> None:
-    runtime = command("{prompt}", input="argv")
-    with pytest.raises(CannotLaunch, match="names no program") as refused:
-        made(runtime, message="/bin/sh")
-    assert refused.value.reason == "not_executable"
-
-
-def test_nothing_of_the_servers_environment_but_four_variables_is_passed_on() -> None:
+def test_four_variables_of_the_server_are_passed_on() -> None:
     program = made(command("agent"), environment={"KEY": "value"})
     assert program.env == {
         "PATH": SERVER["PATH"],
@@ -153,7 +139,7 @@ def test_nothing_of_the_servers_environment_but_four_variables_is_passed_on() ->
     }
 
 
-def test_configured_variables_may_replace_the_servers_but_not_ours() -> None:
+def test_configured_variables_do_not_replace_ours() -> None:
     environment = {"PATH": "/opt/bin", "SPAWNLOG_RUN_ID": "other", "SPAWNLOG_TOKEN": "other"}
     program = made(command("agent"), environment=environment, token=None, url=None)
     assert program.env["PATH"] == "/opt/bin"
@@ -174,17 +160,17 @@ def test_configured_variables_may_replace_the_servers_but_not_ours() -> None:
         ("/srv/work", "~", "/home/of-the-server"),
     ],
 )
-def test_it_works_in_the_workspace_or_from_there(
+def test_folder_starts_from_the_workspace(
     workspace: str | None, cwd: str | None, expected: str
 ) -> None:
     assert made(command("agent", cwd=cwd), workspace_dir=workspace).cwd == expected
 
 
-def test_a_program_may_be_named_from_the_home_directory() -> None:
+def test_program_may_be_named_from_home() -> None:
     assert made(command("~/bin/agent", "~/x")).argv == ("/home/of-the-server/bin/agent", "~/x")
 
 
-def test_what_no_program_can_be_given_is_refused_without_its_text() -> None:
+def test_impossible_variable_is_refused_without_its_value() -> None:
     with pytest.raises(CannotLaunch, match="'KEY' holds a NUL") as refused:
         made(command("agent"), environment={"KEY": "secret\0value"})
     assert refused.value.reason == "not_executable"

@@ -17,7 +17,6 @@ from tests.support.servers.script_server import redirect
 from tests.support.servers.tool_server import ToolServer, tool_server
 
 pytestmark = pytest.mark.process
-
 TOKEN = "tools-token-4c1f77"
 
 
@@ -56,7 +55,7 @@ def offered(body: Mapping[str, Any]) -> set[str]:
     return {one["function"]["name"] for one in body.get("tools", ())}
 
 
-async def test_a_tool_of_a_server_is_called_by_the_servers_name_and_its_call_is_told(
+async def test_tool_is_called_by_name_of_its_server(
     endpoint: ModelEndpoint, tools: ToolServer
 ) -> None:
     calls = said(call("desk_add", one=2, other=3), calls=True)
@@ -71,7 +70,7 @@ async def test_a_tool_of_a_server_is_called_by_the_servers_name_and_its_call_is_
     assert offered(endpoint.bodies[0]) >= {"desk_add", "desk_fail"}
 
 
-async def test_what_the_policy_denies_is_not_offered_and_not_called(
+async def test_denied_tool_is_not_offered_or_called(
     endpoint: ModelEndpoint, tools: ToolServer
 ) -> None:
     calls = said(call("desk_add", one=2, other=3), calls=True)
@@ -84,24 +83,20 @@ async def test_what_the_policy_denies_is_not_offered_and_not_called(
     assert (end.outcome, tools.calls) == ("success", [])
 
 
-async def test_only_what_the_policy_allows_is_offered(
-    endpoint: ModelEndpoint, tools: ToolServer
-) -> None:
+async def test_only_allowed_tools_are_offered(endpoint: ModelEndpoint, tools: ToolServer) -> None:
     endpoint.answers("m", said(text("done")))
     await run_of(with_tools(endpoint, tools, tools_allow=("desk_e*",)))
     assert offered(endpoint.bodies[0]) == {"desk_echo"}
 
 
-async def test_a_tool_that_fails_is_for_the_model_to_read(
-    endpoint: ModelEndpoint, tools: ToolServer
-) -> None:
+async def test_failure_of_tool_is_told_to_model(endpoint: ModelEndpoint, tools: ToolServer) -> None:
     endpoint.answers("m", said(call("desk_fail"), calls=True), said(text("It failed.")))
     entries, end = await run_of(with_tools(endpoint, tools))
     assert entries[0].kind == "tool"
     assert end.result == "It failed."
 
 
-async def test_a_call_with_the_wrong_arguments_is_told_with_what_was_wrong(
+async def test_wrong_arguments_are_told_to_model(
     endpoint: ModelEndpoint, tools: ToolServer
 ) -> None:
     endpoint.answers("m", said(call("desk_add", one="x"), calls=True), said(text("I give up.")))
@@ -111,9 +106,7 @@ async def test_a_call_with_the_wrong_arguments_is_told_with_what_was_wrong(
     assert (end.result, tools.calls) == ("I give up.", [])
 
 
-async def test_a_call_that_is_no_json_is_told_as_it_is(
-    endpoint: ModelEndpoint, tools: ToolServer
-) -> None:
+async def test_call_that_is_no_json_is_kept(endpoint: ModelEndpoint, tools: ToolServer) -> None:
     broken = call("desk_add").replace(b'"arguments": "{}"', b'"arguments": "{one: "')
     endpoint.answers("m", said(broken, calls=True), said(text("I give up.")))
     entries, end = await run_of(with_tools(endpoint, tools))
@@ -121,7 +114,7 @@ async def test_a_call_that_is_no_json_is_told_as_it_is(
     assert (entries[0].body["input"], end.result) == ("{one: ", "I give up.")
 
 
-async def test_a_server_that_is_not_there_ends_the_run_by_its_name(endpoint: ModelEndpoint) -> None:
+async def test_absent_tool_server_ends_the_run(endpoint: ModelEndpoint) -> None:
     server = {"url": "http://127.0.0.1:9/mcp"}
     launch = model_launch(endpoint.url, model="m", mcpServers={"desk": server})
     entries, end = await run_of(launch)
@@ -130,16 +123,14 @@ async def test_a_server_that_is_not_there_ends_the_run_by_its_name(endpoint: Mod
     assert "the tools of desk cannot be had" in end.error
 
 
-async def test_no_redirect_of_a_server_of_tools_is_followed(endpoint: ModelEndpoint) -> None:
+async def test_redirect_of_tool_server_is_not_followed(endpoint: ModelEndpoint) -> None:
     elsewhere = endpoint.server.at("/elsewhere", b"")
     url = endpoint.server.at("/mcp", redirect(elsewhere, "307 Temporary Redirect"))
     _, end = await run_of(model_launch(endpoint.url, model="m", mcpServers={"desk": {"url": url}}))
     assert (end.outcome, {one.target for one in endpoint.server.asked}) == ("error", {"/mcp"})
 
 
-async def test_a_token_that_a_tool_repeats_is_masked(
-    endpoint: ModelEndpoint, tools: ToolServer
-) -> None:
+async def test_token_repeated_by_tool_is_masked(endpoint: ModelEndpoint, tools: ToolServer) -> None:
     calls = said(call("desk_echo", text=f"It is {TOKEN}!"), calls=True)
     endpoint.answers("m", calls, said(text("done")))
     entries, _ = await run_of(with_tools(endpoint, tools))
@@ -147,9 +138,7 @@ async def test_a_token_that_a_tool_repeats_is_masked(
     assert TOKEN not in str(entries)
 
 
-async def test_a_run_calls_no_more_tools_than_it_may(
-    endpoint: ModelEndpoint, tools: ToolServer
-) -> None:
+async def test_tool_calls_of_run_are_limited(endpoint: ModelEndpoint, tools: ToolServer) -> None:
     endpoint.answers("m", said(call("desk_add", one=1, other=1), calls=True))
     launch = with_tools(endpoint, tools)
     runtime = launch.runtime.model_copy(update={"tool_calls_max": 2})
@@ -157,9 +146,7 @@ async def test_a_run_calls_no_more_tools_than_it_may(
     assert (end.reason, tools.calls) == ("usage_limit", ["add", "add"])
 
 
-async def test_a_call_that_is_broken_off_is_told_without_an_output(
-    endpoint: ModelEndpoint, tools: ToolServer
-) -> None:
+async def test_call_broken_off_has_no_output(endpoint: ModelEndpoint, tools: ToolServer) -> None:
     endpoint.answers("m", said(call("desk_hang"), calls=True))
     session = await ModelRuntimes().open(with_tools(endpoint, tools))
     session.go()
@@ -175,7 +162,7 @@ async def test_a_call_that_is_broken_off_is_told_without_an_output(
     assert end.outcome == "stopped"
 
 
-async def test_spawnlogs_own_tools_have_their_own_names_and_the_childs_token(
+async def test_own_tools_have_own_names_and_childs_token(
     endpoint: ModelEndpoint, tools: ToolServer
 ) -> None:
     endpoint.answers("m", said(text("done")))
@@ -184,7 +171,7 @@ async def test_spawnlogs_own_tools_have_their_own_names_and_the_childs_token(
     assert tools.authorizations == {"Bearer child-token-of-this-run"}
 
 
-async def test_a_turn_ends_where_it_yields(endpoint: ModelEndpoint, tools: ToolServer) -> None:
+async def test_turn_ends_where_it_yields(endpoint: ModelEndpoint, tools: ToolServer) -> None:
     yields = said(text("I wait for them."), call("sessions_yield"), calls=True)
     endpoint.answers("m", yields, said(text("never said")))
     entries, end = await run_of(as_spawnlogs_own(endpoint, tools))
@@ -193,9 +180,7 @@ async def test_a_turn_ends_where_it_yields(endpoint: ModelEndpoint, tools: ToolS
     assert len(endpoint.bodies) == 1
 
 
-async def test_where_none_of_spawnlogs_own_tools_is_left_nothing_is_asked_of_it(
-    endpoint: ModelEndpoint,
-) -> None:
+async def test_nothing_is_asked_without_own_tools(endpoint: ModelEndpoint) -> None:
     endpoint.answers("m", said(text("done")))
     launch = replace(model_launch(endpoint.url, model="m"), url="http://127.0.0.1:9")
     _, end = await run_of(replace(launch, tools_deny=("*",)))
@@ -203,15 +188,13 @@ async def test_where_none_of_spawnlogs_own_tools_is_left_nothing_is_asked_of_it(
     assert "tools" not in endpoint.bodies[0]
 
 
-def test_spawnlogs_own_tools_are_those_that_it_offers() -> None:
+def test_own_tools_are_those_of_the_catalogue() -> None:
     from infrastructure.outbound.runtimes.model_tools import OWN_TOOLS
 
     assert set(OWN_TOOLS) == {one.name for one in TOOLS}
 
 
-async def test_a_tool_that_gives_more_than_an_entry_holds_is_told_as_called_and_ends_the_run(
-    endpoint: ModelEndpoint, tools: ToolServer
-) -> None:
+async def test_output_of_tool_is_limited(endpoint: ModelEndpoint, tools: ToolServer) -> None:
     endpoint.answers("m", said(call("desk_long", characters=1_100_000), calls=True))
     entries, end = await run_of(with_tools(endpoint, tools))
     assert (end.outcome, end.reason) == ("error", "output_limit"), end.error
@@ -219,9 +202,7 @@ async def test_a_tool_that_gives_more_than_an_entry_holds_is_told_as_called_and_
     assert entries[-1].body["output"] is None
 
 
-async def test_an_answer_of_tools_that_is_read_no_further_is_a_failure_for_the_model_to_read(
-    endpoint: ModelEndpoint, tools: ToolServer
-) -> None:
+async def test_answer_of_tool_server_is_limited(endpoint: ModelEndpoint, tools: ToolServer) -> None:
     calls = said(call("desk_long", characters=9_000_000), calls=True)
     endpoint.answers("m", calls, said(text("I give up.")))
     entries, end = await run_of(with_tools(endpoint, tools))

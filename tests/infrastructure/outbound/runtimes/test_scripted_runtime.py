@@ -1,12 +1,13 @@
-"""What a scripted runtime plays beyond what every runtime keeps to."""
+"""What a scripted runtime plays beyond what every runtime keeps to, and runtimes by their type."""
 
 import asyncio
 from typing import Any
 
 import pytest
 
-from application.ports.runtimes import RuntimeEnd, TranscriptEntry
-from domain.configuration.runtimes import ScriptedRuntime
+from application.ports.runtimes import CannotLaunch, RuntimeEnd, TranscriptEntry
+from domain.configuration.runtimes import ScriptedRuntime, WorkerRuntime
+from infrastructure.outbound.runtimes.by_type import RuntimesByType
 from infrastructure.outbound.runtimes.scripted import (
     READY_STEPS_MAX,
     ScriptedRuntimes,
@@ -75,3 +76,16 @@ async def test_script_that_takes_its_time_is_not_ready(steps: list[dict[str, Any
     assert session.ready_entries() is None
     entries, _ = await all_of(session)
     assert len(entries) == len(steps)
+
+
+SERVED = RuntimesByType({"scripted": ScriptedRuntimes()})
+
+
+async def test_a_launch_goes_to_what_runs_its_type() -> None:
+    session = await SERVED.open(launch(ScriptedRuntime(type="scripted")))
+    assert isinstance(session, ScriptedSession)
+
+
+async def test_type_that_is_not_served_is_refused() -> None:
+    with pytest.raises(CannotLaunch, match=r'"worker", which this server does not run.*scripted'):
+        await SERVED.open(launch(WorkerRuntime(type="worker", queue="gpu")))

@@ -1,6 +1,5 @@
 """Context scripts that are files, and the choice between a file and a URL."""
 
-import asyncio
 import json
 import os
 import sys
@@ -18,10 +17,7 @@ from infrastructure.outbound.scripts.http import HttpScripts
 from infrastructure.outbound.scripts.local import LocalFileScripts
 from tests.support.builders.launches import SERVER, program
 from tests.support.builders.scripts import Source, script_run, source_in
-from tests.support.servers.guarded_programs import DAEMON
-from tests.support.servers.process_table import is_alive
 
-LONG = "m" * 5 * 1024 * 1024
 Run = Callable[..., Awaitable[ScriptFinished]]
 Show = Callable[..., Awaitable[list[Any]]]
 SHOW = f"""#!{sys.executable} -IS
@@ -39,10 +35,6 @@ def run(launcher: ProcessLauncher, tmp_path: Path) -> Run:
         return await scripts.run(script_run(uri, **request))
 
     return run_script
-
-
-def python_script(tmp_path: Path, text: str) -> str:
-    return str(program(tmp_path / "script", f"#!{sys.executable} -IS\n{text}"))
 
 
 @pytest.fixture
@@ -186,41 +178,6 @@ async def test_stopping_server_runs_no_script(tmp_path: Path) -> None:
     await closed.close()
     scripts = LocalFileScripts(closed, source_in(tmp_path), server=SERVER)
     assert "stopping" in str((await scripts.run(script_run("script"))).error)
-
-
-@pytest.mark.server
-async def test_hanging_script_is_ended_with_its_daemon(run: Run, tmp_path: Path) -> None:
-    uri = python_script(tmp_path, DAEMON + "daemon()\nsignal.pause()")
-    finished = await run(uri, timeout_seconds=2)
-    assert finished.error == "Script execution timed out after 2 seconds"
-    assert not is_alive(int(finished.output))
-
-
-async def test_daemon_does_not_outlive_script(run: Run, tmp_path: Path) -> None:
-    uri = python_script(tmp_path, DAEMON + "daemon()")
-    async with asyncio.timeout(10):
-        finished = await run(uri)
-    assert finished.error is None
-    assert not is_alive(int(finished.output))
-
-
-async def test_output_is_cut_at_its_limit(run: Run, tmp_path: Path) -> None:
-    program(tmp_path / "script", "#!/bin/sh\nexec head -c 50000000 /dev/zero\n")
-    finished = await run("script", output_bytes_max=1_000_000)
-    assert finished.error is not None
-    assert finished.error.startswith("Script printed more than 1000000 bytes and was ended")
-    assert (len(finished.raw), len(finished.output)) == (1_000_000, 1_000_000)
-
-
-@pytest.mark.parametrize(
-    ("line", "output"),
-    [("echo done", "done"), ("exec wc -c", str(len(LONG) + len('{"t":""}')))],
-    ids=["unread", "read"],
-)
-async def test_long_input_is_read_or_not(run: Run, tmp_path: Path, line: str, output: str) -> None:
-    program(tmp_path / "script", f"#!/bin/sh\n{line}\n")
-    finished = await run("script", format="json", argMap={"t": "task"}, variables={"task": LONG})
-    assert (finished.output, finished.error) == (output, None)
 
 
 async def test_relative_path_starts_at_file_of_revision(

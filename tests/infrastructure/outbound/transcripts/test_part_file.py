@@ -51,7 +51,7 @@ def held_below(folder: Path) -> set[str]:
     return {one for one in open_descriptors() if str(folder) in one}
 
 
-def test_nothing_is_left_of_what_failed(folders: TranscriptFolders, tmp_path: Path) -> None:
+def test_failed_file_leaves_nothing(folders: TranscriptFolders, tmp_path: Path) -> None:
     write(folders)
     before, descriptors = tree_of(tmp_path), held_below(tmp_path)
     with pytest.raises(ZeroDivisionError):
@@ -83,14 +83,14 @@ class ReplacedMeanwhile(TranscriptFolders):
             file.write(self.other)
 
 
-def test_a_file_that_another_server_writes_at_the_same_time_is_as_good(tmp_path: Path) -> None:
+def test_equal_file_of_another_server_is_as_good(tmp_path: Path) -> None:
     folders = ReplacedMeanwhile(tmp_path / "transcripts")
     folders.other = b"whole\n"
     write(folders)
     assert (tmp_path / "transcripts" / "main" / "x.jsonl").read_bytes() == b"whole\n"
 
 
-def test_a_file_that_another_server_has_written_is_not_removed(tmp_path: Path) -> None:
+def test_file_of_another_server_is_not_removed(tmp_path: Path) -> None:
     folders = ReplacedMeanwhile(tmp_path / "transcripts")
     folders.other = b"whole\nand more\n"
     with pytest.raises(OSError, match="another file is in the place"):
@@ -108,7 +108,7 @@ class MovedMeanwhile(TranscriptFolders):
         super().must_be_in_place(agent_id, folder)
 
 
-def test_several_files_are_written_each_whole_or_not_at_all(
+def test_each_of_several_files_is_whole_or_absent(
     folders: TranscriptFolders, tmp_path: Path
 ) -> None:
     place = tmp_path / "transcripts" / "main"
@@ -124,9 +124,7 @@ def test_several_files_are_written_each_whole_or_not_at_all(
     assert (place / "b.jsonl").read_bytes() == b"ok\n"
 
 
-def test_what_the_dead_have_left_of_a_file_goes_and_nothing_else(
-    folders: TranscriptFolders, tmp_path: Path
-) -> None:
+def test_parts_of_the_dead_go(folders: TranscriptFolders, tmp_path: Path) -> None:
     place = tmp_path / "transcripts" / "main"
     place.mkdir(parents=True)
     gone = subprocess.Popen([sys.executable, "-c", ""])
@@ -140,7 +138,7 @@ def test_what_the_dead_have_left_of_a_file_goes_and_nothing_else(
     assert sorted(one.name for one in place.iterdir()) == sorted(kept)
 
 
-def test_a_folder_that_was_moved_while_several_were_written_keeps_nothing(tmp_path: Path) -> None:
+def test_folder_moved_under_several_files_keeps_nothing(tmp_path: Path) -> None:
     folders = MovedMeanwhile(tmp_path / "transcripts")
     descriptors = held_below(tmp_path)
     files = [KnownFile(f"{name}.jsonl", 3, b"ok\n") for name in "ab"]
@@ -151,9 +149,7 @@ def test_a_folder_that_was_moved_while_several_were_written_keeps_nothing(tmp_pa
 
 
 @pytest.mark.parametrize("put", ["nothing", "folder", "link"])
-def test_a_folder_that_was_moved_meanwhile_keeps_nothing(
-    folders: TranscriptFolders, tmp_path: Path, put: str
-) -> None:
+def test_moved_folder_keeps_nothing(folders: TranscriptFolders, tmp_path: Path, put: str) -> None:
     place, moved = tmp_path / "transcripts" / "main", tmp_path / "moved"
     descriptors = held_below(tmp_path)
 
@@ -170,7 +166,7 @@ def test_a_folder_that_was_moved_meanwhile_keeps_nothing(
     assert held_below(tmp_path) == descriptors
 
 
-def test_a_part_that_gave_way_to_a_link_becomes_no_transcript(
+def test_part_replaced_by_link_becomes_no_transcript(
     folders: TranscriptFolders, tmp_path: Path
 ) -> None:
     outside = tmp_path / "outside"
@@ -201,9 +197,7 @@ class Slow(PartFile):
             self._opened()[1].write(content)
 
 
-async def test_giving_up_waits_for_the_thread_that_still_writes(
-    folders: TranscriptFolders, tmp_path: Path
-) -> None:
+async def test_giving_up_waits_for_its_writer(folders: TranscriptFolders, tmp_path: Path) -> None:
     descriptors = held_below(tmp_path)
     part = Slow(folders)
     part.begin()
@@ -219,9 +213,7 @@ async def test_giving_up_waits_for_the_thread_that_still_writes(
     assert held_below(tmp_path) == descriptors
 
 
-async def test_whoever_is_cancelled_leaves_nothing(
-    folders: TranscriptFolders, tmp_path: Path
-) -> None:
+async def test_cancelled_write_leaves_nothing(folders: TranscriptFolders, tmp_path: Path) -> None:
     write(folders)
     before, descriptors = tree_of(tmp_path), held_below(tmp_path)
 
@@ -251,7 +243,7 @@ def ordinary(becoming_ordinary: Becoming) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o777], ids=oct)
-def test_folders_and_files_of_an_ordinary_user_are_private(ordinary: Path, mask: int) -> None:
+def test_files_of_ordinary_user_are_private(ordinary: Path, mask: int) -> None:
     before = os.umask(mask)
     try:
         folders = TranscriptFolders(ordinary / "transcripts")
@@ -265,7 +257,7 @@ def test_folders_and_files_of_an_ordinary_user_are_private(ordinary: Path, mask:
     assert drop_file(folders, "main", "x.jsonl")
 
 
-def test_a_file_that_may_not_be_read_is_none_and_is_replaced(ordinary: Path) -> None:
+def test_unreadable_file_is_replaced(ordinary: Path) -> None:
     folders = TranscriptFolders(ordinary / "transcripts")
     write(folders)
     (ordinary / "transcripts" / "main" / "x.jsonl").chmod(0o000)
@@ -274,7 +266,7 @@ def test_a_file_that_may_not_be_read_is_none_and_is_replaced(ordinary: Path) -> 
     assert has_content(folders, "main", "x.jsonl", b"whole\n")
 
 
-def test_a_closed_folder_is_told_of(ordinary: Path) -> None:
+def test_closed_folder_is_told(ordinary: Path) -> None:
     folders = TranscriptFolders(ordinary / "transcripts")
     write(folders)
     agent = ordinary / "transcripts" / "main"
@@ -290,7 +282,7 @@ def test_a_closed_folder_is_told_of(ordinary: Path) -> None:
     assert has_content(folders, "main", "x.jsonl", b"whole\n")
 
 
-def test_a_data_directory_that_may_only_be_passed_and_written_to_is_enough(ordinary: Path) -> None:
+def test_data_directory_need_not_be_readable(ordinary: Path) -> None:
     if not hasattr(os, "O_PATH"):
         pytest.skip("this system opens no folder without reading it")
     ordinary.chmod(0o300)
