@@ -11,7 +11,7 @@ from domain.configuration.configuration import Configuration
 from domain.run.events import SessionCreated
 from domain.what_if.record import RecordedDecision
 from domain.what_if.unaffected import differ_in_limits_alone, is_admitted_alike
-from domain.what_if.verdict import SAME
+from domain.what_if.verdict import SAME, not_replayable
 from tests.support.builders.configured_spawns import Rules
 from tests.support.builders.decisions_again import (
     Sent,
@@ -324,6 +324,13 @@ def test_script_that_is_told_the_configuration_is_told_its_limits() -> None:
     then, now = (setting(scripts=(telling,), maxChildrenPerAgent=count) for count in (5, 9))
     assert is_unaffected(Spawn(), then, then)
     assert not is_unaffected(Spawn(), then, now)
+
+
+def test_spawn_in_preparation_has_nothing_to_compare_with() -> None:
+    preparing = Spawn(is_ready=False)
+    assert preparing.again(BASE, BASE, is_unaffected=True).verdict == SAME
+    slow = preparing.again(BASE, setting(thinking="high")).verdict
+    assert slow == not_replayable("it is still being prepared, so there is nothing to compare with")
 
 
 def test_a_refusal_that_lies_behind_the_range_cannot_be_compared() -> None:

@@ -127,6 +127,11 @@ def test_a_fault_that_is_mended_lets_all_of_them_pass_as_far_as_is_known() -> No
     assert "the others of its batch can be prepared" in found[0].assumed
 
 
+def test_a_fault_that_stays_leaves_all_of_them_refused() -> None:
+    faulty = setting(writer="unfit"), setting(writer="unfit", thinking="low")
+    assert again(BOTH, *faulty) == [SAME, SAME]
+
+
 @pytest.mark.parametrize("agent_ids", [*product(("writer", "editor"), repeat=3)])
 @pytest.mark.parametrize("now", [*product(WAYS, repeat=2)])
 def test_it_is_what_would_have_been_lived(agent_ids: tuple[str, ...], now: tuple[str, str]) -> None:
@@ -452,6 +457,16 @@ def naming(number: int, via: str, name: str = "a", **values: Any) -> Spawn:
 
 
 LABELLED = child(1, changes={"label": "a"})
+
+
+@pytest.mark.parametrize(
+    ("via", "rule"), [("dependsOn", "dependency_unknown"), ("reference", "reference_unknown")]
+)
+def test_what_names_a_run_that_never_was_names_nothing(via: str, rule: str) -> None:
+    counts = following([LABELLED], BASE, STRICT)
+    found = noted(counts, naming(2, via), BASE, STRICT).verdict
+    assert (found.verdict, found.rule) == ("newly-refused", rule)
+    assert str(run_id(1)) in str(found.text)
 
 
 def test_by_its_id_it_names_a_run_that_was_refused() -> None:

@@ -237,6 +237,22 @@ def test_answer_of_a_hook_that_binds_is_not_on_record() -> None:
     case(BOUND.changed(refused_by="thread_binding"), BOUND_BASE, now, REBOUND).check()
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"channels": {"chat": {"accounts": {"work": OFF}}}},
+        {"spawnlog": {"hooks": {"subagentSpawning": None}}},
+    ],
+)
+def test_thread_that_nobody_binds_is_refused(change: Values) -> None:
+    off = but(BOUND_BASE, change)
+    told = refused("thread_binding", "not running on a channel that can bind")
+    case(BOUND, BOUND_BASE, off, told).check()
+    case(BOUND, off, BOUND_BASE, REBOUND).check()
+    newly_admitted = still_refused("allow_agents", "thread_binding")
+    case(BOUND, setup("writer"), off, newly_admitted).check()
+
+
 THREADS: dict[str, Case] = {
     **{name: case(BOUND, BOUND_BASE, but(BOUND_BASE, OF_OTHERS[name])) for name in OF_OTHERS},
     "newly allowed": case(
