@@ -121,6 +121,8 @@ def test_the_defaults_of_a_script_are_those_of_the_specification() -> None:
     assert (script.position, script.log, script.error_handling) == ("append", False, "continue")
     assert (script.return_key, script.error_key, script.agent_id_override_key) == (None,) * 3
     assert (script.arg_map, script.timeout_seconds) == ({}, 10)
+    for log in (False, True, "verbose"):
+        assert ContextScript.model_validate({**SCRIPT, "log": log}).log == log
 
 
 def test_a_url_refers_to_its_secrets_and_does_not_hold_them() -> None:

@@ -6,7 +6,7 @@ from hypothesis import given as generated
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from domain.configuration.agents import RUN_TIMEOUT_SECONDS_MAX
+from domain.configuration.agents import RUN_TIMEOUT_SECONDS_MAX, is_sandboxed
 from domain.configuration.configuration import Configuration
 from domain.configuration.models import ModelSettings
 from domain.plan.credentials import (
@@ -29,6 +29,7 @@ from domain.plan.tools import (
     tool_policy,
 )
 from domain.run.plan_facts import SandboxFacts
+from domain.values.runtime_types import SandboxMode
 from tests.domain.spawn.test_spawn_decision import PICK, Spawns
 from tests.support.builders.configured_spawns import Rules
 from tests.support.models.planned_places import SHAKEN, STATES
@@ -146,6 +147,18 @@ def facts(
         requester_sandboxed=requester,
         required=required,
     )
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_main_boxed", "is_other_boxed"),
+    [("off", False, False), ("non-main", False, True), ("all", True, True)],
+)
+def test_mode_puts_sessions_into_a_sandbox(
+    mode: SandboxMode, is_main_boxed: bool, is_other_boxed: bool
+) -> None:
+    main = "agent:main:main"
+    assert is_sandboxed(mode, main, main) is is_main_boxed
+    assert is_sandboxed(mode, "agent:main:mail:direct:someone", main) is is_other_boxed
 
 
 @pytest.mark.parametrize(
