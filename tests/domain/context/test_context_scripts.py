@@ -11,11 +11,7 @@ from application.log.texts import TextStore
 from application.ports.scripts import ScriptFinished
 from domain.configuration.context_scripts import ContextScript
 from domain.context.agent_override import OverrideCandidate, choose_override, log_line
-from domain.context.script_output import (
-    ScriptReading,
-    encode_output,
-    read_script_output,
-)
+from domain.context.script_output import ScriptReading, encode_output, read_script_output
 from domain.context.script_request import (
     URL_BYTES_MAX,
     ArgumentsTooLong,
@@ -149,15 +145,7 @@ def test_a_reported_error_is_an_error(output: object, error: str) -> None:
     assert read(output, error_key="err", return_key="message") == ScriptReading(error=error)
 
 
-@pytest.mark.parametrize(
-    "extra",
-    [
-        {"error": ""},
-        {"error": []},
-        {"errors": []},
-        {"ok": True},
-    ],
-)
+@pytest.mark.parametrize("extra", [{"error": ""}, {"error": []}, {"errors": []}, {"ok": True}])
 def test_what_only_looks_like_an_error_is_none(extra: dict[str, object]) -> None:
     assert read({"message": "m", **extra}, error_key="err") == ScriptReading(content="m")
 

@@ -12,11 +12,7 @@ from domain.run.events import ContinuationPlanned, MessageReceived
 from domain.run.facts import Ingredient, SpawnOptions
 from domain.run.plan_facts import WorkspaceFacts
 from domain.session.events import ChildAdmitted
-from tests.support.builders.explained_spawns import (
-    CONTINUATION_RULES,
-    REVISION,
-    plan_facts,
-)
+from tests.support.builders.explained_spawns import CONTINUATION_RULES, REVISION, plan_facts
 from tests.support.builders.facts import fact_of
 from tests.support.builders.run_histories import refused
 from tests.support.builders.storytelling import CHILD, at, plan, ref, requester, run_id

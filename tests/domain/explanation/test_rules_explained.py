@@ -351,10 +351,7 @@ PLAN: list[Explained] = [
         "runtime", {"runtime": None}, "the agent has no runtime", {"type": None}, refuses=True
     ),
     Explained(
-        "workspace",
-        {},
-        "the folder of the agent is used",
-        {**OWN_FOLDER, **FOLDER, "made": False},
+        "workspace", {}, "the folder of the agent is used", {**OWN_FOLDER, **FOLDER, "made": False}
     ),
 ]
 

@@ -2,7 +2,6 @@
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import given as generated
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
@@ -24,10 +23,7 @@ from domain.plan.model import UNNAMED_MODEL, ModelPlan, fallback_models, plan_mo
 from domain.plan.sandbox import missing_sandbox_refusal
 from domain.plan.thinking import ThinkingPlan, plan_thinking
 from domain.plan.timeout import run_timeout_seconds, run_timeout_source, run_timeout_warnings
-from domain.plan.tools import (
-    ToolPolicy,
-    tool_policy,
-)
+from domain.plan.tools import ToolPolicy, tool_policy
 from domain.run.plan_facts import SandboxFacts
 from domain.values.runtime_types import SandboxMode
 from tests.domain.spawn.test_spawn_decision import PICK, Spawns
@@ -292,7 +288,7 @@ FILES = st.lists(
 ).map(lambda profiles: file(*profiles))
 
 
-@generated(FILES, FILES)
+@given(FILES, FILES)
 def test_each_variable_is_given_once_and_by_the_agent_itself_where_it_can(
     own: ProfileFile, main: ProfileFile
 ) -> None:

@@ -19,13 +19,7 @@ from domain.prompt.child_prompt import (
     compose_continuation,
     compose_prompt,
 )
-from domain.prompt.pieces import (
-    Contribution,
-    Piece,
-    join_pieces,
-    task_message,
-    task_pieces,
-)
+from domain.prompt.pieces import Contribution, Piece, join_pieces, task_message, task_pieces
 from domain.prompt.role import SpawnTools
 from domain.prompt.shared_context import HEADING, VALUES_CHARACTERS_MAX, SharedValue, shared_pieces
 from domain.prompt.untrusted import (

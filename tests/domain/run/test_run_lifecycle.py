@@ -19,23 +19,12 @@ from domain.run.facts import Candidate, Cleanup, Requester, RunOutcome, SpawnOpt
 from domain.run.lifecycle import mermaid
 from domain.run.state import Run
 from domain.values.record import ContentRef
-from domain.values.refusals import (
-    LostClaim,
-    NotYet,
-    WrongStage,
-)
+from domain.values.refusals import LostClaim, NotYet, WrongStage
 from tests.support.builders import run_commands as ask
 from tests.support.builders import run_histories as past
 from tests.support.builders.family_log import FamilyLog
 from tests.support.builders.run_histories import CLAIMER, PREPARER
-from tests.support.builders.storytelling import (
-    given,
-    plan,
-    ref,
-    requested,
-    requester,
-    run_of,
-)
+from tests.support.builders.storytelling import given, plan, ref, requested, requester, run_of
 from tests.support.tiers import examples
 from world.model.lives import MANNERS, Lives
 
@@ -273,10 +262,7 @@ ASKED_FROM = requester(origin=ref("asked"))
     ],
 )
 def test_announcement_goes_to_hook_thread_or_requester(
-    asks: Requester,
-    thread: ContentRef | None,
-    hook: ContentRef | None,
-    expected: ContentRef | None,
+    asks: Requester, thread: ContentRef | None, hook: ContentRef | None, expected: ContentRef | None
 ) -> None:
     begun = (requested(requester=asks), *past.a_started_run()[1:], past.ended())
     run = run_of(*begun, past.announced(origin=hook)).changed({"delivery_origin": thread})

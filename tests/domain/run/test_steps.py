@@ -6,13 +6,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from domain.run.events import (
-    EffectAttempted,
-    RunQueued,
-    SessionCreated,
-    StepBegun,
-    StepTaken,
-)
+from domain.run.events import EffectAttempted, RunQueued, SessionCreated, StepBegun, StepTaken
 from domain.run.facts import (
     STEP_ORDER,
     AttachmentsRequest,

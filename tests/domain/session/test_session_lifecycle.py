@@ -37,12 +37,7 @@ from domain.session.events import (
     ToolRefused,
     TranscriptProvided,
 )
-from domain.session.role import (
-    ANCESTORS_MAX,
-    FoundDepth,
-    KnownDepth,
-    depth_of,
-)
+from domain.session.role import ANCESTORS_MAX, FoundDepth, KnownDepth, depth_of
 from domain.session.state import (
     SESSION_LIFECYCLE,
     ProvidedTranscript,

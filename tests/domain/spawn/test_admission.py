@@ -115,10 +115,7 @@ DECISIONS: dict[str, tuple[AdmissionFacts, Permitted | Refusal]] = {
     "no list": (named("beta"), not_among("main")),
     "its own id, not listed": (named("main", allow_agents=("planner",)), not_among("planner")),
     "100 are listed": (named("beta", allow_agents=MANY[:100]), not_among(HUNDRED)),
-    "101 are listed": (
-        named("beta", allow_agents=MANY[:101]),
-        not_among(f"{HUNDRED}, and 1 more"),
-    ),
+    "101 are listed": (named("beta", allow_agents=MANY[:101]), not_among(f"{HUNDRED}, and 1 more")),
     "150 are listed": (named("beta", allow_agents=MANY), not_among(f"{HUNDRED}, and 50 more")),
     "listed": (named("beta", allow_agents=("beta",)), Permitted()),
     "anybody": (named("beta", allow_agents=(" * ",)), Permitted()),

@@ -5,9 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from domain.plan.child import RefusedChild
-from domain.run.events import (
-    SpawnRefused,
-)
+from domain.run.events import SpawnRefused
 from domain.run.facts import SpawnOptions
 from domain.run.plan_facts import PlanFacts
 from domain.spawn.cascade import CascadeState, KeyTaken, decide, streams_of

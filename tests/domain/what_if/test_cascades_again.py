@@ -549,8 +549,7 @@ def test_what_named_a_refused_run_by_its_id_is_unknown_once_that_may_run() -> No
 
 
 @pytest.mark.parametrize(
-    ("changes", "is_unknown"),
-    [({"scripts": "recorded"}, True), ({"transcript_up_to": 2}, True)],
+    ("changes", "is_unknown"), [({"scripts": "recorded"}, True), ({"transcript_up_to": 2}, True)]
 )
 def test_what_a_run_that_never_was_had_said_nobody_can_take_over(
     changes: dict[str, Any], is_unknown: bool
