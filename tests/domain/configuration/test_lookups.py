@@ -137,10 +137,6 @@ def test_a_flag_beats_a_variable_and_a_variable_beats_the_file() -> None:
     assert settings.database_url == "postgres://file/x"
 
 
-def test_an_empty_variable_counts_as_not_set() -> None:
-    assert effective_settings(FILE, {"SPAWNLOG_PORT": " "}, {}) == FILE
-
-
 def test_every_setting_has_its_variable() -> None:
     variables = {
         "SPAWNLOG_HOST": "::1",

@@ -83,12 +83,6 @@ def test_an_agent_whose_runtime_is_not_served_is_told() -> None:
     assert [one.message.startswith(UNSERVED) for one in inherited] == [True, True]
 
 
-def test_where_no_agent_is_listed_it_is_the_runtime_of_the_defaults() -> None:
-    (doubt,) = doubts_of(agents={"defaults": {"runtime": None}})
-    assert doubt.pointer == "/agents/defaults/runtime"
-    assert doubt.message.startswith(NO_RUNTIME)
-
-
 def test_an_alias_that_another_model_has_already_is_told() -> None:
     models = {"p/one": {"alias": "Opus"}, "p/two": {"alias": " opus "}, "q/3": {"alias": " "}}
     (doubt,) = doubts_of(agents={"defaults": {"models": models}})

@@ -110,12 +110,6 @@ def test_a_name_that_is_too_long_is_told_with_its_length() -> None:
         assert told.endswith(f"; {size} bytes of UTF-8, and 255 are the most)")
 
 
-def test_only_the_very_word_makes_base64() -> None:
-    for encoding in (None, "utf8", "BASE64", "base64 ", ""):
-        assert accepted([file("a", "YQ==", encoding)]).files[0].content == b"YQ=="
-    assert accepted([file("a", "YQ==", "base64")]).files[0].content == b"a"
-
-
 def test_a_judged_file_has_the_hash_of_its_content_and_a_type_that_can_be_shown() -> None:
     asked = RequestedAttachment(" a.txt ", "\u00e9", mime_type=" text/plain ")
     (judged,) = accepted([asked]).files

@@ -151,12 +151,6 @@ def test_the_second_file_has_what_the_first_left_of_the_whole() -> None:
     assert texts_of(within(10, 13, "1234567890", "abc")) == ["1234567890", "abc"]
 
 
-def test_file_after_cut_one_has_what_is_left() -> None:
-    made = within(10, 12, "1234567890+", "abc")
-    assert texts_of(made)[1] == "ab\n\n[truncated: TOOLS.md exceeded 2 characters]"
-    assert [one.split()[0] for one in made.warnings] == ["AGENTS.md", "TOOLS.md"]
-
-
 def test_a_file_for_which_nothing_is_left_is_left_out_and_the_caller_is_told() -> None:
     made = within(10, 10, "1234567890", "abc")
     assert texts_of(made) == ["1234567890"]

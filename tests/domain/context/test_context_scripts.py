@@ -205,29 +205,6 @@ def test_a_script_that_confirms_the_requested_agent_wins_over_lower_ones() -> No
     assert choice.winner.reason == "same_as_requested"
 
 
-def test_an_agent_without_its_credentials_is_not_taken_and_the_next_one_is() -> None:
-    asked: list[str] = []
-
-    def usable(agent_id: str) -> bool:
-        asked.append(agent_id)
-        return agent_id != "agent-x"
-
-    candidates = [
-        proposal("low", 1, "main"),
-        proposal("high", 3, "agent-x"),
-        proposal("middle", 2, "beta"),
-    ]
-    choice = choose_override("steward", candidates, CONFIGURED, usable)
-    assert choice.agent_id == "beta"
-    assert [(one.script_id, one.verdict, one.reason) for one in choice.candidates] == [
-        ("high", "invalid", "credentials_missing"),
-        ("middle", "winner", "configured"),
-        ("low", "valid", "lower_priority"),
-    ]
-    assert asked == ["agent-x", "beta"]
-    assert "high→agent-x (pri:3 ✗)" in str(log_line(choice))
-
-
 def test_the_requested_agent_is_not_confirmed_without_its_credentials() -> None:
     choice = choose_override("main", [proposal("a", 1, "main")], CONFIGURED, lambda _: False)
     assert (choice.agent_id, choice.winner, choice.is_override) == ("main", None, False)

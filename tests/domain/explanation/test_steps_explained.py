@@ -57,12 +57,6 @@ def test_every_rule_stands_in_the_order_in_which_it_is_judged() -> None:
     assert [one.position for one in told(*events)] == [*admission, *[12] * 2, *[13] * 15]
 
 
-def test_while_scripts_run_admission_has_passed_and_the_rest_is_not_judged_yet() -> None:
-    found = results(requested(), ADMITTED)
-    assert {found[one] for one in ADMISSION_RULES} == {"passed"}
-    assert {found[one] for one in BEHIND_ADMISSION} == {"not_judged"}
-
-
 def test_events_without_a_request_are_an_error() -> None:
     with pytest.raises(ValueError, match="from its request on"):
         told(resolved())

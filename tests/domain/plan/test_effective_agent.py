@@ -69,13 +69,6 @@ def test_an_agents_own_word_goes_before_the_defaults() -> None:
     assert told(both, "b", "requireAgentId") == (True, "agents.defaults.subagents.requireAgentId")
 
 
-def test_a_level_that_is_none_is_shown_as_it_stands() -> None:
-    assert told(agents({"id": "a"}, subagents={"thinking": "turbo"}), "a", "thinking") == (
-        "turbo",
-        "agents.defaults.subagents.thinking",
-    )
-
-
 def test_the_first_agent_is_the_default_unless_another_is_marked() -> None:
     first = agents({"id": "a"}, {"id": "b"})
     marked = agents({"id": "a"}, {"id": "b", "default": True})

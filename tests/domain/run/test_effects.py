@@ -14,8 +14,7 @@ from domain.run.commands import (
 )
 from domain.run.effects import PAUSE_SECONDS_MAX, NothingParked
 from domain.run.events import EffectAttempted
-from domain.run.facts import HOOK_ORDER, Effect, HookName, SpawnOptions, hook_key
-from domain.values.refusals import CorruptHistory
+from domain.run.facts import HOOK_ORDER, Effect, HookName, SpawnOptions
 from tests.support.builders import effects
 from tests.support.builders import run_commands as ask
 from tests.support.builders import run_histories as past
@@ -26,7 +25,6 @@ from tests.support.builders.storytelling import (
     given,
     ref,
     requested,
-    run_id,
     run_of,
 )
 from tests.support.tiers import examples
@@ -56,10 +54,6 @@ def queued(names: tuple[HookName, ...] = HOOK_ORDER, **options: object) -> past.
     """A run in its lane, which these hooks are told of."""
     birth = requested(options=fact_of(SpawnOptions, options))
     return (birth, *past.a_prepared_run()[1:], past.created(hooks=names), past.queued())
-
-
-def test_a_receiver_tells_a_repeat_by_the_key_of_run_and_hook() -> None:
-    assert hook_key(run_id(7), "subagentEnded") == f"{run_id(7)}:subagentEnded"
 
 
 @pytest.mark.parametrize("outcome", ["stopped", "error"])
@@ -271,19 +265,6 @@ def test_a_receiver_may_want_a_longer_pause_of_a_day_at_most(asked: int, pause: 
     assert pauses(1, pause_seconds=asked) == [pause]
 
 
-def test_the_last_failure_parks_it_and_tells_its_reader_once_more() -> None:
-    story = given(*effects.an_announced_run()).when(ask.acknowledge()).after()
-    for attempt in (1, 2):
-        story = story.when(effects.failed(attempt=attempt)).after()
-    story = story.when(effects.failed(attempt=3)).after()
-    assert story.events[-1] == effects.parked(attempts=3, reason="attempts")
-    run = story.state
-    assert run is not None
-    assert run.inbox is not None
-    assert (run.inbox.acknowledged_at, run.effects_at) == (None, None)
-    assert run.inbox.position > run.inbox.announced_position
-
-
 def test_an_answer_that_is_for_good_is_the_last_one() -> None:
     story = (
         given(*effects.an_announced_run())
@@ -334,8 +315,3 @@ def test_a_webhook_that_is_gone_is_no_attempt() -> None:
     story = given(*effects.an_announced_run()).when(effects.park())
     after = story.then(effects.parked(attempts=0, reason="not_configured"))
     after.when(effects.park()).then()
-
-
-def test_a_history_that_sends_it_to_somebody_else_is_corrupt() -> None:
-    with pytest.raises(CorruptHistory, match="webhook ops"):
-        run_of(*effects.an_announced_run(), effects.parked(name="ops"))

@@ -108,15 +108,6 @@ def test_a_run_cannot_be_created_when_one_that_it_depends_on_has_failed() -> Non
     assert log.create("anyway")[-1] == "run anyway RunQueued"
 
 
-def test_one_that_waits_can_be_stopped() -> None:
-    log = FamilyLog()
-    log.begin("a")
-    log.spawn("after", dependencies=on(log, "a"))
-    log.create("after")
-    assert log.tell("after", ask.stop()) == ["run after RunEnded", "session main ChildReleased"]
-    assert settle(log, "after") == []
-
-
 @pytest.mark.parametrize(
     ("history", "with_success", "with_any_end"),
     [

@@ -245,8 +245,3 @@ def test_no_duration_names_the_forms(text: str) -> None:
 def test_no_moment_names_the_forms(text: str) -> None:
     with pytest.raises(ValueError, match="moment"):
         parse_moment(text, NOW)
-
-
-def test_moment_before_the_calendar_is_refused() -> None:
-    with pytest.raises(ValueError, match="moment"):
-        parse_moment("36500d", datetime(1, 1, 2, tzinfo=UTC))

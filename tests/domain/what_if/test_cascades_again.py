@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.run.facts import BatchFacts, Dependency, RespawnFacts
-from domain.session.role import capabilities_at
 from domain.values.shared_values import SharedChange, SharedContextRequest, SharedKey
 from domain.what_if import cascade
 from domain.what_if.batch import decide_batch_again
@@ -94,11 +93,6 @@ def test_a_rule_of_admission_refuses_each_by_itself() -> None:
     assert said(found) == [("newly-refused", "active_children")] * 2
     assert found[0].text is not None
     assert found[0].text.endswith("(0/1): 2 tasks need 2 places")
-
-
-def test_what_admission_refused_is_allowed_for_all() -> None:
-    found = again(BOTH, setting(maxChildrenPerAgent=1), setting())
-    assert said(found) == [("newly-allowed", "active_children")] * 2
 
 
 def test_what_admission_refused_stays_refused_with_one_that_cannot_be_prepared() -> None:
@@ -222,13 +216,6 @@ def test_what_is_newly_refused_is_not_counted_until_it_was_released() -> None:
     assert counts.active_children(ROOT, 1) == CountRange(1, 1)
 
 
-def test_what_is_newly_allowed_may_be_at_work_still_or_not() -> None:
-    counts = following([child(1), child(2)], STRICT, BASE)
-    assert counts.active_children(ROOT, 3) == CountRange(3, 5, (newly_allowed(1),))
-    counts.release(ROOT, run_id(1))
-    assert counts.active_children(ROOT, 3) == CountRange(3, 5, (newly_allowed(1),))
-
-
 def test_both_are_reckoned_together() -> None:
     counts = following([child(1)], BASE, STRICT)
     noted(counts, child(2), STRICT, BASE)
@@ -333,33 +320,10 @@ def test_a_request_of_before_tools_were_recorded_is_not_judged_by_them() -> None
     assert asks.again(BASE, BASE, requester_now=OtherSession(plan=denied)).verdict == SAME
 
 
-def test_one_that_could_not_spawn_and_can_now_asks_with_the_tools_of_now() -> None:
-    flat = limits("writer", allowAgents=["*"], maxSpawnDepth=1)
-    counts = Cascade()
-    noted(counts, child(1), flat, BASE)
-    leaf = child(1).record(flat).created
-    assert leaf is not None
-    assert leaf.role == capabilities_at(1, 1).role == "leaf"
-    asks = child(2, agent_id=None, requester=ASKS, own_plan=leaf.plan)
-    found = noted(counts, asks, flat, BASE).verdict
-    assert (found.verdict, found.rule) == ("newly-allowed", "depth")
-
-
 def test_a_leaf_either_way_asks_for_nothing_and_is_not_remembered() -> None:
     flat = limits("writer", allowAgents=["*"], maxSpawnDepth=1)
     slow = but(flat, {"agents": {"defaults": {"subagents": {"thinking": "low"}}}})
     assert following([child(1)], flat, slow).session(CHILD) == AS_RECORDED
-
-
-def test_the_plan_of_a_message_takes_the_place_of_that_of_the_run_before() -> None:
-    """The session began under other thinking than it would have; its message is planned alike."""
-    counts = following([child(1)], BASE, SLOW)
-    noted(counts, Sent(agent_id="writer"), BASE, BASE)
-    assert counts.session(CHILD).plan is None
-    noted(counts, Sent(agent_id="writer"), BASE, SLOW)
-    again = counts.session(CHILD).plan
-    assert again is not None
-    assert again.thinking == "low"
 
 
 # The session that a message goes to.
