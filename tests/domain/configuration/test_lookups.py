@@ -29,7 +29,7 @@ def test_without_a_file_the_agent_main_answers_with_its_prompt() -> None:
     assert (runtime.command, runtime.input, runtime.output) == (("cat",), "stdin-text", "text")
 
 
-def test_an_agent_is_found_in_any_case_but_not_by_a_look_alike() -> None:
+def test_agent_is_found_in_any_case() -> None:
     listed = configuration(agents={"list": [{"id": "Kate"}]})
 
     found = listed.agent(" KATE ")
@@ -38,7 +38,7 @@ def test_an_agent_is_found_in_any_case_but_not_by_a_look_alike() -> None:
     assert listed.agent("\u212aate") is None  # the Kelvin sign, whose lower case is k
 
 
-def test_the_models_and_the_sandbox_of_a_runtime_are_those_it_declares() -> None:
+def test_runtime_declares_models_and_sandbox() -> None:
     declared = {**COMMAND, "models": ["p/*"], "providesSandbox": True}
     mixed = configuration(
         agents={
@@ -76,7 +76,7 @@ def test_main_is_the_session_of_the_main_key(session: dict[str, str], key: str) 
     assert configured.canonical_key("main", "Other") == key.replace("ops", "other")
 
 
-def test_what_main_stands_for_depends_on_key_scope_and_default_agent() -> None:
+def test_main_depends_on_key_scope_and_default_agent() -> None:
     def main(**sections: object) -> str:
         return configuration(**sections).canonical_key("main")
 
@@ -87,13 +87,13 @@ def test_what_main_stands_for_depends_on_key_scope_and_default_agent() -> None:
 
 
 @pytest.mark.parametrize("text", ["agent:ops:main", "Agent : x", "agent:", "\u3164", "😀" * 128])
-def test_a_main_key_that_is_no_end_of_a_key_is_a_mistake(text: str) -> None:
+def test_main_key_that_begins_a_key_is_refused(text: str) -> None:
     with pytest.raises(ValidationError):
         configuration(session={"mainKey": text})
 
 
 @given(st.text(max_size=128))
-def test_every_main_key_that_is_taken_makes_keys_for_every_agent(text: str) -> None:
+def test_accepted_main_key_makes_keys_for_every_agent(text: str) -> None:
     try:
         configured = configuration(session={"mainKey": text})
     except ValidationError:
@@ -105,7 +105,7 @@ def test_every_main_key_that_is_taken_makes_keys_for_every_agent(text: str) -> N
         assert configured.is_sandboxed(agent_id, key) is False
 
 
-def test_what_is_not_ours_and_what_may_be_secret_is_not_in_the_representation() -> None:
+def test_representation_shows_no_secrets() -> None:
     shown = repr(
         configuration(
             channels={"token": "s3cret"},
@@ -129,7 +129,7 @@ def test_what_is_not_ours_and_what_may_be_secret_is_not_in_the_representation() 
 FILE = Settings(host="127.0.0.2", port=1, data_dir="/file", database_url="postgres://file/x")
 
 
-def test_a_flag_beats_a_variable_and_a_variable_beats_the_file() -> None:
+def test_flag_beats_variable_beats_file() -> None:
     variables = {"SPAWNLOG_HOST": "127.0.0.3", "SPAWNLOG_PORT": "2"}
     settings = effective_settings(FILE, variables, {"port": 3, "host": None})
 
@@ -215,7 +215,7 @@ def test_an_unknown_flag_is_a_mistake_of_the_program() -> None:
         effective_settings(Settings(), {}, {"tokens": ()})
 
 
-def test_where_spans_are_sent_may_be_said_by_a_variable_and_keeps_the_headers_of_the_file() -> None:
+def test_otlp_variable_replaces_endpoint_and_keeps_headers() -> None:
     headers = {"x-key": "${KEY}"}
     file = Settings.model_validate(
         {"telemetry": {"otlpEndpoint": "http://file:4318", "headers": headers}}
@@ -276,9 +276,7 @@ def test_some_texts_are_names_of_models(text: str, fits: bool) -> None:
         (" ", None),
     ],
 )
-def test_of_what_is_asked_for_a_name_is_kept_or_what_an_alias_stands_for(
-    text: str, named: str | None
-) -> None:
+def test_requested_model_is_stored_by_name_or_alias(text: str, named: str | None) -> None:
     aliases = {
         "my claude": "anthropic/claude",
         "opus": "anthropic/opus",

@@ -125,7 +125,7 @@ def test_the_defaults_of_a_script_are_those_of_the_specification() -> None:
         assert ContextScript.model_validate({**SCRIPT, "log": log}).log == log
 
 
-def test_a_url_refers_to_its_secrets_and_does_not_hold_them() -> None:
+def test_script_url_holds_no_secrets() -> None:
     for kept in ("https://u:${PASSWORD}@h/x", "https://h/x?token=${TOKEN}", "HTTP://h/?q=1"):
         assert ContextScript.model_validate({**SCRIPT, "uri": kept}).is_remote
 
@@ -163,7 +163,7 @@ def test_allow_and_also_allow_exclude_each_other() -> None:
     "token",
     ["s3cret-value", "${OPS} s3cret-value", "", {"variable": "OPS"}, {"file": ""}, 5, None, {}],
 )
-def test_a_token_that_stands_in_the_file_is_refused_and_not_repeated(token: object) -> None:
+def test_literal_token_is_refused_and_not_shown(token: object) -> None:
     with pytest.raises(ValidationError) as caught:
         Token.model_validate({**TOKEN, "token": token})
 
@@ -319,7 +319,7 @@ def test_an_id_stands_for_one_webhook() -> None:
         ),
     ],
 )
-def test_a_webhook_is_sent_what_its_agents_have_asked_for_at_its_origin(
+def test_webhook_is_chosen_by_agent_and_origin(
     webhook: dict[str, Any], agent_id: str, origin: dict[str, str | int], fits: bool
 ) -> None:
     assert receivers(announce(webhook), agent_id, origin) == (("chat",) if fits else ())
@@ -398,9 +398,7 @@ def test_another_address_is_refused_and_not_shown(url: object, why: str) -> None
         ({f"A{number}": "x" for number in range(51)}, "50"),
     ],
 )
-def test_a_header_that_cannot_be_sent_is_refused_and_not_shown(
-    headers: dict[str, Any], why: str
-) -> None:
+def test_invalid_header_is_refused_and_not_shown(headers: dict[str, Any], why: str) -> None:
     with pytest.raises(ValidationError) as caught:
         hooks(headers=headers)
     assert why in str(caught.value)
@@ -464,7 +462,7 @@ def below(channel: dict[str, Any], **accounts: Any) -> dict[str, Any]:
         ({"enabled": False}, below({}, acct={"enabled": True}), True),
     ],
 )
-def test_an_account_speaks_before_its_channel_and_that_before_the_session(
+def test_account_overrides_channel_and_session(
     session: dict[str, Any], channels: Any, binds: bool
 ) -> None:
     assert policy(session, channels).binds is binds

@@ -35,7 +35,7 @@ def test_the_built_in_configuration_is_beyond_doubt() -> None:
     assert list(configuration_warnings(Configuration.builtin())) == []
 
 
-def test_an_agent_that_may_be_named_and_is_not_there_is_told_with_the_nearest() -> None:
+def test_missing_allowed_agent_is_warned_with_the_nearest() -> None:
     found = doubts_of(
         agents={
             "defaults": {"subagents": {"allowAgents": ["*", "plannr"]}},
@@ -53,7 +53,7 @@ def test_an_agent_that_may_be_named_and_is_not_there_is_told_with_the_nearest() 
     ]
 
 
-def test_a_name_is_judged_as_the_id_that_a_spawn_is_held_against() -> None:
+def test_allowed_name_is_judged_as_agent_id() -> None:
     listed = {"list": [{"id": "my-agent"}]}
     subagents = {"allowAgents": ["My Agent", "My  Other", " ", ""]}
 
@@ -136,7 +136,7 @@ def test_a_thinking_level_that_is_none_is_told() -> None:
 
 
 @pytest.mark.parametrize("runtime", [COMMAND, None, {"type": "worker", "queue": "q"}])
-def test_a_sandbox_of_the_defaults_is_told_where_no_agent_is_listed(runtime: object) -> None:
+def test_default_sandbox_without_provider_is_warned(runtime: object) -> None:
     told = doubts_of(agents={"defaults": {"sandbox": {"mode": "all"}, "runtime": runtime}})
     (doubt,) = [one for one in told if "sandbox" in one.pointer]
 
@@ -150,7 +150,7 @@ def test_a_sandbox_of_the_defaults_is_told_where_no_agent_is_listed(runtime: obj
 @pytest.mark.parametrize(
     "pattern", ["agent::main", "agent:main", "agent:b d:x", ":", "cron:*", ":*"]
 )
-def test_a_pattern_of_a_token_that_fits_no_session_is_told(pattern: str) -> None:
+def test_token_pattern_without_sessions_is_warned(pattern: str) -> None:
     (doubt,) = doubts_of(spawnlog={"tokens": [token("*", pattern)]})
     assert doubt.pointer == "/spawnlog/tokens/0/sessions/1"
     assert doubt.message.startswith("fits no session: ")
@@ -164,7 +164,7 @@ def test_a_pattern_that_may_fit_a_session_is_beyond_doubt(pattern: str) -> None:
     assert doubts_of(spawnlog={"tokens": [token(pattern)]}) == []
 
 
-def test_global_is_a_key_only_where_all_senders_share_one_session() -> None:
+def test_global_is_a_key_only_in_global_scope() -> None:
     tokens = [token("glob*")]
     assert doubts_of(spawnlog={"tokens": tokens}, session={"scope": "global"}) == []
     assert len(doubts_of(spawnlog={"tokens": tokens})) == 1
@@ -218,7 +218,7 @@ def test_what_counts_for_nothing_or_has_no_room_is_told() -> None:
     assert told.endswith("use method POST")
 
 
-def test_plain_http_to_another_machine_is_told_for_the_agents_own_too() -> None:
+def test_plain_http_of_agents_script_is_warned() -> None:
     assert doubtful(uri="HTTP://example.com/")[0].startswith("uri is plain http to another")
     values = agents([], run=[{"id": "s", "uri": "http://10.0.0.1/"}])
     (found,) = script_warnings(Configuration.model_validate(values))
@@ -230,7 +230,7 @@ def several(count: int, begin: str = "s") -> list[dict[str, Any]]:
     return [{"id": f"{begin}{number}", "uri": "/x"} for number in range(count)]
 
 
-def test_more_than_fifty_scripts_of_an_agent_are_a_mistake_that_names_it() -> None:
+def test_fifty_one_scripts_of_an_agent_are_refused() -> None:
     values = agents(several(30), run=several(27, "own"))
     with pytest.raises(Exception, match="57 scripts would run") as caught:
         load_values(values)
@@ -240,7 +240,7 @@ def test_more_than_fifty_scripts_of_an_agent_are_a_mistake_that_names_it() -> No
     )
 
 
-def test_fifty_scripts_may_run_and_what_is_ignored_does_not_count() -> None:
+def test_fifty_scripts_may_run_without_ignored_ones() -> None:
     values = agents(several(50), run=several(5, "own"), ignore=[f"s{n}" for n in range(5)])
     configuration = Configuration.model_validate(values)
     assert len(configuration.effective_agent("a").context_scripts) == 50

@@ -99,18 +99,18 @@ def test_a_name_is_told_on_one_line_and_cut() -> None:
         ("a\u00adb", r"a\u00adb"),
     ],
 )
-def test_a_sign_that_is_not_seen_is_told_by_its_number(name: str, shown: str) -> None:
+def test_invisible_sign_is_shown_by_its_number(name: str, shown: str) -> None:
     assert refusal([file(name)])[1] == f"attachments_invalid_name ({shown})"
 
 
-def test_a_name_that_is_too_long_is_told_with_its_length() -> None:
+def test_too_long_name_is_shown_with_its_length() -> None:
     for name, size in (("x" * 256, 256), ("\u00e9" * 200, 400)):
         told = refusal([file(name)])[1]
         assert told.startswith(f"attachments_invalid_name ({name[:190]}")
         assert told.endswith(f"; {size} bytes of UTF-8, and 255 are the most)")
 
 
-def test_a_judged_file_has_the_hash_of_its_content_and_a_type_that_can_be_shown() -> None:
+def test_accepted_file_has_hash_and_printable_type() -> None:
     asked = RequestedAttachment(" a.txt ", "\u00e9", mime_type=" text/plain ")
     (judged,) = accepted([asked]).files
     assert (judged.name, judged.content) == ("a.txt", b"\xc3\xa9")
@@ -178,7 +178,7 @@ def test_what_is_accepted_is_within_every_limit(
 
 
 @pytest.mark.parametrize("sign", ["x", "ä", "😀"])
-def test_a_text_that_is_far_too_large_is_counted_without_a_copy(sign: str) -> None:
+def test_huge_text_is_counted_without_a_copy(sign: str) -> None:
     large = sign * 8_000_000
     text = (
         f"attachments_file_bytes_exceeded (name=a bytes={len(large.encode())} maxFileBytes=1048576)"
@@ -203,7 +203,7 @@ FORMS: tuple[Literal["NFC", "NFD"], ...] = ("NFC", "NFD")
 
 
 @given(st.lists(NAMES, min_size=1, max_size=4))
-def test_accepted_names_are_those_of_single_files_that_no_file_system_takes_for_one(
+def test_accepted_names_are_distinct_on_any_file_system(
     names: list[str],
 ) -> None:
     verdict = check_attachments(
@@ -254,7 +254,7 @@ def test_a_run_has_a_folder_of_its_own() -> None:
     assert relative_dir(RUN) == FOLDER
 
 
-def test_the_manifest_is_json_of_two_spaces_and_a_line_end() -> None:
+def test_manifest_is_indented_json() -> None:
     assert manifest_text(FOLDER, FILES.files) == (
         "{\n"
         f'  "relDir": "{FOLDER}",\n'
@@ -340,7 +340,7 @@ def test_attachments_are_counted_and_measured(
     }
 
 
-def test_attachments_are_told_beside_the_limits_of_the_revision_that_judged_them() -> None:
+def test_attachments_are_explained_with_their_limits() -> None:
     limits = {"maxFiles": 3, "maxFileBytes": 40, "maxTotalBytes": 50}
     configuration = Configuration.model_validate(
         {"tools": {"sessions_spawn": {"attachments": {"enabled": True, **limits}}}}

@@ -135,7 +135,7 @@ def texts_of(made: BootstrapSelection) -> list[str]:
     return [file.text for file in made.files]
 
 
-def test_a_file_over_the_limit_is_cut_with_a_mark_and_a_warning() -> None:
+def test_file_over_the_limit_is_cut_with_a_warning() -> None:
     made = within(5, 100, "123456")
     assert texts_of(made) == ["12345\n\n[truncated: AGENTS.md exceeded 5 characters]"]
     assert made.warnings == (
@@ -144,14 +144,14 @@ def test_a_file_over_the_limit_is_cut_with_a_mark_and_a_warning() -> None:
     )
 
 
-def test_the_second_file_has_what_the_first_left_of_the_whole() -> None:
+def test_second_file_has_the_room_left_by_the_first() -> None:
     made = within(10, 12, "1234567890", "abc")
     assert texts_of(made) == ["1234567890", "ab\n\n[truncated: TOOLS.md exceeded 2 characters]"]
     assert "(bootstrapTotalMaxChars)" in made.warnings[0]
     assert texts_of(within(10, 13, "1234567890", "abc")) == ["1234567890", "abc"]
 
 
-def test_a_file_for_which_nothing_is_left_is_left_out_and_the_caller_is_told() -> None:
+def test_file_without_room_is_left_out_with_a_warning() -> None:
     made = within(10, 10, "1234567890", "abc")
     assert texts_of(made) == ["1234567890"]
     assert made.warnings == (
@@ -244,13 +244,13 @@ def facts(mode: ContextMode, tokens: int | None = 7) -> ForkFacts:
     return ForkFacts(position=3, entries=2, tokens=tokens, mode=mode)
 
 
-def test_a_fork_is_its_entries_and_one_that_says_where_they_are_from() -> None:
+def test_fork_has_its_entries_and_their_origin() -> None:
     assert (inherited_rows(facts("fork")), forked_entries(facts("fork"))) == (3, 2)
     assert (inherited_rows(facts("isolated")), forked_entries(facts("isolated"))) == (0, 0)
     assert (inherited_rows(None), forked_entries(None)) == (0, 0)
 
 
-def test_the_requester_is_told_of_too_much_and_of_nothing_else() -> None:
+def test_only_a_fork_too_large_has_a_note() -> None:
     assert fork_note(facts("isolated", 100_001)) == (
         "Parent context is too large to fork (100001/100000 tokens); "
         "starting with isolated context instead."
@@ -258,7 +258,7 @@ def test_the_requester_is_told_of_too_much_and_of_nothing_else() -> None:
     assert [fork_note(one) for one in (None, facts("fork"), facts("isolated", None))] == [None] * 3
 
 
-def test_a_fork_that_nobody_asked_for_and_that_cannot_be_is_a_warning() -> None:
+def test_impossible_default_fork_is_a_warning() -> None:
     missing = facts("isolated", None)
     assert fork_warnings(FORK, None, same_agent=False) == (OTHER_AGENT_WARNING,)
     assert fork_warnings(FORK, missing, same_agent=True) == (NO_TRANSCRIPT_WARNING,)
@@ -409,7 +409,7 @@ def requester(key: str = "agent:main:main", *, may_yield: bool | None = None) ->
     )
 
 
-def test_who_expects_no_completion_is_not_asked_to_wait_for_it() -> None:
+def test_caller_without_completion_is_not_asked_to_wait() -> None:
     options = SpawnOptions(expects_completion_message=False)
     assert accepted_note(options, requester(may_yield=True)) == UNANNOUNCED_NOTE
 

@@ -69,7 +69,7 @@ def test_json_has_the_same_names_and_no_undefined_ones() -> None:
     }
 
 
-def test_what_does_not_fit_on_a_command_line_is_refused_with_the_way_out() -> None:
+def test_argument_too_long_is_refused_with_advice() -> None:
     long = SpawnVariables(target_agent_id="a", task="ü" * 70_000, requester_agent_id="b")
     with pytest.raises(ArgumentsTooLong, match=r'"task".*format "json"'):
         argument_items({"task": "task"}, long)
@@ -114,7 +114,7 @@ def read(output: object, **keys: str) -> ScriptReading:
     return read_script_output(script_id="s", text=text, **keys)
 
 
-def test_a_json_list_is_content_where_no_key_is_looked_for() -> None:
+def test_json_list_without_return_key_is_content() -> None:
     assert read("[1, 2]\n") == ScriptReading(content="[1, 2]\n")
     assert read('[{"error": "x"}]', error_key="error").content == '[{"error": "x"}]'
 
@@ -196,7 +196,7 @@ def test_the_highest_priority_that_is_configured_wins() -> None:
     ]
 
 
-def test_a_script_that_confirms_the_requested_agent_wins_over_lower_ones() -> None:
+def test_confirming_script_wins_over_lower_priorities() -> None:
     candidates = [proposal("confirms", 2, "main"), proposal("other", 1, "beta")]
     choice = choose_override("main", candidates, CONFIGURED)
     assert choice.agent_id == "main"

@@ -71,9 +71,7 @@ def test_a_result_is_announced_as_data_with_its_numbers() -> None:
         ("unknown", "unknown"),
     ],
 )
-def test_the_status_comes_from_the_outcome_and_never_from_the_text(
-    outcome: AnnouncedOutcome, status: str
-) -> None:
+def test_status_is_of_the_outcome_not_the_text(outcome: AnnouncedOutcome, status: str) -> None:
     announcement = told(outcome, "Status: failed, error, timeout")
     assert announcement.status == status
     assert announcement.text.startswith(f"Status: {status}\n")
@@ -230,9 +228,7 @@ def test_some_answers_are_for_good(status: int, is_last: bool) -> None:
         ("", None),
     ],
 )
-def test_a_pause_is_asked_for_in_seconds_or_by_a_date(
-    text: str | None, seconds: int | None
-) -> None:
+def test_retry_after_is_seconds_or_a_date(text: str | None, seconds: int | None) -> None:
     assert requested_pause_seconds(text, NOW) == seconds
 
 

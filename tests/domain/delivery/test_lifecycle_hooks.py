@@ -103,9 +103,7 @@ def test_an_engine_is_told_how_long_a_child_may_take(seconds: int, ttl: dict[str
 
 
 @pytest.mark.parametrize(("token", "more"), [(None, {}), ("seven", {"preparation": "seven"})])
-def test_an_engine_is_asked_to_roll_back_what_it_was_asked_for(
-    token: str | None, more: dict[str, str]
-) -> None:
+def test_rollback_repeats_the_preparation_event(token: str | None, more: dict[str, str]) -> None:
     run, conversations = child(), Conversations(parent_session_id="p")
     call = rollback_call(run, conversations, token)
     assert call.event == {**preparation_call(run, conversations).event, **more}
@@ -196,7 +194,7 @@ def test_an_end_is_told_by_its_outcome(
         ("stopped", "subagent-killed", "killed"),
     ],
 )
-def test_a_session_that_lives_on_ends_when_it_is_put_away(
+def test_lasting_session_ends_with_its_archive(
     outcome: RunOutcome, reason: str, label: str
 ) -> None:
     call = notification_call(ended(outcome, mode="session"), "subagentEnded", origin={}, error=None)

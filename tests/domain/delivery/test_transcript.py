@@ -162,7 +162,7 @@ def test_blank_result_hides_no_answer(blank: str) -> None:
     assert read_entries([ResultEntry(blank)]).result is None
 
 
-def test_what_is_told_too_often_is_added_to_the_last_of_its_model() -> None:
+def test_usages_beyond_the_limit_are_summed_by_model() -> None:
     often: list[ParsedEntry] = [UsageEntry(1, 0, "a"), *[UsageEntry(1, 1, "b")] * USAGES_MAX]
     reading = read_entries([*often, UsageEntry(7, 7, "a", 3, 4), UsageEntry(5, 5, "new")])
     assert len(reading.usages) == USAGES_MAX
@@ -319,7 +319,7 @@ def test_each_report_is_paid_in_the_tier_of_its_input() -> None:
         (None, None, None),
     ],
 )
-def test_a_name_without_a_provider_is_the_planned_one_or_the_only_one(
+def test_bare_model_name_is_priced_as_planned_or_unique(
     name: str | None, planned: str | None, cost: float | None
 ) -> None:
     assert costs(UsageEntry(MILLION, 0, name), planned=planned) == [cost]

@@ -71,7 +71,7 @@ def results(*events: AnyEvent) -> dict[str, str]:
     return {one.rule: one.result for one in told(*events)}
 
 
-def test_a_message_that_became_a_run_passed_every_rule_in_its_order() -> None:
+def test_accepted_message_passed_all_rules_in_order() -> None:
     events = message(), ADMITTED, planned()
     assert [one.rule for one in told(*events)] == [*RULES]
     assert set(results(*events).values()) == {"passed"}
@@ -85,7 +85,7 @@ def test_a_message_alone_is_not_judged_yet() -> None:
     assert {one.config_revision for one in told(message())} == {REVISION}
 
 
-def test_no_free_place_refuses_before_anything_of_the_plan_is_judged() -> None:
+def test_full_places_refuse_before_the_plan() -> None:
     full = message(facts={"active_children": 5, "max_children": 5})
     by = refused(rule="active_children", status="forbidden", step="admission")
     one = the("active_children", full, by)
@@ -120,7 +120,7 @@ def test_without_its_message_nothing_can_be_explained() -> None:
         told(planned())
 
 
-def test_what_was_known_of_rules_behind_the_one_that_refused_is_not_told_as_judged() -> None:
+def test_rules_after_the_refusal_are_not_judged() -> None:
     found = results(message(), refused(rule="thinking", facts=plan_facts()))
     behind = [*CONTINUATION_RULES][[*CONTINUATION_RULES].index("thinking") + 1 :]
     assert {found[rule] for rule in behind} == {"not_judged"}

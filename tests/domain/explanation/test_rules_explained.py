@@ -135,7 +135,7 @@ def test_a_rule_of_admission_tells_what_it_compared(
         ({"target_agent_id": "a", "allow_agents": ("*",)}, "*", '"a" is allowed, as any agent is'),
     ],
 )
-def test_an_agent_that_is_allowed_is_told_with_the_list(
+def test_allowed_agent_is_explained_with_the_list(
     changes: dict[str, Any], allowed: JsonValue, text: str
 ) -> None:
     given = "target_agent_id" in changes
@@ -154,7 +154,7 @@ def test_an_agent_that_is_allowed_is_told_with_the_list(
         (None, ["main"], '"steward" is not among main'),
     ],
 )
-def test_an_agent_that_is_not_allowed_is_told_with_the_list(
+def test_forbidden_agent_is_explained_with_the_list(
     allow_agents: tuple[str, ...] | None, allowed: JsonValue, text: str
 ) -> None:
     one = admission(
@@ -179,7 +179,7 @@ def test_an_agent_that_is_not_allowed_is_told_with_the_list(
 # What is told of what a spawn was to wait for.
 
 
-def test_what_it_waits_for_is_told_when_it_waits_for_anything() -> None:
+def test_dependencies_are_explained_if_there_are_any() -> None:
     asked = requested(dependencies=(dependency(), dependency(name=str(TARGET), require="ended")))
     found = the(WAITS_FOR.name, asked, ADMITTED)
     assert (found.step, found.result, found.position) == ("admission", "passed", 10)
@@ -200,7 +200,7 @@ def test_it_says_where_each_was_met() -> None:
     assert str(found.compared["dependencies"]).endswith("'metAt': 12}]")
 
 
-def test_the_place_in_a_batch_is_told_and_the_culprit_of_a_refused_one() -> None:
+def test_batch_is_explained_with_place_and_culprit() -> None:
     members = tuple(run_id(number) for number in (1, 2, 3))
     batch = BatchFacts(batch_id=run_id(9), index=1, run_ids=members)
     asked = requested(batch=batch)
@@ -363,7 +363,7 @@ def test_rule_of_the_plan_tells_what_it_compared(row: Explained) -> None:
     assert (one.result, one.position) == ("refused" if row.refuses else "passed", 13)
 
 
-def test_an_unknown_agent_that_a_script_named_is_told_with_the_one_it_replaced() -> None:
+def test_unknown_override_is_explained_with_the_replaced_agent() -> None:
     events = requested(), ADMITTED, resolved(), overridden(), refused(rule="agent_unknown")
     one = the("agent_unknown", *events)
     assert one.text == 'agent "steward", named in place of "main", is not configured'
@@ -413,7 +413,7 @@ def configured(**sections: Any) -> Configuration:
     return Configuration.model_validate(sections)
 
 
-def test_tools_tell_the_lists_that_they_were_made_from_and_where_those_stand() -> None:
+def test_tool_policy_is_explained_with_its_lists() -> None:
     lists = {"alsoAllow": ["read"], "deny": ["exec"]}
     under = configured(tools={"subagents": {"tools": lists}})
     events = requested(), ADMITTED, resolved(), created(facts=plan_facts())
@@ -471,7 +471,7 @@ def test_tools_and_capabilities_are_those_of_the_role() -> None:
     assert one.compared["maxDepth"] == 2
 
 
-def test_both_sizes_of_what_a_parent_told_its_child_are_explained() -> None:
+def test_preamble_is_explained_with_both_sizes() -> None:
     def told(
         given: ContentRef | None, sizes: PreambleSizes | None, *, kept: bool
     ) -> RuleExplanation:

@@ -49,7 +49,7 @@ def test_behind_the_rule_of_admission_that_refused_nothing_was_judged(rule: str)
     assert (behind.compared, behind.position) == (None, None)
 
 
-def test_every_rule_stands_in_the_order_in_which_it_is_judged() -> None:
+def test_rules_are_explained_in_order() -> None:
     events = requested(), ADMITTED, resolved(), created(facts=plan_facts())
     assert [one.rule for one in told(*events)] == [*ADMISSION_RULES, *BEHIND_ADMISSION]
     assert set(results(*events).values()) == {"passed"}
@@ -62,7 +62,7 @@ def test_events_without_a_request_are_an_error() -> None:
         told(resolved())
 
 
-def test_a_rule_of_the_plan_that_was_not_reached_was_not_judged() -> None:
+def test_unreached_plan_rule_is_not_judged() -> None:
     early = plan_facts(models=None, thinking=None)
     found = results(requested(), ADMITTED, resolved(), refused(rule="workspace", facts=early))
     assert (found["sandbox"], found["model"], found["thinking"]) == (
@@ -111,7 +111,7 @@ def test_no_free_text_of_a_request_is_in_its_explanation() -> None:
 # What context scripts did, explained from their receipts.
 
 
-def test_each_script_tells_what_it_did_and_no_text_of_it() -> None:
+def test_scripts_are_explained_without_their_texts() -> None:
     receipts = (
         receipt("who", "injected", exit_code=0, output_bytes=812, candidate="steward"),
         receipt("slow", "failed"),
@@ -141,7 +141,7 @@ def test_each_script_tells_what_it_did_and_no_text_of_it() -> None:
     }
 
 
-def test_what_was_used_again_says_for_which_run_it_was_said() -> None:
+def test_reused_script_output_names_its_run() -> None:
     receipts = (receipt("who", "injected", exit_code=0, reused_from=run_id(9)),)
     one = the("context_scripts", requested(), ADMITTED, resolved(receipts=receipts))
     assert one.text == (
@@ -152,7 +152,7 @@ def test_what_was_used_again_says_for_which_run_it_was_said() -> None:
     assert one.compared["reusedFrom"] == str(run_id(9))
 
 
-def test_an_override_tells_who_was_put_in_whose_place_and_by_whom() -> None:
+def test_override_is_explained_with_both_agents() -> None:
     candidates = candidate("who", "steward", "winner"), candidate("b", None, "invalid_agent_id")
     events = (
         requested(),
@@ -263,9 +263,7 @@ def test_what_nobody_wanted_stands_at_the_session() -> None:
         (NOTHING_THERE, "its requester has no transcript here, so the child begins without"),
     ],
 )
-def test_a_fork_that_could_not_be_is_told_with_what_was_compared(
-    fork: ForkFacts, text: str
-) -> None:
+def test_impossible_fork_is_explained_with_its_facts(fork: ForkFacts, text: str) -> None:
     taken = made("context_fork", outcome="isolated", made=False, fork=fork)
     one = the("context_fork", *of_created(*taken, **IN_A_THREAD))
     assert (one.result, one.text) == ("passed", text)
@@ -352,7 +350,7 @@ def test_what_was_wanted_and_not_come_to_is_not_judged() -> None:
     assert {found[name] for name in STEP_RULES} == {"not_judged"}
 
 
-def test_a_step_is_under_way_until_it_is_taken_or_the_spawn_is_stopped() -> None:
+def test_step_is_under_way_until_taken_or_stopped() -> None:
     begun = before(*made("thread_binding"), step_begun("context_fork"), **ALL)
     one = the("context_fork", *begun)
     assert (one.result, one.text, one.position) == ("not_judged", "under way", None)
@@ -363,7 +361,7 @@ def test_a_step_is_under_way_until_it_is_taken_or_the_spawn_is_stopped() -> None
     assert told(*stopped)[-1].rule == "stopped"
 
 
-def test_a_thread_of_which_nothing_is_on_record_is_not_recorded() -> None:
+def test_unrecorded_thread_is_not_recorded() -> None:
     assert results(*of_created(**IN_A_THREAD))["thread_binding"] == "not_recorded"
     assert (
         results(*of_created(options=SpawnOptions(context="fork")))["context_fork"] == "not_recorded"

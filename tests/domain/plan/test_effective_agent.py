@@ -78,7 +78,7 @@ def test_the_first_agent_is_the_default_unless_another_is_marked() -> None:
     assert told(marked, "b", "default") == (True, "agents.list[1].default")
 
 
-def test_every_place_that_names_a_model_is_listed_with_what_becomes_of_it() -> None:
+def test_every_named_model_is_listed_with_its_verdict() -> None:
     choosing = agents(
         {
             "id": "a",
@@ -105,7 +105,7 @@ def test_every_place_that_names_a_model_is_listed_with_what_becomes_of_it() -> N
     assert told(choosing, "a", "runtime.models") == (["x/*"], "agents.list[0].runtime.models")
 
 
-def test_an_alias_stands_for_its_model_and_the_model_has_its_prices() -> None:
+def test_alias_has_the_prices_of_its_model() -> None:
     priced = configuration(
         agents={"defaults": {"model": "Fast", "models": {"p/m": {"alias": "fast"}}}},
         models={"providers": {"p": {"models": [{"id": "m", "cost": {"input": 1, "output": 2}}]}}},
@@ -126,7 +126,7 @@ def test_the_workspace_of_the_defaults_is_the_default_agents_alone() -> None:
     assert told(shared, "c", "workspace") == ("c", "agents.list[2].workspace")
 
 
-def test_a_runtime_and_a_sandbox_of_the_defaults_hold_for_all() -> None:
+def test_default_runtime_and_sandbox_hold_for_all() -> None:
     kept_apart = agents(
         {"id": "a"},
         {"id": "b", "sandbox": {"mode": "off"}, "runtime": {"type": "scripted"}},
@@ -142,7 +142,7 @@ def test_a_runtime_and_a_sandbox_of_the_defaults_hold_for_all() -> None:
     assert told(kept_apart, "b", "sandbox.mode") == ("off", "agents.list[1].sandbox.mode")
 
 
-def test_scripts_are_in_the_order_they_run_and_name_both_places() -> None:
+def test_scripts_are_shown_in_order_with_their_places() -> None:
     second = {"id": "two", "uri": "two.sh", "priority": 5}
     scripted = agents(
         {"id": "a", "subagents": {"contextScripts": {"run": [second]}}},
@@ -158,7 +158,7 @@ def test_scripts_are_in_the_order_they_run_and_name_both_places() -> None:
     assert told(scripted, "b", "contextScripts")[0] == []
 
 
-def test_the_tools_are_those_of_a_leaf_and_of_an_orchestrator() -> None:
+def test_tools_are_shown_for_both_roles() -> None:
     denying = configuration(tools={"subagents": {"tools": {"deny": ["exec"]}}})
 
     leaf, source = told(denying, "main", "tools.leaf")
@@ -172,7 +172,7 @@ def test_the_tools_are_those_of_a_leaf_and_of_an_orchestrator() -> None:
     assert told(configuration(), "main", "tools.leaf")[1] == "built-in"
 
 
-def test_the_limits_of_bootstrap_files_are_the_agents_own_or_those_of_the_defaults() -> None:
+def test_bootstrap_limits_are_of_agent_or_defaults() -> None:
     limited = agents({"id": "a"}, {"id": "b", "bootstrapMaxChars": 5}, bootstrapTotalMaxChars=7)
 
     one, total = "bootstrapMaxChars", "bootstrapTotalMaxChars"
@@ -260,7 +260,7 @@ OWN_CHOICE = "the runtime's own choice"
 
 
 @given(rules=PLANNING, pick=st.integers(0, 3))
-def test_what_is_shown_of_an_agent_is_what_its_child_gets(rules: Rules, pick: int) -> None:
+def test_effective_values_are_those_of_a_child(rules: Rules, pick: int) -> None:
     configurations = PlacedConfigurations(FOLDER)
     configurations.read(rules.configuration())
     pinned = configurations.current()

@@ -265,7 +265,7 @@ def test_an_own_profile_that_is_skipped_hides_the_main_agents() -> None:
     assert merge_profiles(file(skipped=("a",)), file(profile("a"))) == ()
 
 
-def test_for_one_variable_the_agents_own_comes_before_the_default_of_the_main_one() -> None:
+def test_own_profile_precedes_default_of_main_agent() -> None:
     found = merge_profiles(file(profile("openai:z")), file(profile("openai:default")))
     assert whose(select_profiles(found, ())) == [("openai:z", "own")]
 
@@ -289,9 +289,7 @@ FILES = st.lists(
 
 
 @given(FILES, FILES)
-def test_each_variable_is_given_once_and_by_the_agent_itself_where_it_can(
-    own: ProfileFile, main: ProfileFile
-) -> None:
+def test_each_variable_has_one_profile_own_first(own: ProfileFile, main: ProfileFile) -> None:
     found = merge_profiles(own, main)
     chosen = select_profiles(found, ())
     names = [one.profile.env_name for one in chosen]
@@ -399,7 +397,7 @@ def test_an_object_names_its_primary() -> None:
     assert plan_model(ModelSettings(agent=only_fallbacks, defaults="c/d")).reference == "c/d"
 
 
-def test_a_model_that_cannot_be_served_is_skipped_with_a_warning() -> None:
+def test_unserved_model_is_skipped_with_a_warning() -> None:
     settings = ModelSettings(argument="a/big", agent="b/small")
     plan = plan_model(settings, served={"b/small"})
     assert (plan.reference, plan.source, plan.applied) == ("b/small", "agent", False)
@@ -454,7 +452,7 @@ def test_what_a_runtime_declares_may_leave_things_open(
     assert plan.applied is is_served
 
 
-def test_a_bare_name_is_served_by_the_provider_with_which_the_file_lists_it() -> None:
+def test_bare_model_name_is_served_by_its_listed_provider() -> None:
     known = ("q/good", "p/good", "openrouter/p/deep", "p/other")
     for served, name, is_served in (
         ("p/*", "good", True),
@@ -483,13 +481,13 @@ CHOICE = {"primary": "p/one", "fallbacks": ["two", "q/three", "p/one", "q/three"
 ALIASES = {"two": "p/two"}
 
 
-def test_those_that_its_place_names_behind_it_stand_in_each_once() -> None:
+def test_fallbacks_after_the_taken_model_stand_in_once() -> None:
     settings = ModelSettings(agent_subagents=CHOICE, defaults={"primary": "d/other"})
     found = fallback_models(settings, source="agent_subagents", taken="p/one", aliases=ALIASES)
     assert found == ("p/two", "q/three")
 
 
-def test_for_what_the_configuration_does_not_say_any_more_none_stands_in() -> None:
+def test_unconfigured_model_has_no_fallbacks() -> None:
     settings = ModelSettings(agent_subagents=CHOICE)
     assert fallback_models(settings, source="agent_subagents", taken="p/gone") == ()
     assert fallback_models(settings, source="runtime", taken=None) == ()

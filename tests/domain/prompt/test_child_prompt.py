@@ -71,7 +71,7 @@ def at_depth(depth: int, deepest: int, *, is_persistent: bool = False) -> Compos
     return compose_prompt(child, task_pieces("Do it"))
 
 
-def test_the_task_stands_in_the_message_and_not_in_the_system_prompt() -> None:
+def test_task_is_in_the_message_alone() -> None:
     pieces = task_pieces("long unique text X", prepend=[Contribution("charter", "## Charter")])
     prompt = compose_prompt(CHILD, pieces, FULL)
     assert prompt.message == (
@@ -246,7 +246,7 @@ def test_children_of_one_shape_have_their_own_facts() -> None:
 # What a child said is cut to a limit and cannot leave its delimiters.
 
 
-def test_a_long_result_is_cut_within_its_limit_and_says_so() -> None:
+def test_long_result_is_cut_with_a_notice() -> None:
     frozen = freeze_result("x" * 204_800)
     notice = "\n\n[truncated: frozen completion output exceeded 100KB (200KB)]"
     assert frozen.endswith("x" + notice)
@@ -291,7 +291,7 @@ def test_what_is_no_mark_is_left_as_it_is(text: str) -> None:
 
 @settings(deadline=None)
 @given(st.lists(st.sampled_from([*MARKS.values(), "<", ">", "a", "\u200b", "_"]), max_size=6))
-def test_no_mark_is_seen_in_what_was_put_together_of_disguises(pieces: list[str]) -> None:
+def test_composed_disguises_show_no_mark(pieces: list[str]) -> None:
     assert seen_marks(without_delimiters("".join(pieces))) == []
 
 
@@ -324,7 +324,7 @@ def test_an_erased_value_is_named() -> None:
     assert written(SharedValue("gone", "literal", None)).endswith("\n- gone: (erased)")
 
 
-def test_a_long_value_is_shortened_and_says_where_the_whole_is() -> None:
+def test_long_shared_value_is_shortened_with_a_pointer() -> None:
     text = written(literal("long", "é" * 3_000))
     assert '"' + "é" * 2_000 + '" (shortened: 6002 bytes in all; the whole value is under' in text
     assert text.endswith(f'"long" at GET /v1/runs/{RUN}/shared-context)')
@@ -378,7 +378,7 @@ UNCLEAR = ("a: 1", "- a", "---", "[Session Context]", "# Rules", 'a"b', "a  b", 
 
 
 @pytest.mark.parametrize("key", UNCLEAR)
-def test_a_key_of_which_nobody_could_tell_where_it_ends_is_told_as_json(key: str) -> None:
+def test_unclear_key_is_shown_as_json(key: str) -> None:
     assert written(literal(key, 1)).splitlines() == [HEADING, f"- {compact_json(key)}: 1"]
 
 
@@ -408,7 +408,7 @@ def test_what_imitates_a_prompt_stays_inside_its_marks(text: str) -> None:
         assert told == text.replace("\0", "\ufffd")
 
 
-def test_a_long_text_is_cut_where_no_sign_and_no_mark_comes_apart() -> None:
+def test_long_text_is_cut_between_signs() -> None:
     for name in ("cut-in-a-sign", "cut-in-a-syllable"):
         assert f'\n"{"x" * 7_999}"\n{END} (shortened' in written(result("r", LONG[name]))
     shown = written(result("r", LONG["cut-in-a-mark"])).partition(BEGIN)[2].partition(f"\n{END}")[0]
@@ -416,7 +416,7 @@ def test_a_long_text_is_cut_where_no_sign_and_no_mark_comes_apart() -> None:
 
 
 @pytest.mark.parametrize("text", IMITATIONS.values(), ids=IMITATIONS)
-def test_a_literal_value_or_key_that_imitates_stays_on_its_line(text: str) -> None:
+def test_imitating_literal_stays_on_its_line(text: str) -> None:
     assert len(written(literal("k", text)).splitlines()) == 2
     assert len(written(literal(text.replace("\0", ""), 1)).splitlines()) == 2
     assert seen_marks(written(literal(text, text))) == []
@@ -482,7 +482,7 @@ def test_the_parts_cover_every_byte_of_both_texts(
 
 @examples(60)
 @given(files, st.none() | notes)
-def test_no_file_and_no_attachment_moves_a_part_that_stands_before_it(
+def test_files_follow_all_other_parts(
     brought: list[BootstrapFile], note: AttachmentsNote | None
 ) -> None:
     plain = compose_prompt(CHILD, task_pieces("T"))
@@ -497,7 +497,7 @@ def test_no_file_and_no_attachment_moves_a_part_that_stands_before_it(
 
 @examples(60)
 @given(sly.filter(lambda one: one.strip("\n").strip() != ""))
-def test_the_part_of_a_file_is_its_heading_and_its_text(said: str) -> None:
+def test_part_of_a_file_is_heading_and_text(said: str) -> None:
     surroundings = Surroundings(bootstrap=(BootstrapFile("TOOLS.md", said),))
     prompt = compose_prompt(CHILD, task_pieces("T"), surroundings)
     (part,) = [one for one in prompt.parts if one.source == "bootstrap:TOOLS.md"]

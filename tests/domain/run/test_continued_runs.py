@@ -138,9 +138,7 @@ def test_no_run_begins_with_anything_else(event: RunEvent) -> None:
 
 @pytest.mark.parametrize("expects", [True, False])
 @pytest.mark.parametrize("delivers", [True, False])
-def test_a_requester_is_not_told_of_what_a_runtime_delivers_itself(
-    expects: bool, delivers: bool
-) -> None:
+def test_directly_delivered_result_is_not_announced(expects: bool, delivers: bool) -> None:
     options = SpawnOptions(mode="session", expects_completion_message=expects)
     spawned: Run = run_of(
         requested(options=options),
@@ -163,7 +161,7 @@ def test_a_requester_is_not_told_of_what_a_runtime_delivers_itself(
         assert disposition_of(in_vain)[0] == ("inbox" if expects else "not_required")
 
 
-def test_each_run_of_a_session_of_mode_run_is_told_of_for_itself() -> None:
+def test_each_run_of_mode_run_has_its_own_end_hook() -> None:
     one = first(SpawnOptions())
     assert told(*one) == due_at(*one)
     assert told(*one, continued.continued()) == due_at(*one)
@@ -176,7 +174,7 @@ def test_each_run_of_a_session_of_mode_run_is_told_of_for_itself() -> None:
     assert told(*silent) == due_at(*silent[:-1])
 
 
-def test_a_beginning_that_is_still_to_be_told_is_told_though_the_session_went_on() -> None:
+def test_pending_spawned_hook_survives_continuation() -> None:
     one = first(SESSION, hooks=HOOK_ORDER)
     told_of = one.index(effects.hook_told())
     late = (*one[:told_of], *one[told_of + 1 :], continued.continued())
@@ -185,7 +183,7 @@ def test_a_beginning_that_is_still_to_be_told_is_told_though_the_session_went_on
     given(*late).when(effects.confirm_hook()).then(effects.hook_told())
 
 
-def test_what_was_passed_on_is_no_longer_this_runs_to_tell() -> None:
+def test_passed_on_hook_cannot_be_told() -> None:
     story = given(*first(SESSION), continued.continued())
     for command in (
         effects.confirm_hook(ENDED),
@@ -204,7 +202,7 @@ def test_what_was_passed_on_is_no_longer_this_runs_to_tell() -> None:
         ({"idle_hours": 2.0, "max_age_hours": 5.0}, 2.0),
     ],
 )
-def test_a_session_that_stays_is_put_away_when_its_hours_are_over(
+def test_lasting_session_is_archived_after_its_hours(
     hours: dict[str, float], after_hours: float | None
 ) -> None:
     story = (
@@ -277,14 +275,14 @@ def test_a_message_that_steers_is_taken_before_those_that_wait() -> None:
     assert run.is_steered
 
 
-def test_a_run_that_nobody_has_claimed_is_over_when_it_is_steered() -> None:
+def test_steered_unclaimed_run_ends() -> None:
     story = given(*past.a_queued_run()).when(continued.queue("stop that", cause="steer")).after()
     queued, ended = story.events[-2:]
     assert isinstance(queued, MessageQueued)
     assert ended == RunEnded(outcome="stopped", reason="steered")
 
 
-def test_a_claimed_run_is_not_started_any_more_once_it_is_steered() -> None:
+def test_steered_claimed_run_is_not_started() -> None:
     claimed = (*past.a_queued_run(), past.claimed(), STEER)
     with pytest.raises(Exception, match="steered by admin before it started"):
         given(*claimed).when(ask.start(run_of(*claimed).epoch)).after()
@@ -319,7 +317,7 @@ def test_one_that_is_steered_has_been_stopped_for_it(reason: str) -> None:
     assert (ended.outcome, ended.reason) == ("stopped", "steered")
 
 
-def test_a_run_yields_once_and_only_at_work_and_for_something() -> None:
+def test_run_yields_once_while_children_work() -> None:
     story = given(*STARTED).when(continued.yield_run()).after()
     assert isinstance(story.events[-1], YieldRequested)
     again = (
@@ -345,14 +343,12 @@ def test_a_run_yields_once_and_only_at_work_and_for_something() -> None:
         ((*past.an_announced_run(), continued.message_queued(), continued.continued()), None),
     ],
 )
-def test_what_is_to_be_done_next_for_a_run_that_is_over(
-    events: tuple[RunEvent, ...], kind: str | None
-) -> None:
+def test_next_step_of_ended_run(events: tuple[RunEvent, ...], kind: str | None) -> None:
     assert due(run_of(*events))[0] == kind
 
 
 @pytest.mark.parametrize("events", [YIELDED, WOKEN, STEERED])
-def test_a_run_whose_session_goes_on_in_its_place_is_not_announced(
+def test_run_replaced_by_its_session_is_not_announced(
     events: tuple[RunEvent, ...],
 ) -> None:
     with pytest.raises(NotYet, match="goes on in its place"):
@@ -380,7 +376,7 @@ def test_one_message_is_dropped_and_others_wait_on(events: tuple[RunEvent, ...])
     given(*events, *two).when(continued.drop(9)).then()
 
 
-def test_run_that_was_steered_is_announced_if_the_message_is_dropped() -> None:
+def test_steered_run_is_announced_if_message_is_dropped() -> None:
     given(*STEERED).when(continued.drop(7)).then(ContinuationFailed(run_id=run_id(7), error=None))
     story = given(*STEERED).when(continued.drop(7)).after()
     assert story.state is not None
@@ -389,12 +385,12 @@ def test_run_that_was_steered_is_announced_if_the_message_is_dropped() -> None:
     given(*another).when(continued.drop(7)).then(MessagesDropped(run_ids=(run_id(7),)))
 
 
-def test_a_stop_of_one_that_waits_for_its_children_is_its_outcome() -> None:
+def test_stopped_yielded_run_has_outcome_stopped() -> None:
     run = run_of(*YIELDED, past.stop_requested())
     assert (run.outcome, run.is_paused) == ("stopped", False)
 
 
-def test_nobody_is_told_of_the_end_of_one_that_is_replaced() -> None:
+def test_replaced_run_has_no_end_hook() -> None:
     history = (
         *past.a_prepared_run(),
         past.created(hooks=HOOK_ORDER),
@@ -408,7 +404,7 @@ def test_nobody_is_told_of_the_end_of_one_that_is_replaced() -> None:
     assert (run.stage, run.archive_at, run.is_replaced) == ("announced", None, True)
 
 
-def test_a_new_run_has_the_messages_that_wait_still_and_none_of_them_steers_it() -> None:
+def test_new_run_inherits_queued_messages_without_steering() -> None:
     waiting = run_of(*STARTED, STEER, continued.message_queued(run_id=run_id(8))).queue
     run = run_of(continued.message_received(cause="steer", queued=waiting))
     assert [(one.run_id, one.cause) for one in run.queue or ()] == [

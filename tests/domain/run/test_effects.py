@@ -57,7 +57,7 @@ def queued(names: tuple[HookName, ...] = HOOK_ORDER, **options: object) -> past.
 
 
 @pytest.mark.parametrize("outcome", ["stopped", "error"])
-def test_where_the_binding_of_a_thread_is_undone_its_undo_is_what_is_told(outcome: str) -> None:
+def test_undone_thread_binding_replaces_the_end_hook(outcome: str) -> None:
     bound = past.step_begun("thread_binding"), past.step_taken("thread_binding", outcome="bound")
     run = (*past.a_prepared_run(), *bound, past.created(hooks=HOOK_ORDER), past.queued())
     told = (*run, effects.hook_told())
@@ -235,7 +235,7 @@ TestHooks = pytest.mark.long(Hooks.TestCase)
 TestHooks.settings = examples(60, stateful_step_count=25)
 
 
-def test_a_refused_spawn_of_which_nobody_was_there_to_be_told_is_sent_too() -> None:
+def test_refused_spawn_of_absent_caller_is_sent() -> None:
     run = run_of(*past.a_resolved_run(), past.refused_and_told(webhooks=("gateway",)))
     assert run.effects_at is not None
 
@@ -250,7 +250,7 @@ def pauses(failures: int, **changes: object) -> list[int]:
     ]
 
 
-def test_each_pause_is_twice_as_long_less_up_to_a_half_and_has_an_end() -> None:
+def test_pauses_double_with_jitter_up_to_a_limit() -> None:
     waited = pauses(16)
     for number, pause in enumerate(waited):
         longest = min(2 ** min(number, 12), 3600)
@@ -261,7 +261,7 @@ def test_each_pause_is_twice_as_long_less_up_to_a_half_and_has_an_end() -> None:
 @pytest.mark.parametrize(
     ("asked", "pause"), [(0, 1), (600, 600), (10**8, PAUSE_SECONDS_MAX)], ids=str
 )
-def test_a_receiver_may_want_a_longer_pause_of_a_day_at_most(asked: int, pause: int) -> None:
+def test_requested_pause_is_a_day_at_most(asked: int, pause: int) -> None:
     assert pauses(1, pause_seconds=asked) == [pause]
 
 
@@ -274,7 +274,7 @@ def test_an_answer_that_is_for_good_is_the_last_one() -> None:
     assert story.events[-1] == effects.parked(attempts=1, reason="refused")
 
 
-def test_who_took_it_before_it_was_parked_has_not_taken_that() -> None:
+def test_acknowledgement_before_parking_does_not_cover_it() -> None:
     story = given(*effects.an_announced_run(), effects.attempted(), effects.parked())
     run = story.state
     assert run is not None
@@ -296,7 +296,7 @@ def test_why_it_is_parked_is_known_until_it_is_redriven() -> None:
     assert reasons == ["not_configured", None]
 
 
-def test_what_is_parked_is_sent_as_often_as_at_first_once_it_is_redriven() -> None:
+def test_redriven_webhook_has_all_attempts_again() -> None:
     story = given(*effects.an_announced_run(), effects.attempted(), effects.parked())
     with pytest.raises(NothingParked, match="no parked delivery to webhook ops"):
         story.when(effects.redrive("ops")).after()

@@ -35,14 +35,14 @@ pytestmark = pytest.mark.long
 STEWARD = (Candidate(script_id="who", priority=10.0, agent_id="steward", verdict="winner"),)
 
 
-def test_another_server_goes_on_with_a_preparation_and_the_first_is_locked_out() -> None:
+def test_resumed_preparation_locks_out_the_first_server() -> None:
     story = given(*past.a_resolved_run()).when(ask.resume(PREPARER))
     after = story.then(PreparationResumed(holder="server-2", attempt=2, reason="the lease ran out"))
     after.when(ask.prepare(PREPARER)).refused(LostClaim, "claim 1", "claim 3")
     after.when(ask.prepare(3)).then(past.prepared())
 
 
-def test_a_script_may_put_another_agent_in_the_place_of_the_one_asked_for() -> None:
+def test_script_overrides_the_requested_agent() -> None:
     command = ask.resolve(PREPARER, candidates=STEWARD, override_to="steward")
     after = (
         given(*past.a_requested_run())
@@ -58,7 +58,7 @@ def test_a_script_may_put_another_agent_in_the_place_of_the_one_asked_for() -> N
 
 
 @pytest.mark.parametrize("history", [past.a_requested_run(), past.a_prepared_run()])
-def test_a_preparation_is_refused_by_whoever_holds_it_or_by_nobody(history: past.History) -> None:
+def test_preparation_is_refused_by_holder_or_nobody(history: past.History) -> None:
     given(*history).when(ask.refuse(PREPARER)).then(past.refused())
     given(*history).when(ask.refuse(None)).then(past.refused())
     given(*history).when(ask.refuse(7)).refused(LostClaim)
@@ -74,7 +74,7 @@ def test_a_refusal_whose_caller_is_gone_waits_in_the_inbox() -> None:
     after.when(ask.acknowledge()).then(AnnouncementAcknowledged(by="main"))
 
 
-def test_a_claim_opens_an_epoch_under_which_alone_the_run_is_carried_out() -> None:
+def test_claim_opens_an_epoch_of_its_own() -> None:
     after = given(*past.a_queued_run()).when(ask.claim()).then(past.claimed())
     assert after.state is not None
     assert after.state.epoch == CLAIMER
@@ -82,7 +82,7 @@ def test_a_claim_opens_an_epoch_under_which_alone_the_run_is_carried_out() -> No
     after.when(ask.start(CLAIMER)).then(past.started())
 
 
-def test_nobody_passes_a_full_lane_by_naming_a_claim_that_never_was() -> None:
+def test_unknown_lost_claim_does_not_pass_a_full_lane() -> None:
     command = ask.claim(lost_epoch=PREPARER, lane_running=8, lane_width=8)
     given(*past.a_queued_run()).when(command).refused(NotYet)
 
@@ -99,7 +99,7 @@ def test_an_end_is_recorded_with_all_that_the_runtime_said() -> None:
     assert (run.outcome, run.holder, run.transcript_path) == ("error", None, "t.jsonl")
 
 
-def test_a_run_is_not_announced_while_a_descendant_is_under_way() -> None:
+def test_run_with_pending_descendants_is_not_announced() -> None:
     story = given(*past.an_ended_run_with_pending_descendants(2))
     story.when(ask.announce(pending_descendants=2)).refused(NotYet, "2 descendants")
 
@@ -114,7 +114,7 @@ def test_a_run_is_not_announced_while_a_descendant_is_under_way() -> None:
         ("delete", 0, timedelta(minutes=5), timedelta(minutes=5)),
     ],
 )
-def test_a_run_is_archived_so_long_after_its_end_but_never_before_it_is_announced(
+def test_archive_is_due_after_end_and_announcement(
     cleanup: Cleanup, minutes: int, announced_after: timedelta, archived_after: timedelta | None
 ) -> None:
     run = _ended(SpawnOptions(cleanup=cleanup), archive_after_minutes=minutes)
@@ -190,7 +190,7 @@ def test_a_stop_of_a_run_that_waits_ends_it(history: past.History) -> None:
     ("reason", "said", "recorded"),
     [("interrupted", "error", "stopped"), ("exit", "success", "success")],
 )
-def test_a_run_that_was_to_stop_ends_as_stopped_when_its_holder_is_lost(
+def test_stopping_run_ends_as_stopped_if_holder_is_lost(
     reason: str, said: RunOutcome, recorded: RunOutcome
 ) -> None:
     story = given(*past.a_started_run(), past.stop_requested())
@@ -199,7 +199,7 @@ def test_a_run_that_was_to_stop_ends_as_stopped_when_its_holder_is_lost(
     assert (after.state.outcome, after.state.stop_requested_by) == (recorded, "operator")
 
 
-def test_a_stop_of_a_spawn_whose_caller_is_gone_waits_in_the_inbox() -> None:
+def test_stop_of_abandoned_spawn_waits_in_the_inbox() -> None:
     command = ask.stop(announcement=ref("it was stopped"))
     after = given(*past.a_resolved_run()).when(command).then(SpawnRefused)
     run = after.state
@@ -230,7 +230,7 @@ TestLives.settings = examples(60, stateful_step_count=40)
 
 @pytest.mark.parametrize("manner", [*MANNERS])
 @pytest.mark.parametrize("is_held", [True, False])
-def test_a_message_behind_a_stop_is_judged_as_the_model_has_it(manner: str, is_held: bool) -> None:
+def test_message_after_a_stop_is_judged_by_the_model(manner: str, is_held: bool) -> None:
     lives = Lives()
     lives.begin(children=2, width=1, chain=1, manner=manner)
     lives.spawn(1, None, manner)

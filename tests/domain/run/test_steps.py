@@ -57,13 +57,13 @@ def kept(*, retain: bool, **options: object) -> past.History:
     return (birth, *past.a_run_with_steps()[1:], past.created(), past.queued())
 
 
-def test_the_next_step_is_begun_once_the_one_before_is_taken() -> None:
+def test_next_step_begins_after_the_one_before() -> None:
     at_the_first = given(*past.a_prepared_run(), past.step_begun("workspace"))
     at_the_first.when(ask.begin_step(PREPARER)).refused(WrongStage, "step workspace (begun)")
     at_the_first.when(ask.create(PREPARER)).refused(WrongStage, "create", "at step workspace")
 
 
-def test_who_goes_on_after_a_crash_begins_the_step_again_under_the_same_key() -> None:
+def test_resumed_step_begins_again_under_its_key() -> None:
     resumed = given(*past.a_run_at_a_step(), past.resumed())
     assert resumed.state is not None
     epoch = resumed.state.epoch
@@ -87,7 +87,7 @@ def test_a_step_is_never_begun_again_at_another_place(change: dict[str, str]) ->
     resumed.when(command).refused(WrongStage, "elsewhere", "the place on record")
 
 
-def test_nothing_is_undone_before_its_maker_must_have_come_to_an_end() -> None:
+def test_undo_waits_for_the_limit_of_its_step() -> None:
     begun_at = len(past.a_run_at_a_step())
     due = undos(past.a_run_at_a_step(), (past.refused(rule="stopped", step="scripts-resolved"),))
     assert due == dict.fromkeys(("workspace", "attachments"), at(begun_at) + LIMIT)
@@ -98,7 +98,7 @@ def test_nothing_is_undone_before_its_maker_must_have_come_to_an_end() -> None:
     [(True, "keep", False), (False, "keep", True), (True, "delete", True), (False, "delete", True)],
 )
 @pytest.mark.parametrize("ran", [(past.claimed(), past.started()), ()])
-def test_files_go_when_the_run_is_announced_unless_they_are_kept_with_the_session(
+def test_files_are_removed_at_announcement_unless_retained(
     retain: bool, cleanup: str, goes: bool, ran: past.History
 ) -> None:
     run = kept(retain=retain, cleanup=cleanup)
@@ -110,7 +110,7 @@ def test_files_go_when_the_run_is_announced_unless_they_are_kept_with_the_sessio
 
 
 @pytest.mark.parametrize("retain", [True, False])
-def test_files_of_a_session_that_lives_on_go_when_it_is_put_away(retain: bool) -> None:
+def test_files_of_lasting_session_go_with_its_archive(retain: bool) -> None:
     told = (*kept(retain=retain, mode="session"), past.ended(), past.announced())
     assert set(undos(told).values()) == {None}
     due = undos(told, (past.archived(),))
@@ -127,9 +127,7 @@ def test_files_of_a_session_that_lives_on_go_when_it_is_put_away(retain: bool) -
         ("session", "error", {"context_engine"}),
     ],
 )
-def test_what_was_told_outside_of_a_child_that_never_started_is_taken_back(
-    mode: str, outcome: str, expected: set[str]
-) -> None:
+def test_steps_of_unstarted_child_are_undone(mode: str, outcome: str, expected: set[str]) -> None:
     made = [one for name in STEP_ORDER for one in (past.step_begun(name), past.step_taken(name))]
     birth = requested(options=fact_of(SpawnOptions, {"mode": mode}))
     queued = (birth, *past.a_prepared_run()[1:], *made, past.created(), past.queued())
@@ -159,7 +157,7 @@ def test_what_was_made_last_is_undone_first() -> None:
     story.when(ask.note_undo_failure(attempt=2)).then()
 
 
-def test_an_undo_that_fails_is_tried_again_and_what_it_stands_on_waits_for_it() -> None:
+def test_failed_undo_is_retried_before_the_next() -> None:
     refused = given(*past.a_run_with_steps(), past.refused())
     once = refused.when(ask.note_undo_failure()).then(past.undo_failed())
     assert undos(once.events) == {"workspace": at(10), "attachments": at(10)}
@@ -169,7 +167,7 @@ def test_an_undo_that_fails_is_tried_again_and_what_it_stands_on_waits_for_it() 
     twice.when(ask.confirm_undo()).then(past.step_undone(attempt=3))
 
 
-def test_what_becomes_due_later_waits_for_what_was_made_after_it() -> None:
+def test_undo_waits_for_later_steps() -> None:
     made = *past.a_run_with_steps(), past.step_begun("context_engine")
     created = (*made, past.step_taken("context_engine"), past.created(), past.queued())
     failing = (*created, past.ended(), past.undo_failed("context_engine", retry_after_seconds=60))
@@ -179,7 +177,7 @@ def test_what_becomes_due_later_waits_for_what_was_made_after_it() -> None:
     assert undos(failing, (past.announced(),)) == due | {"attachments": later}
 
 
-def test_what_was_undone_is_not_undone_again_when_the_run_is_archived() -> None:
+def test_archive_repeats_no_undo() -> None:
     story = given(
         *past.a_run_with_steps(),
         *(past.created(), past.queued(), past.claimed(), past.started()),
@@ -190,7 +188,7 @@ def test_what_was_undone_is_not_undone_again_when_the_run_is_archived() -> None:
 
 
 @pytest.mark.parametrize("event", [past.step_taken(), past.step_undone(), past.undo_failed()])
-def test_what_happens_to_a_step_that_was_never_begun_is_corrupt(
+def test_event_of_unbegun_step_is_corrupt(
     event: StepTaken | EffectAttempted,
 ) -> None:
     history = past.a_prepared_run()
@@ -217,7 +215,7 @@ def test_the_files_that_were_written_are_told() -> None:
 
 
 @pytest.mark.parametrize("mode", ["fork", "isolated"])
-def test_what_was_taken_over_of_a_conversation_is_told_and_stays_with_the_child(mode: str) -> None:
+def test_fork_is_recorded_with_the_child(mode: str) -> None:
     facts = {"source_session_id": run_id(7), "position": 3, "entries": 2, "tokens": 9}
     fork = fact_of(ForkFacts, facts | {"mode": mode})
     begun = (*past.a_prepared_run(), past.step_begun("context_fork"))

@@ -323,7 +323,7 @@ def test_depth_is_of_the_record_the_chain_or_the_shape(name: str) -> None:
     assert depth_of(key, known.get) == expected
 
 
-def test_a_chain_without_an_end_is_followed_no_further_than_its_limit() -> None:
+def test_endless_chain_of_parents_has_a_limit() -> None:
     def endless(key: str) -> KnownDepth:
         return KnownDepth(None, f"{key}x")
 
@@ -341,9 +341,7 @@ def test_a_chain_without_an_end_is_followed_no_further_than_its_limit() -> None:
     ),
     st.sampled_from("abcdef"),
 )
-def test_whatever_the_parents_are_there_is_a_depth_that_is_no_less_than_the_shape_says(
-    known: dict[str, KnownDepth], key: str
-) -> None:
+def test_any_parents_give_a_depth(known: dict[str, KnownDepth], key: str) -> None:
     result = depth_of(key, known.get)
     assert result.depth >= 0
     if result.source == "shape":
@@ -367,7 +365,7 @@ def closings(log: FamilyLog) -> list[str]:
     return [one.event.reason for one in log.recorded if isinstance(one.event, SessionClosed)]
 
 
-def test_the_newest_run_is_archived_first_closes_the_session_and_each_before_it_follows() -> None:
+def test_runs_of_a_session_are_archived_newest_first() -> None:
     log = three_runs()
     assert log.tell("third", ask.archive()) == [
         "run third RunArchived",
@@ -388,7 +386,7 @@ def test_the_newest_run_is_archived_first_closes_the_session_and_each_before_it_
     assert [one.reason for one in reasons] == ["continuation_archived"] * 2
 
 
-def test_a_run_that_was_gone_on_with_is_not_due_and_cannot_be_archived() -> None:
+def test_continued_run_cannot_be_archived() -> None:
     log = announced("scout")
     assert log.run("scout").archive_at is not None
     log.message("again", "scout")
@@ -417,9 +415,7 @@ STEPS: dict[str, Callable[[FamilyLog, str], object]] = {
 
 @pytest.mark.parametrize("goes_on", [False, True])
 @pytest.mark.parametrize("stage", STEPS)
-def test_a_session_that_is_closed_is_put_away_as_soon_as_its_run_is_announced(
-    stage: str, goes_on: bool
-) -> None:
+def test_closed_session_is_archived_once_its_run_is_announced(stage: str, goes_on: bool) -> None:
     log = announced("scout") if goes_on else FamilyLog()
     name = "again" if goes_on else "scout"
     if goes_on:
@@ -460,7 +456,7 @@ def provide(text: str = "said so far", tokens: int | None = 40) -> ProvideTransc
     return ProvideTranscript(entries=2, tokens=tokens, content=ref(text), by=ROOT)
 
 
-def test_the_transcript_that_was_told_last_counts_and_where_it_was_told() -> None:
+def test_last_provided_transcript_counts() -> None:
     story = given_session(observed(), PROVIDED)
     story.when(provide()).then()
     longer = story.when(provide("said so far and more")).then(TranscriptProvided)

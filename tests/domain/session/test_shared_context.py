@@ -90,7 +90,7 @@ def sharing(*asked: ChangeSharedContext | InheritSharedContext | CloseSession) -
 
 @given(ACTS)
 @settings(deadline=None)
-def test_a_context_is_what_was_inherited_last_with_what_was_written_above_it(
+def test_own_keys_override_inherited_ones(
     acts: list[tuple[str, dict[str, int | None]]],
 ) -> None:
     inherited: dict[str, int] = {}
@@ -114,7 +114,7 @@ def test_a_context_is_what_was_inherited_last_with_what_was_written_above_it(
 
 @given(st.lists(WRITTEN, max_size=4), WRITTEN)
 @settings(deadline=None)
-def test_a_key_that_is_added_comes_last_and_others_keep_their_places(
+def test_added_key_comes_last(
     before: list[dict[str, int | None]], added: dict[str, int | None]
 ) -> None:
     commands = [ChangeSharedContext(changes(one), cause="patch") for one in before]
@@ -127,7 +127,7 @@ def test_a_key_that_is_added_comes_last_and_others_keep_their_places(
     assert [one.key for one in later][len(now) :] == [key for key in kept if key not in now]
 
 
-def test_a_key_that_its_own_spawn_brought_the_family_is_told_as_that() -> None:
+def test_key_shared_by_own_spawn_stays_the_familys() -> None:
     entered = literal("a", 1, run_id=run_id(5), position=9)
     asked = literal("a", 1, run_id=run_id(5), position=3)
     assert starting_shared_keys((entered,), (asked,)) == (entered,)
@@ -152,7 +152,7 @@ def test_the_size_is_that_of_one_compact_json_object(values: dict[str, int]) -> 
     assert (size.bytes, size.keys) == (len(whole.encode("utf-8", "surrogatepass")), len(values))
 
 
-def test_limits_are_those_of_what_is_there_with_what_is_added() -> None:
+def test_shared_limits_count_present_and_added_keys() -> None:
     empty = shared_size(()).bytes
     room = SHARED_BYTES_MAX - empty - len('"a":')
     assert limit_refusal((), [("a", room)], "family") is None
@@ -222,7 +222,7 @@ def test_the_keys_of_a_spawn_come_with_its_session() -> None:
     assert log.session("a").inherited is None
 
 
-def test_of_two_that_were_prepared_at_once_the_one_that_does_not_fit_is_turned_down() -> None:
+def test_second_of_two_large_shares_is_refused() -> None:
     log = FamilyLog()
     large = SharedChange(key="a", value=ref(LARGE))
     for name, key in (("first", "a"), ("second", "b")):
@@ -249,7 +249,7 @@ def test_what_a_spawn_adds_is_compared_when_it_is_admitted() -> None:
     assert (plain.facts.shared_bytes, plain.facts.shared_keys) == (None, None)
 
 
-def test_a_child_has_a_bounded_number_of_results_of_others_the_inherited_ones_included() -> None:
+def test_references_have_a_limit_with_inherited_ones() -> None:
     log = FamilyLog()
     log.spawn("a")
     log.create("a")

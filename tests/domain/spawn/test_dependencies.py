@@ -50,7 +50,7 @@ def settle(log: FamilyLog, name: str, culprit: str | None = None) -> list[str]:
     return log.tell(name, SettleDependencies(lane="subagent", culprit=found, error=error))
 
 
-def test_a_run_waits_until_all_that_it_depends_on_are_done() -> None:
+def test_run_waits_for_all_dependencies() -> None:
     log = FamilyLog()
     log.begin("a")
     log.begin("b")
@@ -77,7 +77,7 @@ def test_a_run_whose_dependencies_are_done_is_queued_at_once() -> None:
     assert log.run("after").waits_for is None
 
 
-def test_a_run_that_waits_takes_a_place_and_gives_it_back_when_it_is_in_vain() -> None:
+def test_waiting_run_holds_a_place_until_it_fails() -> None:
     log = FamilyLog()
     log.begin("a")
     log.spawn("after", dependencies=on(log, "a"))
@@ -96,7 +96,7 @@ def test_a_run_that_waits_takes_a_place_and_gives_it_back_when_it_is_in_vain() -
     assert log.announce("after") == ["run after RunAnnounced"]
 
 
-def test_a_run_cannot_be_created_when_one_that_it_depends_on_has_failed() -> None:
+def test_failed_dependency_prevents_creation() -> None:
     log = FamilyLog()
     log.begin("a")
     log.spawn("after", dependencies=on(log, "a"))
@@ -252,7 +252,7 @@ def yield_and_go_on(log: FamilyLog, name: str, newest: str) -> None:
     log.go_on(newest, name)
 
 
-def test_a_session_that_went_on_waits_for_what_it_spawned_before() -> None:
+def test_continued_session_waits_for_earlier_children() -> None:
     log = FamilyLog()
     log.begin("s")
     log.begin("b")
@@ -285,7 +285,7 @@ def test_run_above_is_waited_for_once_it_is_over() -> None:
     assert refused(log, "after s", "c", "s") is None
 
 
-def test_each_run_is_waited_for_once_and_as_strictly_as_anybody_asks() -> None:
+def test_merged_dependencies_keep_the_strictest_need() -> None:
     one = Dependency(run_id=run_id(1), name="x", via="dependsOn", require="ended")
     same = Dependency(run_id=run_id(1), name="x", via="chainAfter")
     other = Dependency(run_id=run_id(2), name="y", via="chainAfter", require="ended")
@@ -468,7 +468,7 @@ class Waiting:
 
 @examples(80)
 @given(st.integers(0, 2**64))
-def test_the_log_agrees_with_the_model_and_nobody_waits_for_ever(seed: int) -> None:
+def test_log_agrees_with_the_model_of_dependencies(seed: int) -> None:
     # Drawn one by one, most choices would be the first: then hardly anybody waits for anybody.
     chance, waiting = Random(seed), Waiting()
     for what in chance.choices([*WEIGHTS], weights=[*WEIGHTS.values()], k=ACTS):

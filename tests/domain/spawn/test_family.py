@@ -49,7 +49,7 @@ Bring = Callable[[FamilyLog, str, str], None]
 PREPARING = [requested, resolved, prepared]
 
 
-def test_a_child_without_descendants_is_released_in_the_append_of_its_end() -> None:
+def test_child_without_descendants_is_released_with_its_end() -> None:
     log = FamilyLog()
     log.begin("scout")
     assert log.end("scout") == ["run scout RunEnded", "session main ChildReleased"]
@@ -65,7 +65,7 @@ def test_a_refusal_gives_the_place_back_in_its_own_append(bring: Bring) -> None:
     assert log.spawn("helper") == ["run helper SpawnRequested", "session main ChildAdmitted"]
 
 
-def test_the_announcement_of_the_last_descendant_settles_and_releases_its_orchestrator() -> None:
+def test_last_announced_descendant_releases_its_orchestrator() -> None:
     log = FamilyLog()
     log.begin("scout")
     log.begin("one", "scout")
@@ -110,7 +110,7 @@ def test_a_session_whose_run_is_over_spawns_no_more(steps: int, said: str) -> No
     assert log.recorded == before
 
 
-def test_the_key_of_a_child_that_somebody_used_before_it_was_there_is_not_used() -> None:
+def test_minted_key_already_in_use_is_refused() -> None:
     log = FamilyLog()
     log.spawn("scout")
     epoch = log.run("scout").epoch
@@ -125,7 +125,7 @@ def test_the_key_of_a_child_that_somebody_used_before_it_was_there_is_not_used()
     assert log.run("scout").child_session_key == fresh
 
 
-def test_a_stop_that_was_begun_before_the_session_was_there_still_counts_those_below() -> None:
+def test_stop_read_before_the_session_is_read_again() -> None:
     log = FamilyLog()
     log.spawn("scout")
     named_too_early = streams_of(log.run("scout"))
@@ -141,7 +141,7 @@ def test_a_stop_that_was_begun_before_the_session_was_there_still_counts_those_b
 # Runs by which sessions go on, and the sessions above and below them: who counts and who waits.
 
 
-def test_a_requester_that_is_about_to_be_announced_is_not_made_to_wait_by_a_message() -> None:
+def test_message_is_refused_while_requester_is_announced() -> None:
     log = FamilyLog()
     log.begin("scout")
     log.begin("below", "scout")
@@ -156,7 +156,7 @@ def test_a_requester_that_is_about_to_be_announced_is_not_made_to_wait_by_a_mess
     assert log.message("later", "below")[-1] == "run later RunQueued"
 
 
-def test_a_spawn_of_a_session_that_went_on_is_asked_for_by_its_newest_run() -> None:
+def test_spawn_is_requested_by_the_newest_run() -> None:
     log = announced("scout")
     log.go_on("again", "scout")
     log.tell("again", ask.stop())
@@ -179,7 +179,7 @@ GONE_ON_WITH = [
 ]
 
 
-def test_a_message_takes_a_place_moves_the_session_on_and_waits_in_the_lane() -> None:
+def test_message_takes_a_place_and_waits_in_the_lane() -> None:
     log = announced("scout")
     assert log.message("again", "scout") == GONE_ON_WITH
     scout, again, session = log.run("scout"), log.run("again"), log.session("scout")
@@ -211,7 +211,7 @@ def test_where_all_places_are_taken_a_message_is_refused_and_takes_none(taken: i
         assert "session main ChildAdmitted" in log.message("later", "scout", max_children=2)
 
 
-def test_a_run_that_cannot_be_planned_any_more_is_refused_with_what_was_looked_at() -> None:
+def test_unplannable_message_is_refused_with_its_facts() -> None:
     log = announced("scout")
     rule = Refusal(rule="runtime", status="error", text="there is no runtime")
     facts = PlanFacts(agent_configured=True)
@@ -246,7 +246,7 @@ def queued(log: FamilyLog) -> None:
     log.create("scout")
 
 
-def test_a_session_that_is_to_be_deleted_is_gone_on_with_while_messages_wait() -> None:
+def test_session_to_be_deleted_takes_queued_messages() -> None:
     log = FamilyLog()
     log.spawn("scout", options=SpawnOptions(cleanup="delete"))
     log.create("scout")
@@ -258,7 +258,7 @@ def test_a_session_that_is_to_be_deleted_is_gone_on_with_while_messages_wait() -
     assert log.run("second").cleanup == "delete"
 
 
-def test_those_that_do_not_wait_for_anybody_raise_what_there_is_to_raise() -> None:
+def test_session_takes_messages_only_while_idle_and_open() -> None:
     log = announced("scout")
     session, run = log.session("scout"), log.run("scout")
     must_take_messages(session, run)
@@ -275,7 +275,7 @@ def test_those_that_do_not_wait_for_anybody_raise_what_there_is_to_raise() -> No
     assert issubclass(NoSession, Rejected)
 
 
-def test_of_two_messages_made_from_the_same_run_the_second_reads_again() -> None:
+def test_second_message_from_one_run_is_read_again() -> None:
     log = announced("scout")
     stale = log.run("scout")
     log.message("first", "scout")

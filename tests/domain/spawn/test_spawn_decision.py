@@ -129,7 +129,7 @@ def test_the_cap_is_exact(taken: int, cap: int, permitted: bool) -> None:
         assert refused_in(answered).inputs == {"current": taken, "limit": cap}
 
 
-def test_a_requester_that_was_never_seen_is_as_deep_as_its_key_looks() -> None:
+def test_unseen_requester_has_the_depth_of_its_key() -> None:
     answered = judge(requester_key=CHILD, under=policy(max_spawn_depth=2))
     seen = answered.changes[0][1]
     assert isinstance(seen, SessionObserved)
@@ -155,7 +155,7 @@ def test_a_request_carries_its_requester_as_it_is_on_record() -> None:
     )
 
 
-def test_a_requester_that_went_on_with_another_run_meanwhile_is_read_again() -> None:
+def test_requester_that_continued_is_read_again() -> None:
     went_on = SessionContinued(run_id=run_id(7), role="leaf", control_scope="none")
     session = session_of(observed_child(), went_on)
     for runs in ((), (run_of(*past.an_announced_run()),)):
@@ -163,13 +163,13 @@ def test_a_requester_that_went_on_with_another_run_meanwhile_is_read_again() -> 
             judge(session, runs=runs, requester_key=CHILD)
 
 
-def test_the_agent_on_record_outranks_the_one_that_the_request_names() -> None:
+def test_recorded_agent_outranks_the_requested_one() -> None:
     with pytest.raises(AgentOnRecord) as refused:
         judge(root_with(0), requester_agent_id="steward", target_agent_id="steward")
     assert refused.value.agent_id == "main"
 
 
-def test_what_was_given_as_an_agent_id_and_is_none_is_kept_beside_the_log() -> None:
+def test_invalid_agent_id_is_kept_beside_the_log() -> None:
     answered = judge(agent_id_argument="rm -rf", target_agent_id=None)
     requested = requested_in(answered)
     assert requested.requested_agent_id is None
@@ -241,7 +241,7 @@ def test_two_children_of_one_key_are_not_created() -> None:
         tell_all(log, {name: (ask.create(log.run(name).epoch),) for name in NAMES})
 
 
-def test_a_refusal_gives_all_places_back_and_settles_who_waits_for_them() -> None:
+def test_batch_refusal_releases_all_places_and_settles() -> None:
     log = FamilyLog()
     log.begin("ship")
     asked_for(log, "ship")
@@ -317,14 +317,14 @@ def a_run_that_executes(**of_its_plan: Any) -> Run:
     return run_of(*history)
 
 
-def test_a_child_that_asks_hands_on_the_model_and_the_thinking_of_its_own_run() -> None:
+def test_requesting_child_passes_on_model_and_thinking() -> None:
     run = a_run_that_executes(model_provider="small", model="one", thinking="low")
     answered = judge_spawn_of(session_of(observed_child()), runs=(run,), requester_key=CHILD)
     requester = asked_by(answered)
     assert (requester.model, requester.thinking) == ("small/one", "low")
 
 
-def test_a_child_that_asks_hands_on_the_folder_on_its_session() -> None:
+def test_requesting_child_passes_on_its_folder() -> None:
     session = session_of(observed_child(workspace_dir="/srv/of-the-session"))
     run = a_run_that_executes(workspace_dir="/srv/of-the-plan")
     answered = judge_spawn_of(session, runs=(run,), requester_key=CHILD)
@@ -340,7 +340,7 @@ def test_a_child_that_asks_hands_on_the_folder_on_its_session() -> None:
         (False, False, False, False),
     ],
 )
-def test_the_record_says_whether_a_requester_is_in_a_sandbox_and_its_word_only_tightens(
+def test_requester_sandbox_is_only_tightened(
     recorded: bool | None, configured: bool, said: bool, holds: bool
 ) -> None:
     answered = judge_spawn_of(
@@ -351,7 +351,7 @@ def test_the_record_says_whether_a_requester_is_in_a_sandbox_and_its_word_only_t
     assert asked_by(answered).sandboxed is holds
 
 
-def test_a_session_first_seen_is_in_the_sandbox_that_its_agent_is_configured_for() -> None:
+def test_first_seen_session_is_in_its_agents_sandbox() -> None:
     seen = first_seen(judge_spawn_of(requester_in_sandbox=True))
     assert (seen.sandboxed, seen.assertions) == (True, ())
 
@@ -372,7 +372,7 @@ def test_the_facts_say_where_depth_and_lists_were_found() -> None:
     assert places(judge_spawn_of(session_of(observed())).facts) == ("record", "defaults", "agent")
 
 
-def test_a_folder_that_is_asked_for_is_kept_beside_the_log() -> None:
+def test_requested_folder_is_kept_beside_the_log() -> None:
     answered = judge_spawn_of(workspace_argument="/home/somebody/secret-project")
     recorded = "".join(event.to_json().decode() for _, event in answered.changes)
     assert "secret-project" not in recorded

@@ -38,7 +38,7 @@ def test_the_fact_that_was_changed_stays_as_it_is() -> None:
         changed.bytes = 8  # type: ignore[misc]
 
 
-def test_defaults_are_left_out_of_what_is_stored_and_not_of_what_is_told() -> None:
+def test_defaults_are_not_stored_but_shown() -> None:
     options = SpawnOptions(mode="session", run_timeout_seconds=1.5)
     assert options.to_json() == b'{"runTimeoutSeconds":1.5,"mode":"session"}'
     assert options.members() == {

@@ -92,14 +92,14 @@ def test_a_name_that_is_given_elsewhere_is_found(source: str) -> None:
     assert not set(minted(ast.parse(source))) <= {"admission", "scripts"}
 
 
-def test_a_message_is_decided_by_rules_of_a_spawn_in_the_same_order() -> None:
+def test_message_rules_keep_the_order_of_a_spawn() -> None:
     spawn = {one.name: one.rules for one in SPAWN_STAGES}
     for stage in MESSAGE_STAGES:
         assert stage.rules == tuple(one for one in spawn[stage.name] if one in stage.rules)
     assert [*STEP_RULES] == [one.name for one in rules.STEPS]
 
 
-def test_every_refusal_of_the_golden_histories_is_by_a_rule_of_the_list() -> None:
+def test_golden_refusals_are_by_listed_rules() -> None:
     recorded = [
         json.loads(path.read_text("utf-8"))
         for path in sorted((ROOT / "tests" / "histories").glob("SpawnRefused.*.json"))

@@ -127,7 +127,7 @@ def test_every_spelling_of_a_key_gives_one_form(
     assert canonical_session_key(spelling + ends[1]) == canonical_session_key(":".join(plain))
 
 
-def test_the_display_key_is_main_for_an_alias_and_else_as_given() -> None:
+def test_display_key_of_an_alias_is_main() -> None:
     assert render_session_key(" Main ") == "main"
     assert render_session_key("work", main_key="work") == "main"
     assert render_session_key("global", scope="global") == "main"
@@ -142,6 +142,6 @@ def test_a_child_key_is_made_of_nothing_else(agent_id: str, uuid: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["agent:", " Agent : ", "agent::", "agent:x"])
-def test_a_key_that_begins_with_agent_names_an_agent_and_a_session(key: str) -> None:
+def test_agent_key_names_agent_and_session(key: str) -> None:
     with pytest.raises(InvalidSessionKey):
         canonical_session_key(key)

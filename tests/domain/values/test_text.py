@@ -126,7 +126,7 @@ def test_what_was_written_is_read_again(value: object) -> None:
     assert read_json(compact_json(value)) == value
 
 
-def test_nesting_is_limited_by_a_number_and_not_by_the_stack() -> None:
+def test_json_nesting_has_a_limit() -> None:
     read_json("[" * 200 + "]" * 200)
     with pytest.raises(NotJson):
         read_json("[" * 202 + "]" * 202)
@@ -189,7 +189,7 @@ def test_a_limit_needs_so_many_characters() -> None:
         assert encoded_length_max(most) == len(base64.b64encode(bytes(most)))
 
 
-def test_white_space_is_passed_over_up_to_twice_the_length_that_is_needed() -> None:
+def test_base64_white_space_has_a_limit() -> None:
     encoded = base64.b64encode(bytes(1024)).decode()
     longest = encoded_length_max(1024)
     assert decode_strict_base64(encoded + " " * longest, 1024) == bytes(1024)

@@ -94,7 +94,7 @@ def is_known(then: Rules, now: Rules, missing: tuple[str, ...]) -> bool:
 
 @examples(200)
 @given(asked=SPAWNS | MESSAGES, rules=ANY_RULES)
-def test_under_its_own_configuration_a_decision_is_the_same(asked: Spawn, rules: Rules) -> None:
+def test_decision_under_its_own_configuration_is_same(asked: Spawn, rules: Rules) -> None:
     values = rules.configuration()
     again = asked.again(values, values)
     assert again.verdict.verdict == "same", again.verdict
@@ -103,7 +103,7 @@ def test_under_its_own_configuration_a_decision_is_the_same(asked: Spawn, rules:
 
 @examples(200)
 @given(asked=SPAWNS | MESSAGES, rules=two_rules())
-def test_under_another_it_is_what_would_have_been_recorded(
+def test_decision_under_another_is_what_would_be_recorded(
     asked: Spawn, rules: tuple[Rules, Rules]
 ) -> None:
     then, now = rules
@@ -187,7 +187,9 @@ def told(draw: st.DrawFn) -> Spawn:
 
 @examples(200)
 @given(asked=told(), then=settings_of_all(), now=settings_of_all())
-def test_and_so_it_is_with_whoever_is_told_of_it(asked: Spawn, then: Values, now: Values) -> None:
+def test_announced_decision_is_what_would_be_recorded(
+    asked: Spawn, then: Values, now: Values
+) -> None:
     found = asked.again(then, now).verdict
     event(found.verdict)
     if found.verdict == "not-replayable":
@@ -219,9 +221,7 @@ def must_be_the_same(asked: Spawn, then: Values, now: Values) -> None:
 
 @examples(300)
 @given(asked=SPAWNS | MESSAGES, rules=two_rules())
-def test_whatever_is_unaffected_is_the_same_to_who_looks_at_it(
-    asked: Spawn, rules: tuple[Rules, Rules]
-) -> None:
+def test_unaffected_decision_is_same_when_decided(asked: Spawn, rules: tuple[Rules, Rules]) -> None:
     then, now = rules
     must_be_the_same(asked, then.configuration(), now.configuration())
 
@@ -273,13 +273,13 @@ SETTINGS = st.builds(
 
 @examples(200)
 @given(asked=st.sampled_from(ASKED), then=SETTINGS, now=SETTINGS)
-def test_nor_is_any_agent_forgotten_that_has_a_say(asked: Spawn, then: Values, now: Values) -> None:
+def test_unaffected_considers_every_agent(asked: Spawn, then: Values, now: Values) -> None:
     must_be_the_same(asked, then, now)
 
 
 @examples(200)
 @given(then=SETTINGS, now=SETTINGS, how=st.sampled_from(["as it was", "sooner", "gone"]))
-def test_nor_one_that_a_script_named(then: Values, now: Values, how: str) -> None:
+def test_unaffected_considers_an_overriding_script(then: Values, now: Values, how: str) -> None:
     changed = {"as it was": [ROUTER], "sooner": [{**ROUTER, "priority": 9}], "gone": []}
     before, after = (
         but(one, {"agents": {"defaults": {"subagents": {"contextScripts": {"run": scripts}}}}})

@@ -95,7 +95,7 @@ def test_a_rule_of_admission_refuses_each_by_itself() -> None:
     assert found[0].text.endswith("(0/1): 2 tasks need 2 places")
 
 
-def test_what_admission_refused_stays_refused_with_one_that_cannot_be_prepared() -> None:
+def test_admission_refusal_stays_if_one_task_is_unfit() -> None:
     def without_scripts(**values: Any) -> Values:
         return setting(contextScripts={"run": []}, allowAgents=["*"], **values)
 
@@ -112,7 +112,7 @@ def test_what_admission_refused_stays_refused_with_one_that_cannot_be_prepared()
     )
 
 
-def test_a_fault_that_is_mended_lets_all_of_them_pass_as_far_as_is_known() -> None:
+def test_mended_task_allows_the_whole_batch() -> None:
     found = again(BOTH, setting(writer="unfit"), setting())
     assert said(found) == [("newly-allowed", "thinking"), ("newly-allowed", "batch")]
     assert found[1].assumed == (
@@ -158,7 +158,7 @@ def test_one_that_nobody_knows_may_refuse_the_others() -> None:
     assert decided(UNKNOWN, SAME, refused_by=("thinking", "batch")) == [UNKNOWN, OTHERS]
 
 
-def test_one_that_is_refused_for_sure_refuses_also_what_nobody_knows() -> None:
+def test_refused_task_refuses_unknown_ones() -> None:
     assert said(decided(UNKNOWN, REFUSED)) == [
         ("newly-refused", "batch"),
         ("newly-refused", "thinking"),
@@ -207,7 +207,7 @@ def following(asked: Iterable[Spawn], then: Values, now: Values) -> Cascade:
     return counts
 
 
-def test_what_is_newly_refused_is_not_counted_until_it_was_released() -> None:
+def test_newly_refused_run_is_not_counted_until_released() -> None:
     counts = following([child(1), child(2)], BASE, STRICT)
     assert counts.active_children(ROOT, 3) == CountRange(1, 1)
     counts.release(ROOT, run_id(1))
@@ -249,9 +249,7 @@ NEVER_ASKED = "it would not have been requested: run {}, which it goes back to, 
         (Sent(agent_id="writer", number=5), 1),
     ],
 )
-def test_what_a_run_that_never_was_asked_for_was_not_asked_for(
-    asked: Spawn, above: int | None
-) -> None:
+def test_request_of_refused_run_is_refused(asked: Spawn, above: int | None) -> None:
     counts = following([child(1)], BASE, STRICT)
     found = noted(counts, asked, BASE, BASE).verdict
     text = NEVER_ASKED.format(run_id(above)) if above is not None else None
@@ -273,7 +271,7 @@ def test_refusal_with_unknown_count_says_no_number() -> None:
     assert (found.verdict, found.rule, found.text) == ("newly-refused", "active_children", None)
 
 
-def test_what_was_refused_of_a_run_that_never_was_is_the_same() -> None:
+def test_refused_request_of_refused_run_is_same() -> None:
     counts = following([child(1)], BASE, STRICT)
     asked = child(2, requester=below(run_id=run_id(1)), active_children=5)
     assert noted(counts, asked, BASE, BASE).verdict == SAME
@@ -300,7 +298,7 @@ def test_a_requester_has_the_plan_that_it_would_have() -> None:
     assert decided.planned.plan.thinking == "low"
 
 
-def test_the_tools_of_a_requester_are_those_that_it_would_have() -> None:
+def test_requester_has_the_tools_of_now() -> None:
     denied = but(BASE, {"tools": {"subagents": {"tools": {"deny": ["sessions_spawn"]}}}})
     counts = Cascade()
     plan = noted(counts, child(1), BASE, denied).planned
@@ -314,13 +312,13 @@ def test_the_tools_of_a_requester_are_those_that_it_would_have() -> None:
     assert alone.verdict == "different-plan"
 
 
-def test_a_request_of_before_tools_were_recorded_is_not_judged_by_them() -> None:
+def test_request_without_recorded_tools_is_not_judged_by_them() -> None:
     denied = plan(tools_deny=("sessions_spawn",))
     asks = child(2, agent_id=None, requester=ASKS)
     assert asks.again(BASE, BASE, requester_now=OtherSession(plan=denied)).verdict == SAME
 
 
-def test_a_leaf_either_way_asks_for_nothing_and_is_not_remembered() -> None:
+def test_leaf_either_way_is_not_remembered() -> None:
     flat = limits("writer", allowAgents=["*"], maxSpawnDepth=1)
     slow = but(flat, {"agents": {"defaults": {"subagents": {"thinking": "low"}}}})
     assert following([child(1)], flat, slow).session(CHILD) == AS_RECORDED
@@ -347,7 +345,7 @@ def routed() -> Spawn:
     return asked
 
 
-def test_a_message_goes_to_the_agent_that_its_session_would_be_of() -> None:
+def test_message_goes_to_the_overridden_agent() -> None:
     """However many have come before it, and whatever came of them."""
     then, now = routing(None), routing("agent")
     counts = Cascade()
@@ -373,7 +371,7 @@ def test_agent_in_the_place_of_the_requester_may_not_ask() -> None:
     )
 
 
-def test_what_is_below_an_undecided_spawn_is_as_it_was_once_its_session_is_known_again() -> None:
+def test_undecided_spawn_restores_its_recorded_session() -> None:
     counts = following([child(1)], BASE, SLOW)
     assert counts.session(CHILD).plan is not None
     counts.note(child(1).record(BASE), UNDECIDED)
@@ -383,7 +381,7 @@ def test_what_is_below_an_undecided_spawn_is_as_it_was_once_its_session_is_known
 # The folder that is inherited.
 
 
-def test_a_child_works_in_the_folder_that_its_requester_would_have() -> None:
+def test_child_works_in_its_requesters_folder_of_now() -> None:
     def working(folder: str) -> Values:
         listed = [{"id": "main"}, {"id": "writer", "workspace": folder}]
         return but(BASE, {"agents": {"list": listed}})
@@ -447,7 +445,7 @@ def test_id_of_run_that_nobody_would_request_names_nothing() -> None:
     assert noted(counts, last, BASE, STRICT).verdict.rule == "dependency_unknown"
 
 
-def test_spawn_in_preparation_is_refused_with_the_run_that_it_names() -> None:
+def test_spawn_in_preparation_is_refused_with_its_run() -> None:
     counts = following([LABELLED], BASE, STRICT)
     asked = naming(2, "dependsOn", is_ready=False)
     found = asked.again(BASE, BASE, decide=counts.decide, is_unaffected=True).verdict
@@ -455,7 +453,7 @@ def test_spawn_in_preparation_is_refused_with_the_run_that_it_names() -> None:
     assert asked.again(BASE, BASE, decide=Cascade().decide, is_unaffected=True).verdict == SAME
 
 
-def test_a_name_may_mean_another_run_in_the_place_of_one_that_never_was() -> None:
+def test_name_may_mean_another_run_instead() -> None:
     counts = following([LABELLED], BASE, STRICT)
     record = naming(2, "dependsOn").record(BASE)
     other = counts.names(record, {"a": [run_id(1), run_id(7)]})
@@ -468,7 +466,7 @@ def test_a_name_may_mean_another_run_in_the_place_of_one_that_never_was() -> Non
     )
 
 
-def test_a_name_may_mean_a_run_that_is_newly_allowed_as_well() -> None:
+def test_name_may_mean_a_newly_allowed_run() -> None:
     counts = following([child(9, changes={"label": "abc"})], STRICT, BASE)
     for via, name, is_meant in [
         ("dependsOn", "abc", True),
@@ -495,7 +493,7 @@ def test_reference_may_mean_any_of_too_many_new_labels(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("rule", ["dependency_ambiguous", "reference_ambiguous", "shared_context"])
-def test_what_was_refused_for_too_much_may_be_allowed_without_one_that_never_was(rule: str) -> None:
+def test_ambiguity_may_end_without_a_refused_run(rule: str) -> None:
     counts = following([LABELLED], BASE, STRICT)
     refused = child(3, agent_id=None, refused_by=rule, step="admission")
     assert noted(counts, refused, BASE, STRICT).verdict.missing == (
@@ -504,7 +502,7 @@ def test_what_was_refused_for_too_much_may_be_allowed_without_one_that_never_was
     assert noted(Cascade(), refused, BASE, STRICT).verdict == SAME
 
 
-def test_what_named_a_refused_run_by_its_id_is_unknown_once_that_may_run() -> None:
+def test_name_of_refused_run_is_unknown_once_allowed() -> None:
     full = but(BASE, FEW)
     counts = following([child(1, active_children=1)], full, BASE)
     waits = {"refused_by": "dependency_failed", "step": "admission"}
@@ -515,9 +513,7 @@ def test_what_named_a_refused_run_by_its_id_is_unknown_once_that_may_run() -> No
 @pytest.mark.parametrize(
     ("changes", "is_unknown"), [({"scripts": "recorded"}, True), ({"transcript_up_to": 2}, True)]
 )
-def test_what_a_run_that_never_was_had_said_nobody_can_take_over(
-    changes: dict[str, Any], is_unknown: bool
-) -> None:
+def test_respawn_of_refused_run_is_unknown(changes: dict[str, Any], is_unknown: bool) -> None:
     counts = following([LABELLED], BASE, STRICT)
     respawn = fact_of(RespawnFacts, {"run_id": run_id(1), **changes})
     again = child(2, agent_id=None, changes={"respawn": respawn}).record(BASE)
@@ -572,7 +568,7 @@ def test_more_than_can_be_remembered_is_said(monkeypatch: pytest.MonkeyPatch) ->
         unique_by=lambda one: (one[0], one[1] == "release"),
     )
 )
-def test_whoever_runs_as_it_did_is_counted_and_the_unknown_lies_between(
+def test_active_children_lie_between_known_and_possible(
     steps: list[tuple[int, str]],
 ) -> None:
     """A plain ledger beside it: who holds a place now, and who would for sure."""

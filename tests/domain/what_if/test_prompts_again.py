@@ -104,7 +104,7 @@ SPAWNS = st.builds(
     shared=st.sampled_from([(), (SHARED,)]),
     gone=st.sampled_from([(), (HERE,)]),
 )
-def test_a_prompt_composed_again_from_the_same_is_the_same_to_the_byte(
+def test_prompt_composed_again_is_identical(
     asked: Spawn, characters: int, shared: tuple[SharedKey, ...], gone: tuple[str, ...]
 ) -> None:
     scripts = [{"id": one.id, "uri": one.uri, "position": one.position} for one in asked.receipts]
@@ -152,7 +152,7 @@ def test_the_first_part_that_differs_is_named(name: str) -> None:
     assert where(compared(TOLD, scripted(), now)) == ("different-context", part)
 
 
-def test_words_that_a_script_is_read_to_say_now_stand_in_its_place() -> None:
+def test_changed_script_text_is_named_in_the_prompt() -> None:
     output = '{"message": "a fact", "note": "a fact!"}'
     told = TOLD.changed(
         receipts=(
@@ -192,25 +192,25 @@ GONE = ("the prompt: texts that it was made from, or its own, were erased",)
 
 
 @pytest.mark.parametrize("text", ["look around", "a fact", '"go on"'])
-def test_a_text_that_it_was_made_from_and_that_was_erased_is_named(text: str) -> None:
+def test_erased_text_of_the_prompt_is_named(text: str) -> None:
     found = compared(TOLD, scripted(), scripted(), erased=[text], shared=(SHARED,))
     assert found is not None
     assert (found.verdict, found.missing) == ("not-replayable", GONE)
 
 
-def test_an_address_that_was_erased_since_says_nothing_of_the_prompt_of_then() -> None:
+def test_erased_address_makes_the_prompt_unknown() -> None:
     found = compared(TOLD, scripted(), scripted(), erased=[HERE])
     assert found is not None
     assert found.verdict == "not-replayable"
     assert found.missing == ("the prompt: the addresses that name its channel were erased",)
 
 
-def test_but_what_differs_in_front_of_the_channel_differs_without_it() -> None:
+def test_part_before_an_erased_channel_still_differs() -> None:
     now = CHANGES["less of what its parent said"]
     assert where(compared(TOLD, scripted(), now[0], erased=[HERE])) == ("different-context", now[1])
 
 
-def test_and_so_does_what_differs_in_the_message() -> None:
+def test_part_of_the_message_still_differs() -> None:
     """However far behind."""
     long = TOLD.changed(task="look around " * 1_000)
     gone = but(scripted(), {})

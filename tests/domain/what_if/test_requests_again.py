@@ -229,9 +229,7 @@ def test_sandbox(row: Case) -> None:
 
 
 @pytest.mark.parametrize(("index", "expected"), [(0, AS_BEFORE), (1, allowed("sandbox"))])
-def test_session_may_be_seen_first_by_another_task_of_the_batch(
-    index: int, expected: Outcome
-) -> None:
+def test_batch_task_may_see_the_session_first(index: int, expected: Outcome) -> None:
     batch = BatchFacts(batch_id=run_id(5), index=index, run_ids=(run_id(1), run_id(2)))
     asked = FREE.changed(is_boxed=None, batch=batch)
     session = asked.session(CONFINED).changed({"created_position": FIRST_POSITION - 2})
