@@ -84,19 +84,6 @@ def test_repeated_key_is_named_by_its_place(text: str, pointer: str) -> None:
         require_distinct_keys(text, what="the body")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"a": {"x": 1}, "b": {"x": 1}}',
-        '{"a": 1, "A": 2}',
-        '{"a": "b: c", "u": "\\u003a"}',
-        '"a:a"',
-    ],
-)
-def test_keys_of_different_objects_may_be_the_same(text: str) -> None:
-    assert parse_json(text.encode(), what="the body") == orjson.loads(text)
-
-
 def test_depth_counts_brackets_of_values_alone() -> None:
     assert parse_json(orjson.dumps(["["] * (DEPTH_MAX + 1)), what="it") == ["["] * (DEPTH_MAX + 1)
     deep = "[" * (DEPTH_MAX + 1) + "]" * (DEPTH_MAX + 1)

@@ -117,18 +117,6 @@ def test_only_start_of_huge_file_is_read(workspace: Path) -> None:
     assert peak < 2 * 1024 * 1024
 
 
-def test_huge_file_of_nul_is_skipped(workspace: Path) -> None:
-    with (workspace / "AGENTS.md").open("wb") as file:
-        file.truncate(HUGE_BYTES)
-    assert skipped(workspace) == NUL
-
-
-def test_ordinary_user_reads_files(reachable: Path, becoming_ordinary: Becoming) -> None:
-    (reachable / "AGENTS.md").write_text("Be kind.")
-    with becoming_ordinary(reachable, reachable / "AGENTS.md"):
-        assert [file.text for file in read(reachable)] == ["Be kind."]
-
-
 def test_folder_need_not_be_listable(reachable: Path, becoming_ordinary: Becoming) -> None:
     folder = reachable / "folder"
     folder.mkdir()

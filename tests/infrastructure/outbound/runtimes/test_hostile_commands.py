@@ -158,13 +158,3 @@ async def test_endless_line_is_ended_at_its_limit(runtimes: CommandRuntimes) -> 
     assert (end.outcome, end.reason) == ("error", "output_limit")
     assert end.error is not None
     assert "a line of more than 1048576 bytes" in end.error
-
-
-async def test_closed_launcher_ends_the_children(
-    runtimes: CommandRuntimes, launcher: ProcessLauncher
-) -> None:
-    session = await started(runtimes, python_command(DAEMON + "daemon()\nsignal.pause()"))
-    daemon = await first_number(session)
-    await launcher.close()
-    assert not is_alive(daemon)
-    assert (await session.end()).outcome == "stopped"

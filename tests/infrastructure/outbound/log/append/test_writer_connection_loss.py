@@ -29,8 +29,6 @@ from tests.support.faults.held_commits import Lines, held_commits, until
 from tests.support.servers.running_log import RunningLog, running_on
 from tests.support.waiting import wait_for
 
-KILLS = 25
-WORKERS = 8
 COUNTED_MAX = 9
 
 
@@ -58,42 +56,6 @@ async def comes_back(running: RunningLog, asked: "asyncio.Task[Any]") -> None:
         return asked.done() or len(await running.writers()) == 2
 
     await until(waits_for_the_lock, "the writer has come back and waits for the lock")
-
-
-@pytest.mark.kill
-async def test_writer_cut_off_often_records_each_once(running: RunningLog) -> None:
-    told: dict[str, int] = {}
-    stop = asyncio.Event()
-
-    async def work(worker: int) -> None:
-        number = 0
-        while not stop.is_set():
-            number += 1
-            asked = f"{worker}-{number}"
-            told[key(asked)] = (await running.log.submit(observing(key(asked)))).position
-
-    workers = [asyncio.create_task(work(number)) for number in range(WORKERS)]
-    killed: set[int] = set()
-
-    async def kill_one() -> bool:
-        for pid in await running.writers():
-            if pid not in killed and await running.end(pid):
-                killed.add(pid)
-                return True
-        return False
-
-    async def more_was_told_than_killed() -> bool:
-        return len(told) > KILLS
-
-    for _ in range(KILLS):
-        await until(kill_one, "a batch is in flight")
-    await until(more_was_told_than_killed, "the writer goes on")
-    stop.set()
-    await asyncio.gather(*workers)
-    assert len(killed) == KILLS
-    recorded = {one.envelope.stream: one.envelope.position for one in await running.events()}
-    assert recorded == {f"session:{one}": position for one, position in told.items()}
-    assert len(recorded) == await running.log.head() > KILLS
 
 
 async def test_transaction_ended_before_commit_is_decided_again(running: RunningLog) -> None:

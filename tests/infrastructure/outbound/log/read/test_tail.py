@@ -5,7 +5,6 @@ import time
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
-from itertools import count
 
 import pytest
 
@@ -22,8 +21,6 @@ from tests.support.faults.followers import following
 from tests.support.faults.held_commits import Lines, until
 from tests.support.servers.running_log import RunningLog, running_on
 
-EVENTS = 200
-CUTS = 12
 QUICKLY_SECONDS = 3.0
 NOT_TODAY_SECONDS = 60.0
 
@@ -31,36 +28,6 @@ NOT_TODAY_SECONDS = 60.0
 @pytest.fixture
 def never_polls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tail, "POLL_SECONDS", NOT_TODAY_SECONDS)
-
-
-@pytest.mark.server
-async def test_no_event_is_missed_though_notifications_are_cut(
-    running: RunningLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tail, "POLL_SECONDS", 0.05)
-    monkeypatch.setattr(tail, "RECONNECT_PAUSE_SECONDS", 0.01)
-    numbers = count()
-
-    async def cut() -> bool:
-        listeners = await running.backends("LISTEN%")
-        readers = await running.backends("%FROM events WHERE position%")
-        return any([await running.end(pid) for pid in listeners + readers])
-
-    async with running_on(running.url) as other, following(running.tail) as follower:
-
-        async def write(log: RunningLog) -> None:
-            while (number := next(numbers)) < EVENTS:
-                await log.log.submit(observing(key(number)))
-
-        writing = [asyncio.create_task(write(log)) for log in (running, other) for _ in range(2)]
-        for _ in range(CUTS):
-            await until(cut, "somebody listens or follows")
-        await asyncio.gather(*writing)
-        async with following(other.tail) as from_the_start:
-            await asyncio.gather(follower.has(EVENTS), from_the_start.has(EVENTS))
-            assert follower.positions == list(range(1, EVENTS + 1))
-            assert follower.seen == from_the_start.seen == list(await running.events())
-        assert running.tail.failure is other.tail.failure is None
 
 
 @pytest.mark.usefixtures("never_polls")
