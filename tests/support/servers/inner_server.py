@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,6 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from starlette.routing import Route
 
 from infrastructure.inbound.http.application import HttpApplication
-from infrastructure.inbound.http.middleware.disconnects import EXTENSION
 from infrastructure.outbound.configuration.load import load
 from infrastructure.outbound.identity.data_directory import DataDirectory
 from infrastructure.server.compose import ServerProcess
@@ -21,19 +20,6 @@ from infrastructure.server.database import open_database
 
 URL = "http://127.0.0.1:1"
 """Nobody listens there: a child that calls back fails."""
-
-
-class _LeftConnection:
-    """Connection whose caller leaves as soon as the server waits."""
-
-    is_reserved = False
-
-    def watch(self) -> Callable[[], bool]:
-        return lambda: True
-
-    def __setattr__(self, _: str, on_lost: Callable[[], None] | None) -> None:
-        if on_lost is not None:
-            asyncio.get_running_loop().call_soon(on_lost)
 
 
 @dataclass(frozen=True)
@@ -83,19 +69,6 @@ class InnerServer:
         scope = self._scope(route.path, query) | more
         self._portal.call(route.endpoint, scope, receive, send)
         return max(statuses)
-
-    def leave(self, target: str) -> None:
-        """Ask with the administrator's token, leave at once, and return when the server is done."""
-        path, _, query = target.partition("?")
-        scope = self._scope(path, query) | {"extensions": {EXTENSION: _LeftConnection()}}
-
-        async def receive() -> Any:
-            return {"type": "http.request"}
-
-        async def send(message: Any) -> None:
-            pass
-
-        self._portal.call(self.application, scope, receive, send)
 
     def _scope(self, path: str, query: str) -> dict[str, Any]:
         headers = [(b"host", b"127.0.0.1"), (b"authorization", f"Bearer {self.token}".encode())]

@@ -166,11 +166,6 @@ def problem_in(answer: str) -> str:
     return str(json.loads(answer.partition("\r\n\r\n")[2])["code"])
 
 
-async def test_silent_connection_is_closed() -> None:
-    async with serving() as address, line_to(address) as line:
-        assert await line.rest() == ""
-
-
 async def test_wait_ends_when_its_caller_leaves() -> None:
     async with serving() as address:
         async with line_to(address) as line:
@@ -178,16 +173,18 @@ async def test_wait_ends_when_its_caller_leaves() -> None:
         await left.wait()
 
 
-async def test_half_header_is_hung_up() -> None:
+@pytest.mark.parametrize(
+    ("requests", "begin", "more"),
+    [(0, "", ""), (0, HALF, ""), (0, HALF, "x"), (1, HALF, ""), (1, "", "\r\n")],
+    ids=["silence", "half", "dripping", "half of the second", "blank lines"],
+)
+async def test_header_that_does_not_end_is_hung_up(requests: int, begin: str, more: str) -> None:
     async with serving() as address, line_to(address) as line:
-        line.say(HALF)
-        assert await line.rest() == ""
-
-
-async def test_dripping_header_is_hung_up() -> None:
-    async with serving() as address, line_to(address) as line:
-        line.say(HALF)
-        dripping = asyncio.create_task(line.drip("x", 0.05))
+        for _ in range(requests):
+            line.say(GOOD)
+            assert (await line.answer())[0] == 200
+        line.say(begin)
+        dripping = asyncio.create_task(line.drip(more, 0.05))
         assert await line.rest() == ""
         await dripping
 
@@ -209,9 +206,7 @@ PATIENT = replace(
 
 
 @pytest.mark.parametrize(("begin", "more"), ENDLESS.values(), ids=ENDLESS)
-async def test_request_that_goes_on_and_brings_nothing_is_431_and_closed(
-    begin: str, more: str
-) -> None:
+async def test_endless_request_is_431_and_closed(begin: str, more: str) -> None:
     async with serving(limits=PATIENT) as address, line_to(address) as line:
         line.say(begin)
         dripping = asyncio.create_task(line.drip(more * 1_000, 0.01))
@@ -223,7 +218,7 @@ async def test_request_that_goes_on_and_brings_nothing_is_431_and_closed(
         await line.lost(more)
 
 
-async def test_body_that_brings_nothing_after_its_answer_is_hung_up_without_another() -> None:
+async def test_endless_body_is_hung_up_after_its_answer() -> None:
     async with serving(limits=PATIENT) as address, line_to(address) as line:
         line.say(CHUNKED.format(method="POST", path="/unread") + ";")
         assert (await line.answer())[0] == 401
@@ -250,29 +245,12 @@ async def test_head_without_its_body_is_written() -> None:
         assert (await line.answer())[0] == 200
 
 
-async def test_leave_to_send_a_body_is_written_before_the_answer() -> None:
+async def test_continue_is_written_before_the_answer() -> None:
     async with serving() as address, line_to(address) as line:
         line.say(posted(2).replace("\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n"))
         assert await line.reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
         line.say("{}")
         assert await line.answer() == (200, {"bytes": 2})
-
-
-async def test_half_header_of_second_request_is_hung_up() -> None:
-    async with serving() as address, line_to(address) as line:
-        line.say(GOOD)
-        assert (await line.answer())[0] == 200
-        line.say(HALF)
-        assert await line.rest() == ""
-
-
-async def test_blank_lines_between_requests_keep_nothing_open() -> None:
-    async with serving() as address, line_to(address) as line:
-        line.say(GOOD)
-        assert (await line.answer())[0] == 200
-        dripping = asyncio.create_task(line.drip("\r\n", 0.05))
-        await line.rest()
-        await dripping
 
 
 @pytest.mark.parametrize("length", [100, 16 * 1024 * 1024])
@@ -310,7 +288,7 @@ async def test_body_in_parts_is_taken() -> None:
         assert await line.answer() == (200, {"bytes": 6_000})
 
 
-async def test_long_answer_is_not_cut_by_a_body_that_nobody_reads() -> None:
+async def test_unread_body_cuts_no_long_answer() -> None:
     async with serving() as address, line_to(address) as line:
         line.say(posted(10, "/stream"))
         answer = await line.reader.readuntil(b"0\r\n\r\n")
@@ -359,7 +337,7 @@ async def line_free_number() -> AsyncIterator[int]:
 EVENTS = 20_000
 
 
-async def test_a_reader_that_does_not_read_is_disconnected_and_leaves_nothing_behind(
+async def test_reader_that_does_not_read_is_disconnected(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     log, let_go = GrowingLog(), asyncio.Event()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from domain.context.fork import INBOX_NOTE
-from tests.support.builders.submitted_transcripts import KEPT, entries_of, message, tell
+from tests.support.builders.submitted_transcripts import KEPT, entries_of, tell
 from tests.support.http.problems import problem_of
 from tests.support.http.requests import a_key, replayed
 from tests.support.servers.http_server import House
@@ -51,7 +51,7 @@ def first_entry(house: House, session: str, tokens: int) -> tuple[str, dict[str,
     }
 
 
-def test_a_child_begins_with_what_was_told_of_its_requester(house: House) -> None:
+def test_fork_begins_with_provided_transcript(house: House) -> None:
     session = session_with_transcript(house, totalTokens=50)
     answer = house.accepted(session, context="fork", agentId="main")
     assert (answer["note"], answer["warnings"]) == (INBOX_NOTE, [])
@@ -86,31 +86,7 @@ def test_a_child_begins_with_what_was_told_of_its_requester(house: House) -> Non
     assert "arbour" not in events
 
 
-def test_it_is_what_was_told_before_the_spawn_that_counts(house: House) -> None:
-    session = session_with_transcript(house)
-    first = house.accepted(session, context="fork")
-    tell(house.http, session, [message("later")])
-    second = house.accepted(session, context="fork")
-    for answer, expected in ((first, KEPT), (second, [("message", message("later"))])):
-        house.server.run(answer["runId"], "announced")
-        entries = entries_of(house.http, answer["runId"])[1 : len(expected) + 1]
-        assert [body["text"] for kind, body in entries if kind == "message"] == [
-            body["text"] for kind, body in expected if kind == "message"
-        ]
-
-
-@pytest.mark.parametrize("more", [{}, {"context": "isolated"}, {"context": None}])
-def test_a_child_begins_with_nothing_unless_it_is_asked_for(
-    house: House, more: dict[str, Any]
-) -> None:
-    answer = house.accepted(session_with_transcript(house), **more)
-    house.server.run(answer["runId"], "announced")
-    assert "session" not in [kind for kind, _ in entries_of(house.http, answer["runId"])]
-    steps = [one["step"] for one in payloads(house, answer["runId"], "StepBegun")]
-    assert "context_fork" not in steps
-
-
-def test_a_hundred_thousand_tokens_are_taken_over_and_one_more_is_not(house: House) -> None:
+def test_fork_takes_100_000_tokens_at_most(house: House) -> None:
     most = house.accepted(session_with_transcript(house, totalTokens=100_000), context="fork")
     assert most["note"] == INBOX_NOTE
     assert house.server.run(most["runId"], "announced")["outcome"] == "success"
@@ -146,14 +122,14 @@ def refused_fork(house: House, session: str, **body: Any) -> dict[str, Any]:
     return problem
 
 
-def test_a_child_of_another_agent_is_refused(house: House) -> None:
+def test_fork_for_another_agent_is_refused(house: House) -> None:
     assert refused_fork(house, session_with_transcript(house), agentId="talker")["detail"] == (
         'context="fork" currently requires the same target agent as the requester; use '
         'context="isolated" for cross-agent spawns.'
     )
 
 
-def test_a_requester_of_which_nothing_was_told_is_refused(house: House) -> None:
+def test_fork_without_transcript_is_refused(house: House) -> None:
     expected = 'context="fork" requested but the requester session transcript is not available.'
     assert refused_fork(house, house.session())["detail"] == expected
     session = house.session()
@@ -162,41 +138,3 @@ def test_a_requester_of_which_nothing_was_told_is_refused(house: House) -> None:
     tell(house.http, session, [])
     (warning,) = house.accepted(session, context="fork")["warnings"]
     assert warning.startswith("the child begins with nothing of its requester's conversation")
-
-
-def test_a_child_of_a_child_begins_with_the_transcript_that_is_kept_here(house: House) -> None:
-    session = f"agent:holder:{house.session('told').rsplit(':', 1)[1]}"
-    assert tell(house.http, session).status_code == 200
-    with house.held(session, context="fork") as parent:
-        parents = entries_of(house.http, parent.run_id)
-        with house.with_token(parent.token) as client:
-            body = {"requester": {"sessionKey": "current"}, "task": "help", "context": "fork"}
-            answer = client.post("/v1/spawns", json=body)
-        assert answer.status_code == 201, answer.text
-        child = answer.json()
-        house.gates.wait(child["runId"])
-        house.gates.open(child["runId"])
-        house.server.run(child["runId"], "ended")
-    (kind, begins), *rest = entries_of(house.http, child["runId"])
-    assert kind == "session"
-    assert begins["parentSessionKey"] == parent.child
-    assert (begins["parentRunId"], begins["entries"]) == (parent.run_id, 6)
-    assert rest[:6] == parents
-    told, *own = rest[6:]
-    assert told[1]["role"] == "user", "and what it is told"
-    assert [body["text"] for _, body in own] == ["over\n"], "and its own words"
-
-
-def test_a_child_that_said_nothing_yet_has_a_conversation_all_the_same(house: House) -> None:
-    with house.held(house.session()) as parent:
-        with house.with_token(parent.token) as client:
-            body = {"requester": {"sessionKey": "current"}, "task": "help", "context": "fork"}
-            answer = client.post("/v1/spawns", json=body)
-        assert answer.status_code == 201, answer.text
-        run_id = answer.json()["runId"]
-        house.gates.wait(run_id)
-        house.gates.open(run_id)
-        house.server.run(run_id, "ended")
-    (kind, begins), first, *_ = entries_of(house.http, run_id)
-    assert (kind, begins["entries"]) == ("session", 1)
-    assert first == entries_of(house.http, parent.run_id)[0], "what the requester was told"

@@ -24,7 +24,7 @@ from infrastructure.inbound.http.middleware.body_limits import (
 )
 from infrastructure.inbound.http.middleware.disconnects import EXTENSION, while_present
 from infrastructure.inbound.http.middleware.positions import POSITION_HEADER, PositionHeaders
-from infrastructure.inbound.http.middleware.request_guard import RequestGuard, host_of
+from infrastructure.inbound.http.middleware.request_guard import RequestGuard
 from infrastructure.inbound.http.requests.event_stream import prefers_stream
 from infrastructure.inbound.http.responses.path_encoding import (
     protect_encoded_slashes,
@@ -41,39 +41,39 @@ async def head() -> int:
     return HEAD
 
 
-def guarding(app: ASGIApp) -> RequestGuard:
-    return RequestGuard(app, {"spawnlog.test"}, PositionHeaders("a-log", head, lambda: 0))
+def guarding(app: ASGIApp, budget: BodyBudget | None = None) -> RequestGuard:
+    marks = PositionHeaders("a-log", head, lambda: 0)
+    return RequestGuard(app, {"spawnlog.test"}, marks, budget)
 
 
 def client_of(app: ASGIApp) -> httpx2.AsyncClient:
-    guarded = guarding(app)
-    return httpx2.AsyncClient(
-        transport=httpx2.ASGITransport(guarded), base_url="http://spawnlog.test"
-    )
+    transport = httpx2.ASGITransport(guarding(app))
+    return httpx2.AsyncClient(transport=transport, base_url="http://spawnlog.test")
 
 
 async def nothing() -> Message:
     return {"type": "http.request", "body": b""}
 
 
-async def messages_sent(
-    app: ASGIApp, receive: Receive = nothing, content_length: bytes = b"0"
+async def send_post(
+    guarded: ASGIApp, receive: Receive = nothing, size: int | None = 0, **scope: Any
 ) -> list[Message]:
-    """What the guarded application sends to a `POST /v1/spawns`."""
+    """Send a `POST /v1/spawns` that declares a size, unless it is None. Return the answer."""
     sent: list[Message] = []
 
     async def send(message: Message) -> None:
         sent.append(message)
 
-    scope = {
+    length = [] if size is None else [(b"content-length", b"%d" % size)]
+    request = {
         "type": "http",
         "method": "POST",
         "path": "/v1/spawns",
         "raw_path": b"/v1/spawns",
         "query_string": b"",
-        "headers": [(b"host", b"spawnlog.test"), (b"content-length", content_length)],
+        "headers": [(b"host", b"spawnlog.test"), *length],
     }
-    await guarding(app)(scope, receive, send)
+    await guarded(request | scope, receive, send)
     return sent
 
 
@@ -91,7 +91,7 @@ async def plain(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": scope["path"].encode()})
 
 
-async def test_a_failure_inside_is_a_problem_that_tells_nothing_of_it(
+async def test_failure_inside_is_problem_without_details(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with client_of(failing) as client:
@@ -103,10 +103,10 @@ async def test_a_failure_inside_is_a_problem_that_tells_nothing_of_it(
     assert "canary-token" not in record.getMessage()
 
 
-async def test_a_failure_after_the_answer_began_is_logged_and_no_second_answer(
+async def test_failure_after_answer_began_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    sent = await messages_sent(failing_late)
+    sent = await send_post(guarding(failing_late))
     assert [message["type"] for message in sent] == ["http.response.start"]
     assert [one.name for one in caplog.records] == ["spawnlog.http"]
 
@@ -122,18 +122,7 @@ async def test_every_answer_is_marked_and_guarded() -> None:
     assert answer.headers["referrer-policy"] == "no-referrer"
 
 
-async def test_an_answer_that_knows_its_position_keeps_it() -> None:
-    async def knowing(scope: Scope, receive: Receive, send: Send) -> None:
-        headers = [(b"spawnlog-position", b"3")]
-        await send({"type": "http.response.start", "status": 204, "headers": headers})
-        await send({"type": "http.response.body", "body": b""})
-
-    async with client_of(knowing) as client:
-        answer = await client.get("/v1/runs")
-    assert answer.headers.get_list("spawnlog-position") == ["3"]
-
-
-async def test_a_body_is_counted_even_when_its_length_is_a_lie() -> None:
+async def test_body_is_counted_though_its_length_lies() -> None:
     async def taking(scope: Scope, receive: Receive, send: Send) -> None:
         while (await receive()).get("more_body"):
             pass
@@ -146,25 +135,10 @@ async def test_a_body_is_counted_even_when_its_length_is_a_lie() -> None:
         megabytes += 1
         return {"type": "http.request", "body": bytes(1024 * 1024), "more_body": True}
 
-    sent = await messages_sent(taking, receive, content_length=b"10")
+    sent = await send_post(guarding(taking), receive, size=10)
     assert sent[0]["status"] == 413
     bytes_max = BODY_BYTES_MAX + DISCARDED_BYTES_MAX + 1024 * 1024
     assert BODY_BYTES_MAX < megabytes * 1024 * 1024 <= bytes_max
-
-
-@pytest.mark.parametrize(
-    ("authority", "host"),
-    [
-        ("Spawnlog.TEST:80", "spawnlog.test"),
-        ("[::1]:8700", "::1"),
-        ("user@evil.example", "evil.example"),
-        ("", ""),
-        ("[", ""),
-        ("a b", "a b"),
-    ],
-)
-def test_the_host_of_an_authority(authority: str, host: str) -> None:
-    assert host_of(authority) == host
 
 
 @pytest.mark.parametrize(
@@ -177,7 +151,7 @@ def test_the_host_of_an_authority(authority: str, host: str) -> None:
         (b"/v1/sessions/%FF%2F", "/v1/sessions/\ufffd\x1f"),
     ],
 )
-def test_an_encoded_slash_is_not_a_slash_of_the_path(raw: bytes, path: str) -> None:
+def test_encoded_slash_separates_nothing(raw: bytes, path: str) -> None:
     scope = {"raw_path": raw, "path": unquote(raw.decode())}
     assert protect_encoded_slashes(scope) == path
     assert "\x1f" not in restore_slashes(path)
@@ -212,41 +186,29 @@ class Door:
     def __init__(self, bytes_max: int, wait_seconds_max: float = SECONDS, **limits: int) -> None:
         self.budget = BodyBudget(bytes_max, wait_seconds_max=wait_seconds_max, **limits)
         self.application = Application()
-        marks = PositionHeaders("a-log", head, lambda: 0)
-        self._guard = RequestGuard(self.application, {"spawnlog.test"}, marks, self.budget)
+        self._guard = guarding(self.application, self.budget)
 
     async def ask(
-        self, size: int, *, declared: bool = True, owner: str | None = None
+        self, size: int, *, declared: bool = True, **scope: str
     ) -> tuple[int, dict[str, Any]]:
         half = size // 2
         pieces: list[Message] = [
             {"type": "http.request", "body": bytes(half), "more_body": True},
             {"type": "http.request", "body": bytes(size - half), "more_body": False},
         ]
-        sent: list[Message] = []
 
         async def receive() -> Message:
             return pieces.pop(0)
 
-        async def send(message: Message) -> None:
-            sent.append(message)
-
-        headers = [(b"host", b"spawnlog.test")]
-        if declared:
-            headers.append((b"content-length", b"%d" % size))
-        scope = {
-            "type": "http",
-            "method": "POST",
-            "path": "/v1/spawns",
-            "raw_path": b"/v1/spawns",
-            "query_string": b"",
-            "headers": headers,
-        }
-        if owner is not None:
-            scope["owner"] = owner
-        await self._guard(scope, receive, send)
+        sent = await send_post(self._guard, receive, size if declared else None, **scope)
         body = b"".join(one.get("body", b"") for one in sent[1:])
         return sent[0]["status"], orjson.loads(body) if body else {}
+
+    async def held(self) -> "asyncio.Task[tuple[int, dict[str, Any]]]":
+        """Return a request that is in the application and has a large body."""
+        task = asyncio.create_task(self.ask(LARGE))
+        await self.until(taken=1)
+        return task
 
     async def until(self, *, taken: int = 0, waiting: int = 0) -> None:
         async with asyncio.timeout(SECONDS):
@@ -255,10 +217,9 @@ class Door:
 
 
 @pytest.mark.parametrize("declared", [True, False])
-async def test_a_body_that_has_no_room_is_told_to_come_again(declared: bool) -> None:
+async def test_body_without_room_is_503(declared: bool) -> None:
     door = Door(LARGE, wait_seconds_max=0.05)
-    first = asyncio.create_task(door.ask(LARGE))
-    await door.until(taken=1)
+    first = await door.held()
     status, problem = await door.ask(LARGE, declared=declared)
     assert (status, problem["code"], problem["retryable"]) == (503, "unavailable", True)
     assert problem["detail"] == FULL
@@ -268,7 +229,7 @@ async def test_a_body_that_has_no_room_is_told_to_come_again(declared: bool) -> 
     assert (door.budget.free_bytes, door.budget.waiting) == (LARGE, 0)
 
 
-async def test_a_body_waits_until_another_was_answered() -> None:
+async def test_body_waits_until_another_was_answered() -> None:
     door = Door(LARGE)
     asking = [asyncio.create_task(door.ask(LARGE)) for _ in range(3)]
     await door.until(taken=1, waiting=2)
@@ -279,8 +240,7 @@ async def test_a_body_waits_until_another_was_answered() -> None:
 
 async def test_small_bodies_do_not_wait() -> None:
     door = Door(LARGE)
-    first = asyncio.create_task(door.ask(LARGE))
-    await door.until(taken=1)
+    first = await door.held()
     small = [
         asyncio.create_task(door.ask(SMALL_BODY_BYTES_MAX, declared=one)) for one in (True, False)
     ]
@@ -289,10 +249,9 @@ async def test_small_bodies_do_not_wait() -> None:
     assert [status for status, _ in await asyncio.gather(first, *small)] == [200, 200, 200]
 
 
-async def test_room_is_given_back_whatever_becomes_of_a_request() -> None:
+async def test_room_of_cancelled_requests_is_given_back() -> None:
     door = Door(LARGE)
-    first = asyncio.create_task(door.ask(LARGE))
-    await door.until(taken=1)
+    first = await door.held()
     waiting = asyncio.create_task(door.ask(LARGE))
     await door.until(waiting=1)
     waiting.cancel()
@@ -301,7 +260,7 @@ async def test_room_is_given_back_whatever_becomes_of_a_request() -> None:
     assert (door.budget.free_bytes, door.budget.waiting) == (LARGE, 0)
 
 
-async def test_who_comes_first_has_room_first() -> None:
+async def test_first_in_line_has_room_first() -> None:
     budget = BodyBudget(10)
     await budget.take("a", 6)
     large = asyncio.create_task(budget.take("a", 8))
@@ -314,13 +273,20 @@ async def test_who_comes_first_has_room_first() -> None:
     assert budget.free_bytes == 0
 
 
-async def test_no_more_than_so_many_wait() -> None:
-    budget = BodyBudget(1, waiting_max=1)
+@pytest.mark.parametrize(
+    ("size", "limits", "is_share"),
+    [(1, {"waiting_max": 1}, False), (2, {"share_bytes_max": 1, "share_waiting_max": 1}, True)],
+)
+async def test_waiting_bodies_have_limit(size: int, limits: dict[str, int], is_share: bool) -> None:
+    budget = BodyBudget(size, **limits)
     await budget.take("a", 1)
     first = asyncio.create_task(budget.take("a", 1))
     await asyncio.sleep(0)
-    with pytest.raises(BudgetExhausted):
+    with pytest.raises(BudgetExhausted) as refused:
         await budget.take("a", 1)
+    assert refused.value.is_share is is_share
+    if is_share:
+        await budget.take("b", 1)
     budget.give_back("a", 1)
     await first
 
@@ -353,23 +319,9 @@ async def test_owner_that_waits_for_its_share_is_in_nobodys_way() -> None:
     assert budget.free_bytes == 2
 
 
-async def test_owner_has_a_share_of_the_queue() -> None:
-    budget = BodyBudget(2, share_bytes_max=1, share_waiting_max=1)
-    await budget.take("a", 1)
-    waiting = asyncio.create_task(budget.take("a", 1))
-    await asyncio.sleep(0)
-    with pytest.raises(BudgetExhausted) as refused:
-        await budget.take("a", 1)
-    assert refused.value.is_share
-    await budget.take("b", 1)
-    budget.give_back("a", 1)
-    await waiting
-
-
 async def test_bodies_without_a_token_share_one_part() -> None:
     door = Door(4 * LARGE, 0.05, share_bytes_max=LARGE)
-    first = asyncio.create_task(door.ask(LARGE))
-    await door.until(taken=1)
+    first = await door.held()
     status, problem = await door.ask(LARGE)
     assert (status, problem["code"], problem["retryAfterMs"]) == (429, "bodies_busy", 1000)
     assert "as many as one token may" in problem["detail"]
@@ -396,7 +348,7 @@ async def marked_position(
     return int(position) if position is not None else None
 
 
-async def test_an_error_of_one_server_is_not_behind_what_another_has_told(
+async def test_error_has_position_of_the_log(
     running: RunningLog,
 ) -> None:
     async with running_on(running.url) as other:
@@ -408,12 +360,12 @@ async def test_an_error_of_one_server_is_not_behind_what_another_has_told(
         assert await marked_position(marks_of(other), NOTHING_HERE) == appended.position
 
 
-async def test_what_an_answer_says_itself_is_left_to_it() -> None:
+async def test_position_of_answer_is_kept() -> None:
     marks = PositionHeaders("a-log", away, lambda: 9)
     assert await marked_position(marks, NOTHING_HERE, [(POSITION_HEADER, b"3")]) == 3
 
 
-async def test_while_the_log_is_away_a_server_that_is_not_ready_names_what_it_knows() -> None:
+async def test_unready_server_names_last_known_position() -> None:
     seen = 3
     marks = PositionHeaders("a-log", away, lambda: seen)
     assert await marked_position(marks, NOT_READY) == 3
@@ -423,11 +375,10 @@ async def test_while_the_log_is_away_a_server_that_is_not_ready_names_what_it_kn
     assert await marked_position(marks, NOT_READY) == 6
 
 
-async def test_while_the_log_is_away_no_other_answer_names_a_position() -> None:
-    for head in (away, silent):
-        assert (
-            await marked_position(PositionHeaders("a-log", head, lambda: 3), NOTHING_HERE) is None
-        )
+async def test_other_answers_name_none_without_log() -> None:
+    for head in (away, silent, broken):
+        marks = PositionHeaders("a-log", head, lambda: 3)
+        assert await marked_position(marks, NOTHING_HERE) is None
 
 
 async def test_answer_tells_the_clock_of_the_log_also_while_it_is_away() -> None:
@@ -445,10 +396,6 @@ async def away() -> int:
 async def silent() -> int:
     never: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     return await never
-
-
-async def test_an_answer_is_not_lost_for_want_of_its_mark() -> None:
-    assert await marked_position(PositionHeaders("a-log", broken, lambda: 3), 200) is None
 
 
 async def broken() -> int:
@@ -473,16 +420,6 @@ def working(connection: FakeConnection, work: asyncio.Future[str]) -> "asyncio.T
     return asyncio.create_task(while_present({"extensions": {EXTENSION: connection}}, answer()))
 
 
-async def test_caller_that_stays_gets_its_answer() -> None:
-    connection, work = FakeConnection(), asyncio.get_running_loop().create_future()
-    waiting = working(connection, work)
-    await asyncio.sleep(0)
-    assert connection.on_lost is not None
-    work.set_result("done")
-    assert await waiting == "done"
-    assert connection.on_lost is None
-
-
 async def test_caller_that_leaves_cancels_its_wait() -> None:
     connection, work = FakeConnection(), asyncio.get_running_loop().create_future()
     waiting = working(connection, work)
@@ -502,36 +439,21 @@ async def test_caller_that_left_before_begins_no_wait() -> None:
     assert not work.cancelled()
 
 
-async def test_server_that_stops_cancels_without_a_caller_that_left() -> None:
-    connection, work = FakeConnection(), asyncio.get_running_loop().create_future()
-    waiting = working(connection, work)
-    await asyncio.sleep(0)
-    waiting.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await waiting
-
-
 EVENTS = "text/event-stream"
 
 
 @pytest.mark.parametrize(
     ("accepted", "prefers"),
     [
-        ([], False),
         (["*/*"], False),
-        (["text/*"], False),
         (["application/json"], False),
         ([EVENTS], True),
         (["Text/Event-Stream"], True),
-        ([f"{EVENTS}; charset=utf-8"], True),
         ([f"application/json, {EVENTS}"], True),
-        (["application/json", EVENTS], True),
         ([f"application/json;q=0.5, {EVENTS};q=0.9"], True),
         ([f"application/json, {EVENTS};q=0.9"], False),
         ([f"{EVENTS};q=0"], False),
-        ([f"{EVENTS};q=0.000"], False),
         ([f"{EVENTS};q=nan"], False),
-        ([f"{EVENTS}er"], False),
         ([f'application/json;x="{EVENTS}"'], False),
     ],
 )

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.server
 
 JSON = {"Content-Type": "application/json"}
 MIB = 1024 * 1024
+EVENTS = "text/event-stream"
 
 
 def nested(levels: int) -> Any:
@@ -76,7 +77,7 @@ SPAWNS: list[tuple[dict[str, Any], str, str]] = [
     ),
     *(
         (requester(workspaceDir=folder), "/requester/workspaceDir", "absolute path")
-        for folder in ("srv/agents", "./x", "~/x", "C:\\\\x", "/srv\n/x", "/srv\x1b[2J")
+        for folder in ("srv/agents", "~/x", "C:\\\\x", "/srv\n/x")
     ),
     (requester(activeModel="a b"), "/requester/activeModel", "name of a model"),
     (requester(agentIdOverride="a b"), "/requester/agentIdOverride", "must match"),
@@ -84,7 +85,7 @@ SPAWNS: list[tuple[dict[str, Any], str, str]] = [
     ({"attachAs": {"mountPath": "/srv/in"}}, "/attachAs/mountPath", "is for attachments"),
     *(
         ({"attachments": [FILE], "attachAs": {"mountPath": path}}, "/attachAs/mountPath", "path of")
-        for path in ("/srv/in put", "a\nb", "$(id)", "ä", "`x`", "/" * 256, "a\\b")
+        for path in ("/srv/in put", "$(id)", "ä", "/" * 256)
     ),
     # Shared contexts.
     (
@@ -106,9 +107,9 @@ SPAWNS: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-def spawn(inner: InnerServer, body: Any) -> Any:
+def post(inner: InnerServer, body: Any, path: str = "/v1/spawns") -> Any:
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return inner.request("POST", "/v1/spawns", headers=JSON, content=content)
+    return inner.request("POST", path, headers=JSON, content=content)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +118,7 @@ def spawn(inner: InnerServer, body: Any) -> Any:
 def test_spawn_that_breaks_rule_is_refused_with_its_place(
     inner: InnerServer, fields: dict[str, Any], pointer: str, words: str
 ) -> None:
-    answer = spawn(inner, {**requester(), "task": "x", **fields})
+    answer = post(inner, {**requester(), "task": "x", **fields})
     problem = problem_of(answer, 422, "invalid_request")
     assert pointers_of(problem) == [pointer]
     assert words in problem["detail"]
@@ -126,10 +127,10 @@ def test_spawn_that_breaks_rule_is_refused_with_its_place(
 def test_tasks_over_limit_are_too_large(inner: InnerServer) -> None:
     for task in ("x" * 9 * MIB, ["x" * (4 * MIB + 1)] * 2):
         body = {**requester(), "task": task, "parallel": isinstance(task, list)}
-        problem_of(spawn(inner, body), 413, "too_large")
+        problem_of(post(inner, body), 413, "too_large")
 
 
-def test_every_fault_of_body_is_named_with_its_place(inner: InnerServer) -> None:
+def test_every_fault_of_body_is_named(inner: InnerServer) -> None:
     body = {
         "requester": {"sessionKey": "main", "sessionkey": "x"},
         "task": "x",
@@ -138,7 +139,7 @@ def test_every_fault_of_body_is_named_with_its_place(inner: InnerServer) -> None
         "label": 7,
         "attachAs": {"mountpath": "x"},
     }
-    problem = problem_of(spawn(inner, body), 422, "invalid_request")
+    problem = problem_of(post(inner, body), 422, "invalid_request")
     assert sorted(pointers_of(problem)) == [
         "/attachAs/mountpath",
         "/cleanup",
@@ -148,43 +149,45 @@ def test_every_fault_of_body_is_named_with_its_place(inner: InnerServer) -> None
     ]
     assert {"pointer": "/thred", "detail": "unknown key"} in problem["errors"]
     assert any(error["detail"] == 'must be one of "delete", "keep"' for error in problem["errors"])
+    twice = problem_of(
+        post(inner, b'{"config": {"a": {}, "a": {}}}', "/v1/what-if"), 422, "invalid_request"
+    )
+    assert twice["errors"] == [{"pointer": "/config/a", "detail": "is given twice"}]
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "pointer"),
-    [
-        ("/v1/spawns", b'{"task": "pay 10", "task": "pay 1000", "requester": {}}', "/task"),
-        ("/v1/what-if", b'{"config": {"agents": {}, "agents": {}}}', "/config/agents"),
-    ],
-)
-def test_key_given_twice_is_named(inner: InnerServer, path: str, body: bytes, pointer: str) -> None:
-    answer = inner.request("POST", path, headers=JSON, content=body)
-    problem = problem_of(answer, 422, "invalid_request")
-    assert problem["errors"] == [{"pointer": pointer, "detail": "is given twice"}]
-    assert problem["detail"] == f"the body has the key {pointer} twice; give it once"
+RUN = "/v1/runs/{runId}"
+QUERIES: list[tuple[str, str, str]] = [
+    ("/v1/runs?limit=0", "/query/limit", "must be at least 1"),
+    ("/v1/runs?limit=x", "/query/limit", "must be a whole number"),
+    ("/v1/runs?stage=x", "/query/stage/0", 'must be one of "requested", '),
+    ("/v1/runs?agentID=x", "/query/agentID", "there is requester"),
+    ("/v1/diff?from=pos:1", "/query/to", "is required"),
+    ("/v1/config/revisions/x", "/path/revision", "must be a whole number"),
+    ("/v1/events?types=,", "/query/types", ""),
+    ("/v1/events?types=%20", "/query/types", ""),
+    # Moments that are none.
+    ("/v1/runs?at=2024-W01-1T00:00:00Z", "/query/at", ""),
+    ("/v1/runs?at=0001-01-01T00:00:00%2B14:00", "/query/at", ""),
+    ("/v1/runs?at=2999-01-01T00:00:00Z", "/query/at", ""),
+    ("/v1/runs?at=pos:9999999999999999999999", "/query/at", ""),
+    # Parameters that exclude each other.
+    (f"{RUN}?until=ended", "/query/until", "give wait too"),
+    (f"{RUN}?wait=1s&at=pos:1", "/query/wait", "use one"),
+    (f"{RUN}?version=1&at=pos:1", "/query/version", "use one"),
+    (f"{RUN}?wait=1s&version=1", "/query/wait", "use one"),
+    (f"{RUN}?wait=-1s", "/query/wait", ""),
+    (f"{RUN}/transcript?last=5&after=1", "/query/last", ""),
+    (f"{RUN}/transcript?last=5&limit=50", "/query/last", ""),
+]
 
 
-def test_unknown_parameter_is_told_the_known_ones(inner: InnerServer) -> None:
-    problem = problem_of(inner.request("GET", "/v1/runs?agentID=x"), 422, "invalid_request")
-    assert problem["detail"].startswith("there is no parameter agentID here; there is requester")
-    assert ", agentId, " in problem["detail"]
-
-
-@pytest.mark.parametrize(
-    ("target", "words"),
-    [
-        ("?until=ended", "give wait too"),
-        ("?wait=1s&at=pos:1", "use one"),
-        ("?version=1&at=pos:1", "use one"),
-        ("?wait=1s&version=1", "use one"),
-        ("?wait=-1s", "/query/wait"),
-    ],
-)
-def test_parameters_of_run_exclude_each_other(
-    inner: InnerServer, names: dict[str, str], target: str, words: str
+@pytest.mark.parametrize(("target", "pointer", "words"), QUERIES)
+def test_query_that_breaks_rule_is_refused_with_its_place(
+    inner: InnerServer, names: dict[str, str], target: str, pointer: str, words: str
 ) -> None:
-    answer = inner.request("GET", f"/v1/runs/{names['runId']}{target}")
-    assert words in problem_of(answer, 422, "invalid_request")["detail"]
+    problem = problem_of(inner.request("GET", target.format(**names)), 422, "invalid_request")
+    assert pointers_of(problem) == [pointer]
+    assert words in problem["detail"]
 
 
 @pytest.mark.parametrize("query", ["at=pos:1", "last=1", "wait=1s", "limit=50"])
@@ -192,48 +195,19 @@ def test_stream_of_transcript_takes_no_parameter_of_page(
     inner: InnerServer, names: dict[str, str], query: str
 ) -> None:
     target = f"/v1/runs/{names['runId']}/transcript?{query}"
-    answer = inner.request("GET", target, headers={"Accept": "text/event-stream"})
+    answer = inner.request("GET", target, headers={"Accept": EVENTS})
     problem = problem_of(answer, 422, "invalid_request")
     assert "leave at, last, limit and wait out" in problem["detail"]
 
 
-@pytest.mark.parametrize("more", ["after=1", "limit=50"])
-def test_last_entries_are_no_page(inner: InnerServer, names: dict[str, str], more: str) -> None:
-    answer = inner.request("GET", f"/v1/runs/{names['runId']}/transcript?last=5&{more}")
-    assert pointers_of(problem_of(answer, 422, "invalid_request")) == ["/query/last"]
-
-
 def test_redrive_names_webhook_or_hook(inner: InnerServer, names: dict[str, str]) -> None:
-    def redriven(**body: str) -> Any:
-        content = json.dumps({"reason": "again", **body}).encode()
-        target = f"/v1/announcements/{names['id']}/redrive"
-        return inner.request("POST", target, headers=JSON, content=content)
-
-    both = redriven(webhook="gateway", hook="subagentEnded")
-    assert pointers_of(problem_of(both, 422, "invalid_request")) == ["/hook"]
-    problem = problem_of(redriven(hook="subagentEnded"), 409, "no_announcement")
+    path = f"/v1/announcements/{names['id']}/redrive"
+    both = {"reason": "again", "webhook": "gateway", "hook": "subagentEnded"}
+    problem = problem_of(post(inner, both, path), 422, "invalid_request")
+    assert pointers_of(problem) == ["/hook"]
+    one = {"reason": "again", "hook": "subagentEnded"}
+    problem = problem_of(post(inner, one, path), 409, "no_announcement")
     assert problem["detail"].endswith("has no parked delivery to hook subagentEnded")
-
-
-@pytest.mark.parametrize("types", ["types=,", "types=%20"])
-def test_types_without_a_name_are_refused(inner: InnerServer, types: str) -> None:
-    answer = inner.request("GET", f"/v1/events?{types}")
-    assert pointers_of(problem_of(answer, 422, "invalid_request")) == ["/query/types"]
-
-
-@pytest.mark.parametrize(
-    "moment",
-    [
-        "2024-W01-1T00:00:00Z",
-        "0001-01-01T00:00:00+14:00",
-        "2999-01-01T00:00:00Z",
-        "pos:999999999999999999",
-        "pos:9999999999999999999999",
-    ],
-)
-def test_moment_that_is_none_is_refused(inner: InnerServer, moment: str) -> None:
-    answer = inner.request("GET", "/v1/runs", params=[("at", moment)])
-    problem_of(answer, 422, "invalid_request")
 
 
 @pytest.mark.parametrize(
@@ -272,15 +246,10 @@ def test_text_of_url_without_unicode_finds_nothing(house: House, target: str) ->
     assert answer.json()["items"] == []
 
 
-@pytest.mark.parametrize("value", ["²", "x", "-1", "1.5", "9" * 5000, " ", "0x1"])
+@pytest.mark.parametrize("value", ["²", "-1", "1.5", "9" * 5000, " "])
 def test_last_event_id_without_position_is_refused(house: House, value: str) -> None:
-    request = request_head(
-        house,
-        "/v1/events",
-        ("Host", "127.0.0.1"),
-        ("Accept", "text/event-stream"),
-        ("Last-Event-ID", value),
-    )
+    headers = [("Host", "127.0.0.1"), ("Accept", EVENTS), ("Last-Event-ID", value)]
+    request = request_head(house, "/v1/events", *headers)
     problem_of(exchange(house.server.url, request), 422, "invalid_request")
 
 
@@ -298,36 +267,25 @@ def test_bytes_that_are_no_http_are_answered(house: House) -> None:
 
 @pytest.mark.parametrize("content_type", ["Application/JSON", "application/json; charset=utf-8"])
 def test_json_is_json_in_every_spelling(inner: InnerServer, content_type: str) -> None:
-    body = json.dumps({"requester": {"sessionKey": "edge"}, "task": "x"}).encode()
+    body = json.dumps(spawn_body("edge")).encode()
     headers = {"Content-Type": content_type}
     assert inner.request("POST", "/v1/spawns", headers=headers, content=body).status_code == 201
 
 
-@pytest.mark.parametrize("seconds", ["-1", "-0.5", "-1e300", "0.4"])
-def test_timeout_below_one_second_is_no_limit(inner: InnerServer, seconds: str) -> None:
-    run = inner.spawn(requester={"sessionKey": "edge"}, runTimeoutSeconds=float(seconds))
-    assert run["runTimeoutSeconds"] == 0
-
-
-@pytest.mark.parametrize("seconds", ["1e308", "1e18", "9007199254740993"])
-def test_timeout_of_any_size_is_accepted(inner: InnerServer, seconds: str) -> None:
+@pytest.mark.parametrize("seconds", ["-1e300", "0.4", "1e308", "9007199254740993"])
+def test_timeout_may_be_any_number(inner: InnerServer, seconds: str) -> None:
     run = inner.spawn(requester={"sessionKey": "edge"}, runTimeoutSeconds=float(seconds))
     assert run["outcome"] == "success"
+    assert (run["runTimeoutSeconds"] == 0) is (float(seconds) < 1)
 
 
 def test_thread_id_may_be_large_number(inner: InnerServer) -> None:
     for number, status in (("18446744073709551615", 201), ("9" * 400, 422)):
         body = b'{"requester": {"sessionKey": "edge", "threadId": %s}, "task": "x"}'
-        assert spawn(inner, body % number.encode()).status_code in (status, 400)
-
-
-def test_mount_path_may_be_blank(inner: InnerServer) -> None:
-    for blank in (None, "", "  "):
-        inner.spawn(requester={"sessionKey": "edge"}, attachAs={"mountPath": blank})
+        assert post(inner, body % number.encode()).status_code in (status, 400)
 
 
 JSON_TYPE = ("Content-Type", "application/json")
-EVENTS = "text/event-stream"
 
 
 @pytest.mark.parametrize(
@@ -359,33 +317,8 @@ def test_key_counts_for_one_session_whatever_its_escapes(inner: InnerServer) -> 
         assert not replayed(answer)
 
 
-@pytest.mark.parametrize(
-    ("target", "pointer", "detail"),
-    [
-        ("/v1/runs?limit=0", "/query/limit", "must be at least 1"),
-        ("/v1/runs?limit=x", "/query/limit", "must be a whole number"),
-        ("/v1/runs?stage=x", "/query/stage/0", 'must be one of "requested", '),
-        ("/v1/diff?from=pos:1", "/query/to", "is required"),
-        ("/v1/config/revisions/x", "/path/revision", "must be a whole number"),
-    ],
-)
-def test_parameter_is_refused_in_words_of_bodies(
-    inner: InnerServer, target: str, pointer: str, detail: str
-) -> None:
-    problem = problem_of(inner.request("GET", target), 422, "invalid_request")
-    (error,) = problem["errors"]
-    assert error["pointer"] == pointer
-    assert error["detail"].startswith(detail)
-
-
-def test_wait_ends_if_its_caller_leaves(inner: InnerServer, names: dict[str, str]) -> None:
-    began = time.monotonic()
-    inner.leave(f"/v1/runs/{names['runId']}?until=archived&wait=60s")
-    assert time.monotonic() - began < 30
-
-
-@pytest.mark.parametrize("value", ["[]", "{}", '""', '"\\""', "0"])
-def test_a_body_of_countless_values_is_refused_at_once(
+@pytest.mark.parametrize("value", ["[]", '"\\""'])
+def test_body_of_countless_values_is_refused_at_once(
     house: House, unrecorded: str, value: str
 ) -> None:
     values = "[" + f"{value}," * (14_000_000 // (len(value) + 1)) + "0]"
@@ -396,12 +329,12 @@ def test_a_body_of_countless_values_is_refused_at_once(
     assert time.monotonic() - began < 4
 
 
-def test_commas_and_quotes_in_a_text_are_only_text(house: House) -> None:
+def test_commas_and_quotes_of_text_are_not_counted(house: House) -> None:
     task = 'one, "two", three\\\n' * 20_000
     assert house.ended(house.session(), task=task)["task"] == task
 
 
-def test_a_task_of_two_mebibytes_runs(house: House) -> None:
+def test_task_of_two_mebibytes_runs(house: House) -> None:
     task = "ä" * MIB
     run = house.ended(house.session(), task=task)
     assert run["outcome"] == "success"
@@ -409,7 +342,7 @@ def test_a_task_of_two_mebibytes_runs(house: House) -> None:
     assert task in house.get(f"/v1/runs/{run['runId']}/prompt")["message"]
 
 
-def test_a_body_without_a_length_is_counted_as_it_comes(house: House, unrecorded: str) -> None:
+def test_body_without_length_is_counted_as_it_comes(house: House, unrecorded: str) -> None:
     made = json.dumps(spawn_body(unrecorded, task="x" * 20 * MIB)).encode()
     chunks = (made[start : start + MIB] for start in range(0, len(made), MIB))
     answer = house.http.post(
@@ -419,16 +352,14 @@ def test_a_body_without_a_length_is_counted_as_it_comes(house: House, unrecorded
     assert house.http.get("/healthz").status_code == 200
 
 
-def test_a_length_that_is_declared_is_believed_before_the_body_comes(
-    house: House, unrecorded: str
-) -> None:
+def test_declared_length_is_believed_before_the_body(house: House, unrecorded: str) -> None:
     sent = spawn_head(house, Content_Length=str(20 * MIB))
     problem_of(exchange(house.server.url, sent), 413, "too_large")
 
 
 @pytest.mark.parametrize("connection", ["close", "keep-alive"])
 @pytest.mark.parametrize("declared", [True, False])
-def test_a_caller_that_sends_all_before_it_reads_is_told_so_too(
+def test_caller_that_sends_all_first_is_answered(
     house: House, unrecorded: str, connection: str, declared: bool
 ) -> None:
     made = json.dumps(spawn_body(unrecorded, task="x" * 20 * MIB)).encode()
@@ -445,7 +376,7 @@ def test_a_caller_that_sends_all_before_it_reads_is_told_so_too(
         assert wire.recv(1) == b""
 
 
-def test_more_than_would_be_thrown_away_is_refused_at_once(house: House, unrecorded: str) -> None:
+def test_body_over_discard_limit_is_refused_at_once(house: House, unrecorded: str) -> None:
     with Authority.of(house.server.url).connect() as wire:
         began = time.monotonic()
         wire.sendall(spawn_head(house, Content_Length=str(DISCARDED_BYTES_MAX + 1)))
@@ -454,9 +385,7 @@ def test_more_than_would_be_thrown_away_is_refused_at_once(house: House, unrecor
         assert time.monotonic() - began < DISCARD_SECONDS_MAX / 2
 
 
-def test_a_rest_that_does_not_come_is_waited_for_no_longer_than_that(
-    house: House, unrecorded: str
-) -> None:
+def test_missing_rest_of_body_is_waited_for_briefly(house: House, unrecorded: str) -> None:
     sent = spawn_head(house, Content_Length=str(DISCARDED_BYTES_MAX))
     with Authority.of(house.server.url).connect() as wire:
         began = time.monotonic()
@@ -467,9 +396,7 @@ def test_a_rest_that_does_not_come_is_waited_for_no_longer_than_that(
         assert time.monotonic() - began < DISCARD_SECONDS_MAX * 3
 
 
-def test_a_caller_that_leaves_in_the_middle_of_its_body_leaves_no_error(
-    house: House, unrecorded: str
-) -> None:
+def test_caller_that_leaves_in_its_body_is_no_error(house: House, unrecorded: str) -> None:
     made = json.dumps(spawn_body(unrecorded)).encode()
     sent = spawn_head(house, Content_Length=str(len(made) + 1))
     log_before = house.server.log()

@@ -2,40 +2,153 @@
 
 import time
 import uuid
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import quote
 
+import httpx2
 import pytest
 
 from application.queries import sessions
-from tests.support.http.problems import problem_of
+from tests.support.builders.key_spellings import spellings
+from tests.support.http.problems import pointers_of, problem_of
+from tests.support.http.requests import spawn_body
 from tests.support.servers.http_server import ONE, House
 from tests.support.servers.inner_server import InnerServer
 
 pytestmark = pytest.mark.server
 
+CHILDREN_MAX = 5
+UNKNOWN = "0f7ba0d0-3b5e-4c0f-9d5a-0c1de0f5a001"
 
-UNKNOWN = "12345678-1234-4234-8234-123456781234"
+
+@pytest.fixture
+def one(house: House) -> Iterator[httpx2.Client]:
+    """A client with the token that acts for one session."""
+    with house.with_token(house.secrets["one"]) as client:
+        yield client
 
 
-def session_of(house: House, name: str) -> dict[str, Any]:
-    return house.get(f"/v1/sessions/{quote(name, safe='')}")
+def session_of(client: httpx2.Client, name: str) -> dict[str, Any]:
+    answer = client.get(f"/v1/sessions/{quote(name, safe='')}")
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+def spawn_as(client: httpx2.Client, key: str, **requester: Any) -> httpx2.Response:
+    """Spawn with more about the requester; `same` makes the child one of the requester's agent."""
+    more = {"agentId": requester["agentIdOverride"]} if requester.pop("same", False) else {}
+    body = {"requester": {"sessionKey": key, **requester}, "task": "hello", **more}
+    return client.post("/v1/spawns", json=body)
 
 
 def inbox_of(house: House, name: str, **query: Any) -> dict[str, Any]:
     return house.get(f"/v1/sessions/{quote(name, safe='')}/announcements", **query)
 
 
-def test_the_main_session_is_found_by_its_alias(house: House) -> None:
+def test_every_name_of_session_shares_its_places(house: House) -> None:
+    """A child that asks as `current`, by its id and by its key gets five places, not fifteen."""
+    with house.held(house.session("parent")) as parent, house.with_token(parent.token) as client:
+        by_id = parent.answer["sessionId"]
+        names = ["current", by_id, parent.child, " Current: ", by_id.upper(), f" {by_id}\t"]
+        bodies = [spawn_body(name, agentId="slow") for name in [*names, *names]]
+        with ThreadPoolExecutor(len(bodies)) as pool:
+            answers = list(pool.map(lambda body: client.post("/v1/spawns", json=body), bodies))
+        answers.sort(key=lambda one: one.status_code)
+        assert [one.status_code for one in answers] == [201] * CHILDREN_MAX + [403] * 7
+        problem = problem_of(answers[-1], 403, "spawn_forbidden")
+        assert problem["rule"] == "active_children"
+        assert problem["current"] == problem["limit"] == CHILDREN_MAX
+        session = session_of(client, "current")
+        assert (session["sessionKey"], session["activeChildren"]) == (parent.child, CHILDREN_MAX)
+        by_name = [client.get("/v1/runs", params={"requester": name}).json() for name in names]
+        assert {len(page["items"]) for page in by_name} == {len(answers)}
+        for accepted in answers[:CHILDREN_MAX]:
+            client.post(f"/v1/runs/{accepted.json()['runId']}/stop")
+    for name in ("current", by_id):
+        problem_of(house.http.get(f"/v1/sessions/agent:main:{name}"), 404, "not_found")
+
+
+def test_token_of_one_session_takes_every_spelling(house: House, one: httpx2.Client) -> None:
+    for name in ("current", *spellings("the-one")):
+        answer = one.post("/v1/spawns", json=spawn_body(name))
+        assert answer.status_code == 201, answer.text
+        run = house.server.run(answer.json()["runId"], "announced")
+        assert run["requesterSessionKey"] == ONE
+    session = session_of(one, "current")
+    assert (session["sessionKey"], session["assertedBy"]) == (ONE, ONE)
+    assert session["displayKey"] != "current"
+    names = ("current", session["sessionId"], *spellings("the-one"))
+    problem_of(one.post("/v1/spawns", json=spawn_body("main")), 403, "not_permitted")
+
+    def listed(path: str, **query: str | int) -> list[Any]:
+        items = one.get(path, params={**query, "limit": 500}).json()["items"]
+        return [item.get("position", item.get("runId")) for item in items]
+
+    questions: list[Callable[[str], Any]] = [
+        lambda name: session_of(one, name),
+        lambda name: listed("/v1/events", tree=name, types="SpawnRequested"),
+        lambda name: listed("/v1/runs", requester=name),
+        lambda name: listed("/v1/runs", tree=name),
+        lambda name: one.get("/v1/agents", params={"requester": name}).json(),
+        lambda name: one.get(f"/v1/sessions/{quote(name)}/announcements").json(),
+    ]
+    for question in questions:
+        answers = [question(name) for name in names]
+        assert answers == [answers[0]] * len(names)
+    assert run["runId"] in listed("/v1/runs", requester="current")
+
+
+def test_session_id_reaches_no_more_than_its_key(house: House, one: httpx2.Client) -> None:
+    foreign = house.session("stranger")
+    house.ended(foreign)
+    by_id = session_of(house.http, foreign)["sessionId"]
+    problem_of(one.post("/v1/spawns", json=spawn_body(by_id)), 403, "not_permitted")
+    problem_of(one.get(f"/v1/sessions/{by_id}"), 404, "not_found")
+    problem_of(one.get(f"/v1/sessions/{by_id}/announcements"), 403, "not_permitted")
+    problem_of(one.get("/v1/agents", params={"requester": by_id}), 404, "not_found")
+    for name in ("requester", "tree"):
+        assert one.get("/v1/runs", params={name: by_id}).json()["items"] == []
+    run_id = house.accepted(by_id)["runId"]
+    (requested,) = house.events(run_id, "SpawnRequested")
+    requester = requested["payload"]["requester"]
+    assert (requester["sessionKey"], requester["displayKey"]) == (foreign, foreign)
+
+
+def test_id_of_no_session_is_a_key(house: House) -> None:
+    of_child = house.accepted(house.session())["runId"]
+    for name in (UNKNOWN, of_child):
+        assert house.ended(name)["requesterSessionKey"] == f"agent:main:{name}"
+
+
+def test_token_of_many_sessions_has_no_current_one(house: House) -> None:
+    get = house.http.get
+    for pointer, answer in (
+        ("/requester/sessionKey", house.spawn("current")),
+        ("/path/key", get("/v1/sessions/current")),
+        ("/query/tree", get("/v1/events?tree=current")),
+        ("/query/requester", get("/v1/runs?requester=current")),
+        ("/query/requester", get("/v1/agents?requester=current")),
+    ):
+        problem = problem_of(answer, 422, "invalid_request")
+        assert pointers_of(problem) == [pointer]
+        assert "give the session's key" in problem["detail"]
+    problem_of(get("/v1/sessions/agent:main:current"), 404, "not_found")
+
+
+def test_main_session_has_an_alias(house: House) -> None:
     house.ended("main")
-    assert session_of(house, "main") == session_of(house, "agent:main:main")
+    assert session_of(house.http, "main") == session_of(house.http, "agent:main:main")
+    agents = house.get("/v1/agents")
+    assert agents["requester"] == "main"
+    assert agents == house.get("/v1/agents", requester="main")
 
 
-def test_a_key_with_slashes_is_a_name_like_any_other(house: House) -> None:
+def test_key_with_slashes_is_a_name(house: House) -> None:
     key = f"agent:main:chat:group:spaces/{uuid.uuid4().hex}/threads/1"
     run = house.ended(key)
-    assert session_of(house, key)["sessionKey"] == key
+    assert session_of(house.http, key)["sessionKey"] == key
     (told,) = inbox_of(house, key)["items"]
     ack = f"/v1/sessions/{quote(key, safe='')}/announcements/{told['id']}/ack"
     assert house.http.post(ack).status_code == 200
@@ -45,59 +158,42 @@ def test_a_key_with_slashes_is_a_name_like_any_other(house: House) -> None:
     assert problem_of(answer, 404, "not_found")["instance"].count("/") == 3
 
 
-@pytest.mark.parametrize("name", ["agent:main:nobody", UNKNOWN, "nobody", "agent:none:x"])
-def test_a_session_nobody_has_seen_is_not_found(house: House, name: str) -> None:
+@pytest.mark.parametrize("name", ["agent:main:nobody", UNKNOWN.replace("0f", "1f")])
+def test_unseen_session_is_not_found(house: House, name: str) -> None:
     problem = problem_of(house.http.get(f"/v1/sessions/{name}"), 404, "not_found")
     assert problem["detail"] == f'there is no session "{name}" on record'
     assert inbox_of(house, name)["items"] == []
 
 
-def test_an_inbox_is_read_on_behind_a_position(house: House) -> None:
-    key = house.session()
-    runs = [house.ended(key)["runId"] for _ in range(4)]
-    whole = inbox_of(house, key)
-    assert [told["runId"] for told in whole["items"]] == runs
-    assert whole["nextAfter"] is None
-    last = whole["items"][-1]["position"]
-    assert inbox_of(house, key, after=last)["items"] == []
-    assert inbox_of(house, key, after=last - 1)["items"] == whole["items"][-1:]
-
-
-def test_who_waits_is_told_when_the_first_announcement_comes(house: House) -> None:
+def test_wait_ends_with_first_announcement(house: House) -> None:
     key = house.session()
     with ThreadPoolExecutor(2) as pool, house.held(key) as run:
-        waiting = pool.submit(inbox_of, house, key, wait="20s")
-        by_id = session_of(house, key)["sessionId"]
-        waiting_by_id = pool.submit(inbox_of, house, by_id, wait="20s")
+        names = (key, session_of(house.http, key)["sessionId"])
+        waiting = [pool.submit(inbox_of, house, name, wait="20s") for name in names]
         for _ in range(3):
             house.ended(house.session())
-        assert not waiting.done()
+        assert not waiting[0].done()
         house.gates.open(run.run_id)
-        for told in (waiting.result(20), waiting_by_id.result(20)):
-            assert [one["runId"] for one in told["items"]] == [run.run_id]
+        for inbox in waiting:
+            assert [one["runId"] for one in inbox.result(20)["items"]] == [run.run_id]
+    began = time.monotonic()
+    assert len(inbox_of(house, key, wait="30s")["items"]) == 1
+    assert time.monotonic() - began < 3
 
 
-def test_a_wait_in_vain_takes_its_time_and_no_more(house: House) -> None:
+def test_wait_in_vain_takes_its_time(house: House) -> None:
     key = house.session()
     with ThreadPoolExecutor(1) as pool:
         began = time.monotonic()
         waiting = pool.submit(inbox_of, house, key, wait="700ms")
         while not waiting.done():
             house.ended(house.session())
-        taken = time.monotonic() - began
+        seconds = time.monotonic() - began
     assert waiting.result()["items"] == []
-    assert 0.7 <= taken < 5
+    assert 0.7 <= seconds < 5
 
 
-def test_a_wait_for_what_is_there_ends_at_once(house: House) -> None:
-    key = house.session()
-    house.ended(key)
-    began = time.monotonic()
-    assert len(inbox_of(house, key, wait="30s")["items"]) == 1
-    assert time.monotonic() - began < 3
-
-
-def test_an_acknowledgement_is_shown_and_repeating_it_changes_nothing(house: House) -> None:
+def test_announcement_is_acknowledged_once(house: House) -> None:
     run = house.ended(house.session())
     key = run["requesterSessionKey"]
     path = f"/v1/sessions/{key}/announcements/{run['runId']}/ack"
@@ -112,7 +208,7 @@ def test_an_acknowledgement_is_shown_and_repeating_it_changes_nothing(house: Hou
     assert house.server.events(run["runId"]).count("AnnouncementAcknowledged") == 1
 
 
-def test_only_what_is_in_an_inbox_can_be_acknowledged(house: House) -> None:
+def test_run_outside_inbox_cannot_be_acknowledged(house: House) -> None:
     run, other = house.ended(house.session()), house.session()
     own = run["requesterSessionKey"]
     for session, run_id in ((other, run["runId"]), (own, UNKNOWN), (own, "x")):
@@ -127,104 +223,64 @@ def test_only_what_is_in_an_inbox_can_be_acknowledged(house: House) -> None:
     house.http.post(f"/v1/runs/{running['runId']}/stop")
 
 
-def test_a_closed_session_spawns_no_more(house: House) -> None:
-    run = house.accepted(house.session(), cleanup="delete")
-    run = house.server.run(run["runId"], "archived")
-    answer = house.spawn(str(run["childSessionKey"]))
-    problem_of(answer, 409, "session_closed")
-    assert session_of(house, str(run["childSessionKey"]))["closedAt"]
+@pytest.mark.parametrize("cleanup", ["delete", "keep"])
+def test_session_whose_run_is_over_spawns_no_more(house: House, cleanup: str) -> None:
+    run = house.accepted(house.session(), cleanup=cleanup)
+    house.server.run(run["runId"], "archived" if cleanup == "delete" else "announced")
+    child = str(run["childSessionKey"])
+    problem = problem_of(house.spawn(child), 409, "session_closed")
+    session = session_of(house.http, child)
+    assert (session["closedAt"] is not None) is (cleanup == "delete")
+    if cleanup == "keep":
+        assert session["stage"] == "open"
+        assert problem["title"] == "The session is closed or its run is over"
+        assert "go on with it by a message while it is open" in problem["detail"]
 
 
-def test_an_open_session_whose_run_is_over_is_not_said_to_be_closed(house: House) -> None:
-    run = house.ended(house.session())
-    problem = problem_of(house.spawn(str(run["childSessionKey"])), 409, "session_closed")
-    assert session_of(house, str(run["childSessionKey"]))["stage"] == "open"
-    assert problem["title"] == "The session is closed or its run is over"
-    assert "is over" in problem["detail"]
-    assert "go on with it by a message while it is open" in problem["detail"]
-
-
-def test_a_stop_is_told_to_the_requester_with_its_reason(house: House) -> None:
-    key = house.session()
-    run = house.accepted(key, agentId="slow")
-    house.server.run(run["runId"], "started")
-    answer = house.http.post(f"/v1/runs/{run['runId']}/stop", json={"reason": "enough of it"})
-    assert answer.json() == {"runId": run["runId"], "wasOver": False}
-    ended = house.server.run(run["runId"], "announced")
-    assert (ended["outcome"], ended["status"]) == ("stopped", "stopped")
-    (told,) = inbox_of(house, key)["items"]
-    assert "enough of it" in told["text"]
-
-
-def test_a_stop_reaches_those_below(house: House) -> None:
-    with house.held(house.session()) as parent:
-        with house.with_token(parent.token) as client:
-            body = {"requester": {"sessionKey": parent.child}, "task": "x", "agentId": "slow"}
-            below = client.post("/v1/spawns", json=body).json()["runId"]
-        house.server.run(below, "started")
-        assert house.http.post(f"/v1/runs/{parent.run_id}/stop").status_code == 200
-        for run_id in (parent.run_id, below):
-            assert house.server.run(run_id, "announced")["outcome"] == "stopped"
-
-
-def test_a_session_tells_on_whose_word_it_was_first_seen(house: House) -> None:
+def test_session_is_as_first_asserted(house: House) -> None:
     key = house.session("asserted")
-    requester = {"sessionKey": key, "sandboxed": True, "agentIdOverride": "boxed"}
-    body = {"requester": requester, "task": "hello", "agentId": "boxed"}
-    answer = house.http.post("/v1/spawns", json=body)
+    answer = spawn_as(house.http, key, sandboxed=True, agentIdOverride="boxed", same=True)
     assert answer.status_code == 201, answer.text
-    session = session_of(house, key)
+    session = session_of(house.http, key)
     assert (session["assertedBy"], session["depthFrom"]) == ("admin", "shape")
     assert (session["agentId"], session["sandboxed"]) == ("boxed", True)
     assert session["assertions"] == ["agentId", "sandboxed"]
     assert session["workspaceDir"] is None
-    child = session_of(house, answer.json()["childSessionKey"])
+    child = session_of(house.http, answer.json()["childSessionKey"])
     assert (child["assertedBy"], child["assertions"], child["depthFrom"]) == ("spawn", [], "spawn")
     run = house.server.run(answer.json()["runId"])
     assert child["workspaceDir"] == run["workspaceDir"]
     assert child["sandboxed"] is run["sandboxed"] is True
+    spawn_as(house.http, key, sandboxed=False, agentIdOverride="narrow")
+    for name in ("agentId", "sandboxed", "assertions", "assertedBy", "depthFrom", "depth"):
+        assert session_of(house.http, key)[name] == session[name]
 
 
-def test_what_a_request_says_later_of_a_session_changes_nothing_of_it(house: House) -> None:
-    key = house.session("settled")
-    house.ended(key)
-    session = session_of(house, key)
-    assert (session["sandboxed"], session["assertions"]) == (False, [])
-    requester = {"sessionKey": key, "sandboxed": True, "agentIdOverride": "narrow"}
-    house.http.post("/v1/spawns", json={"requester": requester, "task": "hello"})
-    later = session_of(house, key)
-    same = ("agentId", "sandboxed", "assertions", "assertedBy", "depthFrom", "depth")
-    assert [later[name] for name in same] == [session[name] for name in same]
+def test_agent_on_record_outranks_that_of_key(house: House) -> None:
+    key = house.session("narrowed")
+    assert spawn_as(house.http, key, agentIdOverride="narrow", same=True).status_code == 201
+    session = session_of(house.http, key)
+    for spelling in (key, key.upper(), session["sessionId"]):
+        found = house.get("/v1/agents", requester=spelling)
+        assert (found["requester"], found["allowAny"]) == ("narrow", False)
+        assert [agent["id"] for agent in found["agents"]] == ["narrow"]
 
 
-def test_a_token_cannot_make_its_session_another_agents(house: House) -> None:
-    requester = {"sessionKey": ONE, "agentIdOverride": "boxed"}
-    with house.with_token(house.secrets["one"]) as http:
-        answer = http.post("/v1/spawns", json={"requester": requester, "task": "hello"})
-    assert answer.status_code == 403, answer.text
-    assert answer.json()["code"] == "not_permitted"
-    assert 'does not act for agent "boxed"' in answer.json()["detail"]
+def test_token_cannot_make_session_another_agents(house: House, one: httpx2.Client) -> None:
+    answer = spawn_as(one, ONE, agentIdOverride="boxed")
+    assert 'does not act for agent "boxed"' in problem_of(answer, 403, "not_permitted")["detail"]
     recorded = house.http.get(f"/v1/sessions/{ONE}").json()
     assert recorded.get("agentId", "main") == "main"
 
 
-def test_what_is_no_agent_id_is_not_bent_into_one(house: House) -> None:
-    requester = {"sessionKey": house.session("bent"), "agentIdOverride": "Agent not found: xyz"}
-    answer = house.http.post("/v1/spawns", json={"requester": requester, "task": "hello"})
-    assert answer.status_code == 422, answer.text
-    assert answer.json()["errors"][0]["pointer"] == "/requester/agentIdOverride"
-
-
-def test_a_session_leaves_no_sandbox_by_saying_that_it_is_another_agent(house: House) -> None:
+def test_session_leaves_no_sandbox_as_another_agent(house: House) -> None:
     key = "agent:boxed:escape"
-    requester = {"sessionKey": key, "agentIdOverride": "main"}
-    answer = house.http.post("/v1/spawns", json={"requester": requester, "task": "hello"})
-    assert answer.status_code == 403, answer.text
-    assert answer.json()["rule"] == "sandbox"
-    assert session_of(house, key)["sandboxed"] is True
+    answer = spawn_as(house.http, key, agentIdOverride="main")
+    assert problem_of(answer, 403, "spawn_forbidden")["rule"] == "sandbox"
+    assert session_of(house.http, key)["sandboxed"] is True
 
 
-def test_of_many_runs_the_newest_are_told_also_of_those_that_were_then(
+def test_newest_runs_of_session_are_shown(
     inner: InnerServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown_max = 3
