@@ -56,14 +56,14 @@ def test_command_loads_no_other_command(api: RecordedApi) -> None:
     }
 
 
-def test_the_module_runs_as_the_command() -> None:
+def test_module_runs_as_the_command() -> None:
     done = subprocess.run([*COMMAND, "--help"], cwd=PROJECT, capture_output=True, text=True)
     assert done.returncode == 0
     assert done.stdout.startswith("Usage: spawnlog ")
     assert "3 refused" in done.stdout
 
 
-def test_a_shell_is_given_its_completion() -> None:
+def test_shell_gets_its_completion() -> None:
     done = subprocess.run(
         COMMAND,
         cwd=PROJECT,
@@ -75,7 +75,7 @@ def test_a_shell_is_given_its_completion() -> None:
     assert done.stdout.split() == ["list", "log"]
 
 
-def test_a_reader_that_goes_away_is_no_traceback(api: RecordedApi) -> None:
+def test_reader_that_leaves_causes_no_traceback(api: RecordedApi) -> None:
     runs = [{"runId": RUN, "taskPreview": "x" * 150}] * 500
     api.on("GET", "/v1/runs", Reply({"items": runs}))
     with subprocess.Popen(
@@ -95,9 +95,7 @@ def test_a_reader_that_goes_away_is_no_traceback(api: RecordedApi) -> None:
 
 
 @pytest.mark.parametrize(("answer", "exit_code"), [("y", 0), ("n", 2)])
-def test_a_person_is_asked_before_a_run_without_exact_name_is_stopped(
-    answer: str, exit_code: int, api: RecordedApi
-) -> None:
+def test_stop_without_exact_name_asks(answer: str, exit_code: int, api: RecordedApi) -> None:
     run = {"runId": RUN, "stage": "ended", "status": "stopped", "label": "reviewer"}
     api.on("GET", "/v1/runs", Reply({"items": [run]}))
     api.on("GET", f"/v1/runs/{RUN}", Reply(run))

@@ -198,11 +198,6 @@ def test_option_before_and_behind_command_is_refused(spawnlog: Command) -> None:
     assert "--output is given twice: give it once" in result.stderr
 
 
-def test_option_that_may_be_repeated_is_taken(spawnlog: Command, api: RecordedApi) -> None:
-    api.on("GET", "/v1/runs", Reply({"items": [], "nextCursor": None}))
-    assert spawnlog("run", "list", "--label", "a", "--label", "b").exit_code == 0
-
-
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [

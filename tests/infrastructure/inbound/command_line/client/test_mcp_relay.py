@@ -35,7 +35,7 @@ def test_server_gets_a_message_as_it_was_written() -> None:
     assert read.content == line
 
 
-def test_a_message_that_names_its_version_says_its_method_and_name_too() -> None:
+def test_headers_have_version_method_and_name() -> None:
     meta = {"_meta": {VERSION: "2026-07-28"}}
     plain = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list"}
     assert headers_of(method="tools/list", params=meta) == plain
@@ -61,12 +61,12 @@ def test_a_message_that_names_its_version_says_its_method_and_name_too() -> None
         ("", "=?base64??="),
     ],
 )
-def test_a_name_that_no_header_can_hold_is_encoded(name: str, header: str) -> None:
+def test_name_that_no_header_holds_is_encoded(name: str, header: str) -> None:
     params = {"_meta": {VERSION: "2026-07-28"}, "name": name}
     assert headers_of(method="tools/call", params=params)["Mcp-Name"] == header
 
 
-def test_any_other_message_goes_by_the_version_that_was_agreed_upon() -> None:
+def test_message_goes_by_agreed_version() -> None:
     assert headers_of(method="tools/list") == {}
     assert headers_of("2025-06-18", method="tools/call", params={"name": "x"}) == {
         "MCP-Protocol-Version": "2025-06-18"
@@ -91,13 +91,13 @@ def test_any_other_message_goes_by_the_version_that_was_agreed_upon() -> None:
         (b'{"method": "x", "id": 1.5}', -32600),
     ],
 )
-def test_what_is_no_message_is_an_error(line: bytes, code: int) -> None:
+def test_line_that_is_no_message_is_an_error(line: bytes, code: int) -> None:
     with pytest.raises(NotAMessage) as caught:
         read_message(line)
     assert caught.value.code == code
 
 
-def test_an_answer_is_for_nobody() -> None:
+def test_answer_is_relayed_to_nobody() -> None:
     assert read_message(b'{"jsonrpc": "2.0", "id": 1, "result": {}}') is None
 
 
@@ -165,7 +165,7 @@ def document(status: str, kind: str, body: str) -> bytes:
 
 
 @pytest.mark.process
-async def test_where_nobody_listens_a_call_is_answered_with_what_to_do() -> None:
+async def test_call_without_server_is_answered_with_advice() -> None:
     relayed = Relayed("http://127.0.0.1:1")
     relayed.say(id=7, method="tools/list")
     relayed.say(method="notifications/initialized")
@@ -193,7 +193,7 @@ async def test_where_nobody_listens_a_call_is_answered_with_what_to_do() -> None
         (b"nonsense\r\n\r\n", "was lost"),
     ],
 )
-async def test_an_answer_that_is_none_becomes_an_error(answer: bytes, why: str) -> None:
+async def test_unusable_answer_becomes_an_error(answer: bytes, why: str) -> None:
     seen: list[str] = []
     async with server_that(lambda _: answer, seen) as url:
         relayed = Relayed(url, "secret-token")
@@ -206,7 +206,7 @@ async def test_an_answer_that_is_none_becomes_an_error(answer: bytes, why: str) 
 
 
 @pytest.mark.process
-async def test_what_was_agreed_upon_is_said_with_what_follows() -> None:
+async def test_agreed_version_is_sent_afterwards() -> None:
     def answer(request: str) -> bytes:
         own = json.loads(request.partition("\r\n\r\n")[2])["id"]
         result = {"protocolVersion": "2025-06-18"}
@@ -226,7 +226,7 @@ async def test_what_was_agreed_upon_is_said_with_what_follows() -> None:
 
 
 @pytest.mark.process
-async def test_a_cancelled_call_is_given_up_and_its_connection_closed() -> None:
+async def test_cancelled_call_closes_its_connection() -> None:
     seen: list[str] = []
     left = asyncio.Event()
     async with server_that(None, seen, left) as url:
@@ -241,7 +241,7 @@ async def test_a_cancelled_call_is_given_up_and_its_connection_closed() -> None:
 
 
 @pytest.mark.process
-async def test_more_calls_than_a_client_may_have_at_once_are_answered_at_once(
+async def test_call_over_limit_is_answered_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(mcp_relay, "LAST_ANSWERS_SECONDS", 0.0)
@@ -264,7 +264,7 @@ def answer_to(request: str, **members: Any) -> bytes:
 
 
 @pytest.mark.process
-async def test_an_error_that_names_no_request_is_that_of_the_one_it_answers() -> None:
+async def test_error_without_id_gets_that_of_its_request() -> None:
     error = {"code": -32600, "message": "no such version"}
     body = json.dumps({"jsonrpc": "2.0", "id": None, "error": error})
     refused = document("400 No", "application/json", body)
@@ -275,7 +275,7 @@ async def test_an_error_that_names_no_request_is_that_of_the_one_it_answers() ->
 
 
 @pytest.mark.process
-async def test_a_server_that_was_started_again_elsewhere_is_found() -> None:
+async def test_restarted_server_is_found() -> None:
     seen: list[str] = []
     async with server_that(lambda request: answer_to(request, result={}), seen) as url:
         relayed = Relayed("http://127.0.0.1:1", "old-token")
@@ -290,7 +290,7 @@ async def test_a_server_that_was_started_again_elsewhere_is_found() -> None:
 
 
 @pytest.mark.process
-async def test_a_session_is_named_as_it_is_spelled() -> None:
+async def test_session_header_keeps_its_spelling() -> None:
     seen: list[str] = []
     async with server_that(lambda request: answer_to(request, result={}), seen) as url:
         relayed = Relayed(url, session="agent:main:übung ")

@@ -109,13 +109,6 @@ def test_check_warns_with_line(spawnlog: Command, file: Path) -> None:
     )
 
 
-def test_check_of_unreadable_file_is_an_error(spawnlog: Command, file: Path) -> None:
-    file.write_text("{", "utf-8")
-    result = spawnlog("config", "check", str(file))
-    assert result.exit_code == 2
-    assert f"{file} cannot be used:" in result.stderr
-
-
 @pytest.mark.parametrize(
     ("url", "value", "commands", "message"),
     [

@@ -137,11 +137,6 @@ def test_serve_exits_with_status_of_server(spawnlog: Command, operations: Operat
     assert spawnlog("migrate").stdout == "the schema is at revision 1\n"
 
 
-def test_impossible_port_is_refused(spawnlog: Command, operations: Operations) -> None:
-    assert spawnlog("serve", "--port", "65536").exit_code == 2
-    assert operations.options == []
-
-
 @pytest.mark.parametrize(
     ("words", "failure", "message"),
     [
@@ -182,24 +177,6 @@ def test_differing_rebuild_exits_1(spawnlog: Command, operations: Operations) ->
 
 
 # Checks of a configuration.
-
-
-def test_check_shows_agents_and_secrets(spawnlog: Command, operations: Operations) -> None:
-    result = spawnlog("config", "check", "a.json5")
-    assert result.exit_code == 0
-    assert "agents: main, counter" in result.stdout
-    assert "kept as a secret: /models/providers/x/apiKey" in result.stdout
-    assert operations.arguments == [Path("a.json5")]
-
-
-def test_check_shows_warnings_and_exits_0(spawnlog: Command, operations: Operations) -> None:
-    operations.configured = SimpleNamespace(
-        **{**vars(CONFIGURED), "warnings": ("line 2: \x1b[1m",)}
-    )
-    result = spawnlog("config", "check", "a.json5")
-    assert (result.exit_code, result.stderr) == (0, "warning: line 2: \\x1b[1m\n")
-    report = json.loads(spawnlog("config", "check", "a.json5", "-o", "json").stdout)
-    assert report["warnings"] == ["line 2: \x1b[1m"]
 
 
 def test_check_shows_each_problem_and_exits_2(spawnlog: Command, operations: Operations) -> None:

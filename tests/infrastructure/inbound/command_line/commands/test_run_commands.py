@@ -92,49 +92,6 @@ def test_run_is_found_by_every_kind_of_name(name: str, spawnlog: Command, api: R
         assert len(api.asked) == 1
 
 
-def test_unknown_name_exits_with_4(spawnlog: Command, api: RecordedApi) -> None:
-    api.on("GET", "/v1/runs", listed())
-    result = spawnlog("run", "get", "nobody")
-    assert (result.exit_code, result.stdout) == (4, "")
-    assert 'no run is called "nobody"' in result.stderr
-    assert spawnlog("run", "get", FIRST).exit_code == 4
-
-
-def test_ambiguous_name_shows_candidates(spawnlog: Command, api: RecordedApi) -> None:
-    other = run_of(SECOND, label="same", childSessionKey=f"{KEY[:-1]}8")
-    api.on("GET", "/v1/runs", listed(run_of(FIRST, label="same"), other))
-    result = spawnlog("run", "get", "same")
-    assert result.exit_code == 2
-    assert FIRST in result.stderr
-    assert SECOND in result.stderr
-
-
-def test_label_of_one_child_means_its_newest_run(spawnlog: Command, api: RecordedApi) -> None:
-    newest = run_of(SECOND, label="same", continues=FIRST)
-    api.on("GET", "/v1/runs", listed(newest, run_of(FIRST, label="same")))
-    api.on("GET", f"/v1/runs/{SECOND}", Reply(newest))
-    lines = [line.split() for line in spawnlog("run", "get", "same").stdout.splitlines()]
-    assert lines[0] == ["run", SECOND]
-    assert ["continues", FIRST] in lines
-    assert spawnlog("run", "stop", "same").exit_code == 2
-    assert posts(api) == []
-
-
-def test_name_beyond_searched_runs_is_not_guessed(spawnlog: Command, api: RecordedApi) -> None:
-    def page(asked: Asked) -> Reply:
-        if "label" in asked.query:
-            return listed()
-        runs = [
-            run_of(f"{SECOND[:-1]}{number % 10}") for number in range(int(asked.query["limit"]))
-        ]
-        return Reply({"items": runs, "nextCursor": "further"})
-
-    api.on("GET", "/v1/runs", page)
-    result = spawnlog("run", "get", "abcd")
-    assert result.exit_code == 2
-    assert "give the full id" in result.stderr
-
-
 # One run.
 
 STEP = {

@@ -47,7 +47,7 @@ def answered(spawnlog: Command, file: Path, *arguments: str) -> dict[str, Any]:
     return told
 
 
-def test_every_script_is_told_with_what_would_stand_where(spawnlog: Command, file: Path) -> None:
+def test_every_script_is_shown_with_its_place(spawnlog: Command, file: Path) -> None:
     more = ("--label", "l", "--requester", "agent:main:here", "--cleanup", "delete")
     told = answered(spawnlog, file, "Steward", "--task", "Review", *more)
     assert (told["agentId"], told["configured"], told["runsAs"]) == ("steward", False, "main")
@@ -72,7 +72,7 @@ def test_every_script_is_told_with_what_would_stand_where(spawnlog: Command, fil
     assert sorted(path.name for path in file.parent.iterdir() if path.is_dir()) == []
 
 
-def test_a_person_is_shown_a_table_and_the_message(spawnlog: Command, file: Path) -> None:
+def test_table_and_message_are_shown(spawnlog: Command, file: Path) -> None:
     result = spawnlog("script", "test", "steward", "--task", "Review", "--config", str(file))
     assert result.exit_code == 0
     assert "identity  injected  prepend  exit 0" in result.stdout
@@ -83,7 +83,7 @@ def test_a_person_is_shown_a_table_and_the_message(spawnlog: Command, file: Path
     assert 'there is no agent "steward"' in result.stderr
 
 
-def test_a_script_that_fails_is_told_and_leaves_1(spawnlog: Command, file: Path) -> None:
+def test_failing_script_exits_1(spawnlog: Command, file: Path) -> None:
     result = spawnlog("script", "test", "poor", "--task", "-", "--config", str(file), given="task")
     assert result.exit_code == 1
     assert "Script exited with code 3: why" in result.stderr
@@ -99,7 +99,7 @@ def test_a_script_that_fails_is_told_and_leaves_1(spawnlog: Command, file: Path)
         ("main", ("--config", "/no/such/file"), "/no/such/file"),
     ],
 )
-def test_what_no_spawn_can_name_leaves_2(
+def test_impossible_spawn_exits_2(
     spawnlog: Command, file: Path, agent: str, more: tuple[str, ...], says: str
 ) -> None:
     config = () if "--config" in more else ("--config", str(file))

@@ -1,6 +1,5 @@
 """`spawnlog session …` and `subagents …` against a server."""
 
-import json
 import re
 from datetime import UTC, datetime
 from typing import Any
@@ -105,15 +104,6 @@ def test_stop_shows_what_was_stopped(
     open_session.on("POST", STOP, stopped(**answer))
     open_session.on("GET", f"/v1/runs/{SECOND}", Reply(run_of(SECOND, status="stopped")))
     assert spawnlog("session", "stop", KEY).stdout == f"session {KEY}{shown}\n"
-
-
-def test_stop_as_json_is_answer_of_server(spawnlog: Command, open_session: RecordedApi) -> None:
-    answer = json.loads(spawnlog("session", "stop", KEY, "-o", "json").stdout)
-    assert (answer["runId"], answer["closed"]) == (SECOND, True)
-
-
-def test_stop_of_unknown_session_exits_4(spawnlog: Command, api: RecordedApi) -> None:
-    assert spawnlog("session", "stop", KEY).exit_code == 4
 
 
 def context(**members: Any) -> dict[str, Any]:

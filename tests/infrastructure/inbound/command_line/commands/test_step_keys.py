@@ -101,7 +101,7 @@ def terminal(api: RecordedApi, tmp_path: Path) -> Iterator[Terminal]:
     os.close(keys)
 
 
-def test_keys_lead_through_the_states(terminal: Terminal) -> None:
+def test_keys_step_through_states(terminal: Terminal) -> None:
     terminal.wait_for("event 1 of 4")
     terminal.press("n")
     terminal.wait_for("event 2 of 4")
@@ -119,19 +119,19 @@ def test_keys_lead_through_the_states(terminal: Terminal) -> None:
     assert terminal.process.wait(SECONDS_MAX) == 0
 
 
-def test_ctrl_c_ends_it(terminal: Terminal) -> None:
+def test_ctrl_c_ends_step(terminal: Terminal) -> None:
     terminal.wait_for("event 1 of 4")
     terminal.process.send_signal(signal.SIGINT)
     assert terminal.process.wait(SECONDS_MAX) == 130
 
 
-def test_a_signal_that_ends_it_leaves_the_terminal_as_it_was(terminal: Terminal) -> None:
+def test_signal_restores_the_terminal(terminal: Terminal) -> None:
     terminal.wait_for("event 1 of 4")
     terminal.process.send_signal(signal.SIGTERM)
     assert terminal.process.wait(SECONDS_MAX) == 128 + signal.SIGTERM
 
 
-def test_it_is_drawn_anew_when_the_terminal_has_another_size(terminal: Terminal) -> None:
+def test_new_size_redraws_the_screen(terminal: Terminal) -> None:
     terminal.wait_for("event 1 of 4")
     terminal.wait_for("difference")
     terminal.resize(140, 30)

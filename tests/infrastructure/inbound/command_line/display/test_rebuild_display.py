@@ -32,9 +32,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-def test_elsewhere_each_step_and_every_few_seconds_are_a_line(
-    clock: Clock, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_steps_are_lines_without_terminal(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     with show_rebuild_progress() as tell:
         tell(RebuildProgress("events", 1_000, 9_000, began=1_000))
         clock.now += 1
@@ -53,7 +51,7 @@ def test_elsewhere_each_step_and_every_few_seconds_are_a_line(
     ]
 
 
-def test_on_a_terminal_it_is_a_bar(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_are_a_bar_on_terminal(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")

@@ -67,7 +67,7 @@ def after(walk: Walk, *commands: str) -> Walk:
         (("4", "started"), 3),
     ],
 )
-def test_a_command_leads_to_a_place(walk: Walk, commands: tuple[str, ...], version: int) -> None:
+def test_command_leads_to_a_place(walk: Walk, commands: tuple[str, ...], version: int) -> None:
     there = after(walk, *commands)
     assert (there.here.version, there.note) == (version, "")
 
@@ -83,7 +83,7 @@ def test_a_command_leads_to_a_place(walk: Walk, commands: tuple[str, ...], versi
         (("?",), 1, "q ends"),
     ],
 )
-def test_a_command_that_leads_nowhere_says_why(
+def test_command_that_leads_nowhere_says_why(
     walk: Walk, commands: tuple[str, ...], version: int, note: str
 ) -> None:
     there = after(walk, *commands)
@@ -92,12 +92,12 @@ def test_a_command_that_leads_nowhere_says_why(
     assert after(there, "s").note == ""
 
 
-def test_the_walk_is_over_when_it_is_said(walk: Walk) -> None:
+def test_walk_ends_with_q(walk: Walk) -> None:
     assert not walk.is_over
     assert after(walk, "q").is_over
 
 
-def test_state_and_difference_stand_side_by_side_where_there_is_room(walk: Walk) -> None:
+def test_state_and_difference_are_side_by_side_if_wide(walk: Walk) -> None:
     there = after(walk, "started")
     wide = text_of(there, 120).splitlines()
     assert any("state" in line and "difference" in line for line in wide)
@@ -111,7 +111,7 @@ def test_state_and_difference_stand_side_by_side_where_there_is_room(walk: Walk)
     assert "state " not in text_of(after(there, "d"), 120)
 
 
-def test_what_others_did_is_shown_once_and_gone_at_the_next_step(walk: Walk) -> None:
+def test_tree_is_shown_until_the_next_step(walk: Walk) -> None:
     there = after(walk, "3", "t")
     assert "what else the tree did, 20 to 30" in text_of(there, tree=("  25  RunQueued",))
     assert "25  RunQueued" in text_of(there, tree=("  25  RunQueued",))
@@ -120,13 +120,13 @@ def test_what_others_did_is_shown_once_and_gone_at_the_next_step(walk: Walk) -> 
     assert after(walk, "d", "t", "n").view == "difference"
 
 
-def test_nothing_in_a_state_is_obeyed_by_the_terminal(walk: Walk) -> None:
+def test_state_cannot_steer_terminal(walk: Walk) -> None:
     shown = text_of(after(walk, "4"))
     assert "\x1b" not in shown
     assert "\\x1b[2Jbroken" in shown
 
 
-def test_what_does_not_fit_on_the_screen_is_scrolled_to(walk: Walk) -> None:
+def test_long_state_is_scrolled(walk: Walk) -> None:
     state = {f"field{number}": number for number in range(60)}
     items = [
         entry(1, *({"op": "add", "path": f"/{name}", "value": one} for name, one in state.items()))
@@ -143,14 +143,14 @@ def test_what_does_not_fit_on_the_screen_is_scrolled_to(walk: Walk) -> None:
     assert follow_command(there, "n").scrolled == 0
 
 
-def test_every_line_is_cut_to_the_width(walk: Walk) -> None:
+def test_line_is_cut_to_the_width(walk: Walk) -> None:
     for cells in (1, 10, 40, 100, 300):
         for view in ("s", "d", "both"):
             lines = text_of(after(walk, "4", view), cells).splitlines()
             assert all(len(line) <= cells for line in lines)
 
 
-def test_a_history_that_is_none_is_an_error() -> None:
+def test_unusable_history_is_an_error() -> None:
     with pytest.raises(CommandFailed, match="no events"):
         walk_of([])
     with pytest.raises(CommandFailed, match="cannot be read"):
