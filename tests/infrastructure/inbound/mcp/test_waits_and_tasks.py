@@ -27,9 +27,7 @@ def labels_of(answer: dict[str, Any]) -> list[str]:
     return [one["run"]["label"] for one in answer["done"]]
 
 
-def test_what_was_given_is_given_again_until_its_reader_says_so(
-    house: House, caller: McpCaller, key: str
-) -> None:
+def test_report_is_given_again_until_read(house: House, caller: McpCaller, key: str) -> None:
     house.ended(key, label="first")
     first = caller.values("subagents_wait")
     again = caller.values("subagents_wait")
@@ -44,9 +42,7 @@ def test_what_was_given_is_given_again_until_its_reader_says_so(
     assert (entry["label"], entry["state"]) == ("first", "acknowledged")
 
 
-def test_one_who_waits_for_any_goes_on_behind_what_it_was_given(
-    house: House, caller: McpCaller, key: str
-) -> None:
+def test_wait_for_any_goes_on_after_a_position(house: House, caller: McpCaller, key: str) -> None:
     house.ended(key, label="early")
     with house.held(key, label="late") as late:
         first = caller.values("subagents_wait", until="any")
@@ -57,9 +53,7 @@ def test_one_who_waits_for_any_goes_on_behind_what_it_was_given(
         assert labels_of(second) == ["late"]
 
 
-def test_more_reports_than_an_answer_has_come_one_answer_after_the_other(
-    house: House, caller: McpCaller, key: str
-) -> None:
+def test_many_reports_come_in_several_answers(house: House, caller: McpCaller, key: str) -> None:
     tasks = ["look"] * 5
     labels = set()
     for number in range(12):
@@ -96,9 +90,7 @@ def test_refusals_hide_no_report(house: House, caller: McpCaller, key: str) -> N
     assert labels_of(caller.values("subagents_wait", targets=[run["runId"]])) == ["hidden"]
 
 
-def test_a_run_id_means_the_session_in_which_the_run_went_on(
-    house: House, caller: McpCaller, key: str
-) -> None:
+def test_run_id_means_its_continued_session(house: House, caller: McpCaller, key: str) -> None:
     run = house.ended(key, label="goes-on")
     sent = caller.values("sessions_send", sessionKey=run["childSessionKey"], message="and now?")
     assert sent["status"] == "ok"
@@ -108,7 +100,7 @@ def test_a_run_id_means_the_session_in_which_the_run_went_on(
         assert caller.values("subagents", action="log", target=name)["runId"] == sent["runId"]
 
 
-def test_a_token_that_may_not_acknowledge_goes_on_by_the_position(house: House) -> None:
+def test_reader_goes_on_by_position(house: House) -> None:
     key = "agent:main:reader-waits"
     house.ended(key, label="read")
     reader = McpCaller(house.server.url, house.secrets["texts"], session=key)
@@ -119,9 +111,7 @@ def test_a_token_that_may_not_acknowledge_goes_on_by_the_position(house: House) 
     assert labels_of(reader.values("subagents_wait"))[-1] == "read"
 
 
-def test_a_repeated_call_is_answered_as_the_first_time(
-    house: House, caller: McpCaller, key: str
-) -> None:
+def test_repeated_call_is_answered_alike(house: House, caller: McpCaller, key: str) -> None:
     run = house.ended(key, label="told")
     once = {"idempotencyKey": "s" * 20}
     sends = [
@@ -140,7 +130,7 @@ def test_a_repeated_call_is_answered_as_the_first_time(
     assert second["structuredContent"]["code"] == "idempotency_key_reused"
 
 
-def test_a_session_that_yields_is_not_told_again_what_it_has_read(house: House, key: str) -> None:
+def test_yield_repeats_no_report_that_was_read(house: House, key: str) -> None:
     with house.held(key, label="parent") as parent, house.held(parent.child, label="late") as late:
         child = McpCaller(house.server.url, parent.token)
         early = child.values("sessions_spawn", task="look", label="early", agentId="main")
@@ -165,7 +155,7 @@ def test_a_session_that_yields_is_not_told_again_what_it_has_read(house: House, 
     assert "early" not in message
 
 
-def test_a_yield_is_answered_once_for_each_key(house: House, key: str) -> None:
+def test_yield_is_answered_once_per_key(house: House, key: str) -> None:
     with house.held(key) as parent, house.held(parent.child):
         child = McpCaller(house.server.url, parent.token)
         child.call("sessions_yield", {"idempotencyKey": "y" * 20}, message="one")
@@ -175,9 +165,7 @@ def test_a_yield_is_answered_once_for_each_key(house: House, key: str) -> None:
     assert [one["type"] for one in events].count("YieldRequested") == 1
 
 
-def test_an_erased_run_hides_nothing_of_the_others(
-    house: House, caller: McpCaller, key: str
-) -> None:
+def test_erased_run_hides_no_other(house: House, caller: McpCaller, key: str) -> None:
     run = house.ended(key, agentId="talker")
     child = run["childSessionKey"]
     second = caller.values("sessions_send", sessionKey=child, message="and now?")["runId"]
@@ -190,19 +178,13 @@ def test_an_erased_run_hides_nothing_of_the_others(
     assert (history["erased"], history["entries"]) == ([run["runId"], second], [])
 
 
-def test_a_session_is_told_to_wait_with_the_tool_that_it_has(caller: McpCaller) -> None:
-    assert "call subagents_wait" in caller.values("sessions_spawn", task="look")["note"]
-
-
-def test_a_session_may_be_named_in_any_script(house: House) -> None:
+def test_session_is_named_in_any_script(house: House) -> None:
     caller = McpCaller(house.server.url, house.server.token, session="agent:main:café-ü")
     assert caller.values("subagents")["callerSessionKey"] == "agent:main:café-ü"
 
 
 @pytest.mark.parametrize("method", ["resources/list", "tasks/get"])
-def test_what_is_asked_for_a_foreign_session_is_an_error_of_the_call(
-    house: House, method: str
-) -> None:
+def test_foreign_session_is_an_error_of_the_call(house: House, method: str) -> None:
     caller = McpCaller(
         house.server.url, house.secrets["one"], session="agent:main:other", tasks=True
     )
@@ -211,7 +193,7 @@ def test_what_is_asked_for_a_foreign_session_is_an_error_of_the_call(
     assert "does not act for that session" in error["message"]
 
 
-def test_a_task_needs_the_scope_that_a_run_needs(house: House) -> None:
+def test_task_needs_the_scope_of_a_run(house: House) -> None:
     key = f"agent:main:spawner-{house.session()[-8:]}"
     caller = McpCaller(house.server.url, house.secrets["spawner"], session=key, tasks=True)
     spawned = caller.values("sessions_spawn", task="look")
@@ -228,7 +210,7 @@ def test_wait_for_one_run_is_a_task_at_once(house: House, key: str) -> None:
     house.server.run(held.run_id, "announced")
 
 
-def test_nothing_is_pushed_so_that_a_stream_is_refused(house: House) -> None:
+def test_stream_is_refused(house: House) -> None:
     with house.with_token(house.server.token) as client:
         for method in ("GET", "DELETE"):
             assert client.request(method, "/mcp").status_code == 405
@@ -251,14 +233,7 @@ def wait_until(follower: McpCaller, task_id: str, status: str) -> dict[str, Any]
     return wait_for(f"the task to be {status}", look)
 
 
-def test_a_server_says_that_it_has_tasks(follower: McpCaller) -> None:
-    told = follower.ask("server/discover")["result"]
-    assert TASKS in told["capabilities"]["extensions"]
-
-
-def test_a_spawn_is_a_task_with_the_runs_id_for_a_caller_that_follows_tasks(
-    house: House, follower: McpCaller, key: str
-) -> None:
+def test_spawn_is_task_of_the_runs_id(house: House, follower: McpCaller, key: str) -> None:
     task = follower.call("sessions_spawn", task="look")
     assert (task["resultType"], task["status"], task["ttlMs"]) == ("task", "working", None)
     assert [one["runId"] for one in house.runs(key)] == [task["taskId"]]
@@ -271,16 +246,11 @@ def test_a_spawn_is_a_task_with_the_runs_id_for_a_caller_that_follows_tasks(
     assert plain.values("sessions_spawn", task="look")["status"] == "accepted"
 
 
-def test_a_failed_run_is_a_result_that_is_an_error(follower: McpCaller) -> None:
+def test_failed_run_is_error_of_its_task(follower: McpCaller) -> None:
     task = follower.call("sessions_spawn", task="fail", agentId="failing")
     done = wait_until(follower, task["taskId"], "completed")
     assert done["result"]["isError"] is True
     assert "it went wrong" in done["result"]["content"][0]["text"]
-
-
-def test_a_refused_spawn_is_no_task(follower: McpCaller) -> None:
-    refused = follower.call("sessions_spawn", task="x", agentId="ghost")
-    assert refused["structuredContent"]["status"] in ("forbidden", "error")
 
 
 def test_a_cancelled_task_stops_the_run(house: House, follower: McpCaller) -> None:
@@ -312,15 +282,13 @@ def test_update_is_refused_and_leaves_the_run(house: House, follower: McpCaller)
         {"taskId": 5},
     ],
 )
-def test_what_is_no_task_is_an_error_of_the_call(
-    follower: McpCaller, params: dict[str, Any]
-) -> None:
+def test_unknown_task_is_an_error_of_the_call(follower: McpCaller, params: dict[str, Any]) -> None:
     for method in ("tasks/get", "tasks/cancel", "tasks/update"):
         assert follower.ask(method, params)["error"]["code"] == -32602, method
 
 
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/cancel", "tasks/update"])
-def test_tasks_are_for_callers_that_say_that_they_follow_them(
+def test_tasks_need_the_capability(
     house: House, follower: McpCaller, key: str, method: str
 ) -> None:
     task = follower.call("sessions_spawn", task="look")
@@ -334,9 +302,7 @@ def test_tasks_are_for_callers_that_say_that_they_follow_them(
 
 
 @pytest.mark.parametrize("named", ["another", None])
-def test_the_header_has_to_name_the_task_that_is_meant(
-    follower: McpCaller, named: str | None
-) -> None:
+def test_header_names_the_task(follower: McpCaller, named: str | None) -> None:
     task = follower.call("sessions_spawn", task="look")
     answer = follower.post("tasks/get", {"taskId": task["taskId"]}, headers={"Mcp-Name": named})
     assert answer.status_code == 400
@@ -344,7 +310,7 @@ def test_the_header_has_to_name_the_task_that_is_meant(
     assert "Mcp-Name" in answer.json()["error"]["message"]
 
 
-def test_a_task_opens_for_nobody_else(house: House, follower: McpCaller) -> None:
+def test_task_is_open_to_nobody_else(house: House, follower: McpCaller) -> None:
     task = follower.call("sessions_spawn", task="look")
     stranger = McpCaller(
         house.server.url, house.secrets["controller"], session="agent:main:reader-7", tasks=True
