@@ -30,7 +30,7 @@ def database(home: Path) -> Iterator[str]:
         used.close()
 
 
-def test_readiness_follows_the_database_and_health_does_not(
+def test_readiness_follows_the_database(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     folder = tmp_path_factory.mktemp("health")

@@ -61,7 +61,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield running
 
 
-def test_counters_are_what_the_log_has_after_known_lives(server: Server) -> None:
+def test_counters_are_those_of_the_log(server: Server) -> None:
     for agent_id in ("main", "main", "broken"):
         run = server.spawn(agentId=agent_id).json()["runId"]
         server.run(run, "announced")
@@ -92,7 +92,7 @@ def test_counters_are_what_the_log_has_after_known_lives(server: Server) -> None
     assert sample(samples, "process_open_fds") > 0
 
 
-def test_requests_are_counted_by_the_template_of_their_route(server: Server) -> None:
+def test_requests_are_counted_by_route(server: Server) -> None:
     run = server.spawn().json()["runId"]
     for path in (f"/v1/runs/{run}", f"/v1/runs/{run}?at=0", "/v1/runs/nobody/events", "/nowhere/7"):
         server.http.get(path)
@@ -119,7 +119,7 @@ def test_requests_are_counted_by_the_template_of_their_route(server: Server) -> 
     assert sample(samples, "spawnlog_http_requests_total", **unserved) == 2
 
 
-def test_a_server_that_nobody_watches_loads_no_library_for_it() -> None:
+def test_unwatched_server_loads_no_library() -> None:
     look = (
         "import sys, infrastructure.server.compose, infrastructure.inbound.http.application\n"
         "libraries = ('prometheus_client', 'opentelemetry.sdk', 'opentelemetry.exporter')\n"

@@ -306,7 +306,7 @@ async def test_owner_takes_no_more_than_its_share() -> None:
     assert (budget.free_bytes, budget.waiting) == (10, 0)
 
 
-async def test_owner_that_waits_for_its_share_is_in_nobodys_way() -> None:
+async def test_owner_over_its_share_delays_nobody() -> None:
     budget = BodyBudget(10, share_bytes_max=4)
     await budget.take("a", 4)
     own = asyncio.create_task(budget.take("a", 4))
@@ -381,7 +381,7 @@ async def test_other_answers_name_none_without_log() -> None:
         assert await marked_position(marks, NOTHING_HERE) is None
 
 
-async def test_answer_tells_the_clock_of_the_log_also_while_it_is_away() -> None:
+async def test_answer_has_the_clock_of_the_log() -> None:
     instant = datetime(2026, 3, 1, 10, 0, 0, 250_000, tzinfo=timezone(timedelta(hours=1)))
     marks = PositionHeaders("a-log", away, lambda: 3, now=lambda: instant)
     for status in (200, NOTHING_HERE, NOT_READY):

@@ -33,7 +33,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     assert "Traceback" not in server.log()
 
 
-def test_those_who_wait_have_a_place_and_a_reason(server: Server) -> None:
+def test_queued_run_has_place_and_reason(server: Server) -> None:
     first, second, third = [server.spawn(label=f"{n}").json()["runId"] for n in range(3)]
     server.run(first, "started")
     (lane,) = server.http.get("/v1/lanes").json()["items"]
@@ -48,7 +48,7 @@ def test_those_who_wait_have_a_place_and_a_reason(server: Server) -> None:
     assert server.http.get("/v1/lanes").json()["items"] == []
 
 
-def test_without_authentication_a_token_is_not_asked_for(server: Server) -> None:
+def test_no_token_is_needed_without_authentication(server: Server) -> None:
     answer = server.http.get("/v1/runs", headers={"Authorization": "Bearer nonsense"})
     assert answer.status_code == 200
     assert "authentication is off" in server.log()
@@ -56,7 +56,7 @@ def test_without_authentication_a_token_is_not_asked_for(server: Server) -> None
     assert refused.status_code == 403
 
 
-def test_waiting_readers_hold_up_no_stop_when_nothing_happens(server: Server) -> None:
+def test_waiting_readers_hold_up_no_stop(server: Server) -> None:
     with ThreadPoolExecutor(READERS) as pool, ExitStack() as stack:
         streams = [
             stack.enter_context(StreamReader(server.url, "/v1/events?after=0", server.token))
@@ -75,7 +75,7 @@ def test_waiting_readers_hold_up_no_stop_when_nothing_happens(server: Server) ->
     assert seconds < 4
 
 
-def test_those_who_wait_for_a_run_are_told_how_it_stands(server: Server) -> None:
+def test_stop_answers_those_who_wait_for_runs(server: Server) -> None:
     server.start()
     run_id = server.spawn().json()["runId"]
     server.run(run_id, "started")

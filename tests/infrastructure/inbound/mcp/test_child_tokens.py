@@ -33,7 +33,7 @@ def tools_of(caller: McpCaller) -> set[str]:
     return {one["name"] for one in caller.ask("tools/list")["result"]["tools"]}
 
 
-def test_each_role_is_offered_what_its_policy_leaves(
+def test_role_is_offered_what_its_policy_leaves(
     house: House, child: HeldRun, leaf: HeldRun
 ) -> None:
     of_leaf = {"sessions_yield", "shared_context_get", "runs_explain", "runs_at"}
@@ -44,7 +44,7 @@ def test_each_role_is_offered_what_its_policy_leaves(
     assert tools_of(McpCaller(house.server.url, child.token)) == of_leaf | more
 
 
-def test_a_token_is_offered_what_its_scopes_are_good_for(house: House) -> None:
+def test_token_is_offered_what_its_scopes_permit(house: House) -> None:
     caller = McpCaller(house.server.url, house.secrets["reader"], session="agent:main:reader-1")
     assert tools_of(caller) == {
         "subagents", "subagents_wait", "sessions_list", "session_status", "agents_list", "runs_at",
@@ -55,7 +55,7 @@ def test_a_token_is_offered_what_its_scopes_are_good_for(house: House) -> None:
     assert refused["structuredContent"]["status"] == "forbidden"
 
 
-def test_what_is_denied_is_refused_and_on_record(house: House, leaf: HeldRun) -> None:
+def test_denied_tool_is_refused_and_recorded(house: House, leaf: HeldRun) -> None:
     caller = McpCaller(house.server.url, leaf.token)
     for tool in ("subagents", "subagents_wait", "sessions_send", "agents_list", "session_status"):
         answer = caller.call(tool, message="x", sessionKey="x")
@@ -89,9 +89,7 @@ def arguments(name: str, run: dict[str, Any]) -> list[dict[str, Any]]:
     return common
 
 
-def test_a_child_reaches_nothing_beyond_its_session_with_any_tool(
-    house: House, child: HeldRun
-) -> None:
+def test_child_reaches_nothing_beyond_its_session(house: House, child: HeldRun) -> None:
     with house.held(house.session("stranger"), label=CANARY, task=CANARY) as held:
         run = house.server.run(held.run_id)
         before = house.events(held.run_id)

@@ -29,7 +29,7 @@ TOOLS = {
 
 
 @WAYS
-async def test_a_client_spawns_waits_reads_what_was_said_and_is_refused(
+async def test_client_spawns_waits_and_reads(
     house: House, transport: Transport, mode: Mode
 ) -> None:
     from mcp.shared.exceptions import MCPError
@@ -72,9 +72,7 @@ async def test_a_client_spawns_waits_reads_what_was_said_and_is_refused(
 
 
 @WAYS
-async def test_a_client_that_was_cut_off_comes_back_and_the_run_went_on(
-    house: House, transport: Transport, mode: Mode
-) -> None:
+async def test_client_comes_back_to_its_run(house: House, transport: Transport, mode: Mode) -> None:
     key = house.session("cut-off")
     way: dict[str, Any] = {"transport": transport, "mode": mode, "session": key}
     async with mcp_client(house.server.url, house.server.token, **way) as client:

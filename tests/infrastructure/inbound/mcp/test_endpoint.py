@@ -26,12 +26,12 @@ SLOW = agent("slow", scripted(steps=[{"afterMs": 300_000}]))
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
-def test_nobody_comes_in_without_a_token(house: House, path: str) -> None:
+def test_endpoint_needs_a_token(house: House, path: str) -> None:
     with house.with_token("none-of-it") as client:
         problem_of(client.post(path), 401, "unauthorized")
 
 
-def test_hosts_and_origins_are_those_of_every_path(house: House) -> None:
+def test_foreign_host_and_origin_are_refused(house: House) -> None:
     with house.with_token(house.server.token) as client:
         problem_of(client.post("/mcp", headers={"Host": "evil.example"}), 403, "foreign_host")
         answer = client.post("/mcp", headers={"Origin": "https://evil.example"})
@@ -39,7 +39,7 @@ def test_hosts_and_origins_are_those_of_every_path(house: House) -> None:
 
 
 @pytest.mark.parametrize("body", [b"{", b"", b'{"a": "\\ud800"}', b'{"a": "\\u0000"}', b"[" * 5000])
-def test_what_no_record_can_hold_does_not_come_in(house: House, body: bytes) -> None:
+def test_unrecordable_message_is_refused(house: House, body: bytes) -> None:
     caller = McpCaller(house.server.url, house.server.token)
     answer = caller.send(body, {"MCP-Protocol-Version": VERSION})
     assert answer.status_code == 400
@@ -47,7 +47,7 @@ def test_what_no_record_can_hold_does_not_come_in(house: House, body: bytes) -> 
     assert answer.json()["id"] is None
 
 
-def test_key_that_stands_twice_in_arguments_is_refused(house: House) -> None:
+def test_key_given_twice_is_refused(house: House) -> None:
     caller = McpCaller(house.server.url, house.server.token)
     body = (
         b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name":'
@@ -60,13 +60,13 @@ def test_key_that_stands_twice_in_arguments_is_refused(house: House) -> None:
     assert error["data"]["errors"][0]["pointer"] == "/params/arguments/task"
 
 
-def test_a_message_has_a_limit(house: House) -> None:
+def test_message_has_a_limit(house: House) -> None:
     caller = McpCaller(house.server.url, house.server.token)
     answer = caller.send(json.dumps("x" * 17 * 1024 * 1024).encode(), {})
     assert answer.status_code == 413
 
 
-def test_blanks_around_the_value_of_a_header_are_no_part_of_it(house: House) -> None:
+def test_blanks_around_header_value_are_ignored(house: House) -> None:
     address = urlsplit(house.server.url)
     connection = HTTPConnection(address.hostname or "", address.port, timeout=30)
     message = message_of("tools/call", name="subagents")
@@ -88,7 +88,7 @@ NOBODY = "00000000-0000-4000-8000-000000000000"
         ("resources/read", {"uri": "test://nothing"}),
     ],
 )
-def test_an_error_of_the_protocol_has_the_code_of_http_and_names_the_resource(
+def test_error_names_code_of_http_and_resource(
     house: House, method: str, params: dict[str, str]
 ) -> None:
     caller = McpCaller(house.server.url, house.server.token, tasks=True)
@@ -98,14 +98,14 @@ def test_an_error_of_the_protocol_has_the_code_of_http_and_names_the_resource(
     assert error["data"] == {"code": "not_found", **named}
 
 
-def test_no_thread_is_offered_where_nobody_binds_one(house: House) -> None:
+def test_no_thread_is_offered_where_none_is_bound(house: House) -> None:
     tools = McpCaller(house.server.url, house.server.token).ask("tools/list")["result"]["tools"]
     (spawn,) = [one["inputSchema"] for one in tools if one["name"] == "sessions_spawn"]
     assert "thread" not in spawn["properties"]
     assert spawn["properties"]["mode"]["enum"] == ["run"]
 
 
-def test_a_token_of_one_session_is_that_session_and_no_other(house: House) -> None:
+def test_token_of_one_session_is_that_session(house: House) -> None:
     own = McpCaller(house.server.url, house.secrets["one"])
     assert own.values("subagents")["callerSessionKey"] == ONE
     named = McpCaller(house.server.url, house.secrets["one"], session=ONE.upper())
@@ -118,7 +118,7 @@ def test_a_token_of_one_session_is_that_session_and_no_other(house: House) -> No
     assert odd.post("tools/list").status_code == 422
 
 
-def test_a_call_that_is_repeated_with_its_key_takes_effect_once(house: House) -> None:
+def test_repeated_key_takes_effect_once(house: House) -> None:
     key = house.session("repeated")
     caller = McpCaller(house.server.url, house.server.token, session=key)
     meta = {"idempotencyKey": "k" * 20}
@@ -130,7 +130,7 @@ def test_a_call_that_is_repeated_with_its_key_takes_effect_once(house: House) ->
     assert other["structuredContent"]["code"] == "idempotency_key_reused"
 
 
-def test_the_trace_of_a_call_is_on_record(house: House) -> None:
+def test_trace_of_call_is_recorded(house: House) -> None:
     key = house.session("traced")
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     caller = McpCaller(house.server.url, house.server.token, session=key)
@@ -141,9 +141,7 @@ def test_the_trace_of_a_call_is_on_record(house: House) -> None:
 
 
 @pytest.mark.kill
-async def test_a_client_comes_back_to_another_server_and_its_task_is_as_the_record_says(
-    tmp_path: Path, made_data_dir: Path
-) -> None:
+async def test_client_finds_its_task_after_a_kill(tmp_path: Path, made_data_dir: Path) -> None:
     tmp_path.chmod(0o755)
     config = configuration({**SLOW, "default": True})
     config["spawnlog"]["leaseSeconds"] = QUICK_LEASE_SECONDS
@@ -166,7 +164,7 @@ async def test_a_client_comes_back_to_another_server_and_its_task_is_as_the_reco
         assert (task["status"], task["result"]["isError"]) == ("completed", True)
 
 
-def test_two_first_requests_get_the_same_answer(databases: Databases, tmp_path: Path) -> None:
+def test_first_requests_at_once_are_answered_alike(databases: Databases, tmp_path: Path) -> None:
     url = databases.create()
     content = json.dumps(message_of("tools/list")).encode()
     with inner_server(tmp_path, configuration(agent()), url) as server:

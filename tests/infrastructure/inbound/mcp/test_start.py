@@ -63,7 +63,7 @@ async def ask(endpoint: McpEndpoint) -> int:
     return told[0]
 
 
-async def test_who_leaves_while_it_is_loaded_ends_no_start_and_begins_no_second(
+async def test_caller_that_leaves_ends_no_start(
     running: RunningLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left, load = threading.Event(), importlib.import_module

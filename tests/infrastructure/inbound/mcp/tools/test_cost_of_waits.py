@@ -42,7 +42,7 @@ class CountedRegistry(PostgresRegistry):
         return await super().run(run_id, at=at)
 
 
-async def test_what_others_do_makes_a_wait_read_nothing_and_what_ends_is_seen_at_once(
+async def test_wait_reads_nothing_of_others(
     running: RunningLog, family: LoggedFamily, tmp_path: Path
 ) -> None:
     for name in OURS:
