@@ -193,26 +193,6 @@ def test_single_option_given_twice_is_refused(words: str) -> None:
                 command.make_context(words, twice)
 
 
-def test_option_before_and_behind_command_is_refused(spawnlog: Command) -> None:
-    result = spawnlog("-o", "json", "run", "list", "--output", "yaml")
-    assert "--output is given twice: give it once" in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (("--limit", "abc"), "'--limit': must be a whole number"),
-        (("--depth", "99"), "'--depth': must be at most 64"),
-        (("-o", "xml"), "'--output' / '-o': 'xml' is not one of"),
-    ],
-)
-def test_value_of_wrong_type_is_refused_plainly(
-    spawnlog: Command, arguments: tuple[str, ...], text: str
-) -> None:
-    result = spawnlog("run", "list", *arguments)
-    assert f"Invalid value for {text}" in result.stderr
-
-
 WITH_REQUESTER = [
     words
     for words, command in commands().items()

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from tests.support.http.problems import pointers_of, problem_of
 from tests.support.servers.http_server import GHOST, House
 
 pytestmark = pytest.mark.server
@@ -169,19 +168,3 @@ def test_totals_are_on_first_page(house: House, family: dict[str, Any]) -> None:
     assert page["totals"]["runs"] == statuses.total()
     assert page["totals"]["countedTo"] is None
     assert house.get("/v1/runs", **query, cursor=page["nextCursor"])["totals"] is None
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("q", " "),
-        ("q", "a b c d e f g h i"),
-        # No index has these without a family or a tree.
-        ("depth", "1"),
-        ("labelPrefix", "x"),
-        ("rule", "no such rule"),
-    ],
-)
-def test_unanswerable_filter_is_refused(house: House, name: str, value: str) -> None:
-    problem = problem_of(house.http.get("/v1/runs", params={name: value}), 422, "invalid_request")
-    assert pointers_of(problem) == [f"/query/{name}"]

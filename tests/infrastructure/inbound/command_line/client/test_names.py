@@ -66,14 +66,14 @@ def test_name_means_one_run(name: str, runs: list[RunNames], run_id: str, exact:
     [
         ("#4", RUNS, NotFound, "the list has 3"),
         ("#10001", RUNS, CommandFailed, "at most #10000"),
-        ("review", RUNS, NotFound, ""),
-        ("nothing@last", SAME, NotFound, ""),
+        ("review", RUNS, NotFound, "no run is called"),
+        ("nothing@last", SAME, NotFound, "no run is called"),
         ("same", SAME, CommandFailed, "names 2 runs"),
         ("aaaa", RUNS, CommandFailed, "names 2 runs"),
         ("many", MANY, CommandFailed, "and 3 more"),
         ("aaa", RUNS, NotFound, "needs 4 characters"),
         ("  ", RUNS, CommandFailed, "give the name of a run"),
-        ("\x1b[31mred", RUNS, NotFound, ""),
+        ("\x1b[31mred", RUNS, NotFound, "no run is called"),
     ],
 )
 def test_name_of_no_single_run_is_refused(
@@ -142,7 +142,6 @@ def test_diff_takes_times_ago(spawnlog: Command, api: RecordedApi, ago: str) -> 
     assert spawnlog("diff", "pos:1", ago).exit_code == 0
     assert api.asked[0].query["to"] == ago.removeprefix("-")
     assert spawnlog("diff", "-h").exit_code == 0
-    assert spawnlog("diff", "pos:1", "pos:2", "--sesion", "main").exit_code == 2
 
 
 @pytest.mark.parametrize("ago", ["-12h", "1d", "pos:7"])
@@ -154,18 +153,14 @@ def test_every_option_takes_the_same_moments(spawnlog: Command, api: RecordedApi
 
 
 @pytest.mark.parametrize(
-    ("typed", "seconds"),
-    [("10m", 600), ("600", 600), ("1d", 86_400), ("0", 0), ("-10m", None), ("0.5s", None),
-     ("ten", None)],
-)  # fmt: skip
+    ("typed", "seconds"), [("10m", 600), ("600", 600), ("1d", 86_400), ("0", 0)]
+)
 def test_timeout_is_a_duration(
-    spawnlog: Command, api: RecordedApi, typed: str, seconds: int | None
+    spawnlog: Command, api: RecordedApi, typed: str, seconds: int
 ) -> None:
     api.on("POST", "/v1/spawns", Reply({"status": "accepted", "runId": "r"}, 202))
-    result = spawnlog("spawn", "wait", "--timeout", typed)
-    assert result.exit_code == (2 if seconds is None else 0)
-    sent = [asked.body["runTimeoutSeconds"] for asked in api.asked]
-    assert sent == ([] if seconds is None else [seconds])
+    assert spawnlog("spawn", "wait", "--timeout", typed).exit_code == 0
+    assert api.asked[0].body["runTimeoutSeconds"] == seconds
 
 
 def test_what_if_sends_time_ago_and_run_id(spawnlog: Command, api: RecordedApi) -> None:

@@ -269,9 +269,6 @@ def test_show_at_is_what_was_active_then(spawnlog: Command, server: RecordedApi)
     assert json.loads(spawnlog(*at, "--effective").stdout)["spawnlog"]["leaseSeconds"] == 15
     agent = rows(spawnlog(*at, "--agent", "writer").stdout)
     assert ["model", "a/b", "agents.list[1].model"] in agent
-    both = spawnlog("config", "show", "file.json5", "--at", "pos:12")
-    assert both.exit_code == 2
-    assert "leave FILE out" in both.stderr
 
 
 def test_show_before_first_revision_exits_4(spawnlog: Command, api: RecordedApi) -> None:

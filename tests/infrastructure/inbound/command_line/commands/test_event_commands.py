@@ -92,30 +92,6 @@ def test_list_reads_on_after_empty_page(spawnlog: Command, api: RecordedApi) -> 
     assert len(api.asked) == 2
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("list --follow --newest", "--follow goes on"),
-        ("list --follow --before 7", "--follow goes on"),
-        ("list --follow --at -5m", "--follow goes on"),
-        ("list --follow --limit 50", "--follow goes on"),
-        ("list --follow --output json", "jsonl"),
-        ("find", "--when CONDITION, --field NAME, --type TYPE or --rule RULE"),
-        ("find --field outcome", "--becomes VALUE, or --changes"),
-        ("find --type A,B", ""),
-        ("find --when x --last --limit 2", ""),
-        ("histogram --by weight", ""),
-        ("histogram --buckets 501", ""),
-    ],
-)
-def test_unusable_options_are_refused(
-    words: str, message: str, spawnlog: Command, api: RecordedApi
-) -> None:
-    result = spawnlog("event", *words.split())
-    assert (result.exit_code, api.asked) == (2, [])
-    assert message in result.stderr
-
-
 # Following.
 
 

@@ -84,15 +84,6 @@ def test_text_may_come_from_standard_input(
     assert json.loads(result.stdout) == TAKEN
 
 
-@every_submit
-@pytest.mark.parametrize("key", ["", "x" * 256, "a\nb", "ä"])
-def test_unusable_idempotency_key_is_refused(
-    path: str, key: str, spawnlog: Command, accepting: RecordedApi
-) -> None:
-    assert spawnlog(*SUBMITS[path], "--idempotency-key", key).exit_code == 2
-    assert accepting.asked == []
-
-
 def test_half_a_character_is_for_the_server_to_refuse(spawnlog: Command, api: RecordedApi) -> None:
     api.on("POST", SPAWNS, problem(422, code="invalid_request", detail="not Unicode"))
     assert spawnlog("spawn", "caf\udce9").exit_code == 2
@@ -149,15 +140,6 @@ def test_respawn_sends_changes(spawnlog: Command, accepting: RecordedApi) -> Non
         "configRevision": 3,
     }
     assert json.loads(result.stdout) == {**TAKEN, "respawnedFrom": FIRST}
-
-
-@pytest.mark.parametrize("given", ["label", "label=two", "=1", "la bel=1", "a.b.c=1", "x=NaN"])
-def test_respawn_refuses_unusable_change(
-    spawnlog: Command, accepting: RecordedApi, given: str
-) -> None:
-    result = spawnlog("run", "respawn", FIRST, "--set", given)
-    assert (result.exit_code, accepting.asked) == (2, [])
-    assert "--set" in result.stderr
 
 
 def test_lineage_is_shown_on_both_runs(spawnlog: Command, api: RecordedApi) -> None:
@@ -344,23 +326,6 @@ def test_parallel_tasks_are_a_list(spawnlog: Command, batch: RecordedApi) -> Non
     assert batch.asked[-1].body["task"] == ["in", "low water"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ((), "say what to do"),
-        (("--parallel",), "say what to do"),
-        (("--task", "low water"), "--parallel"),
-        (("-", "--parallel", "--task", "-"), "standard input"),
-    ],
-)
-def test_unclear_tasks_are_refused(
-    spawnlog: Command, batch: RecordedApi, arguments: tuple[str, ...], said: str
-) -> None:
-    result = spawnlog("spawn", *arguments)
-    assert (result.exit_code, batch.asked) == (2, [])
-    assert said in result.stderr
-
-
 def test_wait_lasts_until_all_tasks_ended(spawnlog: Command, batch: RecordedApi) -> None:
     failed = ended(FIRST, outcome="error", status="failed", error="the harbour is closed")
     batch.on("GET", f"/v1/runs/{FIRST}", failed)
@@ -507,27 +472,6 @@ def test_later_shared_option_wins_key_by_key(
     assert spawnlog("spawn", "x", *options, "--shared", '{"more": "ü"}').exit_code == 0
     sent = accepting.asked[0].body["sharedContext"]
     assert list(sent.items()) == [("goal", "from a file"), ("first", [1, None]), ("more", "ü")]
-
-
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        ("goal=a", "error: --shared is not JSON"),
-        (
-            '{"a": {"b": 1, "b": 2}}',
-            "error: --shared: the JSON has the key /a/b twice; give it once",
-        ),
-        ('{"a": NaN}', "error: --shared is not JSON"),
-        ("[" * 100_000, "error: --shared is not JSON"),
-        ('["a"]', 'error: --shared is no JSON object, such as {"goal": "a web app"}'),
-        ("", 'error: --shared is empty: it must be a JSON object, such as {"goal": "a web app"}'),
-    ],
-)
-def test_shared_text_that_is_no_object_is_refused(
-    spawnlog: Command, accepting: RecordedApi, given: str, says: str
-) -> None:
-    result = spawnlog("spawn", "x", "--shared", given)
-    assert (result.exit_code, result.stderr, accepting.asked) == (2, f"{says}\n", [])
 
 
 @pytest.mark.parametrize(

@@ -157,14 +157,6 @@ def test_terminal_without_boxes_gets_ascii() -> None:
     assert "#" in text
 
 
-def test_hostile_label_is_escaped() -> None:
-    hostile = tree(node("k", [run("\x1b[2Jgone\n\u202eline", requested=0, ended=1)]))
-    text = "\n".join(drawn(hostile))
-    assert "\x1b" not in text
-    assert "\u202e" not in text
-    assert "\\x1b[2Jgone" in text
-
-
 def test_flat_nodes_name_their_parents() -> None:
     pairs = [(one["parentSessionKey"], one["sessionKey"]) for one in flat_nodes(FAMILY["root"])]
     assert pairs == [

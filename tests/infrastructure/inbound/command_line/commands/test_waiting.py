@@ -104,16 +104,6 @@ def test_log_is_followed_until_run_ends(spawnlog: Command, server: RecordedApi) 
     assert {one.get("wait") for one in asked[1:]} == {"30s"}
 
 
-@pytest.mark.parametrize(
-    "wrong", ["--at 1h", "-o json", "-o yaml", "--after 1 --limit 200"], ids=str
-)
-def test_followed_log_takes_no_page_and_no_past(
-    spawnlog: Command, server: RecordedApi, wrong: str
-) -> None:
-    assert spawnlog("run", "log", RUN, "-f", *wrong.split()).exit_code == 2
-    assert server.asked == []
-
-
 def test_wait_shows_progress_on_terminal(server: RecordedApi, start: Started) -> None:
     shown = shown_on_terminal(start)
     assert shown == [ACCEPTED_LINE, "tides: half of it", "all of it", DONE_LINE]
@@ -128,7 +118,3 @@ def test_wait_in_pipe_keeps_order_and_follows_nothing(server: RecordedApi, start
         out, _ = command.communicate(timeout=60)
     assert out.splitlines() == [ACCEPTED_LINE, "all of it", DONE_LINE]
     assert not any("wait" in one.query for one in server.asked if one.path == TRANSCRIPT)
-
-
-def test_quiet_without_wait_is_refused(spawnlog: Command, server: RecordedApi) -> None:
-    assert spawnlog("spawn", "Count", "--quiet").exit_code == 2

@@ -88,28 +88,6 @@ def test_set_is_sent_as_patch(spawnlog: Command, api: RecordedApi) -> None:
     assert (body["patch"], body["from"], body["cascade"]) == ([operation], "pos:3", True)
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        (),
-        (*SET, "--config", "x.json5"),
-        ("--set", "nothing"),
-        ("--set", "/model=large"),
-        ("--config", "/not/there"),
-        (*SET, "--fail-on", "same"),
-        (*SET, "--output", "html"),
-    ],
-    ids=str,
-)
-def test_unusable_options_are_refused(
-    spawnlog: Command, api: RecordedApi, arguments: tuple[str, ...]
-) -> None:
-    found = spawnlog("what-if", *arguments)
-    assert found.exit_code == 2
-    assert found.stderr.strip()
-    assert api.asked == []
-
-
 @pytest.mark.parametrize("text", ["{}", "not json", '"x"'])
 def test_file_that_is_no_patch_is_not_sent(
     spawnlog: Command, api: RecordedApi, tmp_path: Path, text: str

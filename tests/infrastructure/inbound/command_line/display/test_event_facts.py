@@ -36,7 +36,7 @@ LINES: list[tuple[str, dict[str, Any], str]] = [
             "dependencies": [{"runId": "r", "name": "research"}, {"runId": "s", "name": "s"}],
             "attachments": {"count": 2, "manifest": {"bytes": 9}},
         },
-        "agent steward, task 2/3 of batch b, after research and s, 2 file(s)",
+        "agent steward, 2 file(s), task 2/3 of batch b, after research and s",
     ),
     ("ScriptsResolved", {"receipts": [], "candidates": []}, "no context script"),
     (
