@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from application.context.shared_context import (
@@ -16,7 +17,12 @@ from application.log.envelope import Actor
 from application.log.texts import ContentsErased
 from application.log.unit_of_work import UnitOfWork
 from application.ports.runtimes import CannotLaunch
+from application.queries.views.shared_context import (
+    run_shared_context_view,
+    shared_context_view,
+)
 from application.session.shared_context import ContextPatch, ContextPatcher, SharedContextTooLarge
+from domain.run.events import RunStarted
 from domain.session.decide import ContextMoved
 from domain.session.shared_context import effective_shared_keys
 from domain.spawn.cascade import CannotShare
@@ -104,13 +110,13 @@ async def test_erased_context_is_given_as_erased(
         await patched(work, more=1)
 
 
-async def test_copy_of_child_outlives_that_of_its_parent(
-    running: RunningLog, work: UnitOfWork, family: LoggedFamily
-) -> None:
-    await family.queue("child")
-    await patched(work, goal="win")
-    await family.tell("child", ask.claim())
-    run = await work.run(family.id("child"))
+async def begin(work: UnitOfWork, family: LoggedFamily, name: str, by: str = "main") -> int:
+    """Spawn a child that starts with what is shared; return the position of its claim, behind which
+    the root shares something else."""
+    await family.queue(name, by)
+    claimed = await family.tell(name, ask.claim())
+    await patched(work, goal=name)
+    run = await work.run(family.id(name))
     text_store = await work.text_store(run)
     start = await read_shared_start(work, run, run, text_store)
     command = ask.start(
@@ -120,11 +126,52 @@ async def test_copy_of_child_outlives_that_of_its_parent(
         inherits=start.inherits,
     )
     await work.record(run, (command,), text_store)
+    return claimed.position
+
+
+async def test_copy_of_child_outlives_that_of_its_parent(
+    running: RunningLog, work: UnitOfWork, family: LoggedFamily
+) -> None:
+    await patched(work, goal="win")
+    await begin(work, family, "child")
     await running.erase(family.sessions[ROOT].session_id)
-    own = await work.registry.session(run.child_session_key or "")
+    own = await work.registry.session(family.key("child"))
     (kept,) = effective_shared_keys(own)
     assert kept.value is not None
     assert await work.contents.text(kept.value) == '"win"'
+
+
+async def view_of(work: UnitOfWork, key: str) -> dict[str, Any]:
+    session = await work.registry.session(key)
+    assert session is not None
+    view = await shared_context_view(work, session, await work.log.head())
+    shown: dict[str, Any] = orjson.loads(view.json_bytes())
+    return shown
+
+
+async def test_view_has_changes_and_who_started_with_them(
+    running: RunningLog, work: UnitOfWork
+) -> None:
+    family = LoggedFamily(running.log, max_spawn_depth=3)
+    await patched(work, goal="win")
+    first = await work.log.head()
+    claimed = await begin(work, family, "child")
+    claimed_below = await begin(work, family, "below", "child")
+    shown = await view_of(work, ROOT)
+    assert (shown["values"], shown["sizes"]) == ({"goal": "below"}, {"goal": 7})
+    history = [(one["cause"], one["by"], one["keys"]) for one in shown["history"]]
+    assert history == [("patch", "owner", ["goal"])] * 3
+    started = {"runId": str(family.id("child")), "position": claimed, "version": first}
+    assert shown["startedWith"] == [{**started, "label": None}]
+    own = await view_of(work, family.key("child"))
+    assert [(one["cause"], one["keys"]) for one in own["history"]] == [("inherited", ["goal"])]
+    (below,) = own["startedWith"]
+    assert (below["runId"], below["position"]) == (str(family.id("below")), claimed_below)
+    assert below["version"] == own["version"]
+    (recorded,) = await work.log.read(run_id=family.id("child"), types=("RunStarted",), limit=9)
+    assert isinstance(recorded.event, RunStarted)
+    given = await run_shared_context_view(work.contents, family.id("child"), recorded.event)
+    assert given.position == claimed
 
 
 async def test_context_too_large_at_the_claim_starts_nothing(
