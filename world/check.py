@@ -34,6 +34,7 @@ RULES: Mapping[str, Rule] = {
         spawns_judged.answers_are_known,
         spawns_judged.accepted_are_recorded,
         spawns_judged.refused_are_recorded,
+        spawns_judged.refused_by_the_cap,
         spawns_judged.asked_once_is_recorded_once,
         spawns_judged.one_key_is_one_run,
         spawns_judged.announced_once,
@@ -67,6 +68,7 @@ RULES: Mapping[str, Rule] = {
         order_judged.promises_are_kept,
         order_judged.spawns_in_order,
         order_judged.answers_behind_what_they_tell,
+        order_judged.those_alive_answer,
     )
 }
 TOLD_MAX = 20

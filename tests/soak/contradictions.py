@@ -85,6 +85,11 @@ def inbox(*entries: tuple[str, int]) -> Mutation:
     return lambda history: replace(history, inboxes={REQUESTER: entries})
 
 
+def died(server: int, began: int, back: int) -> Mutation:
+    """This server and no other was killed, and came back."""
+    return lambda history: replace(history, deaths=((server, began, back),))
+
+
 def all_of(*mutations: Mutation) -> Mutation:
     """One after the other."""
     return lambda history: reduce(lambda changed, mutate: mutate(changed), mutations, history)
@@ -103,6 +108,9 @@ IN_SMALL: Table = {
     },
     "caps_kept": {
         "a decision from an old count": event(3, facts={"activeChildren": 1}),
+        "a decision under another cap": event(3, facts={"maxChildren": 3}),
+        "a child that took no place": missing(3),
+        "a place taken twice": all_of(more(3), more(10)),
         "a child too many": all_of(
             *(
                 more(3, facts={"runId": name, "activeChildren": number})
@@ -117,8 +125,14 @@ IN_SMALL: Table = {
         "a run that never ended": missing(9),
         "a run born by its end": missing(2),
     },
-    "places_are_free_again": {"a place that nobody gave back": missing(10)},
-    "answers_are_known": {"an internal error": call("reads", status=500)},
+    "places_are_free_again": {
+        "a place that nobody gave back": missing(10),
+        "a place of one that was refused": more(3, facts={"runId": "b"}),
+    },
+    "answers_are_known": {
+        "an internal error": call("reads", status=500),
+        "a spawn that waits": call("first", status=202),
+    },
     "accepted_are_recorded": {
         "an accepted spawn that is nowhere": missing(2),
         "an accepted spawn under another run": call("first", answer={"runId": "b"}),
@@ -136,6 +150,10 @@ IN_SMALL: Table = {
         "a spawn that nobody asked for": more(2, stream="run:c", run_id="c", facts={"label": "c"}),
     },
     "one_key_is_one_run": {"a key that means two runs": call("again", answer={"runId": "b"})},
+    "those_alive_answer": {
+        "a server that lives and does not answer": died(0, 17, 20),
+        "another server that died": died(1, 10, 20),
+    },
     "announced_once": {
         "an announcement that went astray": inbox(),
         "an announcement told twice": inbox(("a", 11), ("a", 11)),
@@ -200,13 +218,17 @@ IN_TALKED: Table = {
         "an answer before its run was queued": call("says", position=15),
     },
     "queued_messages_are_recorded": {
-        "a message that waits and is nowhere": missing(34),
-        "a message that is neither dropped nor a run": missing(36),
-        "an answer before its message waited": call("waits", position=33),
+        "a message that waits and is nowhere": missing(36),
+        "a message that is neither dropped nor a run": missing(38),
+        "an answer before its message waited": call("waits", position=35),
     },
     "refused_messages_are_recorded": {
         "a refused message by another rule": event(22, facts={"rule": "thinking"}),
         "a refused message that is nowhere": missing(21),
+    },
+    "refused_by_the_cap": {
+        "a refusal by an old count": call("too many", answer={"current": 0}),
+        "a refusal by another cap": call("too many", answer={"limit": 2}),
     },
     "sent_once_is_recorded_once": {
         "a message recorded twice": more(11, stream="run:o", run_id="o"),

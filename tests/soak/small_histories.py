@@ -9,6 +9,7 @@ from world.checker.history import Call, Event, History, trace_of
 START = datetime(2026, 3, 1, tzinfo=UTC)
 REQUESTER = "agent:main:soak-1"
 CAP = 2
+CAP_OF_TALKED = 1
 CAP_OF_RELATED = 5
 
 
@@ -97,7 +98,8 @@ def answered(
 
 
 def history(appends: Iterable[list[Fact]], calls: tuple[Call, ...], cap: int = CAP) -> History:
-    """The history of these appends, one event a second, with the inbox that comes of them."""
+    """The history of these appends, one event a second, with the inbox that comes of them. The only
+    server was killed, and back at 32."""
     events: list[Event] = []
     for append in appends:
         last = len(events) + len(append)
@@ -111,7 +113,7 @@ def history(appends: Iterable[list[Fact]], calls: tuple[Call, ...], cap: int = C
                 Event(position, stream, len(kept) + 1, kind, at, last, run_id, facts, trace)
             )
     inbox = tuple((str(one.run_id), one.position) for one in events if one.type == "RunAnnounced")
-    return History(calls, tuple(events), {REQUESTER: inbox}, cap)
+    return History(calls, tuple(events), {REQUESTER: inbox}, cap, ((0, 1, 32),))
 
 
 def told_of(run_id: str, **more: Any) -> dict[str, Any]:
@@ -160,7 +162,8 @@ SMALL = history(
 """Run `a` lives its whole life, run `b` is refused."""
 
 _GOES_ON = told_of("a", runId="m", continues="a")
-_TURNED_AWAY = {"runId": "n", "rule": "active_children", "code": "spawn_forbidden"}
+_TURNED_AWAY = {"runId": "n", "rule": "model", "code": "spawn_error"}
+_FULL = {"runId": "z", "rule": "active_children", "current": 1, "limit": 1}
 _WAITS = told_of("w", runId="q", continues="w")
 _ACTIVE, _CLOSED = {"code": "run_active"}, {"code": "session_closed"}
 _STOPPED = {"runId": "m", "wasOver": True, "closed": True}
@@ -168,14 +171,14 @@ _OWN = {"version": 2, "activeChildren": 0, "activeRuns": [], "ownRuns": ["m", "a
 
 TALKED = history(
     (
-        [session("SessionObserved"), requested("a", mode="session"), admitted("a", 0)],
+        [session("SessionObserved"), requested("a", mode="session"), admitted("a", 0, 1)],
         [created("a"), session("SessionObserved", child("a"), runId="a"), run("a", "RunQueued")],
         [run("a", "RunClaimed")],
         ended("a"),
         announced("a"),
         [
             received("m", "a"),
-            admitted("m", 0),
+            admitted("m", 0, 1),
             run("a", "RunContinued", runId="m"),
             session("SessionContinued", child("a"), runId="m"),
             run("m", "ContinuationPlanned"),
@@ -184,13 +187,14 @@ TALKED = history(
         [run("m", "RunClaimed")],
         ended("m"),
         announced("m"),
-        [received("n", "m"), run("n", "SpawnRefused", rule="active_children")],
+        [received("n", "m"), run("n", "SpawnRefused", rule="model")],
         [session("SessionClosed", child("a")), run("m", "ArchiveScheduled")],
         [run("m", "RunArchived"), run("a", "ArchiveScheduled")],
         [run("a", "RunArchived")],
-        [requested("w"), admitted("w", 0)],
+        [requested("w"), admitted("w", 0, 1)],
         [created("w"), session("SessionObserved", child("w"), runId="w"), run("w", "RunQueued")],
         [run("w", "RunClaimed")],
+        [requested("z"), run("z", "SpawnRefused", rule="active_children")],
         [run("w", "MessageQueued", runId="q")],
         [run("w", "StopRequested"), run("w", "MessagesDropped", runIds=["q"])],
         ended("w", "stopped"),
@@ -203,15 +207,18 @@ TALKED = history(
         answered("lost", "message", 31, None, None, label="m", about="a"),
         answered("says again", "message", 40, 17, 201, _GOES_ON, label="m", about="a"),
         answered("looks", "session", 45, 17, answer=_OWN, about=child("a")),
-        answered("is refused", "message", 50, 22, 403, _TURNED_AWAY, label="n", about="m"),
+        answered("is refused", "message", 50, 22, 422, _TURNED_AWAY, label="n", about="m"),
         answered("closes", "stop session", 60, 24, answer=_STOPPED, about=child("a")),
         answered("too late", "message", 70, 25, 409, _CLOSED, label="late", about="a"),
         answered("spawns one more", "spawn", 80, 32, 201, told_of("w"), label="w"),
-        answered("waits", "message", 90, 34, 202, _WAITS, label="q", about="w"),
+        answered("too many", "spawn", 85, 35, 403, _FULL, label="z"),
+        answered("waits", "message", 90, 36, 202, _WAITS, label="q", about="w"),
     ),
+    CAP_OF_TALKED,
 )
 """Run `a` begins a session, `m` goes on with it, `n` is refused; then the session is stopped.
-Behind run `w` message `q` waits, and is dropped when that is stopped."""
+While run `w` is at work there is no place for `z`. Behind it message `q` waits, and is dropped when
+it is stopped."""
 
 
 def related(label: str, *awaited: tuple[str, str], run_id: str = "", **facts: Any) -> Fact:

@@ -52,7 +52,7 @@ def test_what_nobody_heard_of_may_be_recorded_or_not() -> None:
         if one.label == "b"
     ]
     others = [one for one in SMALL.calls if one.label != "b"]
-    unheard = replace(SMALL, calls=(*others, *heard_of_nothing))
+    unheard = replace(SMALL, calls=(*others, *heard_of_nothing), deaths=None)
     assert check(unheard) == {}
     never_arrived = replace(unheard.calls[-1], label="c", key="key of c")
     assert check(replace(unheard, calls=(*unheard.calls, never_arrived))) == {}
@@ -75,7 +75,7 @@ def test_the_checker_is_a_program_that_names_what_it_finds(tmp_path: Path) -> No
             writing.call(one)
         writing.close()
         write_events(folder, map(_body, history.events))
-        write_end(folder, history.inboxes, history.cap)
+        write_end(folder, history.inboxes, history.cap, history.deaths)
         assert read_history(folder) == history
     good, talked, told = (_checked(tmp_path / name) for name in ("good", "talked", "bad"))
     assert (good.returncode, "no contradiction" in good.stdout) == (0, True)

@@ -6,7 +6,7 @@ A folder holds `calls-*.jsonl`, `events.jsonl`, `inboxes.json` and `terms.json`;
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -85,12 +85,14 @@ class Event:
 @dataclass(frozen=True, slots=True)
 class History:
     """Everything. `inboxes` are the announcements of each requester at the end, as pairs of run
-    and position; `cap` is how many active children a session may have."""
+    and position; `cap` is how many active children a session may have. `deaths` says of each server
+    that was killed when it began to be away and when it was back; None where answers are lost."""
 
     calls: tuple[Call, ...]
     events: tuple[Event, ...]
     inboxes: Mapping[str, tuple[tuple[str, int], ...]]
     cap: int
+    deaths: tuple[tuple[int, int, int], ...] | None = None
 
 
 def trace_of(label: str | None) -> str:
@@ -146,11 +148,16 @@ def write_events(folder: Path, events: Iterable[Mapping[str, Any]]) -> None:
             file.write(json.dumps(event) + "\n")
 
 
-def write_end(folder: Path, inboxes: Mapping[str, Iterable[tuple[str, int]]], cap: int) -> None:
-    """The inboxes as they are in the end, and the cap that held."""
+def write_end(
+    folder: Path,
+    inboxes: Mapping[str, Iterable[tuple[str, int]]],
+    cap: int,
+    deaths: Sequence[tuple[int, int, int]] | None,
+) -> None:
+    """The inboxes as they are in the end, the cap that held, and which servers died."""
     whole = {key: list(items) for key, items in inboxes.items()}
     (folder / "inboxes.json").write_text(json.dumps(whole), "utf-8")
-    (folder / "terms.json").write_text(json.dumps({"cap": cap}), "utf-8")
+    (folder / "terms.json").write_text(json.dumps({"cap": cap, "deaths": deaths}), "utf-8")
 
 
 def read_history(folder: Path) -> History:
@@ -165,5 +172,7 @@ def read_history(folder: Path) -> History:
         key: tuple((run_id, position) for run_id, position in items)
         for key, items in json.loads((folder / "inboxes.json").read_text("utf-8")).items()
     }
-    cap = json.loads((folder / "terms.json").read_text("utf-8"))["cap"]
-    return History(tuple(calls), events, inboxes, cap)
+    terms = json.loads((folder / "terms.json").read_text("utf-8"))
+    died = terms["deaths"]
+    deaths = None if died is None else tuple((number, at, back) for number, at, back in died)
+    return History(tuple(calls), events, inboxes, terms["cap"], deaths)

@@ -42,6 +42,7 @@ def whole_appends(history: History, _: Folded) -> Iterator[str]:
 def caps_kept(history: History, _: Folded) -> Iterator[str]:
     """No session has more active children than it may have, at any position."""
     counted: dict[str, set[str]] = {}
+    admitted: set[str] = set()
     for event in history.events:
         places = counted.setdefault(event.stream, set())
         run_id = str(event.facts.get("runId"))
@@ -51,8 +52,14 @@ def caps_kept(history: History, _: Folded) -> Iterator[str]:
                     f"position {event.position} was decided from {event.facts['activeChildren']}"
                     f" active children of {event.stream}, and there were {len(places)}"
                 )
+            if event.facts["maxChildren"] != history.cap:
+                cap = event.facts["maxChildren"]
+                yield f"position {event.position} was decided with the cap {cap}"
+            if run_id in admitted:
+                yield f"position {event.position} admits {run_id} once more"
             places.add(run_id)
-            if len(places) > min(history.cap, event.facts["maxChildren"]):
+            admitted.add(run_id)
+            if len(places) > history.cap:
                 yield f"{event.stream} has {len(places)} children at position {event.position}"
         elif event.type == "ChildReleased":
             if run_id not in places:

@@ -56,6 +56,16 @@ def answers_behind_what_they_tell(history: History, folded: Folded) -> Iterator[
                 yield f"{call.told} was answered at {call.position} about position {first.position}"
 
 
+def those_alive_answer(history: History, _: Folded) -> Iterator[str]:
+    """Whoever was not answered asked a server that was killed meanwhile."""
+    for call in history.calls if history.deaths is not None else ():
+        if call.status is None and not any(
+            number == call.server and call.began <= back and at <= call.ended
+            for number, at, back in history.deaths or ()
+        ):
+            yield f"{call.told} was not answered by server {call.server}, which was alive"
+
+
 def _first_asked(calls: Iterable[Call]) -> list[Call]:
     """The earliest call of each spawn and message: a later one under its key may find it done."""
     first: dict[str, Call] = {}

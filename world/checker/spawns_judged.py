@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Iterator, Sequence
 
-from world.checker.folding import OVER, Folded
+from world.checker.folding import OVER, Folded, Places
 from world.checker.history import Call, Event, History
 
 KNOWN_STATUSES = {
@@ -59,6 +59,19 @@ def refused_are_recorded(history: History, folded: Folded) -> Iterator[str]:
         rules = [one.facts["rule"] for one in events if one.type == "SpawnRefused"]
         if rules != [rule]:
             yield f"{call.told} was refused by {rule}, on record by {rules}"
+
+
+def refused_by_the_cap(history: History, folded: Folded) -> Iterator[str]:
+    """Who was refused because of other children was told the cap, and how many there were."""
+    for call in history.calls:
+        stream = folded.runs.get(str(call.answer.get("runId")))
+        if call.answer.get("rule") != "active_children" or stream is None:
+            continue
+        asked = stream.events[0]
+        session = folded.sessions.get(asked.requester, Places())
+        told = call.answer.get("current"), call.answer.get("limit")
+        if told != (there := (len(session.counted_at(asked.position)), history.cap)):
+            yield f"{call.told} was told of {told} active children; on record are {there}"
 
 
 def asked_once_is_recorded_once(history: History, folded: Folded) -> Iterator[str]:

@@ -6,45 +6,53 @@ import os
 import random
 import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.support.servers.embedded_servers import postmaster_of
 from tests.support.servers.hook_server import HookServer, Reply
 from tests.support.servers.hooked import BOUND
 from world.fleet.fleet import PAGE, Fleet
 from world.society.agents import HOOKS, society
+from world.society.callers import Habits
 
-CAP = 3
-LEASE_SECONDS = 3.0
-PAUSE_SECONDS = (1.0, 4.0)
-DATABASE_STOPS = 0.25
-QUIET_SECONDS = 3.0
-PACES = {"quick": (), "slow": (150,), "failing": (150,), "long": (4000,)}
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What is besieged, and by whom: `paces` of its agents and `settings` are as `society` takes
+    them, a fault comes after a pause of `pause_seconds`, and `database_stops` is the share of those
+    that hit the database. It lasts until at least `accepted_min` spawns were accepted.
+    """
+
+    cap: int
+    servers: int
+    callers: int
+    habits: Habits
+    paces: Mapping[str, Sequence[int]]
+    settings: Mapping[str, Any]
+    pause_seconds: tuple[float, float]
+    database_stops: float = 0.0
+    accepted_min: int = 0
 
 
 class Siege(Fleet):
     """The servers, and what is done to them. The first of several lives through it: what it leaks
     is in `descriptors`, counted when it has started and before each fault."""
 
-    def __init__(self, folder: Path, servers: int, die: random.Random) -> None:
+    def __init__(self, folder: Path, terms: Terms, die: random.Random) -> None:
         self._home = folder / "data"
+        self._terms = terms
         self._die = die
         self.faults: Counter[str] = Counter()
         self.descriptors: list[int] = []
         self._outside = HookServer()
         self._outside.replies("subagentSpawning", Reply(said=BOUND))
         hooks = self._outside.hooks(*HOOKS)
-        config = society(
-            PACES,
-            cap=CAP,
-            hooks=hooks,
-            maxSpawnDepth=2,
-            maxConcurrent=8,
-            leaseSeconds=LEASE_SECONDS,
-        )
-        super().__init__(self._home, config, servers)
+        config = society(terms.paces, cap=terms.cap, hooks=hooks, **terms.settings)
+        super().__init__(self._home, config, terms.servers)
 
     @contextmanager
     def standing(self) -> Iterator[None]:
@@ -59,7 +67,7 @@ class Siege(Fleet):
         mortal = range(len(self.servers))[1:] or range(1)
         while not stop.is_set():
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), self._die.uniform(*PAUSE_SECONDS))
+                await asyncio.wait_for(stop.wait(), self._die.uniform(*self._terms.pause_seconds))
             if stop.is_set():
                 return
             self.descriptors.append(self.servers[0].descriptors())
@@ -72,9 +80,9 @@ class Siege(Fleet):
 
     def _is_for_the_database(self) -> bool:
         """Both kinds come soon, the rest is left to the die."""
-        if self.faults.total() < 2:
+        if self._terms.database_stops and self.faults.total() < 2:
             return self.faults.total() == 1
-        return self._die.random() < DATABASE_STOPS
+        return self._die.random() < self._terms.database_stops
 
     def inbox(self, session_key: str) -> Iterator[tuple[str, int]]:
         """The announcements of a session, as run and position."""

@@ -10,7 +10,7 @@ import httpx2
 from world.checker.history import Call, Writing, trace_of
 
 ANSWER_SECONDS_MAX = 40.0
-SPAWN_FIELDS = ("code", "rule", "runId", "childSessionKey")
+SPAWN_FIELDS = ("code", "rule", "current", "limit", "runId", "childSessionKey")
 RUN_FIELDS = ("runId", "stage", "outcome", "version")
 INBOX_FIELDS = ("runId", "position", "state")
 SESSION_FIELDS = ("version", "activeChildren", "activeRuns")

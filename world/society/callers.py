@@ -2,8 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from world.checker.history import Call
@@ -11,9 +11,6 @@ from world.society.asking import Asking
 from world.society.known import Known, Request
 from world.society.related import after_others, together
 
-REQUESTERS = 6
-AGENTS = {"quick": 8, "slow": 6, "failing": 2, "long": 2, "ghost": 1, "stranger": 1}
-STAYING = 0.25
 ORIGIN = {"channel": "discord", "to": "channel:1"}
 KEYED = 0.7
 BELOW = 0.3
@@ -21,14 +18,58 @@ WAITING = 0.4
 PAGE = 50
 AWAY_SECONDS_MAX = 0.2
 
-Act = Callable[[], Awaitable[object]]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Habits:
+    """What a caller does how often, for whom, and which agents it asks for. `spellings` are those
+    of the key of each requester, `staying` is the share of children whose session is to stay, and a
+    caller that is refused stays away for up to `away_seconds_max`."""
+
+    acts: Mapping[str, int]
+    agents: Mapping[str, int]
+    spellings: Mapping[str, Sequence[str]]
+    staying: float = 0.0
+    away_seconds_max: float = 0.0
+
+
+SOCIABLE = Habits(
+    acts={
+        "spawn": 10,
+        "spawn_below": 3,
+        "spawn_after": 5,
+        "spawn_together": 4,
+        "repeat": 4,
+        "reuse_a_key": 1,
+        "message": 8,
+        "stop": 2,
+        "stop_session": 2,
+        "read_run": 3,
+        "read_past_run": 1,
+        "wait_for_run": 1,
+        "list_runs": 2,
+        "read_session": 2,
+        "read_past_session": 1,
+        "read_inbox": 3,
+        "read_log": 1,
+        "read_lanes": 2,
+    },
+    agents={"quick": 8, "slow": 6, "failing": 2, "long": 2, "ghost": 1, "stranger": 1},
+    spellings={key: [key] for key in (f"agent:main:soak-{number}" for number in range(6))},
+    staying=0.25,
+)
+"""Everything that there is."""
 
 
 class Caller:
     """One of them. `up` says which servers can be asked now."""
 
     def __init__(
-        self, asking: Asking, known: Known, up: Callable[[], list[int]], die: random.Random
+        self,
+        asking: Asking,
+        known: Known,
+        up: Callable[[], list[int]],
+        die: random.Random,
+        habits: Habits = SOCIABLE,
     ) -> None:
         self._asking = asking
         self._known = known
@@ -36,31 +77,15 @@ class Caller:
         self._die = die
         self._spawned = 0
         self._inbox_seen: dict[str, int] = {}
-        self._acts: dict[Act, int] = {
-            self.spawn: 10,
-            self.spawn_below: 3,
-            self.spawn_after: 5,
-            self.spawn_together: 4,
-            self.repeat: 4,
-            self.reuse_a_key: 1,
-            self.message: 8,
-            self.stop: 2,
-            self.stop_session: 2,
-            self.read_run: 3,
-            self.read_past_run: 1,
-            self.wait_for_run: 1,
-            self.list_runs: 2,
-            self.read_session: 2,
-            self.read_past_session: 1,
-            self.read_inbox: 3,
-            self.read_log: 1,
-            self.read_lanes: 2,
-        }
+        self._habits = habits
+        self._requesters = list(habits.spellings)
 
     async def next(self) -> None:
         """Ask for something."""
-        (act,) = self._die.choices(list(self._acts), weights=list(self._acts.values()))
-        await act()
+        await getattr(self, self._chosen(self._habits.acts))()
+
+    def _chosen(self, weights: Mapping[str, int]) -> str:
+        return self._die.choices(list(weights), weights=list(weights.values()))[0]
 
     async def _ask(self, what: str, method: str, path: str, **more: Any) -> Call:
         while not (up := self._up()):
@@ -68,10 +93,11 @@ class Caller:
         server = self._die.choice(up)
         call = await self._asking.ask(what, method, path, server, **more)
         self._known.position = max(self._known.position, call.position or 0)
+        self._known.answers[what, call.answer.get("rule", call.status)] += 1
         return call
 
     def _requester(self) -> str:
-        return f"agent:main:soak-{self._die.randrange(REQUESTERS)}"
+        return self._die.choice(self._requesters)
 
     def _run(self) -> tuple[str, str, str] | None:
         return self._die.choice(self._known.runs) if self._known.runs else None
@@ -107,17 +133,19 @@ class Caller:
     def _new(self, requester: str) -> Request:
         self._spawned += 1
         label = f"{self._asking.name}-{self._spawned}"
-        (agent_id,) = self._die.choices(list(AGENTS), weights=list(AGENTS.values()))
+        agent_id = self._chosen(self._habits.agents)
+        ways = self._habits.spellings.get(requester, ())
+        written = self._die.choice(ways) if len(ways) > 1 else requester
         body: dict[str, Any] = {
-            "requester": {"sessionKey": requester},
+            "requester": {"sessionKey": written},
             "task": f"the task of {label}",
             "label": label,
             "agentId": agent_id,
             "cleanup": self._die.choice(["keep", "delete"]),
         }
-        if self._die.random() < STAYING:
+        if self._die.random() < self._habits.staying:
             body |= {"thread": True, "mode": "session", "context": "isolated"}
-            body["requester"] = {"sessionKey": requester, **ORIGIN}
+            body["requester"] = {"sessionKey": written, **ORIGIN}
         return Request(label, requester, body, self._key(label))
 
     def _key(self, label: str) -> str | None:
@@ -164,6 +192,8 @@ class Caller:
             for one in call.answer.get("runs", [call.answer]):
                 child = one["childSessionKey"]
                 self._known.runs.append((one["runId"], request.requester, child))
+        elif self._habits.away_seconds_max:
+            await asyncio.sleep(self._die.uniform(0, self._habits.away_seconds_max))
 
     async def stop(self) -> None:
         """A run, whatever it does now."""

@@ -1,6 +1,6 @@
 """What callers ask for, and what they know together."""
 
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,9 +25,12 @@ class Request:
 
 @dataclass
 class Known:
-    """What all callers know together. `position` is the highest that any of them was told."""
+    """What all callers know together. `position` is the highest that any of them was told, and
+    `answers` counts what was answered to which kind of request: the rule that refused it or the
+    status, and None if nothing was."""
 
     runs: deque[tuple[str, str, str]] = field(default_factory=lambda: deque(maxlen=60))
     asked: deque[Request] = field(default_factory=lambda: deque(maxlen=60))
     unanswered: deque[Request] = field(default_factory=lambda: deque(maxlen=60))
     position: int = 0
+    answers: Counter[tuple[str, int | str | None]] = field(default_factory=Counter)
