@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import pytest
 
 from application.execution import entry_writer
-from application.log.envelope import RecordedEvent
 from application.projections.fold import Fold
 from domain.run import decide, preparation_steps, state
 from domain.run.lifecycle import SETTLED
@@ -25,7 +24,7 @@ from domain.run.state import Run
 from domain.values.record import run_id_of
 from tests.support.memory.store import Fault
 from world.check import check
-from world.checker.history import Call, Event, History, event_of
+from world.checker.history import Call, History, event_of_record
 from world.model.log_invariants import stored_and_read
 from world.simulation.asking import SimulatedAsking
 from world.simulation.virtual_time import StuckError, VirtualLoop, virtual_time
@@ -176,27 +175,9 @@ def _history(world: World, calls: list[Call]) -> History:
             inboxes.setdefault(row.requester, []).append((row.inbox_position, str(row.run_id)))
     return History(
         tuple(calls),
-        tuple(_event(one) for one in store.events),
+        tuple(event_of_record(one) for one in store.events),
         {key: tuple((run, at) for at, run in sorted(found)) for key, found in inboxes.items()},
         CAP,
-    )
-
-
-def _event(recorded: RecordedEvent) -> Event:
-    envelope = recorded.envelope
-    run_id = envelope.provenance.run_id
-    return event_of(
-        {
-            "position": envelope.position,
-            "stream": envelope.stream,
-            "version": envelope.version,
-            "type": envelope.type,
-            "recordedAt": envelope.recorded_at.isoformat(),
-            "appendLast": envelope.append_last,
-            "runId": None if run_id is None else str(run_id),
-            "traceparent": envelope.provenance.traceparent,
-            "payload": recorded.event.members(),
-        }
     )
 
 

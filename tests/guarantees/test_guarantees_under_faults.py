@@ -13,10 +13,12 @@ import pytest
 
 from application.projections.fold import FOREVER
 from infrastructure.outbound.log.codec.chain import chain_hash
-from tests.support.faults.contested_runs import CAP
-from tests.support.faults.storm import OWN, RESTARTS_AT, Record, storm
-from tests.support.faults.storm_verdicts import out_of_order, too_early, too_late
 from tests.support.tiers import nightly_but
+from world.check import Rule
+from world.checker.folding import Folded
+from world.checker.log_judged import caps_kept, in_order, whole_appends
+from world.checker.order_judged import after_the_highest, promises_are_kept
+from world.storm.storm import OWN, RESTARTS_AT, Record, storm
 
 SEEDS = {1: 101, 4: 104}
 FENCED = ("ScriptsResolved", "PreparationStarted", "SessionCreated", "RunStarted")
@@ -31,6 +33,10 @@ def record(request: pytest.FixtureRequest) -> Iterator[Record]:
         yield blown_over
 
 
+def broken(record: Record, rule: Rule) -> list[str]:
+    return [*rule(record.history, Folded(record.history.events))]
+
+
 def test_everything_went_wrong_that_should(record: Record) -> None:
     for fault in ("lost commit", "late commit", "cut question", "ended backend", "clock"):
         assert record.faults[fault] > 0, record.faults
@@ -43,15 +49,8 @@ def test_everything_went_wrong_that_should(record: Record) -> None:
 
 
 def test_positions_are_one_two_three_without_gap_or_reorder(record: Record) -> None:
-    envelopes = [row.envelope for row in record.rows]
-    assert [one.position for one in envelopes] == list(range(1, len(envelopes) + 1))
-    assert record.head[0] == len(envelopes)
-    assert record.commits[-1][0] == len(envelopes)
-    versions: Counter[str] = Counter()
-    for one in envelopes:
-        versions[one.stream] += 1
-        assert one.version == versions[one.stream], one
-    assert out_of_order(record.told("recorded"), record.by_command()) == []
+    assert broken(record, in_order) == []
+    assert record.head[0] == record.commits[-1][0] == len(record.rows)
 
 
 def test_each_event_is_chained_to_the_one_before_it(record: Record) -> None:
@@ -85,9 +84,8 @@ def test_the_time_of_recording_never_runs_backwards(record: Record) -> None:
     envelopes = [row.envelope for row in record.rows]
     clocks = [one.occurred_at for one in envelopes]
     assert any(later < earlier for earlier, later in pairwise(clocks)), "the clock was never back"
-    times = [one.recorded_at for one in envelopes]
-    assert times == sorted(times)
-    assert record.head[1] == times[-1]
+    assert broken(record, in_order) == []
+    assert record.head[1] == envelopes[-1].recorded_at
     noted = [at for _, at in record.commits]
     assert noted == sorted(noted)
 
@@ -98,10 +96,8 @@ def test_several_streams_land_together_or_not_at_all(record: Record) -> None:
     streams = {note["command"]: note["streams"] for note in record.told()}
     for command, rows in found.items():
         assert [row.envelope.stream for row in rows] == streams[command]
-        first = rows[0].envelope.position
-        for number, row in enumerate(rows):
-            assert row.envelope.position == first + number
-            assert row.envelope.append_last == rows[-1].envelope.position
+        assert {row.envelope.append_last for row in rows} == {rows[-1].envelope.position}
+    assert broken(record, whole_appends) == []
 
 
 def test_the_rows_for_reading_are_those_of_the_events(record: Record) -> None:
@@ -158,27 +154,22 @@ def test_who_asks_again_under_the_same_key_hears_the_same_answer(record: Record)
 
 
 def test_no_reader_is_behind_or_ahead_of_what_a_reply_promised(record: Record) -> None:
-    looks, promises = record.of("looked"), record.told("recorded")
-    assert too_late(looks, promises) == []
-    assert too_early(looks, promises, record.by_command()) == []
+    looks, found = record.of("looked"), record.by_command()
+    assert looks
+    assert broken(record, promises_are_kept) == []
+    calls = record.history.calls
+    commands = [call for call in calls if call.label in found]
+    for call, high in after_the_highest(calls, commands):
+        assert found[str(call.label)][0].envelope.position > high, call
     there = {row.envelope.position: str(row.envelope.event_id) for row in record.rows}
     for look in looks:
         assert look["last"] == ([there[look["head"]]] if look["head"] else []), look
 
 
 def test_the_cap_is_exact_at_every_position(record: Record) -> None:
-    counted: dict[str, set[str]] = {}
-    most = 0
-    for row in record.rows:
-        places = counted.setdefault(row.envelope.stream, set())
-        if row.envelope.type == "ChildAdmitted":
-            assert row.payload["activeChildren"] == len(places), row.envelope
-            places.add(str(row.payload["runId"]))
-        elif row.envelope.type == "ChildReleased":
-            places.remove(str(row.payload["runId"]))
-        assert len(places) <= CAP
-        most = max(most, len(places))
-    assert most > 1
+    assert broken(record, caps_kept) == []
+    events = record.history.events
+    assert any(one.facts["activeChildren"] for one in events if one.type == "ChildAdmitted")
     refused = [
         str(row.envelope.provenance.run_id)
         for row in record.rows

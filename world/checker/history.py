@@ -10,7 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from application.log.envelope import RecordedEvent
 
 FACTS = (
     "runId",
@@ -123,6 +126,25 @@ def event_of(body: Mapping[str, Any]) -> Event:
         run_id=body["runId"],
         facts=facts,
         trace=body["traceparent"],
+    )
+
+
+def event_of_record(recorded: "RecordedEvent") -> Event:
+    """An event as it stands in the log."""
+    envelope = recorded.envelope
+    run_id = envelope.provenance.run_id
+    return event_of(
+        {
+            "position": envelope.position,
+            "stream": envelope.stream,
+            "version": envelope.version,
+            "type": envelope.type,
+            "recordedAt": envelope.recorded_at.isoformat(),
+            "appendLast": envelope.append_last,
+            "runId": None if run_id is None else str(run_id),
+            "traceparent": envelope.provenance.traceparent,
+            "payload": recorded.event.members(),
+        }
     )
 
 

@@ -28,9 +28,9 @@ from tests.support.builders import run_commands as ask
 from tests.support.builders.stored_family import KeptFamily
 from tests.support.builders.storytelling import ref
 from tests.support.faults.interruption import uninterrupted
-from tests.support.faults.stormy_database import CLOCK
 from tests.support.servers.running_log import RunningLog, running_on
 from tests.support.servers.scripted_hooks import ScriptedHooks, work_with_hooks
+from world.storm.stormy_database import CLOCK
 
 FAILS = HookFailure("the hook answered HTTP 500", status_code=500)
 ORIGIN = '{"channel": "discord", "to": "c", "groupId": "g"}'

@@ -21,7 +21,7 @@ from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
 from tests.support.builders import run_commands as ask
 from tests.support.builders.family_log import child_key
 from tests.support.builders.logged_family import LoggedFamily
-from tests.support.faults.noting_log import Hurt, Notebook, NotingLog
+from world.storm.noting_log import Hurt, Notebook, NotingLog
 
 CAP = 8
 ENTRIES_MAX = 30

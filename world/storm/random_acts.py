@@ -28,7 +28,7 @@ from tests.support.builders.submissions import (
     seen,
     submission,
 )
-from tests.support.faults.noting_log import Hurt, Notebook, NotingLog, Spoiled
+from world.storm.noting_log import Hurt, Notebook, NotingLog, Spoiled
 
 SESSIONS_AT_ONCE_MAX = 4
 Act = Callable[[], Awaitable[None]]

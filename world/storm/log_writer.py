@@ -1,7 +1,7 @@
 """A writer process: its own log on a line that fails, with callers that ask until it is told to
 stop by the end of its standard input.
 
-`python -m tests.support.faults.log_writer ORDER`, where ORDER is a `WriterOrder` as JSON. What its
+`python -m world.storm.log_writer ORDER`, where ORDER is a `WriterOrder` as JSON. What its
 callers were told goes into `notes`, what a follower of its own tail saw into `seen`. It says
 `ready` when faults may begin, and in the end, as JSON, what its line did.
 """
@@ -20,12 +20,12 @@ from application.log.event_log import LogUnavailable
 from infrastructure.outbound.log.append import writer
 from infrastructure.outbound.log.read import tail
 from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
-from tests.support.faults.contested_runs import ContestedRuns
-from tests.support.faults.faulty_line import Weather, faulty_line
 from tests.support.faults.followers import following
-from tests.support.faults.noting_log import Notebook, NotingLog
-from tests.support.faults.random_acts import RandomActs
 from tests.support.servers.running_log import RunningLog, running_on
+from world.storm.contested_runs import ContestedRuns
+from world.storm.faulty_line import Weather, faulty_line
+from world.storm.noting_log import Notebook, NotingLog
+from world.storm.random_acts import RandomActs
 
 CALLERS = 4
 BEGINS = (0.9, 0.9, 0.9, 0.1, 0.1, 0.1)

@@ -11,18 +11,21 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from application.log.envelope import Envelope
-from infrastructure.outbound.log.codec.mapper import EventMapper, payload_object
+from application.log.envelope import Envelope, RecordedEvent
+from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.read.events import COLUMNS, recorded_event
 from infrastructure.outbound.log.schema.followers import channel_of
-from tests.support.faults.log_follower import DEAF_CHANNEL, FollowerOrder
-from tests.support.faults.log_writer import WriterOrder
-from tests.support.faults.stormy_database import StormyDatabase, stormy_database
 from tests.support.servers.embedded_servers import PROJECT
+from world.checker.history import Call, History, event_of_record
+from world.storm.contested_runs import CAP
+from world.storm.log_follower import DEAF_CHANNEL, FollowerOrder
+from world.storm.log_writer import WriterOrder
+from world.storm.stormy_database import StormyDatabase, stormy_database
 
 FAULTS = 24
 RESTARTS_AT = (8, 16)
@@ -45,13 +48,13 @@ _SPANS = (
 class Row:
     """An event as it stands in the table, with its stored bytes."""
 
-    envelope: Envelope
+    recorded: RecordedEvent
     state: bytes
 
     @property
-    def payload(self) -> dict[str, Any]:
-        """The event itself, in JSON."""
-        return payload_object(self.state)
+    def envelope(self) -> Envelope:
+        """What stands around it."""
+        return self.recorded.envelope
 
     @property
     def holder(self) -> str | None:
@@ -82,6 +85,27 @@ class Record:
     def told(self, *outcomes: str) -> list[dict[str, Any]]:
         """What callers were told, of these outcomes or any."""
         return [note for note in self.of("told") if not outcomes or note["outcome"] in outcomes]
+
+    @cached_property
+    def history(self) -> History:
+        """What the checker reads: each command that was recorded, and each look at the head."""
+        told = [("command", note, note["position"]) for note in self.told("recorded")]
+        looks = [("look", note, note["head"]) for note in self.of("looked")]
+        calls = tuple(
+            Call(
+                caller=note.get("caller", what),
+                number=number,
+                what=what,
+                began=note["began"],
+                ended=note["ended"],
+                server=0,
+                label=note.get("command"),
+                status=200,
+                position=position,
+            )
+            for number, (what, note, position) in enumerate((*told, *looks), start=1)
+        )
+        return History(calls, tuple(event_of_record(row.recorded) for row in self.rows), {}, CAP)
 
     def by_command(self) -> dict[str, list[Row]]:
         """The events of each command, in order."""
@@ -168,13 +192,13 @@ class Storm:
         notes = str(self._folder / f"writer-{number}.jsonl")
         seen = str(self._folder / f"{OWN}{number}.txt")
         order = WriterOrder(self._database.url, number, self._seed, notes, seen)
-        return self._start("tests.support.faults.log_writer", order.text(), f"writer-{number}")
+        return self._start("world.storm.log_writer", order.text(), f"writer-{number}")
 
     def _follower(self, name: str) -> subprocess.Popen[str]:
         channel = channel_of("public") if name == "notified" else DEAF_CHANNEL
         notes = str(self._folder / f"{name}.txt")
         order = FollowerOrder(self._database.url, channel, POLLS[name], self._seed, notes)
-        return self._start("tests.support.faults.log_follower", order.text(), name)
+        return self._start("world.storm.log_follower", order.text(), name)
 
     def _start(self, module: str, order: str, name: str) -> subprocess.Popen[str]:
         with (self._folder / f"{name}.log").open("w", encoding="utf-8") as log:
@@ -197,9 +221,7 @@ class Storm:
             split = [line.split() for line in path.read_text("utf-8").splitlines()]
             record.seen[path.stem] = [(int(one[0]), one[1], one[2]) for one in split]
         mapper = EventMapper()
-        record.rows = [
-            Row(recorded_event(row, mapper).envelope, bytes(row[-1])) for row in ask(_EVENTS)
-        ]
+        record.rows = [Row(recorded_event(row, mapper), bytes(row[-1])) for row in ask(_EVENTS)]
         (record.head,) = ask("SELECT position, recorded_at, chain_hash FROM log_head")
         record.commits = ask("SELECT last_position, recorded_at FROM commits ORDER BY 1")
         for stream, *span in ask(_SPANS):

@@ -1,6 +1,6 @@
 """A process that follows a log by position from its start, on a line that is cut now and then.
 
-`python -m tests.support.faults.log_follower ORDER`, where ORDER is a `FollowerOrder` as JSON. It
+`python -m world.storm.log_follower ORDER`, where ORDER is a `FollowerOrder` as JSON. It
 writes position, event id and chain hash of what it sees into `notes`, one event a line, and ends
 when it has seen the position that its standard input names.
 """
@@ -13,8 +13,8 @@ from pathlib import Path
 
 from infrastructure.outbound.log.read import tail
 from infrastructure.outbound.log.read.tail import LogTail
-from tests.support.faults.faulty_line import Weather, faulty_line
 from tests.support.faults.followers import following
+from world.storm.faulty_line import Weather, faulty_line
 
 RECONNECT_PAUSE_SECONDS = 0.05
 WEATHER = Weather(cut_question=0.01, cut_answer=0.0005)
