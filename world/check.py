@@ -10,7 +10,6 @@ from itertools import islice
 from pathlib import Path
 
 from world.checker import (
-    batches_judged,
     log_judged,
     messages_judged,
     order_judged,
@@ -31,6 +30,7 @@ RULES: Mapping[str, Rule] = {
         log_judged.caps_kept,
         log_judged.lives_are_whole,
         log_judged.places_are_free_again,
+        log_judged.batches_are_whole,
         spawns_judged.answers_are_known,
         spawns_judged.accepted_are_recorded,
         spawns_judged.refused_are_recorded,
@@ -50,16 +50,10 @@ RULES: Mapping[str, Rule] = {
         reads_judged.nothing_is_missing,
         messages_judged.accepted_messages_are_recorded,
         messages_judged.queued_messages_are_recorded,
-        messages_judged.refused_messages_are_recorded,
-        messages_judged.sent_once_is_recorded_once,
         messages_judged.sessions_go_on_in_turn,
         messages_judged.put_away_in_turn,
         messages_judged.turned_away_for_a_reason,
         messages_judged.stopped_sessions_are_over,
-        batches_judged.batches_are_whole,
-        batches_judged.accepted_batches_are_recorded,
-        batches_judged.refused_batches_are_recorded,
-        batches_judged.one_request_is_one_batch,
         waiting_judged.queued_when_all_is_met,
         waiting_judged.met_when_done,
         waiting_judged.failed_for_a_reason,

@@ -222,7 +222,7 @@ IN_TALKED: Table = {
         "a message that is neither dropped nor a run": missing(38),
         "an answer before its message waited": call("waits", position=35),
     },
-    "refused_messages_are_recorded": {
+    "refused_are_recorded": {
         "a refused message by another rule": event(22, facts={"rule": "thinking"}),
         "a refused message that is nowhere": missing(21),
     },
@@ -230,10 +230,13 @@ IN_TALKED: Table = {
         "a refusal by an old count": call("too many", answer={"current": 0}),
         "a refusal by another cap": call("too many", answer={"limit": 2}),
     },
-    "sent_once_is_recorded_once": {
+    "asked_once_is_recorded_once": {
         "a message recorded twice": more(11, stream="run:o", run_id="o"),
         "a message that nobody has sent": unasked("m"),
         "a message that was turned away and is there": event(21, trace=trace_of("early")),
+        "an answer without a reason to a message that is nowhere": call(
+            "too soon", answer={"code": None}
+        ),
     },
     "sessions_go_on_in_turn": {
         "a continuation that takes no place": missing(12),
@@ -283,16 +286,16 @@ IN_RELATED: Table = {
         "a batch that was created twice": event(12, append_last=12),
         "a batch refused in part": more(47, stream="run:p2", run_id="p2"),
     },
-    "accepted_batches_are_recorded": {
+    "accepted_are_recorded": {
         "a batch of other runs": call("batch", answer={"runs": BATCH[::-1]}),
         "a batch under another id": call("batch", answer={"batchId": "batch of r"}),
         "a batch that was told of too early": call("batch", position=9),
     },
-    "refused_batches_are_recorded": {
+    "refused_are_recorded": {
         "a batch refused by another rule": event(47, facts={"rule": "depth"}),
         "a batch refused as another run": call("refused", answer={"runId": "p1"}),
     },
-    "one_request_is_one_batch": {
+    "asked_once_is_recorded_once": {
         "a batch that nobody asked for": unasked("p"),
         "a batch that is there twice": event(
             46, facts={"batch": {"batchId": "another", "index": 1, "runIds": ["r1", "r2"]}}

@@ -2,8 +2,9 @@
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
-from world.checker.history import BIRTHS, Event
+from world.checker.history import BIRTHS, Call, Event, trace_of
 
 STAGES: Mapping[str, str] = {
     "SpawnRequested": "requested",
@@ -22,6 +23,7 @@ STAGES: Mapping[str, str] = {
 """Each names the stage after it; any other event leaves the stage as it was."""
 OVER = ("ended", "announced", "archived", "refused")
 DONE = ("announced", "archived", "refused")
+Request = tuple[str, str]
 OWN_RUNS = ("SessionObserved", "SessionContinued")
 """By these a session has a run of its own."""
 
@@ -126,10 +128,8 @@ class Folded:
         self.runs: dict[str, Stream] = {}
         self.sessions: dict[str, Places] = {}
         self.by_requester: dict[str, Stream] = {}
-        self.by_label: dict[str, list[Event]] = {}
         self.batches: dict[str, list[Event]] = {}
-        self.batches_by_label: dict[str, list[str]] = {}
-        self.by_trace: dict[str, list[Event]] = {}
+        self.asked_for: dict[Request, list[list[Event]]] = {}
         self.queued: dict[str, list[Event]] = {}
         self.dropped: set[str] = set()
         self.session_of: dict[str, str] = {}
@@ -153,13 +153,14 @@ class Folded:
         if "batch" in event.facts:
             self._take_member(event)
         elif event.type == "SpawnRequested":
-            self.by_label.setdefault(str(event.facts.get("label")), []).append(event)
+            label = str(event.facts.get("label"))
+            self.asked_for.setdefault(("spawn", label), []).append([event])
         elif event.type == "MessageQueued":
             self.queued.setdefault(str(event.facts["runId"]), []).append(event)
         elif event.type == "MessagesDropped":
             self.dropped.update(map(str, event.facts["runIds"]))
         elif event.type == "MessageReceived":
-            self.by_trace.setdefault(str(event.trace), []).append(event)
+            self.asked_for.setdefault(("message", str(event.trace)), []).append([event])
         if event.type in ("SessionCreated", "MessageReceived"):
             self.session_of[name] = str(event.facts["childSessionKey"])
         if is_announcement(event):
@@ -171,8 +172,12 @@ class Folded:
         label, _, _ = str(event.facts.get("label")).rpartition("-")
         members = self.batches.setdefault(batch_id, [])
         if not members:
-            self.batches_by_label.setdefault(label, []).append(batch_id)
+            self.asked_for.setdefault(("batch", label), []).append(members)
         members.append(event)
+
+    def asked_by(self, call: Call) -> list[Event]:
+        """The runs on record that this call asked for, however often they are there."""
+        return list(chain(*self.asked_for.get(request_of(call), ())))
 
     def requester_of(self, run_id: str) -> str | None:
         """The session that asked for the child; None for a run that is not on record."""
@@ -203,6 +208,11 @@ class Folded:
         stream = self.runs.get(run_id)
         ends = [one for one in (stream.until(position) if stream else ()) if one.type == "RunEnded"]
         return str(ends[0].facts["outcome"]) if ends else None
+
+
+def request_of(call: Call) -> Request:
+    """What is the same in a request and its repetitions, and known from what is on record of it."""
+    return call.what, trace_of(call.label) if call.what == "message" else str(call.label)
 
 
 def lane_part(events: Sequence[Event]) -> str | None:

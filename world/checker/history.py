@@ -34,6 +34,8 @@ FACTS = (
     "reason",
 )
 """What is kept of an event's payload."""
+ASKED = ("spawn", "message", "batch")
+"""The kinds of calls that ask for runs."""
 BIRTHS = ("SpawnRequested", "MessageReceived")
 """What a run begins with: a request for a child, or a message to one."""
 

@@ -8,6 +8,7 @@ from world.checker.history import BIRTHS, History
 
 ONCE = ("SpawnRequested", "SpawnRefused", "SessionCreated", "RunStarted", "RunEnded")
 ONCE_TOO = ("RunAnnounced", "RunArchived", "AnnouncementAcknowledged")
+DECIDED = ("SessionCreated", "SpawnRefused")
 ONCE_OF_A_MESSAGE = ("MessageReceived", "ContinuationPlanned", "RunContinued", "ArchiveScheduled")
 
 
@@ -88,3 +89,20 @@ def places_are_free_again(history: History, folded: Folded) -> Iterator[str]:
     for key, session in folded.sessions.items():
         if held := session.counted_at(len(history.events)):
             yield f"session {key} still counts {', '.join(held)}"
+
+
+def batches_are_whole(history: History, folded: Folded) -> Iterator[str]:
+    """All are asked for in one append, and in one append created or refused: never only some."""
+    for batch_id, members in folded.batches.items():
+        ids = [str(one.run_id) for one in members]
+        named = [list(one.facts["batch"]["runIds"]) for one in members]
+        if named != [ids] * len(ids) or len({one.append_last for one in members}) != 1:
+            yield f"batch {batch_id} was not asked for in one append: {', '.join(ids)}"
+        decided = [
+            event for run_id in ids for event in folded.runs[run_id].events if event.type in DECIDED
+        ]
+        kinds = {event.type for event in decided}
+        if len(kinds) != 1 or len(decided) != len(ids):
+            yield f"batch {batch_id} has {len(ids)} runs, and {len(decided)} of {sorted(kinds)}"
+        elif len({event.append_last for event in decided}) != 1:
+            yield f"batch {batch_id} has {kinds} in several appends"

@@ -4,17 +4,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from world.checker.folding import OVER, Folded, Places
-from world.checker.history import Call, Event, History, trace_of
+from world.checker.history import Call, Event, History
 from world.checker.order_judged import after_the_highest
+from world.checker.spawns_judged import ids_of
 
-NOT_RECORDED = (
-    "run_active",
-    "session_closed",
-    "no_session",
-    "queue_full",
-    "idempotency_key_reused",
-    "unavailable",
-)
 GOING_ON: Mapping[str, int] = {
     "MessageReceived": 1,
     "ChildAdmitted": 1,
@@ -34,10 +27,10 @@ def accepted_messages_are_recorded(history: History, folded: Folded) -> Iterator
     for call in _messages(history):
         if call.status != 201:
             continue
-        received = folded.by_trace.get(trace_of(call.label), [])
+        received = folded.asked_by(call)
         run_id = call.answer["runId"]
         if [one.run_id for one in received] != [run_id]:
-            yield f"{call.told} was accepted as {run_id}; on record are {_ids(received)}"
+            yield f"{call.told} was accepted as {run_id}; on record are {ids_of(received)}"
             continue
         (one,) = received
         told = (call.answer["continues"], call.answer["childSessionKey"])
@@ -65,50 +58,11 @@ def queued_messages_are_recorded(history: History, folded: Folded) -> Iterator[s
             continue
         if queued[0].position > (call.position or 0):
             yield f"{call.told} waits at {call.position}, and is on record at {queued[0].position}"
-        received = folded.by_trace.get(trace_of(call.label), [])
+        received = folded.asked_by(call)
         if [one.run_id for one in received] not in ([], [run_id]):
-            yield f"{call.told} waits for {run_id}; on record are {_ids(received)}"
+            yield f"{call.told} waits for {run_id}; on record are {ids_of(received)}"
         if bool(received) == (run_id in folded.dropped):
             yield f"{call.told} is neither a run nor dropped, or it is both"
-
-
-def refused_messages_are_recorded(history: History, folded: Folded) -> Iterator[str]:
-    """Each refusal that a sender was told is on record once, by the same rule."""
-    for call in _messages(history):
-        rule, run_id = call.answer.get("rule"), call.answer.get("runId")
-        if call.status not in (403, 422) or rule is None:
-            continue
-        received = folded.by_trace.get(trace_of(call.label), [])
-        if [one.run_id for one in received] != [run_id]:
-            yield f"{call.told} was refused as {run_id}; on record are {_ids(received)}"
-            continue
-        events = folded.runs[str(run_id)].events
-        rules = [one.facts["rule"] for one in events if one.type == "SpawnRefused"]
-        if rules != [rule]:
-            yield f"{call.told} was refused by {rule}, on record by {rules}"
-
-
-def sent_once_is_recorded_once(history: History, folded: Folded) -> Iterator[str]:
-    """However often it was sent under its key; and not at all when every answer said so."""
-    sent: dict[str, list[Call]] = {}
-    for call in _messages(history):
-        sent.setdefault(trace_of(call.label), []).append(call)
-    for trace, received in folded.by_trace.items():
-        if trace not in sent:
-            yield f"position {received[0].position} is a message that nobody has sent"
-        elif len(received) > 1:
-            yield f"{sent[trace][0].told} is on record {len(received)} times: {_ids(received)}"
-        elif all(call.answer.get("code") in NOT_RECORDED[:4] for call in sent[trace]):
-            yield f"{sent[trace][0].told} was turned away without a record, and is on record"
-    for trace, calls in sent.items():
-        if trace in folded.by_trace:
-            continue
-        if all(call.answer.get("code") in NOT_RECORDED or call.status is None for call in calls):
-            continue
-        if any(call.status == 202 for call in calls):
-            # What becomes of one that waits is looked at with the others that do.
-            continue
-        yield f"{calls[0].told} was answered with {calls[0].status} and is not on record"
 
 
 def sessions_go_on_in_turn(history: History, folded: Folded) -> Iterator[str]:
@@ -252,7 +206,3 @@ def _messages(history: History) -> Iterator[Call]:
 
 def _is_queued(event: Event) -> bool:
     return event.type == "RunQueued"
-
-
-def _ids(received: list[Event]) -> str:
-    return ", ".join(str(one.run_id) for one in received) or "none"

@@ -2,8 +2,8 @@
 
 from collections.abc import Container, Iterator, Sequence
 
-from world.checker.folding import OVER, Folded, Places
-from world.checker.history import Call, Event, History
+from world.checker.folding import OVER, Folded, Places, Request, request_of
+from world.checker.history import ASKED, Call, Event, History
 
 KNOWN_STATUSES = {
     "spawn": (201, 403, 409, 422, 503),
@@ -15,6 +15,7 @@ KNOWN_STATUSES = {
 }
 READ_STATUSES = (200, 404, 503)
 UNRECORDED = ("session_closed", "idempotency_key_reused", "unavailable")
+TURNED_AWAY = ("run_active", "session_closed", "no_session", "queue_full")
 
 
 def answers_are_known(history: History, _: Folded) -> Iterator[str]:
@@ -27,33 +28,42 @@ def answers_are_known(history: History, _: Folded) -> Iterator[str]:
 
 
 def accepted_are_recorded(history: History, folded: Folded) -> Iterator[str]:
-    """Each accepted spawn is there once, as it was asked for, at or before its answer."""
-    for call in _spawns(history):
-        if call.status != 201:
+    """Each accepted spawn is there once, as it was asked for, at or before its answer. Of a batch
+    that is so of each of its runs, which are in the order that its caller was told."""
+    for call in history.calls:
+        if call.what not in ("spawn", "batch") or call.status != 201:
             continue
-        asked = folded.by_label.get(str(call.label), [])
-        run_id, child = call.answer["runId"], call.answer["childSessionKey"]
-        if [one.run_id for one in asked] != [run_id]:
-            yield f"{call.told} was accepted as {run_id}; on record are {_ids(asked)}"
+        told, asked = call.answer.get("runs", [call.answer]), folded.asked_by(call)
+        ids = [one["runId"] for one in told]
+        if ids != [one.run_id for one in asked]:
+            yield f"{call.told} was accepted as {ids}; on record are {ids_of(asked)}"
             continue
-        if asked[0].requester != call.requester:
+        if any(one.requester != call.requester for one in asked):
             yield f"{call.told} is on record for {asked[0].requester}"
-        created = [one for one in folded.runs[run_id].events if one.type == "SessionCreated"]
-        if [one.facts["childSessionKey"] for one in created] != [child]:
-            yield f"{call.told} was accepted, and its session {child} was never created"
-        elif created[0].position > (call.position or 0):
-            yield f"{call.told} was told position {call.position} before {created[0].position}"
+        if call.answer.get("batchId") != asked[0].facts.get("batch", {}).get("batchId"):
+            yield f"{call.told} was told of batch {call.answer['batchId']}, which is another"
+        labels = [one.facts["label"] for one in asked]
+        if labels != [one.get("label", call.label) for one in told]:
+            yield f"{call.told} was told of other labels than {labels}"
+        for one in told:
+            events = folded.runs[one["runId"]].events
+            created = [event for event in events if event.type == "SessionCreated"]
+            keys = [event.facts["childSessionKey"] for event in created]
+            if keys != [one["childSessionKey"]] or created[0].position > (call.position or 0):
+                yield f"{call.told} was told of session {one['childSessionKey']} too early"
 
 
 def refused_are_recorded(history: History, folded: Folded) -> Iterator[str]:
-    """Each refusal that its caller was told is on record once, by the same rule."""
-    for call in _spawns(history):
+    """Each refusal that its caller was told is on record once, by the same rule. That of a batch
+    names one of its runs."""
+    for call in _requests(history):
         rule, run_id = call.answer.get("rule"), call.answer.get("runId")
         if call.status not in (403, 422) or rule is None:
             continue
-        asked = folded.by_label.get(str(call.label), [])
-        if [one.run_id for one in asked] != [run_id]:
-            yield f"{call.told} was refused as {run_id}; on record are {_ids(asked)}"
+        asked = folded.asked_by(call)
+        ids = [one.run_id for one in asked]
+        if run_id not in ids or (call.what != "batch" and len(ids) > 1):
+            yield f"{call.told} was refused as {run_id}; on record are {ids_of(asked)}"
             continue
         events = folded.runs[str(run_id)].events
         rules = [one.facts["rule"] for one in events if one.type == "SpawnRefused"]
@@ -75,21 +85,27 @@ def refused_by_the_cap(history: History, folded: Folded) -> Iterator[str]:
 
 
 def asked_once_is_recorded_once(history: History, folded: Folded) -> Iterator[str]:
-    """However often it was asked under its key, and whoever died meanwhile."""
-    statuses: dict[str, list[Call]] = {}
-    for call in _spawns(history):
-        statuses.setdefault(str(call.label), []).append(call)
-    for label, asked in folded.by_label.items():
-        if label not in statuses:
-            yield f"position {asked[0].position} is a spawn {label} that nobody has asked for"
-        elif len(asked) > 1:
-            yield f"spawn {label} is on record {len(asked)} times: {_ids(asked)}"
-    for label, calls in statuses.items():
-        if label in folded.by_label:
+    """However often it was asked under its key, and whoever died meanwhile; and not at all when
+    every answer said so. What becomes of a message that waits is looked at with the others that
+    do."""
+    asked: dict[Request, list[Call]] = {}
+    for call in _requests(history):
+        asked.setdefault(request_of(call), []).append(call)
+    for request, found in folded.asked_for.items():
+        if request not in asked:
+            yield f"position {found[0][0].position} is a {request[0]} that nobody has asked for"
             continue
-        if all(call.answer.get("code") in UNRECORDED or call.status is None for call in calls):
+        told = asked[request][0].told
+        if len(found) > 1:
+            yield f"{told} is on record {len(found)} times: {ids_of([one[0] for one in found])}"
+        elif all(call.answer.get("code") in TURNED_AWAY for call in asked[request]):
+            yield f"{told} was turned away without a record, and is on record"
+    for request, calls in asked.items():
+        if request in folded.asked_for or any(call.status == 202 for call in calls):
             continue
-        yield f"{calls[0].told} was answered with {calls[0].status} and is not on record"
+        unrecorded = UNRECORDED if request[0] != "message" else (*UNRECORDED, *TURNED_AWAY)
+        if not all(call.answer.get("code") in unrecorded or call.status is None for call in calls):
+            yield f"{calls[0].told} was answered with {calls[0].status} and is not on record"
 
 
 def one_key_is_one_run(history: History, folded: Folded) -> Iterator[str]:
@@ -180,9 +196,14 @@ def acknowledged_are_recorded(history: History, folded: Folded) -> Iterator[str]
             yield f"{call.told} was answered at {call.position} and is not on record there"
 
 
+def _requests(history: History) -> Iterator[Call]:
+    return (call for call in history.calls if call.what in ASKED)
+
+
 def _spawns(history: History) -> Iterator[Call]:
     return (call for call in history.calls if call.what == "spawn")
 
 
-def _ids(asked: list[Event]) -> str:
+def ids_of(asked: Sequence[Event]) -> str:
+    """The runs that these events began, for a report."""
     return ", ".join(str(one.run_id) for one in asked) or "none"
