@@ -70,7 +70,7 @@ def test_stored_event_is_read_without_loss(key: tuple[str, int]) -> None:
 
 
 @pytest.mark.parametrize("key", STORED, ids=lambda key: f"{key[0]}:{key[1]}")
-def test_a_golden_history_leaves_no_field_empty(key: tuple[str, int]) -> None:
+def test_golden_history_leaves_no_field_empty(key: tuple[str, int]) -> None:
     newest, stored = upcast_event(*key, json.loads(STORED[key].read_text()))
     found = fields(EVENT_TYPES[key[0], newest])
     required = {field.encode_name for field in found if field.required}
@@ -79,14 +79,14 @@ def test_a_golden_history_leaves_no_field_empty(key: tuple[str, int]) -> None:
 
 
 @pytest.mark.parametrize("cls", EVENT_TYPES.values(), ids=lambda cls: cls.__name__)
-def test_what_an_event_does_not_know_is_an_error(cls: type[Event]) -> None:
+def test_unknown_field_of_event_is_an_error(cls: type[Event]) -> None:
     stored = json.loads(STORED[TYPE_OF[cls]].read_text())
     with pytest.raises(ValidationError, match="addedLater"):
         cls.from_json(json.dumps(stored | {"addedLater": 1}))
 
 
 @pytest.mark.parametrize("cls", EVENT_TYPES.values(), ids=lambda cls: cls.__name__)
-def test_an_event_cannot_be_changed(cls: type[Event]) -> None:
+def test_event_cannot_be_changed(cls: type[Event]) -> None:
     event = cls.from_json(STORED[TYPE_OF[cls]].read_text())
     for name in cls.__struct_fields__:
         with pytest.raises(AttributeError, match="immutable"):

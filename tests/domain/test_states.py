@@ -44,7 +44,7 @@ def test_each_event_comes_with_the_states_around_it() -> None:
         ("run:x", requested(run_id=RUN)),
     ],
 )
-def test_an_event_in_another_stream_is_corrupt(stream: str, event: AnyEvent) -> None:
+def test_event_in_another_stream_is_corrupt(stream: str, event: AnyEvent) -> None:
     memory = States()
     with pytest.raises(CorruptHistory):
         memory.take(stream, event, stamp(1))
@@ -53,7 +53,7 @@ def test_an_event_in_another_stream_is_corrupt(stream: str, event: AnyEvent) -> 
 
 
 @pytest.mark.parametrize("left_out", [0, 1, 3])
-def test_an_event_behind_one_that_is_left_out_is_corrupt(left_out: int) -> None:
+def test_event_after_a_gap_is_corrupt(left_out: int) -> None:
     events = list(life_of(1))
     del events[left_out]
     text = f"version {left_out + 2} of {run_stream(RUN)} follows version {left_out}"

@@ -160,12 +160,12 @@ def test_every_setting_has_its_variable() -> None:
     )
 
 
-def test_a_variable_can_put_authentication_on_again() -> None:
+def test_variable_can_put_authentication_on_again() -> None:
     open_file = Settings(no_auth=True)
     assert not effective_settings(open_file, {"SPAWNLOG_NO_AUTH": "off"}, {}).no_auth
 
 
-def test_a_flag_that_was_not_given_puts_nothing_on() -> None:
+def test_absent_flag_changes_nothing() -> None:
     assert effective_settings(Settings(no_auth=True), {}, {"no_auth": False}).no_auth
 
 
@@ -182,7 +182,7 @@ def test_a_flag_that_was_not_given_puts_nothing_on() -> None:
         ({}, {"data_dir": "a\0b"}, "--data-dir"),
     ],
 )
-def test_an_error_names_the_variable_or_flag_at_fault(
+def test_error_names_the_variable_or_flag_at_fault(
     variables: dict[str, str], flags: dict[str, object], source: str
 ) -> None:
     with pytest.raises(ConfigurationError) as caught:
@@ -192,7 +192,7 @@ def test_an_error_names_the_variable_or_flag_at_fault(
     assert "Input should" not in str(caught.value)
 
 
-def test_the_address_of_the_database_does_not_enter_an_error() -> None:
+def test_address_of_the_database_does_not_enter_an_error() -> None:
     with pytest.raises(ConfigurationError) as caught:
         effective_settings(Settings(), {"SPAWNLOG_DATABASE_URL": "postgres://u:s3c\0ret@h"}, {})
 
@@ -210,7 +210,7 @@ def test_loopback_hosts_may_be_served_without_authentication(host: str) -> None:
     assert effective_settings(Settings(host=host), {}, {"no_auth": True}).no_auth
 
 
-def test_an_unknown_flag_is_a_mistake_of_the_program() -> None:
+def test_unknown_flag_is_a_mistake_of_the_program() -> None:
     with pytest.raises(ValueError, match="no such setting"):
         effective_settings(Settings(), {}, {"tokens": ()})
 
@@ -230,7 +230,7 @@ def test_otlp_variable_replaces_endpoint_and_keeps_headers() -> None:
 
 
 @pytest.mark.parametrize("endpoint", ["4318", "http://u:s3c@h", "http://h/?key=s3c", "ftp://h"])
-def test_what_is_no_endpoint_is_an_error_of_its_variable(endpoint: str) -> None:
+def test_invalid_endpoint_is_an_error_of_its_variable(endpoint: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         effective_settings(Settings(), {"SPAWNLOG_OTLP_ENDPOINT": endpoint}, {})
     assert [problem.source for problem in caught.value.problems] == ["SPAWNLOG_OTLP_ENDPOINT"]
@@ -304,5 +304,5 @@ def test_requested_model_is_stored_by_name_or_alias(text: str, named: str | None
         ("a b", False),
     ],
 )
-def test_a_runtime_declares_names_or_all_of_a_provider(text: str, fits: bool) -> None:
+def test_runtime_declares_names_or_all_of_a_provider(text: str, fits: bool) -> None:
     assert is_model_pattern(text) is fits

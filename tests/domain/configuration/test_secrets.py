@@ -69,9 +69,7 @@ def test_plain_fields_are_no_secrets() -> None:
         (["sh", "-c", "GITHUB_TOKEN='abcdef' exec gh"], 2),
     ],
 )
-def test_an_argument_that_shows_itself_as_a_secret_is_found(
-    command: list[str], secret: int
-) -> None:
+def test_secret_argument_is_found(command: list[str], secret: int) -> None:
     assert secret_arguments(command) == {secret}
 
 
@@ -93,7 +91,7 @@ def test_an_argument_that_shows_itself_as_a_secret_is_found(
         [5, None, "plain", ["--token", "x"]],
     ],
 )
-def test_an_argument_that_only_resembles_one_stays(command: list[object]) -> None:
+def test_argument_that_resembles_a_secret_stays(command: list[object]) -> None:
     assert secret_arguments(command) == frozenset()
 
 
@@ -119,7 +117,7 @@ def test_an_argument_that_only_resembles_one_stays(command: list[object]) -> Non
         ("https://h/?to=https%253A%252F%252Fu%253Ap%2540x", "[secret]"),
     ],
 )
-def test_what_is_secret_in_a_url_is_not_shown(text: str, shown: str) -> None:
+def test_secret_of_a_url_is_not_shown(text: str, shown: str) -> None:
     assert has_secret_url(text)
     assert without_url_secrets(text) == shown
     assert without_url_secrets(shown) == shown
@@ -132,7 +130,7 @@ CREDENTIALS = (
 
 
 @pytest.mark.parametrize("name", CREDENTIALS.split())
-def test_a_parameter_with_the_name_of_a_credential_is_secret(name: str) -> None:
+def test_parameter_with_the_name_of_a_credential_is_secret(name: str) -> None:
     assert has_secret_url(f"https://host/hook?x=1&{name}=S")
     assert not has_secret_url(f"https://host/hook?x=1&{name}=${{S}}")
     assert not has_secret_url(f"https://host/hook?x=1&{name}=")
@@ -153,7 +151,7 @@ def test_a_parameter_with_the_name_of_a_credential_is_secret(name: str) -> None:
         "/plain/path%20x",
     ],
 )
-def test_what_holds_no_secret_is_shown_as_it_is(text: str) -> None:
+def test_url_without_secrets_is_shown_whole(text: str) -> None:
     assert not has_secret_url(text)
     assert without_url_secrets(text) == text
 
@@ -163,13 +161,13 @@ PARTS = ["a://", "a://b:c", "%25", "?sig=", "a://b@", "a:", "&a=", "a", "a.", "-
 
 @pytest.mark.parametrize("beginning", ["", "https://"])
 @pytest.mark.parametrize("part", PARTS)
-def test_a_very_long_text_is_looked_through_once(beginning: str, part: str) -> None:
+def test_very_long_text_is_looked_through_once(beginning: str, part: str) -> None:
     began = time.process_time()
     has_secret_url(beginning + part * (400_000 // len(part)))
     assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize("before", ["", "x=", "1", "+.-1", "é", "1:", "://", "9a9"])
-def test_a_scheme_begins_with_the_first_letter_wherever_that_stands(before: str) -> None:
+def test_scheme_begins_with_the_first_letter_wherever_that_stands(before: str) -> None:
     assert has_secret_url(f"{before}https://u:pw@host/")
     assert has_secret_url(f"{before}a://u:pw@host/")

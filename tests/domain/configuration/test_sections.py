@@ -33,7 +33,7 @@ SCRIPT = {"id": "a", "uri": "~/a.sh"}
 TOKEN = {"id": "ops", "token": "${OPS}", "scopes": ["read"], "sessions": ["*"]}
 
 
-def test_the_defaults_of_subagents_are_those_of_the_specification() -> None:
+def test_defaults_of_subagents_are_those_of_the_specification() -> None:
     defaults = SubagentDefaults()
 
     assert defaults.allow_agents is None
@@ -114,7 +114,7 @@ def test_value_out_of_range_or_of_another_type_is_refused(
         section.model_validate({**plain, key: value})
 
 
-def test_the_defaults_of_a_script_are_those_of_the_specification() -> None:
+def test_defaults_of_a_script_are_those_of_the_specification() -> None:
     script = ContextScript.model_validate(SCRIPT)
 
     assert (script.format, script.method, script.priority) == ("arguments", "GET", 0)
@@ -134,7 +134,7 @@ def test_script_url_holds_no_secrets() -> None:
             ContextScript.model_validate({**SCRIPT, "uri": refused})
 
 
-def test_a_model_has_a_bounded_number_of_fallbacks() -> None:
+def test_model_has_a_bounded_number_of_fallbacks() -> None:
     fallbacks = [f"p/{number}" for number in range(20)]
     assert len(ModelChoice.model_validate({"fallbacks": fallbacks}).fallbacks) == 20
     with pytest.raises(ValidationError, match="at most 20"):
@@ -170,7 +170,7 @@ def test_literal_token_is_refused_and_not_shown(token: object) -> None:
     assert "s3cret-value" not in str(caught.value)
 
 
-def test_a_revision_kept_with_a_nameless_tool_is_still_read() -> None:
+def test_revision_kept_with_a_nameless_tool_is_still_read() -> None:
     tools = {"subagents": {"tools": {"allow": [" "]}}}
     assert Configuration.model_validate({"tools": tools}).tools.subagents.tools.allow == (" ",)
 
@@ -191,7 +191,7 @@ RUNTIME: TypeAdapter[Any] = TypeAdapter(Runtime)
         ({"type": "acp", "acp": {"agent": "codex"}}, OpenClawRuntime),
     ],
 )
-def test_a_runtime_is_read_by_its_type(values: dict[str, object], type_: type) -> None:
+def test_runtime_is_read_by_its_type(values: dict[str, object], type_: type) -> None:
     assert isinstance(RUNTIME.validate_python(values), type_)
 
 
@@ -212,7 +212,7 @@ def test_a_runtime_is_read_by_its_type(values: dict[str, object], type_: type) -
         ({"command": ["x"], "shell": True}, "not permitted"),
     ],
 )
-def test_a_command_that_cannot_be_started_is_refused(
+def test_command_that_cannot_be_started_is_refused(
     values: dict[str, object], complaint: str
 ) -> None:
     with pytest.raises(ValidationError, match=complaint):
@@ -228,7 +228,7 @@ def test_a_command_that_cannot_be_started_is_refused(
         {"type": "model"},
     ],
 )
-def test_a_runtime_may_declare_the_models_it_serves(values: dict[str, object]) -> None:
+def test_runtime_may_declare_the_models_it_serves(values: dict[str, object]) -> None:
     assert RUNTIME.validate_python(values).models is None
     declared = ["*", "p/*", "claude", "p/m"]
     assert RUNTIME.validate_python({**values, "models": declared}).models == tuple(declared)
@@ -237,7 +237,7 @@ def test_a_runtime_may_declare_the_models_it_serves(values: dict[str, object]) -
             RUNTIME.validate_python({**values, "models": wrong})
 
 
-def test_a_script_step_does_one_thing_or_waits() -> None:
+def test_script_step_does_one_thing_or_waits() -> None:
     played = RUNTIME.validate_python(
         {
             "type": "scripted",
@@ -293,7 +293,7 @@ def test_what_is_wrong_is_said_without_the_secret(change: dict[str, Any], why: s
     assert SECRET.removeprefix("whsec_") not in str(caught.value)
 
 
-def test_an_id_stands_for_one_webhook() -> None:
+def test_id_stands_for_one_webhook() -> None:
     with pytest.raises(ValidationError, match='there is another webhook "chat"'):
         announce({}, {})
 
@@ -344,7 +344,7 @@ def hooks(**ended: Any) -> HooksSection:
         "https://h/${SECRET_PART}?k=${KEY}",
     ],
 )
-def test_an_address_is_http(url: str) -> None:
+def test_address_is_http(url: str) -> None:
     ended = hooks(url=url).subagent_ended
     assert ended is not None
     assert ended.url == url
@@ -415,7 +415,7 @@ def test_limits_hold_at_their_ends() -> None:
     assert read.subagent_ended.timeout_seconds == 60
 
 
-def test_an_address_and_headers_are_in_no_representation() -> None:
+def test_address_and_headers_are_in_no_representation() -> None:
     read = hooks(url=f"https://h/?k={HOOK_SECRET}", headers={"A": HOOK_SECRET})
     assert HOOK_SECRET not in repr(read)
     assert HOOK_SECRET not in str(read)
@@ -514,7 +514,7 @@ def marked(scripts: list[Entry], source: str) -> list[Entry]:
 
 
 @given(entries, entries, st.lists(ids, max_size=3))
-def test_the_order_is_that_of_the_five_steps(
+def test_order_is_that_of_the_five_steps(
     defaults: list[Entry], own: list[Entry], ignore: list[str]
 ) -> None:
     """The steps one after another, with lists: another way than that of the code."""

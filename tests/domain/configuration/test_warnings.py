@@ -31,7 +31,7 @@ def token(*sessions: str) -> dict[str, Any]:
     return {"id": "t", "token": "${T}", "scopes": ["read"], "sessions": list(sessions)}
 
 
-def test_the_built_in_configuration_is_beyond_doubt() -> None:
+def test_built_in_configuration_is_beyond_doubt() -> None:
     assert list(configuration_warnings(Configuration.builtin())) == []
 
 
@@ -72,7 +72,7 @@ NO_RUNTIME = "has no runtime: a spawn that runs as it is refused; give it one of
 UNSERVED = 'has a runtime of type "worker", which is not served: a spawn that runs as it is refused'
 
 
-def test_an_agent_whose_runtime_is_not_served_is_told() -> None:
+def test_unserved_runtime_is_warned() -> None:
     worker = {"type": "worker", "queue": "q"}
     listed = [{"id": "a"}, {"id": "b", "runtime": worker}, {"id": "c", "runtime": COMMAND}]
     found = doubts_of(agents={"defaults": {"runtime": None}, "list": listed})
@@ -83,14 +83,14 @@ def test_an_agent_whose_runtime_is_not_served_is_told() -> None:
     assert [one.message.startswith(UNSERVED) for one in inherited] == [True, True]
 
 
-def test_an_alias_that_another_model_has_already_is_told() -> None:
+def test_repeated_alias_is_warned() -> None:
     models = {"p/one": {"alias": "Opus"}, "p/two": {"alias": " opus "}, "q/3": {"alias": " "}}
     (doubt,) = doubts_of(agents={"defaults": {"models": models}})
     assert doubt.pointer == "/agents/defaults/models/p~1two/alias"
     assert doubt.message == 'is the alias of "p/one" already, and stands for that alone'
 
 
-def test_fallbacks_of_no_model_are_told_wherever_they_stand() -> None:
+def test_fallbacks_without_primary_are_warned() -> None:
     alone = {"primary": " ", "fallbacks": ["p/one"]}
     found = doubts_of(
         agents={
@@ -113,7 +113,7 @@ def test_fallbacks_of_no_model_are_told_wherever_they_stand() -> None:
     }
 
 
-def test_a_name_that_a_script_may_replace_is_beyond_doubt() -> None:
+def test_replaceable_allowed_name_is_not_warned() -> None:
     script = {"id": "who", "uri": "who.sh", "agentIdOverrideKey": "agent"}
     subagents = {"allowAgents": ["steward"], "contextScripts": {"run": [script]}}
     assert doubts_of(agents={"defaults": {"subagents": subagents}}) == []
@@ -121,7 +121,7 @@ def test_a_name_that_a_script_may_replace_is_beyond_doubt() -> None:
     assert len(doubts_of(agents={"defaults": {"subagents": subagents}})) == 1
 
 
-def test_a_thinking_level_that_is_none_is_told() -> None:
+def test_thinking_level_that_is_none_is_told() -> None:
     found = doubts_of(
         agents={
             "defaults": {"subagents": {"thinking": "ultra"}},
@@ -160,7 +160,7 @@ def test_token_pattern_without_sessions_is_warned(pattern: str) -> None:
     "pattern",
     ["*", "main", "agent:*", "Agent : main : *", "a*", "agent:main:main", "hook:1", "*:*"],
 )
-def test_a_pattern_that_may_fit_a_session_is_beyond_doubt(pattern: str) -> None:
+def test_token_pattern_of_sessions_is_not_warned(pattern: str) -> None:
     assert doubts_of(spawnlog={"tokens": [token(pattern)]}) == []
 
 
@@ -195,7 +195,7 @@ def doubtful(**script: Any) -> list[str]:
     return [f"{one.pointer.rpartition('/')[2]} {one.message}" for one in found]
 
 
-def test_what_is_usual_is_beyond_doubt() -> None:
+def test_usual_scripts_are_not_warned() -> None:
     for script in (
         {},
         {"format": "arguments", "argMap": {"a": "task"}},
@@ -208,7 +208,7 @@ def test_what_is_usual_is_beyond_doubt() -> None:
         assert doubtful(**script) == []
 
 
-def test_what_counts_for_nothing_or_has_no_room_is_told() -> None:
+def test_script_setting_without_effect_is_warned() -> None:
     url = "https://example.com/"
     (told,) = doubtful(uri=url, method="put", format="arguments")
     assert told.startswith("format has no effect at a URL that is called with PUT")
@@ -248,7 +248,7 @@ def test_fifty_scripts_may_run_without_ignored_ones() -> None:
     assert len(replaced.effective_agent("a").context_scripts) == 50
 
 
-def test_a_list_of_more_than_fifty_is_a_mistake() -> None:
+def test_list_of_more_than_fifty_is_a_mistake() -> None:
     with pytest.raises(ValidationError):
         Configuration.model_validate(agents(several(51)))
 

@@ -65,7 +65,7 @@ def accepted(asked: list[RequestedAttachment], limits: Attachments = ENABLED) ->
     return verdict
 
 
-def test_the_limits_that_are_not_configured_are_the_documented_ones() -> None:
+def test_default_limits_of_attachments_are_documented() -> None:
     most = 1_048_576
     full = [file(str(number), "x" * most) for number in range(5)]
     assert accepted(full).total_bytes == 5_242_880
@@ -84,7 +84,7 @@ def test_the_limits_that_are_not_configured_are_the_documented_ones() -> None:
     )
 
 
-def test_a_name_is_told_on_one_line_and_cut() -> None:
+def test_name_is_told_on_one_line_and_cut() -> None:
     told = refusal([file("é/\u0301" + "x" * 240)])[1]
     assert told == f"attachments_invalid_name (é/\u0301{'x' * 196}…)"
 
@@ -121,13 +121,13 @@ def test_accepted_file_has_hash_and_printable_type() -> None:
         assert judged.mime_type is None
 
 
-def test_a_content_is_in_no_text_of_a_value() -> None:
+def test_representation_shows_no_content() -> None:
     asked = file("a", "canary")
     assert "canary" not in f"{asked!r}{accepted([asked])!r}"
 
 
 @pytest.mark.parametrize("request_", hostile_requests(), ids=str)
-def test_a_hostile_request_is_refused_or_made_harmless(request_: HostileRequest) -> None:
+def test_hostile_request_is_refused_or_made_harmless(request_: HostileRequest) -> None:
     verdict = check_attachments(request_.asked, LIMITS)
     if request_.refusal is None:
         assert isinstance(verdict, AcceptedFiles), verdict
@@ -140,14 +140,14 @@ def test_a_hostile_request_is_refused_or_made_harmless(request_: HostileRequest)
         assert len(verdict.text.splitlines()) == 1
 
 
-def test_a_reason_for_not_writing_is_told_on_one_line() -> None:
+def test_write_failure_is_one_line() -> None:
     assert write_failed_refusal("Permission\n denied") == AttachmentRefusal(
         "error", "attachments_materialization_failed (Permission  denied)"
     )
 
 
 @pytest.mark.parametrize("hint", ["/mnt/in", "in", "C:/in", "a.b_c-d:e/..", "x" * 255])
-def test_a_mount_path_of_plain_letters_is_a_hint(hint: str) -> None:
+def test_mount_path_of_plain_letters_is_a_hint(hint: str) -> None:
     assert mount_path_hint(f" {hint}\n") == hint
 
 
@@ -225,14 +225,14 @@ def test_accepted_names_are_distinct_on_any_file_system(
 
 
 @given(st.text(TRICKY | st.characters(), max_size=8), st.sampled_from(FORMS))
-def test_a_name_in_another_normal_form_is_folded_alike(
+def test_name_in_another_normal_form_is_folded_alike(
     name: str, form: Literal["NFC", "NFD"]
 ) -> None:
     assert fold_name(unicodedata.normalize(form, name)) == fold_name(name)
 
 
 @given(st.text(st.characters(codec="ascii"), max_size=8))
-def test_the_case_of_a_letter_makes_no_other_name(name: str) -> None:
+def test_letter_case_makes_no_other_name(name: str) -> None:
     assert fold_name(name.upper()) == fold_name(name.lower()) == fold_name(name)
 
 
@@ -250,7 +250,7 @@ ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 
-def test_a_run_has_a_folder_of_its_own() -> None:
+def test_run_has_a_folder_of_its_own() -> None:
     assert relative_dir(RUN) == FOLDER
 
 
@@ -276,7 +276,7 @@ def test_manifest_is_indented_json() -> None:
     )
 
 
-def test_the_list_is_kept_and_read_again_without_a_content() -> None:
+def test_file_list_is_stored_without_content() -> None:
     text = render_file_list(file_list(FILES))
     assert json.loads(text) == {
         "files": [
@@ -289,13 +289,13 @@ def test_the_list_is_kept_and_read_again_without_a_content() -> None:
 
 
 @pytest.mark.parametrize("bodies", [[], [b"abc"], [b"abd", b""], [b"", b"abc"], [b"abc", b"", b""]])
-def test_other_bytes_than_those_judged_are_not_the_files(bodies: list[bytes]) -> None:
+def test_changed_bytes_are_refused(bodies: list[bytes]) -> None:
     with pytest.raises(FilesMismatch):
         restore_files(file_list(FILES), bodies)
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"files": [{}]}', '{"files": [], "more": 1}'])
-def test_a_text_that_is_no_list_is_refused(text: str) -> None:
+def test_text_that_is_no_list_is_refused(text: str) -> None:
     with pytest.raises(FilesMismatch, match="cannot be read"):
         parse_file_list(text)
 

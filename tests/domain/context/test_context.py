@@ -65,12 +65,12 @@ UNSEEN = "\0\xad\u180e\u200b\u200d\u2060\ufeff\u115f\u3164\uffa0\u2800"
 SIGNS = "ab \n\r\u0301\u0600\u0915\u094d\u200d\U0001f469\U0001f1e9"
 
 
-def test_a_cut_between_words_may_lose_just_half() -> None:
+def test_cut_between_words_may_lose_just_half() -> None:
     assert truncated_preamble("hello brave new world", 10) == f"hello{TRUNCATED}"
     assert truncated_preamble("hell brave new world", 10) == f"hell brave{TRUNCATED}"
 
 
-def test_a_cut_between_words_splits_no_character() -> None:
+def test_cut_between_words_splits_no_character() -> None:
     assert truncated_preamble("aaaa \u0600 bcd", 7) == "aaaa...(truncated)"
     assert truncated_preamble("one two\r\nthree", 8) == "one two...(truncated)"
     assert truncated_preamble("\u0915\u094d\u0937" * 4, 8) == "\u0915\u094d\u0937" * 2 + TRUNCATED
@@ -85,7 +85,7 @@ def test_wherever_it_is_cut_it_is_between_characters(text: str, limit: int) -> N
         assert whole_characters(text, at) == at
 
 
-def test_a_caller_is_told_of_a_cut_and_of_nothing_else() -> None:
+def test_only_a_cut_preamble_is_warned() -> None:
     assert preamble_warning(preamble_sizes("alpha", 5), "a") is None
     assert preamble_warning(preamble_sizes("alpha beta", 6), "a") == (
         'contextPreamble has 10 characters and agent "a" takes 6 (contextPreambleMaxChars):'
@@ -112,7 +112,7 @@ def test_blank_context_is_no_context() -> None:
 
 @settings(deadline=None)
 @given(st.text(max_size=60), st.integers(1, 50))
-def test_what_is_left_is_a_beginning_within_the_limit(text: str, limit: int) -> None:
+def test_cut_preamble_is_a_beginning_within_its_limit(text: str, limit: int) -> None:
     cut = truncated_preamble(text, limit)
     if len(text) <= limit:
         assert cut in (text, "")
@@ -161,7 +161,7 @@ def test_file_without_room_is_left_out_with_a_warning() -> None:
     )
 
 
-def test_an_unusable_file_is_told_of_with_what_to_do() -> None:
+def test_unusable_file_is_warned_with_advice() -> None:
     assert unreadable_warning("TOOLS.md", "it is not UTF-8") == (
         "TOOLS.md of the child's workspace was left out: it is not UTF-8. Put a regular file of"
         " UTF-8 text in its place, or remove it."
@@ -184,7 +184,7 @@ FORK = ContextRequest("fork", is_explicit=False)
         (False, None, "fork", "isolated"),
     ],
 )
-def test_the_default_counts_in_a_thread_of_a_channel(
+def test_default_counts_in_a_thread_of_a_channel(
     thread: bool, channel: str | None, default: ContextMode, mode: ContextMode
 ) -> None:
     wish = resolve_context_request(None, thread=thread, channel=channel, default=default)
@@ -211,7 +211,7 @@ def test_tokens_are_counted_as_they_were_told(
 
 
 @pytest.mark.parametrize(("tokens", "fits"), [(99_999, True), (100_000, True), (100_001, False)])
-def test_a_hundred_thousand_tokens_can_be_taken_over(tokens: int, fits: bool) -> None:
+def test_hundred_thousand_tokens_can_be_taken_over(tokens: int, fits: bool) -> None:
     assert ParentExtent(entries=1, bytes=0, total_tokens=tokens).fits is fits
     assert ParentExtent(entries=1, bytes=4 * tokens + 3).fits is fits
     assert ParentExtent(entries=1, bytes=0, last_usage_tokens=tokens).fits is fits
@@ -269,7 +269,7 @@ def test_impossible_default_fork_is_a_warning() -> None:
         assert fork_warnings(explicit, missing, same_agent=True) == ()
 
 
-def test_a_fork_of_nothing_is_said() -> None:
+def test_fork_of_nothing_is_said() -> None:
     nothing = ForkFacts(position=1, entries=0, tokens=0, mode="fork")
     for request in (FORK, ContextRequest("fork", is_explicit=True)):
         assert fork_warnings(request, nothing, same_agent=True) == (NOTHING_TO_FORK_WARNING,)
@@ -301,7 +301,7 @@ ORIGIN: Origin = {"channel": "discord", "accountId": "a", "to": "c", "threadId":
 @pytest.mark.parametrize(
     ("mode", "text"), [("session", SESSION_UNAVAILABLE), ("run", RUN_UNAVAILABLE)]
 )
-def test_who_cannot_bind_threads_says_so_by_the_mode(mode: ThreadMode, text: str) -> None:
+def test_unbound_thread_is_refused_by_its_mode(mode: ThreadMode, text: str) -> None:
     refusal = unavailable_thread(mode)
     assert (refusal.rule, refusal.status, refusal.text) == ("thread_binding", "error", text)
     assert read_binding_answer(None, mode) == refusal
@@ -322,14 +322,14 @@ def test_who_cannot_bind_threads_says_so_by_the_mode(mode: ThreadMode, text: str
         *(({"status": "ok", "threadBindingReady": no}, NOT_BOUND) for no in (False, None, 0, "")),
     ],
 )
-def test_an_answer_that_binds_nothing_refuses_the_spawn(answer: dict[str, Any], text: str) -> None:
+def test_answer_that_binds_nothing_refuses_the_spawn(answer: dict[str, Any], text: str) -> None:
     assert read_binding_answer(answer, "run") == Refusal(
         rule="thread_binding", status="error", text=text
     )
 
 
 @pytest.mark.parametrize("ready", [True, 1, "yes", {}, []])
-def test_a_thread_is_bound_when_it_is_ready(ready: object) -> None:
+def test_thread_is_bound_when_it_is_ready(ready: object) -> None:
     answer = {"status": "ok", "threadBindingReady": ready, "deliveryOrigin": ORIGIN, "more": 1}
     assert read_binding_answer(answer, "session") == BoundThread(ORIGIN)
     assert read_binding_answer(READY, "run") == BoundThread({})
@@ -350,7 +350,7 @@ def test_what_was_thrown_is_told() -> None:
         ({"to": "a\nb"}, {}),
     ],
 )
-def test_an_origin_has_the_addresses_that_can_be_used(value: object, origin: object) -> None:
+def test_origin_has_the_addresses_that_can_be_used(value: object, origin: object) -> None:
     assert delivery_origin(value) == origin
 
 
@@ -377,13 +377,13 @@ def test_one_origin_is_completed_by_another_of_the_same_channel(
         st.text(max_size=20) | st.integers() | st.floats() | st.none() | st.booleans(),
     )
 )
-def test_an_origin_is_read_as_it_was_kept(value: dict[str, Any]) -> None:
+def test_origin_is_read_as_it_was_kept(value: dict[str, Any]) -> None:
     origin = delivery_origin(value)
     assert read_origin(origin_text(origin)) == origin
     assert delivery_origin(origin) == origin
 
 
-def test_a_text_that_is_no_origin_is_none() -> None:
+def test_text_that_is_no_origin_is_none() -> None:
     assert read_origin("no json") == read_origin(None) == read_origin("[]") == {}
     assert origin_text({}) is None
 
@@ -414,7 +414,7 @@ def test_caller_without_completion_is_not_asked_to_wait() -> None:
     assert accepted_note(options, requester(may_yield=True)) == UNANNOUNCED_NOTE
 
 
-def test_a_fork_that_was_not_made_is_mentioned() -> None:
+def test_fork_that_was_not_made_is_mentioned() -> None:
     assert fork_downgraded_note(170_000) == FORK_NOTE
     assert accepted_note(RUN, requester(), FORK_NOTE) == f"{INBOX_NOTE} {FORK_NOTE}"
     assert accepted_note(RUN, requester("agent:main:cron:job-1"), FORK_NOTE) == FORK_NOTE

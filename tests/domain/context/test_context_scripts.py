@@ -120,7 +120,7 @@ def test_json_list_without_return_key_is_content() -> None:
 
 
 @pytest.mark.parametrize("output", [{"message": "m"}, [], [{"data": "d"}]])
-def test_a_missing_return_key_is_an_error(output: object) -> None:
+def test_missing_return_key_is_an_error(output: object) -> None:
     assert read(output, return_key="data") == ScriptReading(
         error='Script s: returnKey "data" not found in response'
     )
@@ -141,7 +141,7 @@ def test_a_missing_return_key_is_an_error(output: object) -> None:
         ({"error": "first", "errors": ["second"], "ok": False}, "Script s returned error: first"),
     ],
 )
-def test_a_reported_error_is_an_error(output: object, error: str) -> None:
+def test_reported_error_is_an_error(output: object, error: str) -> None:
     assert read(output, error_key="err", return_key="message") == ScriptReading(error=error)
 
 
@@ -150,7 +150,7 @@ def test_what_only_looks_like_an_error_is_none(extra: dict[str, object]) -> None
     assert read({"message": "m", **extra}, error_key="err") == ScriptReading(content="m")
 
 
-def test_a_huge_error_is_cut() -> None:
+def test_huge_error_is_cut() -> None:
     error = read({"error": "x" * 100_000}).error
     assert error is not None
     assert len(error) == 2000
@@ -173,7 +173,7 @@ def proposal(script_id: str, priority: float, proposed: str) -> OverrideCandidat
     return OverrideCandidate(script_id=script_id, priority=priority, proposed=proposed)
 
 
-def test_the_highest_priority_that_is_configured_wins() -> None:
+def test_highest_priority_that_is_configured_wins() -> None:
     choice = choose_override(
         "steward",
         [
@@ -205,13 +205,13 @@ def test_confirming_script_wins_over_lower_priorities() -> None:
     assert choice.winner.reason == "same_as_requested"
 
 
-def test_the_requested_agent_is_not_confirmed_without_its_credentials() -> None:
+def test_requested_agent_is_not_confirmed_without_its_credentials() -> None:
     choice = choose_override("main", [proposal("a", 1, "main")], CONFIGURED, lambda _: False)
     assert (choice.agent_id, choice.winner, choice.is_override) == ("main", None, False)
     assert choice.candidates[0].reason == "credentials_missing"
 
 
-def test_the_log_line_names_every_candidate_and_the_winner() -> None:
+def test_log_line_names_every_candidate_and_the_winner() -> None:
     candidates = [proposal("script-a", 100, "agent-x"), proposal("script-b", 50.5, "agent-y")]
     assert log_line(choose_override("s", candidates, CONFIGURED)) == (
         "[context-script] agentIdOverride candidates: [script-a→agent-x (pri:100 ✓), "
@@ -219,7 +219,7 @@ def test_the_log_line_names_every_candidate_and_the_winner() -> None:
     )
 
 
-def test_the_log_line_says_when_none_is_valid() -> None:
+def test_log_line_says_when_none_is_valid() -> None:
     choice = choose_override("s", [proposal("a", 0, "x\ny")], CONFIGURED)
     assert log_line(choice) == (
         "[context-script] agentIdOverride candidates: [a→x y (pri:0 ✗)] → none valid"
@@ -283,7 +283,7 @@ def test_what_is_kept_is_read_as_it_was(raw: bytes, code: int) -> None:
 
 
 @given(st.binary(max_size=40))
-def test_an_output_is_kept_as_text_or_in_base64(raw: bytes) -> None:
+def test_output_is_kept_as_text_or_in_base64(raw: bytes) -> None:
     text, encoding = encode_output(raw)
     assert "\0" not in text
     text.encode()

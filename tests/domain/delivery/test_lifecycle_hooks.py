@@ -43,7 +43,7 @@ def ctx(run: Run) -> dict[str, str]:
     return {"runId": str(run.run_id), "childSessionKey": CHILD, "requesterSessionKey": ROOT}
 
 
-def test_a_thread_is_asked_for_with_where_the_requester_is() -> None:
+def test_thread_is_asked_for_with_where_the_requester_is() -> None:
     run = child()
     call = spawning_call(run, ORIGIN)
     assert (call.hook, call.key) == ("subagentSpawning", f"{run.run_id}:thread_binding")
@@ -67,7 +67,7 @@ def test_what_is_not_known_is_left_out() -> None:
     assert event["requester"] == {}
 
 
-def test_a_thread_is_given_up_with_a_farewell() -> None:
+def test_thread_is_given_up_with_a_farewell() -> None:
     run = child()
     call = spawn_failed_call(run, ORIGIN)
     assert (call.hook, call.key) == ("subagentEnded", f"{run.run_id}:thread_binding:undo")
@@ -84,7 +84,7 @@ def test_a_thread_is_given_up_with_a_farewell() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "ttl"), [(0, {}), (90, {"ttlMs": 90_000})])
-def test_an_engine_is_told_how_long_a_child_may_take(seconds: int, ttl: dict[str, int]) -> None:
+def test_engine_is_told_how_long_a_child_may_take(seconds: int, ttl: dict[str, int]) -> None:
     run = child()
     conversations = Conversations(
         parent_session_id="p", child_session_file="/x.jsonl", ttl_seconds=seconds
@@ -127,7 +127,7 @@ def test_rollback_repeats_the_preparation_event(token: str | None, more: dict[st
         ),
     ],
 )
-def test_an_engine_says_whether_it_wants_to_be_told(
+def test_engine_says_whether_it_wants_to_be_told(
     answer: dict[str, Any] | None, expected: EngineAnswer
 ) -> None:
     assert read_engine_answer(answer) == expected
@@ -140,12 +140,12 @@ def test_an_engine_says_whether_it_wants_to_be_told(
         ("a\0b", "its rollback holds signs that cannot be kept"),
     ],
 )
-def test_a_token_that_cannot_be_kept_fails_the_step(token: str, why: str) -> None:
+def test_unstorable_token_fails_the_step(token: str, why: str) -> None:
     refusal = Refusal(rule="context_engine", status="error", text=ENGINE + why)
     assert read_engine_answer({"rollback": token}) == refusal
 
 
-def test_a_beginning_is_told_with_where_the_requester_is() -> None:
+def test_beginning_is_told_with_where_the_requester_is() -> None:
     run = run_of(*past.a_created_run())
     call = notification_call(run, "subagentSpawned", origin=ORIGIN, error=None)
     assert call.key == f"{run.run_id}:subagentSpawned"
@@ -166,7 +166,7 @@ def test_a_beginning_is_told_with_where_the_requester_is() -> None:
         ("unknown", "subagent-complete", {}),
     ],
 )
-def test_an_end_is_told_by_its_outcome(
+def test_end_is_told_by_its_outcome(
     outcome: RunOutcome, reason: str, label: dict[str, str]
 ) -> None:
     run = ended(outcome)

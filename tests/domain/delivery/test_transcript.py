@@ -54,7 +54,7 @@ from tests.support.builders.readings import read_entries
         ({"type": "result", "text": ""}, ResultEntry("")),
     ],
 )  # fmt: skip
-def test_the_known_shapes_are_read(line: object, entry: ParsedEntry) -> None:
+def test_known_shapes_are_read(line: object, entry: ParsedEntry) -> None:
     assert read_line(json.dumps(line) + "\r\n") == entry
 
 
@@ -75,17 +75,17 @@ def test_the_known_shapes_are_read(line: object, entry: ParsedEntry) -> None:
         '{"text": "x"}',
     ],
 )
-def test_a_line_of_no_known_shape_is_kept_as_text(line: str) -> None:
+def test_line_of_no_known_shape_is_kept_as_text(line: str) -> None:
     assert read_line(line) == TextEntry(line)
 
 
-def test_a_line_of_exactly_the_limit_is_read() -> None:
+def test_line_of_exactly_the_limit_is_read() -> None:
     start, end = '{"type":"result","text":"', '"}'
     text = "x" * (1_048_576 - len(start) - len(end))
     assert read_line(start + text + end) == ResultEntry(text)
 
 
-def test_a_line_over_the_limit_is_cut() -> None:
+def test_line_over_the_limit_is_cut() -> None:
     line = json.dumps({"type": "result", "text": "ü" * LINE_BYTES_MAX}, ensure_ascii=False)
     entry = read_line(line)
     assert isinstance(entry, TextEntry)
@@ -135,7 +135,7 @@ def usage(taken: object, given: object) -> ProvidedEntry:
     return ProvidedEntry("usage", {"inputTokens": taken, "outputTokens": given})
 
 
-def test_the_last_usage_counts() -> None:
+def test_last_usage_counts() -> None:
     said = ProvidedEntry("text", {"text": "a"})
     assert last_usage_tokens([]) is None
     assert last_usage_tokens([said]) is None
@@ -146,7 +146,7 @@ def test_the_last_usage_counts() -> None:
 # What a run's output comes down to.
 
 
-def test_a_message_that_says_nothing_takes_no_result_away() -> None:
+def test_blank_message_hides_no_result() -> None:
     said: list[ParsedEntry] = [MessageEntry("assistant", "answer")]
     for blank in ("", " \n"):
         reading = read_entries([*said, MessageEntry("assistant", blank)])
@@ -204,7 +204,7 @@ def test_tokens_are_rounded_to_one_decimal(tokens: int, text: str) -> None:
 @pytest.mark.parametrize(
     ("dollars", "text"), [(0.0123, "$0.01"), (0.0042, "$0.0042"), (0.01, "$0.01"), (12.5, "$12.50")]
 )
-def test_a_cost_has_two_decimals_or_four(dollars: float, text: str) -> None:
+def test_cost_has_two_decimals_or_four(dollars: float, text: str) -> None:
     assert cost_text(dollars) == text
 
 
@@ -224,7 +224,7 @@ def test_the_whole_line() -> None:
     )
 
 
-def test_a_run_that_cost_nothing_says_so() -> None:
+def test_run_that_cost_nothing_says_so() -> None:
     assert "est $0.0000" in stats_line(RunStats(session_key=KEY, estimated_cost_usd=0.0))
 
 

@@ -79,7 +79,7 @@ def test_accepted_message_passed_all_rules_in_order() -> None:
     assert {one.config_revision for one in told(*events)} == {REVISION}
 
 
-def test_a_message_alone_is_not_judged_yet() -> None:
+def test_message_alone_is_not_judged_yet() -> None:
     assert {one.result for one in told(message())} == {"not_judged"}
     assert {one.text for one in told(message())} == {"not judged yet"}
     assert {one.config_revision for one in told(message())} == {REVISION}
@@ -96,7 +96,7 @@ def test_full_places_refuse_before_the_plan() -> None:
     assert the("tool_policy", full, by).text == '"active_children" refused the message before'
 
 
-def test_the_folder_is_that_of_the_run_before() -> None:
+def test_folder_is_that_of_the_run_before() -> None:
     one = the("workspace", message(), ADMITTED, planned())
     assert one.text == "the folder of the run before is kept"
     assert one.compared == {
@@ -110,7 +110,7 @@ def test_the_folder_is_that_of_the_run_before() -> None:
     assert one.text == "the run before had no folder on record, and none is chosen"
 
 
-def test_the_agent_is_that_of_the_session() -> None:
+def test_agent_is_that_of_the_session() -> None:
     one = the("agent_unknown", message(), ADMITTED, planned())
     assert one.text == 'agent "main" is configured'
 

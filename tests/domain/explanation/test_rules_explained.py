@@ -116,7 +116,7 @@ ADMISSION: list[tuple[str, dict[str, Any], bool, dict[str, JsonValue], str]] = [
     ADMISSION,
     ids=lambda value: value if isinstance(value, str) and " " not in value else "",
 )
-def test_a_rule_of_admission_tells_what_it_compared(
+def test_rule_of_admission_tells_what_it_compared(
     rule: str, changes: dict[str, Any], refuses: bool, compared: dict[str, Any], text: str
 ) -> None:
     one = admission(rule, refuses=refuses, **changes)
@@ -226,7 +226,7 @@ _DEPENDENCIES = [one for one in RULES if one.name in names_of("dependencies")]
 
 
 @pytest.mark.parametrize("rule", _DEPENDENCIES, ids=lambda rule: rule.name)
-def test_a_refusal_is_told_once_with_its_reason(rule: Rule) -> None:
+def test_refusal_is_told_once_with_its_reason(rule: Rule) -> None:
     asked = requested(dependencies=(dependency(),))
     events = asked, refused(rule=rule.name, status="error", step="admission")
     (found,) = [one for one in told(*events) if one.result == "refused"]
@@ -396,9 +396,7 @@ SANDBOXES: list[tuple[dict[str, Any], bool, str]] = [
 
 
 @pytest.mark.parametrize(("changes", "refuses", "text"), SANDBOXES)
-def test_a_sandbox_tells_what_was_compared(
-    changes: dict[str, Any], refuses: bool, text: str
-) -> None:
+def test_sandbox_tells_what_was_compared(changes: dict[str, Any], refuses: bool, text: str) -> None:
     sandbox = fact_of(SandboxFacts, {**SANDBOX, **changes})
     one = (refused_by if refuses else of_the_plan)("sandbox", sandbox=sandbox)
     assert one.text == f"sandbox.mode {text}"
@@ -435,7 +433,7 @@ def test_tool_policy_is_explained_with_its_lists() -> None:
     assert one.text == 'tools of role "orchestrator", by the built-in lists: every tool, 0 denied'
 
 
-def test_a_workspace_tells_the_roots_as_the_file_writes_them() -> None:
+def test_workspace_tells_the_roots_as_the_file_writes_them() -> None:
     under = configured(spawnlog={"workspaceRoots": ["${HARBOUR}/work", "~/x"]})
     request = requested(workspace_argument=ref("/srv/asked"))
     folder = WorkspaceFacts(source="requester", recorded=None)

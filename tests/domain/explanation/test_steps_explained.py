@@ -72,7 +72,7 @@ def test_unreached_plan_rule_is_not_judged() -> None:
     )
 
 
-def test_a_stop_is_told_last_and_leaves_the_rest_unjudged() -> None:
+def test_stop_is_told_last_and_leaves_the_rest_unjudged() -> None:
     event = refused(rule="stopped", step="scripts-resolved")
     last = told(requested(), ADMITTED, resolved(), event)[-1]
     assert (last.rule, last.result, last.step) == ("stopped", "refused", "scripts-resolved")
@@ -224,7 +224,7 @@ def by(rule: str, *steps: AnyEvent, step: str | None = None, **request: Any) -> 
     return (*before(*steps, **request), event)
 
 
-def test_what_was_made_stands_at_the_event_that_says_so() -> None:
+def test_step_taken_is_explained_at_its_event() -> None:
     steps = [event for name in STEP_RULES for event in made(name)]
     events = of_created(*steps, context_mode="fork", **ALL)
     lines = [one for one in told(*events) if one.rule in STEP_RULES]
@@ -245,7 +245,7 @@ def test_what_was_made_stands_at_the_event_that_says_so() -> None:
     assert str(ref("hidden").id) not in shown
 
 
-def test_what_nobody_wanted_stands_at_the_session() -> None:
+def test_unrequested_steps_are_explained_at_the_session() -> None:
     lines = [one for one in told(*of_created()) if one.rule in STEP_RULES]
     assert [(one.result, one.position) for one in lines] == [("passed", 13)] * 4
     assert [one.text for one in lines] == [
@@ -326,7 +326,7 @@ REFUSED: list[tuple[str, tuple[AnyEvent, ...], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("rule", "steps", "request_", "text"), REFUSED)
-def test_a_step_that_refused_says_how_far_it_came(
+def test_refusing_step_is_explained_by_its_progress(
     rule: str, steps: tuple[AnyEvent, ...], request_: dict[str, Any], text: str
 ) -> None:
     events = by(rule, *steps, **request_)
@@ -339,7 +339,7 @@ def test_a_step_that_refused_says_how_far_it_came(
     assert "not_judged" not in {found[name] for name in names[: names.index(rule)]}
 
 
-def test_what_was_wanted_and_not_come_to_is_not_judged() -> None:
+def test_unreached_step_is_not_judged() -> None:
     found = results(*by("context_fork", **IN_A_THREAD, options=SpawnOptions(context="fork")))
     assert (found["thread_binding"], found["attachments"]) == ("not_judged", "not_judged")
     found = results(*by("attachments", **ALL))
@@ -368,7 +368,7 @@ def test_unrecorded_thread_is_not_recorded() -> None:
     )
 
 
-def test_a_folder_that_was_made_is_told_with_the_workspace() -> None:
+def test_folder_that_was_made_is_told_with_the_workspace() -> None:
     steps = step_begun("workspace"), step_taken("workspace")
     one = the("workspace", *of_created(*steps))
     assert one.text == "the folder of the agent is used, and was made for the child"
@@ -379,7 +379,7 @@ def test_a_folder_that_was_made_is_told_with_the_workspace() -> None:
     assert one.compared["made"] is None
 
 
-def test_transcript_that_is_taken_over_is_told_with_its_run() -> None:
+def test_respawned_transcript_is_explained_with_its_run() -> None:
     respawn = RespawnFacts(run_id=run_id(7), transcript_up_to=3)
     events = by("context_fork", step_begun("context_fork"), respawn=respawn)
     one = the("context_fork", *events)

@@ -54,7 +54,7 @@ def test_where_nobody_says_anything_everything_is_built_in() -> None:
     assert values["mayName"].value == ["main"]
 
 
-def test_an_agents_own_word_goes_before_the_defaults() -> None:
+def test_agents_own_word_goes_before_the_defaults() -> None:
     both = agents(
         {"id": "a"},
         {"id": "b", "subagents": {"thinking": "ultra", "allowAgents": ["A", "b", "a"]}},
@@ -69,7 +69,7 @@ def test_an_agents_own_word_goes_before_the_defaults() -> None:
     assert told(both, "b", "requireAgentId") == (True, "agents.defaults.subagents.requireAgentId")
 
 
-def test_the_first_agent_is_the_default_unless_another_is_marked() -> None:
+def test_first_agent_is_the_default_unless_another_is_marked() -> None:
     first = agents({"id": "a"}, {"id": "b"})
     marked = agents({"id": "a"}, {"id": "b", "default": True})
 
@@ -118,7 +118,7 @@ def test_alias_has_the_prices_of_its_model() -> None:
     )
 
 
-def test_the_workspace_of_the_defaults_is_the_default_agents_alone() -> None:
+def test_workspace_of_the_defaults_is_the_default_agents_alone() -> None:
     shared = agents({"id": "a"}, {"id": "b"}, {"id": "c", "workspace": "c"}, workspace="here")
 
     assert told(shared, "a", "workspace") == ("here", "agents.defaults.workspace")
@@ -210,7 +210,7 @@ def test_every_default_is_written_out() -> None:
     }
 
 
-def test_a_script_without_a_timeout_has_that_of_the_server() -> None:
+def test_script_without_a_timeout_has_that_of_the_server() -> None:
     scripts = {"run": [{"id": "a", "uri": "a"}, {"id": "b", "uri": "b", "timeoutSeconds": 10}]}
     values = effective(
         {

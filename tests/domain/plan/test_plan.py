@@ -37,7 +37,7 @@ from tests.support.tiers import examples
 # Thinking levels and their synonyms.
 
 
-def test_the_first_that_is_given_decides() -> None:
+def test_first_that_is_given_decides() -> None:
     def plan(argument: str | None, agent: str | None, default: str | None) -> ThinkingPlan:
         return plan_thinking(
             argument=argument,
@@ -72,7 +72,7 @@ def test_any_word_is_answered_on_one_line(raw: str) -> None:
         (10**400, None, RUN_TIMEOUT_SECONDS_MAX),
     ],
 )
-def test_the_first_finite_number_counts_rounded_down(
+def test_first_finite_number_counts_rounded_down(
     argument: object, configured: object, seconds: int
 ) -> None:
     assert run_timeout_seconds(argument, configured) == seconds
@@ -106,7 +106,7 @@ def test_it_is_known_whose_number_it_is(argument: object, source: str) -> None:
         (float("inf"), 10**9, True),
     ],
 )
-def test_who_asks_for_more_than_there_can_be_is_told(
+def test_time_limit_beyond_the_longest_is_warned(
     argument: object, configured: object, warned: bool
 ) -> None:
     warnings = run_timeout_warnings(argument, configured)
@@ -178,7 +178,7 @@ def test_each_agent_has_a_main_session_of_its_own(
     assert configuration.is_sandboxed(agent_id, key) is sandboxed
 
 
-def test_a_sandbox_that_nobody_provides_is_refused() -> None:
+def test_sandbox_that_nobody_provides_is_refused() -> None:
     refusal = missing_sandbox_refusal(facts(child=True), "builder")
     assert refusal is not None
     assert (refusal.rule, refusal.status) == ("sandbox", "error")
@@ -208,7 +208,7 @@ def test_a_sandbox_that_nobody_provides_is_refused() -> None:
         ("group:agents", "agents_list"),
     ],
 )
-def test_a_group_stands_for_its_tools(group: str, tool: str) -> None:
+def test_group_stands_for_its_tools(group: str, tool: str) -> None:
     assert not tool_policy("orchestrator", deny=[group]).permits(tool)
     assert tool_policy("orchestrator", allow=[group], deny=[]).permits(tool)
     assert not tool_policy("orchestrator", allow=[group], deny=[]).permits("read")
@@ -229,7 +229,7 @@ def test_a_group_stands_for_its_tools(group: str, tool: str) -> None:
         ("*a" * 500, "a" * 400, False),
     ],
 )
-def test_a_star_stands_for_any_text(pattern: str, tool: str, matches: bool) -> None:
+def test_star_stands_for_any_text(pattern: str, tool: str, matches: bool) -> None:
     assert ToolPolicy(allow=None, deny=(pattern,)).permits(tool) is not matches
 
 
@@ -257,11 +257,11 @@ def whose(found: tuple[FoundProfile, ...]) -> list[tuple[str, str]]:
         ("größe", "GR_SSE_API_KEY"),
     ],
 )
-def test_a_provider_has_a_variable(provider: str, variable: str) -> None:
+def test_provider_has_a_variable(provider: str, variable: str) -> None:
     assert default_variable(provider) == variable
 
 
-def test_an_own_profile_that_is_skipped_hides_the_main_agents() -> None:
+def test_skipped_own_profile_hides_the_main_agents() -> None:
     assert merge_profiles(file(skipped=("a",)), file(profile("a"))) == ()
 
 
@@ -381,7 +381,7 @@ def settings_of(named: dict[str, str]) -> ModelSettings:
 
 
 @pytest.mark.parametrize("first", range(len(PLACES)))
-def test_the_places_count_in_order(first: int) -> None:
+def test_places_count_in_order(first: int) -> None:
     plan = plan_model(settings_of({place: f"p/{place}" for place in PLACES[first:]}))
     assert (plan.provider, plan.model) == ("p", PLACES[first])
     assert (plan.source, plan.applied, plan.warnings) == (PLACES[first], True, ())
@@ -390,7 +390,7 @@ def test_the_places_count_in_order(first: int) -> None:
     assert verdicts(plan) == [(PLACES[first], f"p/{PLACES[first]}", "taken"), *later]
 
 
-def test_an_object_names_its_primary() -> None:
+def test_object_names_its_primary() -> None:
     setting = {"primary": "minimax/MiniMax-M2.7", "fallbacks": ["a/b"]}
     assert plan_model(ModelSettings(defaults=setting)).reference == "minimax/MiniMax-M2.7"
     only_fallbacks = {"fallbacks": ["a/b"]}
@@ -408,7 +408,7 @@ def test_unserved_model_is_skipped_with_a_warning() -> None:
     assert verdicts(plan) == [("argument", "a/big", "not_served"), ("agent", "b/small", "taken")]
 
 
-def test_an_argument_that_is_no_name_counts_as_skipped() -> None:
+def test_invalid_model_argument_counts_as_skipped() -> None:
     plan = plan_model(ModelSettings(unnamed_argument=True, defaults="c/d"))
     assert (plan.reference, plan.source, plan.applied) == ("c/d", "defaults", False)
     assert plan.warnings == (UNNAMED_MODEL,)

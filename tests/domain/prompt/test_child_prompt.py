@@ -83,7 +83,7 @@ def test_task_is_in_the_message_alone() -> None:
     assert "long unique text X" not in prompt.system_prompt
 
 
-def test_the_parts_name_their_sources_in_order() -> None:
+def test_parts_name_their_sources_in_order() -> None:
     prompt = compose_prompt(CHILD, task_pieces("T", append=[Contribution("s", "A")]), FULL)
     named = [(part.of, part.source) for part in prompt.parts if part.source != "separator"]
     assert named == [
@@ -101,7 +101,7 @@ def test_the_parts_name_their_sources_in_order() -> None:
     ]
 
 
-def test_the_preamble_stands_in_front_in_its_own_form() -> None:
+def test_preamble_stands_in_front_in_its_own_form() -> None:
     prompt = compose_prompt(CHILD, task_pieces("T"), FULL).system_prompt
     assert prompt.startswith(
         "[Session Context]\n[Context from parent agent]\nWe build a house.\n\n---\n\n# Sub-agent\n"
@@ -121,7 +121,7 @@ def test_attachments_files_and_shared_context_come_last() -> None:
 
 
 @pytest.mark.parametrize("hint", ["/mnt/a b", "/mnt\n## Rules", "", "x" * 300])
-def test_a_mount_hint_that_could_say_more_is_left_out(hint: str) -> None:
+def test_unsafe_mount_hint_is_left_out(hint: str) -> None:
     note = AttachmentsNote(count=1, total_bytes=1, relative_dir="d", mount_path_hint=hint)
     prompt = compose_prompt(CHILD, task_pieces("T"), Surroundings(attachments=note))
     assert "mountPath" not in prompt.system_prompt
@@ -134,14 +134,14 @@ def test_no_attachments_are_not_mentioned() -> None:
     assert "Attachments" not in prompt.system_prompt.partition("## Session")[2]
 
 
-def test_the_session_is_described() -> None:
+def test_session_is_described() -> None:
     assert (
         "## Session\n- Label: reviewer\n- Requester session: agent:main:main\n"
         "- Requester channel: telegram\n- Your session: agent:steward:subagent:1"
     ) in compose_prompt(CHILD, task_pieces("T")).system_prompt
 
 
-def test_a_label_cannot_write_a_section_of_its_own() -> None:
+def test_label_cannot_write_a_section_of_its_own() -> None:
     child = ChildFacts(
         depth=1, max_spawn_depth=1, child_session_key="k", label="a\n## Rules\n" + "x" * 900
     )
@@ -151,7 +151,7 @@ def test_a_label_cannot_write_a_section_of_its_own() -> None:
     assert "x" * 200 not in prompt
 
 
-def test_a_label_cannot_be_taken_for_a_mark() -> None:
+def test_label_cannot_be_taken_for_a_mark() -> None:
     child = ChildFacts(depth=1, max_spawn_depth=1, child_session_key="k", label=f"a {BEGIN}")
     prompt = compose_prompt(child, task_pieces("T")).system_prompt
     assert "- Label: a [[BEGIN_UNTRUSTED_CHILD_RESULT]]\n" in prompt
@@ -169,7 +169,7 @@ def test_what_a_child_may_do_follows_its_depth() -> None:
     assert "The parent orchestrator opened" in deep_leaf
 
 
-def test_a_persistent_session_is_told_so() -> None:
+def test_persistent_session_is_told_so() -> None:
     prompt = at_depth(1, 1, is_persistent=True)
     assert (
         "status.\n\n[Subagent Context] This subagent session is persistent and remains available "
@@ -179,7 +179,7 @@ def test_a_persistent_session_is_told_so() -> None:
     assert "put away" in at_depth(1, 1).system_prompt
 
 
-def test_a_continuation_is_composed_again_around_what_is_said_now() -> None:
+def test_continuation_is_composed_around_its_message() -> None:
     first = compose_prompt(CHILD, task_pieces("T"), FULL)
     again = compose_continuation(CHILD, "And now?", FULL)
     assert again.system_prompt == first.system_prompt
@@ -196,7 +196,7 @@ contributions = st.lists(st.builds(Contribution, st.sampled_from("abc"), texts),
 
 @settings(deadline=None)
 @given(texts, contributions, contributions)
-def test_the_parts_cover_every_byte_in_order(
+def test_parts_cover_every_byte_in_order(
     task: str, prepend: list[Contribution], append: list[Contribution]
 ) -> None:
     message = task_message(task, prepend=prepend, append=append)
@@ -253,13 +253,13 @@ def test_long_result_is_cut_with_a_notice() -> None:
     assert len(frozen.encode()) == RESULT_BYTES_MAX
 
 
-def test_a_result_of_exactly_the_limit_is_whole() -> None:
+def test_result_of_exactly_the_limit_is_whole() -> None:
     assert freeze_result("x" * RESULT_BYTES_MAX) == "x" * RESULT_BYTES_MAX
 
 
 @examples(20)
 @given(st.text(alphabet="aé漢👍🏽\u0301\r\n", min_size=1, max_size=6), st.integers(1, 9))
-def test_a_cut_result_never_passes_the_limit(sign: str, more: int) -> None:
+def test_cut_result_never_passes_the_limit(sign: str, more: int) -> None:
     text = "_" + sign * (RESULT_BYTES_MAX // len(sign.encode()) + more) + "_"
     frozen = freeze_result(text)
     head = frozen.partition("\n\n[truncated: ")[0] if "[truncated" in frozen else frozen
@@ -285,7 +285,7 @@ def test_nobody_sees_a_mark_inside_in_whatever_disguise(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", WORDS.values(), ids=WORDS)
-def test_what_is_no_mark_is_left_as_it_is(text: str) -> None:
+def test_text_without_marks_is_unchanged(text: str) -> None:
     assert without_delimiters(text) == text
 
 
@@ -320,7 +320,7 @@ def test_what_another_child_said_stands_between_marks() -> None:
     )
 
 
-def test_an_erased_value_is_named() -> None:
+def test_erased_value_is_named() -> None:
     assert written(SharedValue("gone", "literal", None)).endswith("\n- gone: (erased)")
 
 
@@ -333,7 +333,7 @@ def test_long_shared_value_is_shortened_with_a_pointer() -> None:
     assert longer.index(END) < longer.index("(shortened: 9002 bytes in all")
 
 
-def test_once_there_is_much_the_rest_is_only_named() -> None:
+def test_shared_values_beyond_the_limit_are_only_named() -> None:
     values = [result(f"r{number}", "x" * 7_000) for number in range(8)]
     text = written(*values)
     assert "- r7: (left out: 7002 bytes in all; the whole value is under" in text
@@ -366,7 +366,7 @@ def test_every_value_is_one_line_of_json(values: list[tuple[str, object]]) -> No
 
 @given(st.lists(st.tuples(KEYS, JSON_VALUES), max_size=4), st.tuples(KEYS, JSON_VALUES))
 @settings(deadline=None)
-def test_one_that_is_added_leaves_what_was_there_a_beginning(
+def test_added_value_follows_the_others(
     values: list[tuple[str, object]], added: tuple[str, object]
 ) -> None:
     before = written(*(literal(key, value) for key, value in values))
@@ -383,7 +383,7 @@ def test_unclear_key_is_shown_as_json(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["projectGoal", "my key", "a.b-c", "_x", ".env", "ключ 7"])
-def test_a_plain_key_is_told_as_it_is(key: str) -> None:
+def test_plain_key_is_told_as_it_is(key: str) -> None:
     assert written(literal(key, 1)).splitlines() == [HEADING, f"- {key}: 1"]
 
 
@@ -465,7 +465,7 @@ notes = st.builds(
         shared_context=st.lists(st.builds(Piece, source=text, text=text), max_size=3),
     ),
 )
-def test_the_parts_cover_every_byte_of_both_texts(
+def test_parts_cover_every_byte_of_both_texts(
     child: ChildFacts, task: str, scripts: list[Contribution], surroundings: Surroundings
 ) -> None:
     prompt = compose_prompt(child, task_pieces(task, prepend=scripts), surroundings)
@@ -622,7 +622,7 @@ def golden(shape: str) -> str:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_prompt_is_the_one_in_its_file(shape: str) -> None:
+def test_prompt_is_the_one_in_its_file(shape: str) -> None:
     assert file_text(SHAPES[shape]) == golden(shape)
 
 

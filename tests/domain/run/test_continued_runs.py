@@ -95,7 +95,7 @@ def due_at(*events: RunEvent) -> tuple[str, datetime]:
     return "due", stamp(len(events)).recorded_at
 
 
-def test_a_message_is_the_beginning_of_a_run() -> None:
+def test_message_is_the_beginning_of_a_run() -> None:
     asked = requester(depth=1, run_id=run_id(7), spawned_by="agent:main:main")
     event = continued.message_received(
         requester=asked,
@@ -217,7 +217,7 @@ def test_lasting_session_is_archived_after_its_hours(
     assert run.archive_at == due
 
 
-def test_a_later_run_is_as_old_as_its_session() -> None:
+def test_later_run_is_as_old_as_its_session() -> None:
     opened_at = at(1) - timedelta(hours=10)
     story = (
         continued.message_received(options=SESSION, opened_at=opened_at),
@@ -247,7 +247,7 @@ def ended_of(*events: RunEvent, **changes: object) -> RunEnded:
     return ended
 
 
-def test_a_message_waits_behind_those_that_wait() -> None:
+def test_message_waits_behind_those_that_wait() -> None:
     first = given(*STARTED).when(continued.queue("one")).after().events
     run = given(*first).when(continued.queue("two", run_id=run_id(8))).after().state
     assert run is not None
@@ -265,7 +265,7 @@ def test_there_is_room_for_twenty_messages() -> None:
         given(*STARTED, *waiting).when(continued.queue()).after()
 
 
-def test_a_message_that_steers_is_taken_before_those_that_wait() -> None:
+def test_steering_message_precedes_queued_ones() -> None:
     run = run_of(
         *STARTED,
         continued.message_queued(),
@@ -312,7 +312,7 @@ def test_message_that_steers_has_a_limit() -> None:
 
 
 @pytest.mark.parametrize("reason", ["exit", "interrupted", "stopped"])
-def test_one_that_is_steered_has_been_stopped_for_it(reason: str) -> None:
+def test_steered_run_ends_as_stopped(reason: str) -> None:
     ended = ended_of(*STARTED, STEER, outcome="error", reason=reason)
     assert (ended.outcome, ended.reason) == ("stopped", "steered")
 
@@ -355,13 +355,13 @@ def test_run_replaced_by_its_session_is_not_announced(
         given(*events).when(ask.announce()).after()
 
 
-def test_one_behind_which_a_message_waits_is_not_put_away() -> None:
+def test_run_with_queued_message_is_not_archived() -> None:
     with pytest.raises(WrongStage, match="a message waits"):
         given(*past.an_announced_run(), continued.message_queued()).when(ask.archive()).after()
 
 
 @pytest.mark.parametrize("events", [STARTED, YIELDED, past.an_announced_run()])
-def test_a_stop_drops_what_waits(events: tuple[RunEvent, ...]) -> None:
+def test_stop_drops_what_waits(events: tuple[RunEvent, ...]) -> None:
     story = given(*events, continued.message_queued()).when(ask.stop()).after()
     assert MessagesDropped(run_ids=(run_id(7),)) in story.events
     assert story.state is not None

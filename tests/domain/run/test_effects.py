@@ -265,7 +265,7 @@ def test_requested_pause_is_a_day_at_most(asked: int, pause: int) -> None:
     assert pauses(1, pause_seconds=asked) == [pause]
 
 
-def test_an_answer_that_is_for_good_is_the_last_one() -> None:
+def test_permanent_failure_parks_the_webhook() -> None:
     story = (
         given(*effects.an_announced_run())
         .when(effects.failed(status_code=410, refused=True))
@@ -288,7 +288,7 @@ def test_acknowledgement_before_parking_does_not_cover_it() -> None:
     assert after.state.inbox.acknowledged_at is not None
 
 
-def test_why_it_is_parked_is_known_until_it_is_redriven() -> None:
+def test_parked_webhook_keeps_its_reason_until_redriven() -> None:
     story = given(*effects.an_announced_run()).when(effects.park()).after()
     again = story.when(effects.redrive()).after()
     states = (story.state, again.state)
@@ -311,7 +311,7 @@ def test_redriven_webhook_has_all_attempts_again() -> None:
         given(*effects.an_announced_run()).when(effects.redrive()).after()
 
 
-def test_a_webhook_that_is_gone_is_no_attempt() -> None:
+def test_webhook_that_is_gone_is_no_attempt() -> None:
     story = given(*effects.an_announced_run()).when(effects.park())
     after = story.then(effects.parked(attempts=0, reason="not_configured"))
     after.when(effects.park()).then()

@@ -129,7 +129,7 @@ CELLS = {stage: dict(zip(_HEAD[1:], cells, strict=True)) for stage, *cells in _B
 ALLOWED = {(stage, event): after for stage, event, after in _rows(EVENTS_AT_STAGES)}
 
 
-def test_the_table_has_every_stage_and_every_command() -> None:
+def test_table_has_every_stage_and_every_command() -> None:
     assert [stage for stage, *_ in _BODY] == list(HISTORIES)
     assert _HEAD[1:] == list(COMMANDS)
     assert {run_of(*events).stage for events in HISTORIES.values()} == set(LIFECYCLE) - {"unborn"}
@@ -163,7 +163,7 @@ def came_of(story: RunStory, command: RunCommand) -> type[Rejected] | list[type[
 
 
 @pytest.mark.parametrize("stage", HISTORIES)
-def test_who_was_replaced_can_do_nothing_any_more(stage: str) -> None:
+def test_replaced_holder_is_locked_out(stage: str) -> None:
     story = given(*HISTORIES[stage])
     assert story.state is not None
     replaced = story.state.changed({"epoch": story.state.epoch - 1})
@@ -188,7 +188,7 @@ def test_at_this_stage_each_event_is_history_or_corrupt(stage: RunStage) -> None
             assert (name, evolve(run, happens, stamp(99)).stage) == (name, after)
 
 
-def test_the_events_of_the_grid_are_all_there_are() -> None:
+def test_events_of_the_grid_are_all_there_are() -> None:
     assert {type(event) for event in EVENTS} == set(get_args(RunEvent))
     assert {name for _, name in ALLOWED} == set(NAMED)
 

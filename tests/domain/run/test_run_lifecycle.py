@@ -64,7 +64,7 @@ def test_preparation_is_refused_by_holder_or_nobody(history: past.History) -> No
     given(*history).when(ask.refuse(7)).refused(LostClaim)
 
 
-def test_a_refusal_whose_caller_is_gone_waits_in_the_inbox() -> None:
+def test_refusal_of_abandoned_spawn_waits_in_the_inbox() -> None:
     command = ask.refuse(PREPARER, announcement=ref("it failed"))
     after = given(*past.a_resolved_run()).when(command).then(SpawnRefused)
     assert after.state is not None
@@ -87,7 +87,7 @@ def test_unknown_lost_claim_does_not_pass_a_full_lane() -> None:
     given(*past.a_queued_run()).when(command).refused(NotYet)
 
 
-def test_an_end_is_recorded_with_all_that_the_runtime_said() -> None:
+def test_end_is_recorded_with_all_that_the_runtime_said() -> None:
     seal = TranscriptSeal(count=3, bytes=99, hmac="ab", path="t.jsonl")
     after = (
         given(*past.a_started_run())
@@ -138,7 +138,7 @@ def _ended(
 # A run that nobody came for is ended without a holder, and no other run is.
 
 
-def test_only_a_run_without_a_holder_ends_because_nobody_came() -> None:
+def test_only_an_unclaimed_run_ends_as_not_claimed() -> None:
     log = FamilyLog()
     for name in ("scout", "late"):
         log.spawn(name)
@@ -161,14 +161,14 @@ def test_only_a_run_without_a_holder_ends_because_nobody_came() -> None:
 
 
 @pytest.mark.parametrize("history", [past.a_requested_run(), past.an_overridden_run()])
-def test_a_stop_during_preparation_is_a_refusal(history: past.History) -> None:
+def test_stop_during_preparation_is_a_refusal(history: past.History) -> None:
     stage = run_of(*history).stage
     refusal = past.refused(rule="stopped", step=stage, text=ref("stopped by operator"))
     given(*history).when(ask.stop()).then(refusal)
 
 
 @pytest.mark.parametrize("history", [past.a_created_run(), past.a_queued_run()])
-def test_a_stop_of_a_run_that_waits_ends_it(history: past.History) -> None:
+def test_stop_of_a_run_that_waits_ends_it(history: past.History) -> None:
     after = (
         given(*history)
         .when(ask.stop(by_requester=True))
@@ -214,7 +214,7 @@ README = Path(__file__).parents[3] / "README.md"
 BEFORE, AFTER = "<!-- lifecycle -->", "<!-- /lifecycle -->"
 
 
-def test_the_readme_shows_exactly_the_lifecycle_of_the_code() -> None:
+def test_readme_shows_exactly_the_lifecycle_of_the_code() -> None:
     text = README.read_text()
     assert (text.count(BEFORE), text.count(AFTER)) == (1, 1)
     shown = text.split(BEFORE)[1].split(AFTER)[0].strip()

@@ -80,7 +80,7 @@ def test_resumed_step_begins_again_under_its_key() -> None:
 
 
 @pytest.mark.parametrize("change", [{"root": "/srv/other"}, {"relative": "elsewhere"}])
-def test_a_step_is_never_begun_again_at_another_place(change: dict[str, str]) -> None:
+def test_step_is_never_begun_again_at_another_place(change: dict[str, str]) -> None:
     resumed = given(*past.a_run_at_a_step(), past.resumed())
     assert resumed.state is not None
     command = ask.begin_step(resumed.state.epoch, **change)
@@ -201,7 +201,7 @@ def test_event_of_unbegun_step_is_corrupt(
 # What the steps of a preparation say of the child, and what the run makes of it.
 
 
-def test_the_files_that_were_written_are_told() -> None:
+def test_files_that_were_written_are_told() -> None:
     files = {"manifest": ref("manifest"), "file_count": 2, "total_bytes": 9, "can_undo": True}
     story = given(*past.a_run_at_a_step()).when(
         ask.take_step(PREPARER, outcome="written", made=False, **files)
@@ -229,7 +229,7 @@ def test_fork_is_recorded_with_the_child(mode: str) -> None:
     assert run_of(*past.a_queued_run()).context_mode == "isolated"
 
 
-def test_who_bound_a_thread_says_where_the_results_go() -> None:
+def test_thread_binding_says_where_results_go() -> None:
     begun = (*past.a_prepared_run(), past.step_begun("thread_binding"))
     bound = {"outcome": "bound", "origin": ref("origin"), "can_undo": True}
     story = given(*begun).when(ask.take_step(PREPARER, step="thread_binding", **bound))

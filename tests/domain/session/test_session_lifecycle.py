@@ -215,7 +215,7 @@ CELLS = [
 ALLOWED = {(stage, event): after for stage, event, after in _rows(EVENTS_AT_STAGES)}
 
 
-def test_the_table_has_every_stage_and_every_command() -> None:
+def test_table_has_every_stage_and_every_command() -> None:
     assert [stage for stage, *_ in _BODY] == list(HISTORIES)
     assert _HEAD[1:] == list(COMMANDS)
     asked = {type(command()) for command in COMMANDS.values()}
@@ -249,7 +249,7 @@ def test_at_this_stage_this_event_is_history_or_corrupt(
         assert evolve(before[stage], event, stamp(99)).stage == after
 
 
-def test_the_events_of_the_grid_are_all_there_are() -> None:
+def test_events_of_the_grid_are_all_there_are() -> None:
     assert set(NAMED.values()) == set(get_args(SessionEvent))
     assert {name for _, name in ALLOWED} == set(NAMED)
 
@@ -281,7 +281,7 @@ def test_continuation_has_the_place_of_the_run_that_it_replaces(
     given_session(*HISTORIES[before]).when(again).then(admitted(12, taken), *gone)
 
 
-def test_a_child_is_released_and_settled_only_once() -> None:
+def test_child_is_released_and_settled_only_once() -> None:
     story = given_session(*HISTORIES["child-with-child"])
     story = story.when(ReleaseChild(CHILD_RUN)).then(RELEASED)
     story.when(ReleaseChild(CHILD_RUN)).then()

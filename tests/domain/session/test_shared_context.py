@@ -135,7 +135,7 @@ def test_key_shared_by_own_spawn_stays_the_familys() -> None:
     assert starting_shared_keys((overwritten,), (asked,)) == (asked,)
 
 
-def test_a_patch_is_for_the_version_that_was_read() -> None:
+def test_patch_is_for_the_version_read() -> None:
     story = given_session(observed())
     first = ChangeSharedContext(changes({"a": 1}), cause="patch", expected=0)
     events = story.decide(story.state, first)
@@ -145,7 +145,7 @@ def test_a_patch_is_for_the_version_that_was_read() -> None:
 
 
 @given(st.dictionaries(st.text(min_size=1, max_size=5), st.integers(), max_size=5))
-def test_the_size_is_that_of_one_compact_json_object(values: dict[str, int]) -> None:
+def test_size_is_that_of_one_compact_json_object(values: dict[str, int]) -> None:
     texts = {key: json.dumps(found) for key, found in values.items()}
     whole = json.dumps(values, separators=(",", ":"), ensure_ascii=False)
     size = shared_size((key, len(text)) for key, text in texts.items())
@@ -204,7 +204,7 @@ def prepare(log: FamilyLog, name: str) -> None:
     log.tell(name, ask.resolve(run.epoch), ask.prepare(run.epoch, child_session_key=key))
 
 
-def test_the_keys_of_a_spawn_come_with_its_session() -> None:
+def test_keys_of_a_spawn_come_with_its_session() -> None:
     log = FamilyLog()
     log.spawn("a", shared=GOAL)
     prepare(log, "a")
@@ -236,7 +236,7 @@ def test_second_of_two_large_shares_is_refused() -> None:
     log.tell("second", creation(log, "second", large))
 
 
-def test_what_a_spawn_adds_is_compared_when_it_is_admitted() -> None:
+def test_shared_keys_of_a_spawn_are_judged_at_admission() -> None:
     log = FamilyLog()
     log.spawn("first", shared=GOAL)
     answered = log.answer(

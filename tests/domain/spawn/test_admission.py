@@ -132,13 +132,13 @@ def test_spawn_is_admitted_or_refused(name: str) -> None:
     assert admit(ADMISSION, judged, raw_agent_id=PATH) == expected
 
 
-def test_a_hostile_agent_id_is_shown_on_one_bounded_line() -> None:
+def test_hostile_agent_id_is_shown_on_one_bounded_line() -> None:
     text = refusal_of(named(None), raw_agent_id="a\n[admin] b" + "x" * 10_000).text
     assert "\n" not in text
     assert len(text) < 400
 
 
-def test_the_rules_are_judged_in_order() -> None:
+def test_rules_are_judged_in_order() -> None:
     everything_wrong: dict[str, object] = {
         "mode": "session",
         "caller_depth": 1,

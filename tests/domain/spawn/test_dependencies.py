@@ -68,7 +68,7 @@ def test_run_waits_for_all_dependencies() -> None:
     assert settle(log, "after") == []
 
 
-def test_a_run_whose_dependencies_are_done_is_queued_at_once() -> None:
+def test_run_whose_dependencies_are_done_is_queued_at_once() -> None:
     log = FamilyLog()
     log.begin("a")
     log.end("a")
@@ -146,7 +146,7 @@ def test_what_a_target_is_good_for(
         ),
     ],
 )
-def test_dependency_that_failed_is_told_with_what_to_do(
+def test_failed_dependency_is_refused_with_advice(
     history: past.History, via: str, text: str
 ) -> None:
     told = failed_dependency_text(dependency(via=via), run_of(*history))
@@ -196,7 +196,7 @@ NAMED: dict[str, tuple[DependencyVia, list[Run], list[Run], str | None]] = {
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_name_that_means_no_run_or_several_is_told(name: str) -> None:
+def test_unknown_or_ambiguous_name_is_refused(name: str) -> None:
     via, runs, others, text = NAMED[name]
     request = DependencyRequest("a", via)
     refusal = first_refusal(NAMES, NamedRuns(request=request, runs=runs, others=others))
@@ -231,7 +231,7 @@ def test_spawn_judged_below_an_older_run_is_read_again() -> None:
     assert told[0] == "dependency_cycle"
 
 
-def test_a_ring_through_others_is_told_with_the_way() -> None:
+def test_cycle_is_refused_with_its_path() -> None:
     log = FamilyLog()
     for name in "abc":
         log.begin(name)
@@ -292,7 +292,7 @@ def test_merged_dependencies_keep_the_strictest_need() -> None:
     assert merge_dependencies([one, same, other]) == (same, other)
 
 
-def test_a_run_that_was_not_read_is_not_judged() -> None:
+def test_run_that_was_not_read_is_not_judged() -> None:
     log = FamilyLog()
     missing = Dependency(run_id=run_id(77), name="x", via="dependsOn")
     with pytest.raises(ReadAgain):

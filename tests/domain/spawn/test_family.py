@@ -58,7 +58,7 @@ def test_child_without_descendants_is_released_with_its_end() -> None:
 
 
 @pytest.mark.parametrize("bring", PREPARING)
-def test_a_refusal_gives_the_place_back_in_its_own_append(bring: Bring) -> None:
+def test_refusal_gives_the_place_back_in_its_own_append(bring: Bring) -> None:
     log = FamilyLog(max_children=1)
     bring(log, "scout", "main")
     assert log.refuse("scout") == ["run scout SpawnRefused", "session main ChildReleased"]
@@ -97,7 +97,7 @@ def test_last_announced_descendant_releases_its_orchestrator() -> None:
         (3, "is closed and spawns no more"),
     ],
 )
-def test_a_session_whose_run_is_over_spawns_no_more(steps: int, said: str) -> None:
+def test_session_whose_run_is_over_spawns_no_more(steps: int, said: str) -> None:
     log = FamilyLog()
     log.begin("scout")
     for step in (log.end, log.announce, lambda name: log.tell(name, ask.archive()))[:steps]:
@@ -190,7 +190,7 @@ def test_message_takes_a_place_and_waits_in_the_lane() -> None:
 
 
 @pytest.mark.parametrize("taken", [2, 3])
-def test_where_all_places_are_taken_a_message_is_refused_and_takes_none(taken: int) -> None:
+def test_message_without_a_free_place_is_refused(taken: int) -> None:
     log = announced("scout", max_children=taken)
     for number in range(taken):
         log.begin(f"r{number}")
@@ -228,7 +228,7 @@ def test_unplannable_message_is_refused_with_its_facts() -> None:
     assert log.message("later", "scout")[-1] == "run later RunQueued"
 
 
-def test_the_cap_is_asked_before_the_plan() -> None:
+def test_cap_is_asked_before_the_plan() -> None:
     log = announced("scout")
     rule = Refusal(rule="runtime", status="error", text="there is no runtime")
     unfit = RefusedChild(refusal=rule, facts=PlanFacts())
@@ -286,7 +286,7 @@ def test_second_message_from_one_run_is_read_again() -> None:
 
 
 @pytest.mark.parametrize("missing", ["session", "run", "requester", "above"])
-def test_what_is_not_among_what_was_read_is_read_again(missing: str) -> None:
+def test_missing_states_are_read_again(missing: str) -> None:
     log = announced("top", "scout")
     last, fold = log.run("scout"), log.fold
     keys = {"session": log.key("scout"), "requester": log.key("top")}

@@ -118,7 +118,7 @@ def refused_in(answered: SpawnDecision) -> SpawnRefused:
     ("taken", "cap", "permitted"),
     [(0, 1, True), (1, 1, False), (4, 5, True), (5, 5, False), (3, 2, False), (0, 0, False)],
 )
-def test_the_cap_is_exact(taken: int, cap: int, permitted: bool) -> None:
+def test_cap_is_exact(taken: int, cap: int, permitted: bool) -> None:
     answered = judge(root_with(taken), under=policy(max_children=cap))
     assert (answered.refusal is None) == permitted
     if permitted:
@@ -138,7 +138,7 @@ def test_unseen_requester_has_the_depth_of_its_key() -> None:
     assert refused_in(refused).rule == "depth"
 
 
-def test_a_request_carries_its_requester_as_it_is_on_record() -> None:
+def test_request_carries_its_requester_as_it_is_on_record() -> None:
     session, own = session_of(observed_child()), run_of(*past.a_started_run())
     answered = judge(
         session, runs=(own,), requester_key=CHILD, requester_display_key="me", origin="{}"
@@ -177,7 +177,7 @@ def test_invalid_agent_id_is_kept_beside_the_log() -> None:
     assert "rm -rf" not in requested.to_json().decode() + refused_in(answered).to_json().decode()
 
 
-def test_a_good_agent_id_stands_in_the_request_alone() -> None:
+def test_good_agent_id_stands_in_the_request_alone() -> None:
     under = policy(allow_agents=("*",))
     answered = judge(under=under, agent_id_argument="Steward", target_agent_id="steward")
     requested = requested_in(answered)
@@ -185,7 +185,7 @@ def test_a_good_agent_id_stands_in_the_request_alone() -> None:
     assert answered.refusal is None
 
 
-def test_a_refusal_records_the_words_that_its_caller_is_told() -> None:
+def test_refusal_records_the_text_of_its_answer() -> None:
     answered = judge(root_with(1), under=policy(max_children=1))
     assert answered.refusal is not None
     refused = refused_in(answered)
@@ -193,7 +193,7 @@ def test_a_refusal_records_the_words_that_its_caller_is_told() -> None:
     assert (refused.step, refused.status, refused.announcement) == ("admission", "forbidden", None)
 
 
-def test_a_closed_session_is_turned_away_without_a_record() -> None:
+def test_closed_session_is_turned_away_without_a_record() -> None:
     session = session_of(observed(), SessionClosed(reason="archived"))
     with pytest.raises(SessionIsClosed, match="session main is closed"):
         judge(session)
@@ -261,7 +261,7 @@ def test_batch_refusal_releases_all_places_and_settles() -> None:
     assert log.counted("main") == []
 
 
-def test_a_batch_that_was_decided_meanwhile_is_read_again() -> None:
+def test_batch_decided_meanwhile_is_read_again() -> None:
     log = FamilyLog()
     asked_for(log)
     ids = [log.run(name).run_id for name in NAMES]
@@ -273,7 +273,7 @@ def test_a_batch_that_was_decided_meanwhile_is_read_again() -> None:
         tell_all(log, {name: (ask.refuse(None),) for name in NAMES})
 
 
-def test_the_others_are_told_which_one_it_was() -> None:
+def test_others_are_told_which_one_it_was() -> None:
     log = FamilyLog()
     asked_for(log)
     culprit = log.run("mast")
@@ -356,7 +356,7 @@ def test_first_seen_session_is_in_its_agents_sandbox() -> None:
     assert (seen.sandboxed, seen.assertions) == (True, ())
 
 
-def test_a_known_session_keeps_who_asserted_what() -> None:
+def test_known_session_keeps_who_asserted_what() -> None:
     seen = first_seen(judge_spawn_of(asserts_agent=True, options=IN_A_BOX))
     known = session_of(seen)
     assert (known.asserted_by, known.assertions) == ("admin", ("agentId", "sandboxed"))
@@ -364,7 +364,7 @@ def test_a_known_session_keeps_who_asserted_what() -> None:
     assert not any(isinstance(event, SessionObserved) for _, event in answered.changes)
 
 
-def test_the_facts_say_where_depth_and_lists_were_found() -> None:
+def test_facts_say_where_depth_and_lists_were_found() -> None:
     def places(facts: AdmissionFacts) -> tuple[str | None, ...]:
         return facts.depth_from, facts.require_agent_id_from, facts.allow_agents_from
 
@@ -423,7 +423,7 @@ def gone_through(
     return needed, found
 
 
-def test_a_spawn_needs_one_thing_after_the_other() -> None:
+def test_spawn_needs_one_thing_after_the_other() -> None:
     needed, refused = gone_through(SPAWN_STAGES, asked())
     assert needed == ["agent", "credentials", "workspace", "places", "workspace", "attachments"]
     assert refused is None

@@ -22,14 +22,14 @@ from world.model.log_invariants import stored_and_read
 DEFAULTS = Path(__file__).parents[2] / "data" / "defaults_of_facts.json"
 
 
-def test_a_changed_fact_is_one_that_was_made_so() -> None:
+def test_changed_fact_equals_a_new_one() -> None:
     fact = ref("a text")
     changed = fact.changed({"bytes": 7, "id": run_id(3)})
     made = ContentRef(id=run_id(3), bytes=7, hmac=fact.hmac)
     assert (changed, changed.to_json(), hash(changed)) == (made, made.to_json(), hash(made))
 
 
-def test_the_fact_that_was_changed_stays_as_it_is() -> None:
+def test_original_of_changed_fact_is_unchanged() -> None:
     fact = ref("a text")
     before = fact.members()
     changed = fact.changed({"bytes": 7})
@@ -58,7 +58,7 @@ def test_defaults_are_not_stored_but_shown() -> None:
 
 
 @given(st.sampled_from((*EVENT_TYPES.values(), Run, Session)).flatmap(any_fact))
-def test_a_fact_is_the_same_when_it_is_read_again(fact: Fact) -> None:
+def test_fact_is_the_same_when_it_is_read_again(fact: Fact) -> None:
     assert stored_and_read(fact).members() == fact.members()
 
 

@@ -88,7 +88,7 @@ def test_no_rule_is_named_elsewhere() -> None:
         'record.judged("admission", "depth", told, by)',
     ],
 )
-def test_a_name_that_is_given_elsewhere_is_found(source: str) -> None:
+def test_name_that_is_given_elsewhere_is_found(source: str) -> None:
     assert not set(minted(ast.parse(source))) <= {"admission", "scripts"}
 
 
@@ -108,14 +108,14 @@ def test_golden_refusals_are_by_listed_rules() -> None:
     assert {one["rule"] for one in recorded} <= set(RULE_NAMES)
 
 
-def test_a_rule_refuses_with_a_status_of_its_own() -> None:
+def test_rule_refuses_with_a_status_of_its_own() -> None:
     assert rules.SANDBOX.refusal("no").status == "forbidden"
     assert rules.SANDBOX.refusal("no", status="error").status == "error"
     with pytest.raises(AssertionError):
         rules.DEPTH.refusal("no", status="error")
 
 
-def test_the_page_of_rules_is_current() -> None:
+def test_page_of_rules_is_current() -> None:
     assert DOCUMENT.read_text("utf-8") == rendered(), "write it: make docs"
 
 

@@ -34,11 +34,11 @@ parts = st.lists(part, min_size=1, max_size=5)
         ("global", "agent:main:global"),
     ],
 )
-def test_a_key_has_one_form(given_key: str, expected: str) -> None:
+def test_key_has_one_form(given_key: str, expected: str) -> None:
     assert canonical_session_key(given_key) == expected
 
 
-def test_a_key_of_exactly_the_limit_is_a_key() -> None:
+def test_key_of_exactly_the_limit_is_a_key() -> None:
     key = "agent:main:" + "x" * 501
     assert len(key) == 512
     assert canonical_session_key(f" {key} ") == key
@@ -75,7 +75,7 @@ def test_under_global_scope_all_aliases_are_global(spelling: str) -> None:
         "x" * 505,
     ],
 )
-def test_what_is_no_key_is_refused_with_a_reason(bad: str) -> None:
+def test_invalid_session_key_is_refused_with_a_reason(bad: str) -> None:
     with pytest.raises(InvalidSessionKey) as caught:
         canonical_session_key(bad)
     assert "session key" in caught.value.message.lower()
@@ -85,7 +85,7 @@ def test_what_is_no_key_is_refused_with_a_reason(bad: str) -> None:
     ("one", "other"),
     [("agent:main:café", "agent:main:cafe\u0301"), ("ΟΔΟΣ", "οδοσ"), ("ΑΣ", "ας"), ("Å", "Å")],
 )
-def test_what_looks_the_same_is_the_same_key(one: str, other: str) -> None:
+def test_keys_that_look_alike_are_one(one: str, other: str) -> None:
     assert canonical_session_key(one) == canonical_session_key(other)
 
 
@@ -136,7 +136,7 @@ def test_display_key_of_an_alias_is_main() -> None:
 
 
 @pytest.mark.parametrize(("agent_id", "uuid"), [("a b", UUID), ("main", "not-a-uuid"), ("", UUID)])
-def test_a_child_key_is_made_of_nothing_else(agent_id: str, uuid: str) -> None:
+def test_child_key_is_made_of_nothing_else(agent_id: str, uuid: str) -> None:
     with pytest.raises(ValueError, match="not a"):
         child_key(agent_id, uuid)
 

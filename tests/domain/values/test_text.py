@@ -36,7 +36,7 @@ def test_normalising_twice_changes_nothing(text: str) -> None:
 
 @settings(deadline=None)
 @given(st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", fullmatch=True))
-def test_a_valid_id_only_changes_its_case(text: str) -> None:
+def test_valid_id_only_changes_its_case(text: str) -> None:
     assert normalise_agent_id(text) == text.lower()
 
 
@@ -47,7 +47,7 @@ any_text = st.text(alphabet=st.characters(), max_size=200)
 
 @settings(deadline=None)
 @given(any_text)
-def test_what_is_storable_has_a_utf8_form_without_nul(text: str) -> None:
+def test_storable_text_is_utf8_without_nul(text: str) -> None:
     assert b"\x00" not in replace_unstorable(text).encode()
 
 
@@ -55,7 +55,7 @@ def test_line_ends_become_one_space_and_hidden_signs_go() -> None:
     assert single_line(" a\r\n\tb\u202ec\u2028d ", characters_max=50) == "a bc d"
 
 
-def test_a_long_line_ends_in_an_ellipsis() -> None:
+def test_long_line_ends_in_an_ellipsis() -> None:
     assert single_line("abcdefgh", characters_max=5) == "abcd…"
     assert single_line("\n" * 1000 + "abc", characters_max=5) == "…"
     assert single_line("abc", characters_max=0) == ""
@@ -66,7 +66,7 @@ def test_a_long_line_ends_in_an_ellipsis() -> None:
 
 @settings(deadline=None)
 @given(any_text, st.integers(-3, 60))
-def test_a_single_line_has_no_break_and_keeps_its_limit(text: str, limit: int) -> None:
+def test_single_line_has_no_break_and_keeps_its_limit(text: str, limit: int) -> None:
     line = single_line(text, characters_max=limit)
     assert len(line) <= max(0, limit)
     assert all(unicodedata.category(sign) not in ("Cc", "Cs", "Zl", "Zp") for sign in line)
@@ -97,13 +97,13 @@ def test_a_single_line_has_no_break_and_keeps_its_limit(text: str, limit: int) -
         ("\u0915\u094d5", 2, 2),
     ],
 )
-def test_a_cut_splits_no_character_that_is_seen_as_one(text: str, limit: int, index: int) -> None:
+def test_cut_splits_no_character_that_is_seen_as_one(text: str, limit: int, index: int) -> None:
     assert whole_characters(text, limit) == index
 
 
 @settings(deadline=None)
 @given(any_text, st.integers(-3, 300))
-def test_a_utf8_prefix_is_a_prefix_within_its_bytes(text: str, limit: int) -> None:
+def test_utf8_prefix_is_a_prefix_within_its_bytes(text: str, limit: int) -> None:
     prefix = utf8_prefix(text, limit)
     assert replace_unstorable(text).startswith(prefix)
     assert len(prefix.encode()) <= max(0, limit)
@@ -158,16 +158,14 @@ def by_hand(text: str) -> bytes | None:
 
 
 @given(st.binary(min_size=1, max_size=60), st.data())
-def test_what_is_encoded_is_decoded_wherever_white_space_stands(
-    content: bytes, data: st.DataObject
-) -> None:
+def test_base64_is_decoded_around_white_space(content: bytes, data: st.DataObject) -> None:
     signs = list(base64.b64encode(content).decode())
     spaced = "".join(sign + data.draw(st.sampled_from(["", *SPACES])) for sign in signs)
     assert decode_strict_base64(spaced, 60) == content
 
 
 @given(st.text(ALPHABET[:6] + "+/=-_" + SPACES + "\0\u00a0é", max_size=14))
-def test_any_other_text_is_what_it_is_by_hand(text: str) -> None:
+def test_base64_of_any_text_is_decoded_as_by_hand(text: str) -> None:
     assert decode_strict_base64(text, 1000) == by_hand(text)
 
 
@@ -184,7 +182,7 @@ def test_more_bytes_than_the_limit_are_none(content: bytes, most: int) -> None:
     assert decoded == (content if len(content) <= most else None)
 
 
-def test_a_limit_needs_so_many_characters() -> None:
+def test_limit_needs_so_many_characters() -> None:
     for most in range(20):
         assert encoded_length_max(most) == len(base64.b64encode(bytes(most)))
 

@@ -293,7 +293,7 @@ def test_unaffected_considers_an_overriding_script(then: Values, now: Values, ho
 BASE = setting()
 
 
-def test_a_limit_that_is_not_reached_either_way_affects_nobody() -> None:
+def test_limit_that_is_not_reached_either_way_affects_nobody() -> None:
     wide, narrow = setting(maxChildrenPerAgent=9), setting(maxChildrenPerAgent=1)
     assert is_unaffected(Spawn(), wide, narrow)
     assert not is_unaffected(Spawn(active_children=1), wide, narrow)
@@ -315,11 +315,11 @@ def test_a_limit_that_is_not_reached_either_way_affects_nobody() -> None:
         {"agents": {"defaults": {"subagents": {"contextScripts": {"run": [ROUTER]}}}}},
     ],
 )
-def test_what_is_said_for_all_is_looked_at_for_each(change: Values) -> None:
+def test_section_for_all_affects_each_decision(change: Values) -> None:
     assert not is_unaffected(Spawn(), BASE, but(BASE, change))
 
 
-def test_script_that_is_told_the_configuration_is_told_its_limits() -> None:
+def test_script_given_the_configuration_depends_on_limits() -> None:
     telling = {"id": "router", "uri": "/scripts/router", "argMap": {"all": "cfg"}}
     then, now = (setting(scripts=(telling,), maxChildrenPerAgent=count) for count in (5, 9))
     assert is_unaffected(Spawn(), then, then)
@@ -333,7 +333,7 @@ def test_spawn_in_preparation_has_nothing_to_compare_with() -> None:
     assert slow == not_replayable("it is still being prepared, so there is nothing to compare with")
 
 
-def test_a_refusal_that_lies_behind_the_range_cannot_be_compared() -> None:
+def test_refusal_after_the_range_cannot_be_compared() -> None:
     """It stands in one append with its request, and a range may end between them."""
     crowded = Spawn(active_children=5)
     record = crowded.record(BASE).changed({"refused": None})

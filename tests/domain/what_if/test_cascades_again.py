@@ -79,7 +79,7 @@ def said(verdicts: list[Verdict]) -> list[tuple[str, str | None]]:
 BOTH = batch("writer", "editor")
 
 
-def test_the_others_are_told_whose_fault_it_is() -> None:
+def test_others_are_told_whose_fault_it_is() -> None:
     found = again(BOTH, setting(), setting(editor="unfit"))[0]
     assert found.text == (
         f"run {run_id(2)} of its batch would be refused, so none of them would be created"
@@ -88,7 +88,7 @@ def test_the_others_are_told_whose_fault_it_is() -> None:
     assert (found.difference.recorded, found.difference.decided) == (None, "batch")
 
 
-def test_a_rule_of_admission_refuses_each_by_itself() -> None:
+def test_rule_of_admission_refuses_each_by_itself() -> None:
     found = again(BOTH, setting(), setting(maxChildrenPerAgent=1))
     assert said(found) == [("newly-refused", "active_children")] * 2
     assert found[0].text is not None
@@ -121,7 +121,7 @@ def test_mended_task_allows_the_whole_batch() -> None:
     assert "the others of its batch can be prepared" in found[0].assumed
 
 
-def test_a_fault_that_stays_leaves_all_of_them_refused() -> None:
+def test_unmended_task_leaves_the_batch_refused() -> None:
     faulty = setting(writer="unfit"), setting(writer="unfit", thinking="low")
     assert again(BOTH, *faulty) == [SAME, SAME]
 
@@ -225,7 +225,7 @@ def test_both_are_reckoned_together() -> None:
 UNDECIDED = DecidedAgain(not_replayable("something"))
 
 
-def test_what_cannot_be_decided_may_have_been_there_or_not() -> None:
+def test_undecided_run_may_have_been_active() -> None:
     counts = Cascade()
     counts.note(child(1).record(BASE), UNDECIDED)
     counts.note(child(2).record(STRICT), UNDECIDED)
@@ -283,7 +283,7 @@ ASKS = below(run_id=run_id(1))
 SLOW = but(BASE, {"agents": {"defaults": {"subagents": {"thinking": "low"}}}})
 
 
-def test_a_requester_has_the_plan_that_it_would_have() -> None:
+def test_requester_has_the_plan_of_now() -> None:
     counts = following([child(1)], BASE, SLOW)
     plan = counts.session(CHILD).plan
     assert plan is not None
@@ -363,7 +363,7 @@ def test_message_goes_to_the_overridden_agent() -> None:
     assert (gone.verdict, gone.rule) == ("newly-refused", "agent_unknown")
 
 
-def test_agent_in_the_place_of_the_requester_may_not_ask() -> None:
+def test_overridden_requester_may_not_request() -> None:
     counts = following([routed()], routing(None), routing("agent"))
     asked = child(2, agent_id=None, requester=ASKS)
     assert noted(counts, asked, routing(None), routing("agent")).verdict.missing == (
@@ -424,20 +424,20 @@ LABELLED = child(1, changes={"label": "a"})
 @pytest.mark.parametrize(
     ("via", "rule"), [("dependsOn", "dependency_unknown"), ("reference", "reference_unknown")]
 )
-def test_what_names_a_run_that_never_was_names_nothing(via: str, rule: str) -> None:
+def test_name_of_refused_run_is_unknown(via: str, rule: str) -> None:
     counts = following([LABELLED], BASE, STRICT)
     found = noted(counts, naming(2, via), BASE, STRICT).verdict
     assert (found.verdict, found.rule) == ("newly-refused", rule)
     assert str(run_id(1)) in str(found.text)
 
 
-def test_by_its_id_it_names_a_run_that_was_refused() -> None:
+def test_id_of_refused_run_is_a_failed_dependency() -> None:
     counts = following([LABELLED], BASE, STRICT)
     found = noted(counts, naming(2, "dependsOn", str(run_id(1))), BASE, STRICT).verdict
     assert (found.verdict, found.rule) == ("newly-refused", "dependency_failed")
 
 
-def test_id_of_run_that_nobody_would_request_names_nothing() -> None:
+def test_id_of_unrequested_run_names_nothing() -> None:
     counts = following([child(1)], BASE, STRICT)
     noted(counts, child(2, requester=below(run_id=run_id(1))), BASE, STRICT)
     run = Dependency(run_id=run_id(2), name=str(run_id(2)), via="dependsOn")
@@ -523,7 +523,7 @@ def test_respawn_of_refused_run_is_unknown(changes: dict[str, Any], is_unknown: 
 # What a family shares.
 
 
-def test_what_a_run_that_never_was_had_shared_is_named() -> None:
+def test_keys_shared_by_refused_run_are_named() -> None:
     counts = following([LABELLED], BASE, STRICT)
     told = child(2, agent_id=None).record(BASE)
     keys = (
@@ -539,7 +539,7 @@ def test_what_a_run_that_never_was_had_shared_is_named() -> None:
     assert len(counts.unshared(told.changed({"started": past.started(shared_context=keys)}))) == 2
 
 
-def test_what_is_newly_allowed_shares_with_its_family_too() -> None:
+def test_newly_allowed_run_shares_with_its_family() -> None:
     shares = SharedContextRequest(keys=(SharedChange(key="goal", value=ref('"g"')),))
     counts = following([child(1, changes={"shared": shares})], STRICT, BASE)
     told = child(2, agent_id=None).record(BASE)

@@ -230,7 +230,7 @@ OF_OTHERS: dict[str, Values] = {
 }
 
 
-def test_answer_of_a_hook_that_binds_is_not_on_record() -> None:
+def test_answer_of_binding_hook_is_not_recorded() -> None:
     another = {"subagentSpawning": {"url": "http://hooks.example/"}}
     now = but(BOUND_BASE, {"spawnlog": {"hooks": another}})
     case(BOUND, BOUND_BASE, now, OTHERWISE).check()

@@ -117,7 +117,7 @@ def test_prompt_composed_again_is_identical(
     assert compared(asked, values, values, shared=shared, forgotten=gone) is None
 
 
-def test_a_message_composed_again_is_the_same_to_the_byte() -> None:
+def test_message_composed_again_is_the_same_to_the_byte() -> None:
     sent = Sent(agent_id="writer", preamble_kept=WORDS, bootstrap=("always be kind",))
     assert compared(sent, BASE, BASE) is None
 
@@ -147,7 +147,7 @@ CHANGES: dict[str, tuple[Values, str]] = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_the_first_part_that_differs_is_named(name: str) -> None:
+def test_first_differing_part_is_named(name: str) -> None:
     now, part = CHANGES[name]
     assert where(compared(TOLD, scripted(), now)) == ("different-context", part)
 
@@ -219,6 +219,6 @@ def test_part_of_the_message_still_differs() -> None:
     assert where(found) == ("different-context", "/prompt/message/end")
 
 
-def test_a_prompt_that_an_earlier_release_composed_otherwise_is_told() -> None:
+def test_prompt_composed_by_earlier_release_differs() -> None:
     found = compared(TOLD, scripted(), scripted(), said=("always be kind", "always be quick"))
     assert where(found) == ("different-context", "/prompt/systemPrompt/bootstrap:0.md")
