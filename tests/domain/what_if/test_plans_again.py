@@ -219,6 +219,12 @@ def test_hours_of_an_open_session_are_part_of_its_plan(name: str) -> None:
     case(WRITER, BOUND, hours(2.5)).check()
 
 
+@pytest.mark.parametrize("rule", ["attachments", "shared_context"])
+def test_step_refuses_again(rule: str) -> None:
+    asked = WRITER.changed(refused_by=rule)
+    case(asked, BASE, slow(BASE)).check()
+
+
 # Messages: a session goes on under a plan of its own, in the place where it began.
 
 FOUR = limits("writer", maxChildrenPerAgent=4)
