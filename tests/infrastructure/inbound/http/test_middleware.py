@@ -439,6 +439,15 @@ async def test_caller_that_left_before_begins_no_wait() -> None:
     assert not work.cancelled()
 
 
+async def test_stopping_server_cancels_wait() -> None:
+    connection, work = FakeConnection(), asyncio.get_running_loop().create_future()
+    waiting = working(connection, work)
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+
 EVENTS = "text/event-stream"
 
 

@@ -11,7 +11,7 @@ import pytest
 import application
 from application.operations import MODULES
 from infrastructure.inbound.http.operations import OPERATIONS
-from infrastructure.inbound.http.responses.examples import EXAMPLES, EXPLANATION
+from infrastructure.inbound.http.responses.examples import EXAMPLES, EXPLANATION, example_of
 from infrastructure.inbound.http.responses.problems import TITLES
 from tests.support.builders.explained_spawns import ADMITTED, plan_facts, told
 from tests.support.builders.run_histories import created, resolved
@@ -87,6 +87,12 @@ def test_every_module_with_an_operation_is_in_the_table() -> None:
 
 def test_every_example_is_of_an_operation() -> None:
     assert set(EXAMPLES) == {row.name for row in OPERATIONS}
+
+
+@pytest.mark.parametrize("kind", ["request", "response"])
+def test_missing_example_is_named_with_its_file(kind: str) -> None:
+    with pytest.raises(LookupError, match=rf"^newOne has no example: .*{kind}.*examples\.json"):
+        example_of("newOne", kind)
 
 
 @EACH

@@ -41,6 +41,26 @@ def test_free_text_in_place_of_name_is_carried_over(house: House) -> None:
     assert mended["outcome"] == "success"
 
 
+def test_run_of_batch_is_respawned_alone(house: House) -> None:
+    body = spawn_body(house.session(), task=["a", "b"], parallel=True, label="both")
+    second = house.http.post("/v1/spawns", json=body).json()["runs"][1]["runId"]
+    run = respawned(house, second)
+    assert (run["task"], run["label"], run["batchId"]) == ("b", "both-2", None)
+    answer = respawn(house.http, second, changes={"task": ["a", "b"], "parallel": True})
+    assert pointers_of(problem_of(answer, 422, "invalid_request")) == ["/changes/task"]
+
+
+def test_respawn_waits_for_the_same_runs(house: House) -> None:
+    session = house.session()
+    first = house.ended(session, label="first")
+    waiting = house.ended(session, dependsOn=[{"run": "first", "require": "ended"}])
+    # Another one has the label by now.
+    house.ended(session, label="first")
+    (on,) = respawned(house, waiting["runId"])["dependsOn"]
+    assert (on["runId"], on["require"], on["state"]) == (first["runId"], "ended", "met")
+    assert respawned(house, waiting["runId"], dependsOn=None)["dependsOn"] == []
+
+
 @pytest.mark.parametrize(
     ("body", "rule", "named"),
     [

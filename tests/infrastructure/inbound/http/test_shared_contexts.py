@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from domain.prompt.untrusted import BEGIN, END
 from tests.support.http.problems import pointers_of, problem_of
-from tests.support.http.sharing import given, patched, shared, types
+from tests.support.http.sharing import given, patched, prompt, shared, types
 from tests.support.http.wire import client_of
 from tests.support.servers.http_server import House
 
@@ -139,3 +140,11 @@ def test_reference_by_beginning_of_label(house: House) -> None:
     problem = problem_of(house.spawn(session, sharedContext=referring("gamma")), 422, "spawn_error")
     assert problem["rule"] == "reference_unknown"
     assert f'"beta-report" (run {ids["beta-report"]})' in problem["detail"]
+
+
+def test_result_of_silent_run_is_null(house: House) -> None:
+    session = house.session()
+    house.ended(session, label="quiet", agentId="quiet")
+    run = house.ended(session, sharedContext=referring("quiet"))
+    assert given(house, run["runId"])["values"] == {"quiet": None}
+    assert f"{BEGIN}\nnull\n{END}" in prompt(house, run["runId"])
