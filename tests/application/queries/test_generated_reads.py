@@ -21,6 +21,7 @@ from application.queries.operation import ReadAsOf
 from application.queries.sessions import get_session
 from application.queries.timeline.bars import ListTimeline, list_timeline
 from application.queries.timeline.histogram import CountEvents, EventBucketView, count_events
+from application.queries.timeline.moments import GetMoment, get_moment
 from application.queries.timeline.tree import GetSessionTree, get_session_tree
 from application.queries.views.session import session_record_view
 from domain.context.thread_binding import read_origin
@@ -486,3 +487,15 @@ async def test_buckets_beside_bars_are_those_of_the_part(past: GeneratedPast) ->
             assert sum((Counter(one.types) for one in view.buckets), Counter[str]()) == Counter(
                 one.envelope.type for one in events
             )
+
+
+async def test_moment_has_its_event_and_neighbors(past: GeneratedPast) -> None:
+    for now in past.some:
+        view = await past.view(get_moment, GetMoment(at=now.at, around=2))
+        near = range(now.position - 1, now.position + 3)
+        assert [one.position for one in (*view.before, *view.after)] == [
+            position for position in near if 0 < position <= past.last
+        ]
+        assert view.before[-1].type == now.head.envelope.type
+        assert view.recorded_at == now.head.envelope.recorded_at
+        assert view.config_revision == now.revision

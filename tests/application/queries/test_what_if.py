@@ -20,6 +20,7 @@ from application.queries.what_if.answer import WhatIfAnswer
 from application.queries.what_if.ask import WhatIfBody, what_if
 from benchmarks.generate import generate
 from domain.run.facts import BatchFacts
+from domain.what_if import cascade as cascades
 from tests.support.builders.configurations import load_values
 from tests.support.builders.generated_pasts import SEEDS, Seed
 from tests.support.builders.logged_family import LoggedFamily
@@ -317,6 +318,14 @@ async def test_it_says_how_far_it_is(
     assert positions == sorted(set(positions))
     until = plain[-1]["totals"]["toPosition"]
     assert (positions[-1], {progress["until"] for _, progress in told}) == (until, {until})
+
+
+async def test_cascade_says_that_it_remembers_no_more(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cascades, "REMOVED_MAX", 1)
+    last = (await lines_elsewhere(url, tmp_path, patch=[THINKING], cascade=True))[-1]
+    assert last["failure"]["detail"].endswith("ask for a shorter range")
 
 
 @cascade_or_not
