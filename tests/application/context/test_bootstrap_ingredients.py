@@ -77,11 +77,11 @@ async def test_child_has_no_ingredients(
 async def test_limits_are_those_of_the_agent_that_will_run() -> None:
     """A file that cannot be used is told, and the other one stays."""
     folder = Folder(ReadFile(name="AGENTS.md", skipped="it is a symbolic link"), BOTH[1])
-    limits = {"bootstrapMaxChars": 3, "bootstrapTotalMaxChars": 8}
+    limits = {"bootstrapMaxChars": 3, "bootstrapTotalMaxChars": 2}
     made, text_store = await brought(folder, limits=limits)
     assert folder.reads == [("/w", 3)]
     assert [one.text for one in text_store.contents] == [
-        "Saw\n\n[truncated: TOOLS.md exceeded 3 characters]"
+        "Sa\n\n[truncated: TOOLS.md exceeded 2 characters]"
     ]
     link, cut = made.warnings
     assert link.startswith("AGENTS.md of the child's workspace was left out: it is a symbolic link")

@@ -158,6 +158,13 @@ async def test_scripts_of_spawn_share_one_time(notes: Notes) -> None:
     assert found.context.override_to is None
 
 
+async def test_script_has_10_seconds_and_all_have_30(notes: Notes) -> None:
+    await gather(notes, configured({"id": "a"}, {"id": "b", "timeoutSeconds": 60}))
+    (_, first), (_, second) = notes.ran
+    assert first == 10
+    assert 29 < second <= 30
+
+
 async def test_stop_keeps_earlier_outputs_and_skips_later_scripts(notes: Notes) -> None:
     loaded = configured({"id": "a"}, {"id": "fails", "errorHandling": "stop"}, {"id": "b"})
     found = await gather(notes, loaded)

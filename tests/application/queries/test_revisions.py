@@ -50,6 +50,15 @@ async def test_revisions_are_listed_with_their_ranges(
         *(one.activated_at for one in listed.items[:-1]),
     ]
     assert {(one.activated_by, one.erased) for one in listed.items} == {("system", False)}
+    found: list[object] = []
+    cursor: str | None = None
+    while not found or cursor is not None:
+        query = ListRevisions(limit=2, cursor=cursor)
+        page = (await list_revisions(services, EVERYTHING, query)).view
+        assert len(page.items) <= 2
+        found += page.items
+        cursor = page.next_cursor
+    assert found == listed.items
 
 
 async def test_revision_is_read_as_of_a_position(

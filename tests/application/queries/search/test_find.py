@@ -234,8 +234,10 @@ async def require_changes(
     position, _, value = changes[len(changes) // 2]
     text = json.dumps(value) if value is None or isinstance(value, bool) else str(value)
     becomes = [at for at, _, new in changes if new == value and type(new) is type(value)]
-    one, _ = await search(past, changed(question, becomes=text))
-    assert one[0].position == becomes[0]
+    # A value may be JSON.
+    for word in {text, json.dumps(value) if isinstance(value, str) else text}:
+        one, _ = await search(past, changed(question, becomes=word))
+        assert one[0].position == becomes[0]
     for begin in (position - 1, position):
         since, _ = await search(past, changed(question, becomes=text, begin=f"pos:{begin}"))
         # Of all runs nobody asks which of them had the value already.
