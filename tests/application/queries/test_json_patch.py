@@ -78,6 +78,11 @@ DIFFERENCES: dict[str, tuple[Any, Any, list[dict[str, Any]]]] = {
             added("/400", {"runId": "last"}),
         ],
     ),
+    "the middle of a very long list": (
+        list(range(5000)),
+        [*range(2500), -1, -2, *range(2501, 5000)],
+        [replaced("/2500", -1), added("/2501", -2)],
+    ),
     "one operation in place of too many": (
         list(range(2000)),
         list(range(5000, 7000)),
