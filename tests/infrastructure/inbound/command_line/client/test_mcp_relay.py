@@ -164,65 +164,96 @@ def document(status: str, kind: str, body: str) -> bytes:
     return f"{head}Connection: close\r\n\r\n{body}".encode()
 
 
-@pytest.mark.process
-async def test_call_without_server_is_answered_with_advice() -> None:
-    relayed = Relayed("http://127.0.0.1:1")
-    relayed.say(id=7, method="tools/list")
-    relayed.say(method="notifications/initialized")
-    (said,) = await relayed.end()
-    assert said["id"] == 7
-    assert "start one with `spawnlog serve`" in said["error"]["message"]
+def answer_to(request: str, **members: Any) -> bytes:
+    own = json.loads(request.partition("\r\n\r\n")[2])["id"]
+    body = json.dumps({"jsonrpc": "2.0", "id": own, **members})
+    return document("200 OK", "application/json", body)
 
 
-@pytest.mark.process
-@pytest.mark.parametrize(
-    ("answer", "why"),
-    [
-        (
-            document("401 No", "application/problem+json", '{"detail": "give a token"}'),
-            "give a tok",
-        ),
-        (document("404 No", "text/html", "<p>"), "404: that is no server of spawnlog"),
-        (document("200 OK", "application/json", "[]"), "not from a spawnlog server"),
-        (document("200 OK", "application/json", "{}"), "no server of spawnlog"),
-        (document("200 OK", "application/json", "[" * 100_000), "not from a spawnlog server"),
-        (document("202 OK", "text/plain", ""), "answered nothing"),
-        (document("200 OK", "text/event-stream", ""), "answered nothing"),
-        (document("200 OK", "text/event-stream", "data: {\n\n"), "not from a spawnlog server"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", "was lost"),
-        (b"nonsense\r\n\r\n", "was lost"),
-    ],
-)
-async def test_unusable_answer_becomes_an_error(answer: bytes, why: str) -> None:
+async def relay(
+    answer: Answer, *messages: dict[str, Any], **settings: Any
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return what is said to the caller of these messages, and the requests that the server saw."""
     seen: list[str] = []
-    async with server_that(lambda _: answer, seen) as url:
-        relayed = Relayed(url, "secret-token")
-        relayed.say(id="a", method="tools/list")
-        (said,) = await relayed.end()
-    assert said["id"] == "a"
+    async with server_that(answer, seen) as url:
+        relayed = Relayed(url, **settings)
+        for message in messages:
+            relayed.say(**message)
+        return await relayed.end(), seen
+
+
+LIST = {"id": 1, "method": "tools/list"}
+UNUSABLE: list[tuple[bytes, str]] = [
+    (document("401 No", "application/problem+json", '{"detail": "give a token"}'), "give a tok"),
+    (document("404 No", "text/html", "<p>"), "404: that is no server of spawnlog"),
+    (document("200 OK", "application/json", "[]"), "not from a spawnlog server"),
+    (document("200 OK", "application/json", "{}"), "no server of spawnlog"),
+    (document("200 OK", "application/json", "[" * 100_000), "not from a spawnlog server"),
+    (document("202 OK", "text/plain", ""), "answered nothing"),
+    (document("200 OK", "text/event-stream", ""), "answered nothing"),
+    (document("200 OK", "text/event-stream", "data: {\n\n"), "not from a spawnlog server"),
+    (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", "was lost"),
+    (b"nonsense\r\n\r\n", "was lost"),
+]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("answer", "why"), UNUSABLE, ids=range(len(UNUSABLE)))
+async def test_unusable_answer_becomes_an_error(answer: bytes, why: str) -> None:
+    (said,), seen = await relay(lambda _: answer, LIST, token="secret-token")
+    assert said["id"] == 1
     assert why in said["error"]["message"]
     assert "secret-token" in seen[0]
     assert "secret-token" not in str(said)
 
 
 @pytest.mark.process
-async def test_agreed_version_is_sent_afterwards() -> None:
-    def answer(request: str) -> bytes:
-        own = json.loads(request.partition("\r\n\r\n")[2])["id"]
-        result = {"protocolVersion": "2025-06-18"}
-        return document(
-            "200 OK",
-            "application/json",
-            json.dumps({"jsonrpc": "2.0", "id": own, "result": result}),
-        )
+async def test_error_without_id_gets_that_of_its_request() -> None:
+    error = {"code": -32600, "message": "no such version"}
+    body = json.dumps({"jsonrpc": "2.0", "id": None, "error": error})
+    refused = document("400 No", "application/json", body)
+    said, _ = await relay(lambda _: refused, LIST)
+    assert said == [{"jsonrpc": "2.0", "id": 1, "error": error}]
 
-    seen: list[str] = []
-    async with server_that(answer, seen) as url:
-        relayed = Relayed(url)
-        relayed.say(id=1, method="initialize")
-        relayed.say(id=2, method="tools/list")
-        await relayed.end()
+
+@pytest.mark.process
+async def test_headers_have_agreed_version_and_session() -> None:
+    result = {"protocolVersion": "2025-06-18"}
+    first = {"id": 0, "method": "initialize"}
+    _, seen = await relay(
+        lambda request: answer_to(request, result=result),
+        first,
+        LIST,
+        session="agent:main:übung ",
+    )
     assert ["mcp-protocol-version: 2025-06-18" in one.lower() for one in seen] == [False, True]
+    assert all("Spawnlog-Session: agent:main:übung\r\n" in one for one in seen)
+
+
+@pytest.mark.process
+async def test_call_without_server_is_answered_with_advice() -> None:
+    relayed = Relayed("http://127.0.0.1:1")
+    relayed.say(**LIST)
+    relayed.say(method="notifications/initialized")
+    (said,) = await relayed.end()
+    assert said["id"] == 1
+    assert "start one with `spawnlog serve`" in said["error"]["message"]
+
+
+@pytest.mark.process
+async def test_restarted_server_is_found() -> None:
+    seen: list[str] = []
+    async with server_that(lambda request: answer_to(request, result={}), seen) as url:
+        relayed = Relayed("http://127.0.0.1:1", "old-token")
+        relayed.say(id=7, method="initialize")
+        relayed.address = ServerAddress(url, "new-token")
+        relayed.say(**LIST)
+        lost, found = await relayed.end()
+    assert lost["id"] == 7
+    assert "start one with `spawnlog serve`" in lost["error"]["message"]
+    assert found == {"jsonrpc": "2.0", "id": 1, "result": {}}
+    assert "new-token" in seen[0]
+    assert "old-token" not in seen[0]
 
 
 @pytest.mark.process
@@ -241,62 +272,16 @@ async def test_cancelled_call_closes_its_connection() -> None:
 
 
 @pytest.mark.process
-async def test_call_over_limit_is_answered_at_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_call_over_limit_is_answered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mcp_relay, "LAST_ANSWERS_SECONDS", 0.0)
     async with server_that(None, []) as url:
         relayed = Relayed(url)
-        for number in range(CALLS_MAX + 1):
+        for number in (*range(CALLS_MAX + 1), 0):
             relayed.say(id=number, method="tools/call")
-        relayed.say(id=0, method="tools/call")
         said = await relayed.end()
     assert [one["id"] for one in said] == [CALLS_MAX, 0, *range(CALLS_MAX)]
     assert "the input ended" in said[-1]["error"]["message"]
     assert f"{CALLS_MAX} calls are on their way" in said[0]["error"]["message"]
-
-
-def answer_to(request: str, **members: Any) -> bytes:
-    own = json.loads(request.partition("\r\n\r\n")[2])["id"]
-    return document(
-        "200 OK", "application/json", json.dumps({"jsonrpc": "2.0", "id": own, **members})
-    )
-
-
-@pytest.mark.process
-async def test_error_without_id_gets_that_of_its_request() -> None:
-    error = {"code": -32600, "message": "no such version"}
-    body = json.dumps({"jsonrpc": "2.0", "id": None, "error": error})
-    refused = document("400 No", "application/json", body)
-    async with server_that(lambda _: refused, []) as url:
-        relayed = Relayed(url)
-        relayed.say(id=5, method="tools/list")
-        assert await relayed.end() == [{"jsonrpc": "2.0", "id": 5, "error": error}]
-
-
-@pytest.mark.process
-async def test_restarted_server_is_found() -> None:
-    seen: list[str] = []
-    async with server_that(lambda request: answer_to(request, result={}), seen) as url:
-        relayed = Relayed("http://127.0.0.1:1", "old-token")
-        relayed.address = ServerAddress(url, "new-token")
-        relayed.say(id=1, method="initialize")
-        relayed.say(id=2, method="tools/list")
-        lost, found = await relayed.end()
-    assert "start one with `spawnlog serve`" in lost["error"]["message"]
-    assert found == {"jsonrpc": "2.0", "id": 2, "result": {}}
-    assert "new-token" in seen[0]
-    assert "old-token" not in seen[0]
-
-
-@pytest.mark.process
-async def test_session_header_keeps_its_spelling() -> None:
-    seen: list[str] = []
-    async with server_that(lambda request: answer_to(request, result={}), seen) as url:
-        relayed = Relayed(url, session="agent:main:übung ")
-        relayed.say(id=1, method="tools/list")
-        await relayed.end()
-    assert "Spawnlog-Session: agent:main:übung\r\n" in seen[0]
 
 
 @pytest.mark.process
