@@ -12,7 +12,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from domain.configuration.agents import Agent, AgentDefaults, SubagentDefaults
 from domain.configuration.configuration import Configuration
 from domain.configuration.context_scripts import ContextScript
-from domain.configuration.hooks import HEADER_VALUE_CHARACTERS_MAX, Hook, HooksSection
+from domain.configuration.hooks import HEADER_VALUE_CHARACTERS_MAX, HOOKS, Hook, HooksSection
 from domain.configuration.model_runtime import ModelRuntime
 from domain.configuration.models import ModelChoice
 from domain.configuration.runtimes import (
@@ -334,6 +334,12 @@ def hooks(**ended: Any) -> HooksSection:
     return HooksSection.model_validate({"subagentEnded": {"url": URL, **ended}})
 
 
+def test_hooks_are_those_configured() -> None:
+    assert HooksSection.model_validate({name: {"url": URL} for name in HOOKS}).configured == HOOKS
+    assert HooksSection().configured == ()
+    assert (HooksSection().attempts_max, HooksSection().retry_seconds_max) == (8, 300)
+
+
 @pytest.mark.parametrize(
     "url",
     [
@@ -476,6 +482,12 @@ def test_each_value_is_looked_for_by_itself() -> None:
     )
     fork = below({"defaultSpawnContext": "isolated"}, acct={"defaultSpawnContext": "fork"})
     assert policy({}, fork).default_spawn_context == "fork"
+
+
+def test_channel_is_found_in_any_case_with_a_default_account() -> None:
+    channels = below({}, default=NOT)
+    assert not policy({}, channels, channel=" DISCORD ", account=None).binds
+    assert policy({}, channels, channel=None, account=None).binds
 
 
 Entry = dict[str, Any]
