@@ -83,6 +83,12 @@ def test_unserved_runtime_is_warned() -> None:
     assert [one.message.startswith(UNSERVED) for one in inherited] == [True, True]
 
 
+def test_default_runtime_that_is_missing_is_warned() -> None:
+    (doubt,) = doubts_of(agents={"defaults": {"runtime": None}})
+    assert doubt.pointer == "/agents/defaults/runtime"
+    assert doubt.message.startswith(NO_RUNTIME)
+
+
 def test_repeated_alias_is_warned() -> None:
     models = {"p/one": {"alias": "Opus"}, "p/two": {"alias": " opus "}, "q/3": {"alias": " "}}
     (doubt,) = doubts_of(agents={"defaults": {"models": models}})

@@ -347,6 +347,7 @@ def test_what_was_thrown_is_told() -> None:
         ({"threadId": " 9 "}, {"threadId": "9"}),
         ({"threadId": float("nan")}, {}),
         ({"to": "x" * ADDRESS_CHARACTERS_MAX}, {"to": "x" * ADDRESS_CHARACTERS_MAX}),
+        ({"to": "x" * 1_025}, {}),
         ({"to": "a\nb"}, {}),
     ],
 )
@@ -407,6 +408,14 @@ def requester(key: str = "agent:main:main", *, may_yield: bool | None = None) ->
         sandboxed=False,
         may_yield=may_yield,
     )
+
+
+def test_only_a_caller_that_can_yield_is_asked_to() -> None:
+    asked = accepted_note(RUN, requester(may_yield=True))
+    assert asked is not None
+    assert asked.startswith("Auto-announce is push-based.")
+    assert "call sessions_yield to end the turn and wait for completion events" in asked
+    assert "sessions_yield" not in str(accepted_note(RUN, requester(may_yield=False)))
 
 
 def test_caller_without_completion_is_not_asked_to_wait() -> None:

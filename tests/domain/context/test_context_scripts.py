@@ -114,6 +114,20 @@ def read(output: object, **keys: str) -> ScriptReading:
     return read_script_output(script_id="s", text=text, **keys)
 
 
+@pytest.mark.parametrize(
+    ("output", "content"),
+    [
+        ({"message": "m", "content": "c", "text": "t", "result": "r"}, "m"),
+        ({"content": "c", "text": "t", "result": "r"}, "c"),
+        ({"text": "t", "result": "r"}, "t"),
+        ({"result": "r"}, "r"),
+        ({"foo": 1}, '{"foo":1}'),
+    ],
+)
+def test_content_is_found_under_the_usual_keys(output: object, content: str) -> None:
+    assert read(output).content == content
+
+
 def test_json_list_without_return_key_is_content() -> None:
     assert read("[1, 2]\n") == ScriptReading(content="[1, 2]\n")
     assert read('[{"error": "x"}]', error_key="error").content == '[{"error": "x"}]'
