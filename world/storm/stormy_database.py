@@ -20,8 +20,8 @@ from tests.support.servers.embedded_servers import (
     is_alive,
     postmaster_of,
     server_is_gone,
-    wait_until,
 )
+from tests.support.waiting import wait_for
 
 LATE_COMMITS = 0.3
 LATE_ROWS = 0.05
@@ -106,7 +106,7 @@ class StormyDatabase:
         self._connection.close()
         stopped = postmaster_of(self._home)
         os.kill(stopped, signal.SIGQUIT)
-        wait_until(lambda: not is_alive(stopped), "the server has stopped")
+        wait_for("the server has stopped", lambda: not is_alive(stopped))
         self._server.ensure_running()
         self._connection = psycopg.connect(self.url, autocommit=True)
 
@@ -122,4 +122,4 @@ def stormy_database() -> Iterator[StormyDatabase]:
                 connection.execute(CLOCK.format(database="spawnlog").encode())
             with closing(StormyDatabase(home, server)) as database:
                 yield database
-        wait_until(lambda: server_is_gone(home), "the server has stopped")
+        wait_for("the server has stopped", lambda: server_is_gone(home))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support.servers.configurations import agent, configuration, scripted
+from tests.support.servers.configurations import EXTERNAL, agent, configuration, scripted
 from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.hook_server import HookServer, Reply
 from tests.support.servers.server import Server
@@ -63,17 +63,16 @@ def hostile_configuration(outside: HookServer, place: Path) -> dict[str, Any]:
         _script(place, "wrong", {"error": HOSTILE}),
     ]
     tool = {"name": ONE_LINE, "input": {HOSTILE: LONG[:300_000]}, "output": [HOSTILE]}
-    config = configuration(
+    return configuration(
         agent("main", default=True, name=ONE_LINE),
         agent("talker", scripted(steps=[{"message": HOSTILE}, {"tool": tool}], result=HOSTILE)),
         agent("failing", scripted(outcome="error", error=HOSTILE)),
         agent("sleeper", scripted(steps=[{"afterMs": HELD_MS}])),
         agent("reader", subagents={"contextScripts": {"run": scripts}}),
-        {"id": "elsewhere", "runtime": {"type": "external"}},
+        agent("elsewhere", EXTERNAL),
         maxChildrenPerAgent=20,
+        announce={"webhooks": [outside.webhook("gateway")], "attemptsMax": 1},
     )
-    config["spawnlog"]["announce"] = {"webhooks": [outside.webhook("gateway")], "attemptsMax": 1}
-    return config
 
 
 def _script(place: Path, name: str, output: dict[str, Any]) -> dict[str, Any]:

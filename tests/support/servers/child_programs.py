@@ -1,8 +1,9 @@
 """Small programs for children of end-to-end tests. They wait for files, so that tests decide."""
 
-import sys
 from pathlib import Path
 from typing import Any
+
+from tests.support.servers.configurations import agent, python
 
 WAIT_SECONDS_MAX = 60
 AWAIT_FILE = """
@@ -15,6 +16,26 @@ def await_file(seconds, *paths):
         time.sleep(0.01)
 """
 """In front of a program that waits until one of these paths is there."""
+
+ASK = """
+def ask(method, path, body=None):
+    import json, os, urllib.error, urllib.request
+    request = urllib.request.Request(
+        os.environ["SPAWNLOG_URL"] + path,
+        data=None if body is None else json.dumps(body).encode(),
+        method=method,
+        headers={
+            "Authorization": "Bearer " + os.environ["SPAWNLOG_TOKEN"],
+            "Content-Type": "application/json",
+        },
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as refusal:
+        return refusal.code, json.load(refusal)
+"""
+"""In front of a program that asks its server by its own token."""
 
 
 _WAITER = (
@@ -29,25 +50,10 @@ await_file(sys.argv[3], began / f"{run}.{name}", began / name)
 print("let go")
 """
 )
-_ORCHESTRATOR = """
-import json, os, sys, urllib.error, urllib.request
-
-def ask(method, path, body=None):
-    request = urllib.request.Request(
-        os.environ["SPAWNLOG_URL"] + path,
-        data=None if body is None else json.dumps(body).encode(),
-        method=method,
-        headers={
-            "Authorization": "Bearer " + os.environ["SPAWNLOG_TOKEN"],
-            "Content-Type": "application/json",
-        },
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
-            return answer.status, json.load(answer)
-    except urllib.error.HTTPError as refusal:
-        return refusal.code, json.load(refusal)
-
+_ORCHESTRATOR = (
+    ASK
+    + """
+import json, os, sys
 def spawn(requester, agent):
     body = {"requester": {"sessionKey": requester}, "task": "help", "agentId": agent,
             "label": "helper"}
@@ -70,6 +76,7 @@ with open(os.path.join(sys.argv[1], os.environ["SPAWNLOG_RUN_ID"] + ".json"), "w
     json.dump({"token": os.environ["SPAWNLOG_TOKEN"], "said": said}, file)
 print("I have asked for help")
 """
+)
 _DAEMON = """
 import os, pathlib, signal, sys, time
 folder = pathlib.Path(sys.argv[1])
@@ -93,31 +100,19 @@ time.sleep(600)
 """
 
 
-def waiter(agent_id: str, folder: Path, **more: Any) -> dict[str, Any]:
-    """An agent whose run ends when there is a file `go` or `<run id>.go` in the folder; it notes
-    `<run id>.began` there, with its process id."""
-    argv = [_WAITER, str(folder), "go", str(WAIT_SECONDS_MAX)]
-    return _python(agent_id, argv, **more)
+def waiter(agent_id: str, folder: Path) -> dict[str, Any]:
+    """Return an agent whose run ends when there is a file `go` or `<run id>.go` in the folder; it
+    notes `<run id>.began` there, with its process id."""
+    return agent(agent_id, python(_WAITER, folder, "go", WAIT_SECONDS_MAX))
 
 
 def orchestrator(agent_id: str, folder: Path, child: str) -> dict[str, Any]:
-    """An agent that spawns `child`, tries what it may not do, and ends before its child does; it
-    leaves its token and what it was told in `<run id>.json` of the folder."""
-    return _python(agent_id, [_ORCHESTRATOR, str(folder), child])
+    """Return an agent that spawns `child`, tries what it may not do, and ends before its child
+    does; it leaves its token and what it was told in `<run id>.json` of the folder."""
+    return agent(agent_id, python(_ORCHESTRATOR, folder, child))
 
 
 def daemon(agent_id: str, folder: Path) -> dict[str, Any]:
-    """An agent that never ends, with a grandchild that left its group and session and closed its
-    pipes; they note their process ids in `child` and `grandchild`."""
-    return _python(agent_id, [_DAEMON, str(folder)])
-
-
-def shell(agent_id: str, script: str, **more: Any) -> dict[str, Any]:
-    """An agent that is a line of shell."""
-    runtime = {"type": "command", "command": ["sh", "-c", script], **more}
-    return {"id": agent_id, "runtime": runtime}
-
-
-def _python(agent_id: str, argv: list[str], **more: Any) -> dict[str, Any]:
-    command = [sys.executable, "-I", "-S", "-c", *argv]
-    return {"id": agent_id, "runtime": {"type": "command", "command": command, **more}}
+    """Return an agent that never ends, with a grandchild that left its group and session and closed
+    its pipes; they note their process ids in `child` and `grandchild`."""
+    return agent(agent_id, python(_DAEMON, folder))

@@ -6,8 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -27,14 +26,6 @@ print("ready", flush=True)
 sys.stdin.read()
 used.close()
 """
-
-
-def wait_until(condition: Callable[[], bool], what: str, timeout_seconds: float = 60.0) -> None:
-    """Wait for a condition; fail with `what` when it does not come true in time."""
-    deadline = time.monotonic() + timeout_seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {timeout_seconds} s: {what}"
-        time.sleep(0.01)
 
 
 def server_is_gone(home: Path) -> bool:

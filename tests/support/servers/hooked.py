@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.support.servers.child_programs import AWAIT_FILE, WAIT_SECONDS_MAX, waiter
+from tests.support.servers.child_programs import ASK, AWAIT_FILE, WAIT_SECONDS_MAX, waiter
 from tests.support.servers.configurations import agent, command, configuration, python, scripted
 from tests.support.servers.hook_server import HookServer
 from tests.support.servers.server import QUICK_LEASE_SECONDS, Server
@@ -62,22 +62,16 @@ print(json.dumps({"type": "result", "text": "lingered"}))
 )
 
 # Asks for a child that is called by what it was told, and ends before that does.
-_BOSS = """
-import json, os, sys, urllib.request
+_BOSS = (
+    ASK
+    + """
+import json, sys
 told = json.load(sys.stdin)["message"].splitlines()[-1]
 body = {"requester": {"sessionKey": "current"}, "task": told, "agentId": "waiter", "label": told}
-request = urllib.request.Request(
-    os.environ["SPAWNLOG_URL"] + "/v1/spawns",
-    data=json.dumps(body).encode(),
-    headers={
-        "Authorization": "Bearer " + os.environ["SPAWNLOG_TOKEN"],
-        "Content-Type": "application/json",
-    },
-)
-with urllib.request.urlopen(request, timeout=20) as answer:
-    run_id = json.load(answer)["runId"]
-print(json.dumps({"type": "result", "text": run_id}))
+_, answer = ask("POST", "/v1/spawns", body)
+print(json.dumps({"type": "result", "text": answer["runId"]}))
 """
+)
 
 
 def hooked(
@@ -126,6 +120,11 @@ def threaded(name: str, **more: Any) -> dict[str, Any]:
     return {**body, "requester": requester, **more}
 
 
+def name_of(moment: str) -> str:
+    """Return a name for a session from a moment at which its server dies."""
+    return "".join(letter if letter.isalnum() else "-" for letter in moment.lower())
+
+
 def staying(name: str, **more: Any) -> dict[str, Any]:
     """Return a request for a child that stays in a thread."""
     return threaded(name, mode="session", **{"agentId": "talker", **more})
@@ -133,9 +132,7 @@ def staying(name: str, **more: Any) -> dict[str, Any]:
 
 def reply(server: Server, run_id: str) -> dict[str, Any]:
     """Return what a talker answered, once its run is announced."""
-    run = server.run(run_id, "announced")
-    assert run["outcome"] == "success", run
-    return dict(json.loads(run["resultText"]))
+    return dict(json.loads(server.result(run_id)))
 
 
 def ends_told(outside: HookServer, session_key: str) -> list[tuple[Any, Any]]:

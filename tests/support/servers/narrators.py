@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.support.servers.child_programs import AWAIT_FILE, WAIT_SECONDS_MAX
+from tests.support.servers.child_programs import ASK, AWAIT_FILE, WAIT_SECONDS_MAX
 from tests.support.servers.configurations import agent, configuration, python
 from tests.support.servers.server import Server
 
@@ -12,8 +12,9 @@ from tests.support.servers.server import Server
 # {"pause": seconds}. What follows a spawn's answer is noted under the name of its step.
 _NARRATE = (
     AWAIT_FILE
+    + ASK
     + """
-import json, os, pathlib, sys, time, urllib.request
+import json, os, pathlib, sys, time
 
 folder = pathlib.Path(sys.argv[1])
 told = json.load(sys.stdin)["message"]
@@ -23,25 +24,13 @@ def note(name, text="noted"):
     part.write_text(text)
     part.rename(folder / name)
 
-def spawn(body):
-    body = {"requester": {"sessionKey": os.environ["SPAWNLOG_SESSION_KEY"]}, **body}
-    request = urllib.request.Request(
-        os.environ["SPAWNLOG_URL"] + "/v1/spawns",
-        data=json.dumps(body).encode(),
-        headers={
-            "Authorization": "Bearer " + os.environ["SPAWNLOG_TOKEN"],
-            "Content-Type": "application/json",
-        },
-    )
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        return answer.read().decode()
-
 for step in json.loads(told.rsplit("\\n\\n", 1)[1]):
     if "say" in step:
         print(json.dumps(step["say"]), flush=True)
     if "spawn" in step:
-        answer = spawn(step["spawn"])
-        note(step["note"], answer)
+        own = {"requester": {"sessionKey": os.environ["SPAWNLOG_SESSION_KEY"]}}
+        _, answer = ask("POST", "/v1/spawns", own | step["spawn"])
+        note(step["note"], json.dumps(answer))
     elif "note" in step:
         note(step["note"])
     if "await" in step:

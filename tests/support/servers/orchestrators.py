@@ -11,15 +11,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.support.servers.child_programs import AWAIT_FILE, WAIT_SECONDS_MAX
+from tests.support.servers.child_programs import ASK, AWAIT_FILE, WAIT_SECONDS_MAX
 from tests.support.servers.configurations import agent, configuration, python
 from tests.support.servers.server import QUICK_LEASE_SECONDS, Server
 from tests.support.waiting import wait_for
 
 _ACTOR = (
     AWAIT_FILE
+    + ASK
     + """
-import json, os, pathlib, sys, time, urllib.error, urllib.request
+import json, pathlib, sys
 folder, seconds = pathlib.Path(sys.argv[1]), sys.argv[2]
 told = json.load(sys.stdin)
 name, message = told["label"], told["message"]
@@ -31,21 +32,6 @@ turn = len(list(folder.glob(f"{name}.turn-*"))) + 1
 (folder / f"{name}.part").write_text(message)
 (folder / f"{name}.part").rename(folder / f"{name}.turn-{turn}")
 
-def ask(path, body):
-    request = urllib.request.Request(
-        os.environ["SPAWNLOG_URL"] + path,
-        data=json.dumps(body).encode(),
-        headers={
-            "Authorization": "Bearer " + os.environ["SPAWNLOG_TOKEN"],
-            "Content-Type": "application/json",
-        },
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return answer.status, json.load(answer)
-    except urllib.error.HTTPError as refusal:
-        return refusal.code, json.load(refusal)
-
 def say(**what):
     print(json.dumps({"type": "result", "text": json.dumps(what)}), flush=True)
 
@@ -55,17 +41,18 @@ children = part.get("children", []) if turn == 1 else []
 body = {"requester": {"sessionKey": "current"}}
 if part.get("batch") and children:
     tasks = [json.dumps(one) for one in children]
-    status, answer = ask("/v1/spawns", {**body, "task": tasks, "parallel": True, "label": name})
+    body |= {"task": tasks, "parallel": True, "label": name}
+    status, answer = ask("POST", "/v1/spawns", body)
     assert status == 201, answer
 else:
     for number, one in enumerate(children, 1):
         task = {"task": json.dumps(one), "label": f"{name}.{number}"}
-        status, answer = ask("/v1/spawns", {**body, **task})
+        status, answer = ask("POST", "/v1/spawns", {**body, **task})
         assert status == 201, answer
 if turn <= part.get("turns", 0):
     if part.get("yieldsAfter"):
         await_file(seconds, folder / part["yieldsAfter"])
-    status, answer = ask("/v1/sessions/current/yield", {})
+    status, answer = ask("POST", "/v1/sessions/current/yield", {})
     (folder / f"{name}.yield-{turn}").write_text(json.dumps([status, answer]))
     if part.get("then") == "linger":
         await_file(seconds, folder / "never")

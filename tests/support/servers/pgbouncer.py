@@ -13,7 +13,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from tests.support.servers.databases import temporary_home
-from tests.support.servers.embedded_servers import wait_until
+from tests.support.waiting import wait_for
 
 PORT = 6432
 STOP_SECONDS_MAX = 10.0
@@ -68,7 +68,7 @@ def pooled(url: str, mode: str, *more: str) -> Iterator[str]:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         try:
             place = folder / f".s.PGSQL.{PORT}"
-            wait_until(lambda: _listens(place) or process.poll() is not None, "pgbouncer listens")
+            wait_for("pgbouncer listens", lambda: _listens(place) or process.poll() is not None)
             assert process.poll() is None, process.communicate()[1]
             yield (
                 f"postgresql://{database['user']}@/{database['dbname']}?host={folder}&port={PORT}"

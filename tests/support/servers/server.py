@@ -417,6 +417,12 @@ class Server:
         query = {"wait": "60s", "until": until} if until else {}
         return self._get(f"/v1/runs/{run_id}", **query)
 
+    def result(self, run_id: str) -> str:
+        """Return what the child of a run answered, once it is announced. It must have succeeded."""
+        run = self.run(run_id, "announced")
+        assert run["outcome"] == "success", run
+        return str(run["resultText"]).strip()
+
     def runs(self, **query: Any) -> list[dict[str, Any]]:
         """Return the runs of a query, the newest first."""
         return list(self._get("/v1/runs", **({"limit": 100} | query))["items"])
@@ -451,6 +457,11 @@ class Server:
             return steps if set(names) <= set(steps) else None
 
         return wait_for(f"{names} of {run_id}", found)
+
+    def event(self, run_id: str, event_type: str) -> dict[str, Any]:
+        """Return the one event of a type of a run."""
+        (found,) = [one for one in self._events(run_id) if one["type"] == event_type]
+        return dict(found)
 
     def payloads(self, run_id: str, event_type: str) -> list[dict[str, Any]]:
         """Return the payloads of a run's events of a type, in order."""

@@ -12,8 +12,8 @@ from tests.support.servers.embedded_servers import (
     open_directory,
     run_as_ordinary_user,
     server_is_gone,
-    wait_until,
 )
+from tests.support.waiting import wait_for
 
 _CREATE = """
 import sys
@@ -37,7 +37,7 @@ def home(shared_home: Path) -> Iterator[Path]:
     """The home, on which nothing runs, neither before the test nor after it."""
     assert server_is_gone(shared_home)
     yield shared_home
-    wait_until(lambda: server_is_gone(shared_home), "the server has stopped")
+    wait_for("the server has stopped", lambda: server_is_gone(shared_home))
     assert list((shared_home / "s").iterdir()) == []
 
 

@@ -20,8 +20,8 @@ from tests.support.servers.embedded_servers import (
     postmaster_of,
     run_as_ordinary_user,
     server_is_gone,
-    wait_until,
 )
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 
@@ -72,7 +72,7 @@ def test_data_may_lie_where_only_root_enters(tmp_path: Path) -> None:
             connection.execute("CREATE TABLE kept AS SELECT generate_series(1, 50000)")
         assert _identity_of(postmaster_of(place / "postgres"))[0] != 0
         kill(postmaster_of(place / "postgres"))
-        wait_until(lambda: _rows(used.conninfo) == 50_000, "the rows are back after recovery")
+        wait_for("the rows are back after recovery", lambda: _rows(used.conninfo) == 50_000)
     (tmp_path / "only-root").rename(tmp_path / "moved")
     moved = EmbeddedPostgres.start(tmp_path / "moved" / "deeper" / "postgres")
     try:

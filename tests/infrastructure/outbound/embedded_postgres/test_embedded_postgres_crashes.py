@@ -26,8 +26,8 @@ from tests.support.servers.embedded_servers import (
     postmaster_of,
     server_is_gone,
     start_holder,
-    wait_until,
 )
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.kill
 
@@ -36,8 +36,9 @@ import ctypes, os, signal, sys
 from pathlib import Path
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
 from tests.support.servers.embedded_servers import (
-    answer, keeper_of, kill, postmaster_of, wait_until,
+    answer, keeper_of, kill, postmaster_of,
 )
+from tests.support.waiting import wait_for
 home = Path(sys.argv[1])
 ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # orphans become children of this process
 used = EmbeddedPostgres.start(home)
@@ -46,9 +47,9 @@ status = lambda: Path(f"/proc/{server}/stat").read_text().split()
 keeper = keeper_of(home)
 os.kill(server, signal.SIGSTOP)  # so that it dies after its keeper, which could still reap it
 kill(keeper)
-wait_until(lambda: status()[3] == str(os.getpid()), "the server is this process's child")
+wait_for("the server to be this process's child", lambda: status()[3] == str(os.getpid()))
 kill(server)
-wait_until(lambda: status()[2] == "Z", "the server is a zombie")
+wait_for("the server to be a zombie", lambda: status()[2] == "Z")
 used.ensure_running()
 print(answer(used.conninfo))
 used.close()
@@ -64,14 +65,14 @@ def test_server_ends_with_its_last_killed_user(home: Path) -> None:
         assert is_alive(server)
         third.kill()
         third.wait()
-        wait_until(lambda: server_is_gone(home), "the server ended with its last user")
+        wait_for("the server ended with its last user", lambda: server_is_gone(home))
 
 
 def test_keeper_killed_in_initdb_is_replaced(tmp_path: Path) -> None:
     home = tmp_path / "postgres"
     process = start_holder(home)
     try:
-        wait_until(lambda: bool(list(home.glob("init-*/base"))), "initdb is at work")
+        wait_for("initdb is at work", lambda: bool(list(home.glob("init-*/base"))))
         kill(*keepers_of(home))
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -85,10 +86,10 @@ def test_keeper_killed_in_initdb_is_replaced(tmp_path: Path) -> None:
 def test_starter_killed_in_initdb_leaves_no_server(tmp_path: Path) -> None:
     home = tmp_path / "postgres"
     process = start_holder(home)
-    wait_until(lambda: bool(list(home.glob("init-*/base"))), "initdb is at work")
+    wait_for("initdb is at work", lambda: bool(list(home.glob("init-*/base"))))
     process.kill()
     process.communicate()
-    wait_until(lambda: server_is_gone(home), "the unused server has ended")
+    wait_for("the unused server has ended", lambda: server_is_gone(home))
 
 
 def test_server_of_background_starter_can_be_interrupted(home: Path) -> None:
@@ -119,7 +120,7 @@ def test_killed_server_is_started_again(home: Path, used: EmbeddedPostgres) -> N
     for _ in range(2):
         server, keeper = postmaster_of(home), keeper_of(home)
         kill(server)
-        wait_until(lambda: answers(used.conninfo), "the server answers again")
+        wait_for("the server answers again", lambda: answers(used.conninfo))
         assert postmaster_of(home) != server
         assert keeper_of(home) == keeper
     used.ensure_running()
@@ -130,7 +131,7 @@ def test_backends_of_killed_server_hinder_nothing(home: Path, used: EmbeddedPost
     spinning = psycopg.connect(used.conninfo, autocommit=True)
     spinning.pgconn.send_query(b"DO 'BEGIN LOOP END LOOP; END'")
     kill(postmaster_of(home))
-    wait_until(lambda: answers(used.conninfo), "the server answers again")
+    wait_for("the server answers again", lambda: answers(used.conninfo))
     spinning.close()
 
 
@@ -138,7 +139,7 @@ def test_killed_keeper_takes_its_server_along(home: Path, used: EmbeddedPostgres
     _write(used.conninfo, 2)
     server, keeper = postmaster_of(home), keeper_of(home)
     kill(keeper)
-    wait_until(lambda: not is_alive(server), "the server has followed its keeper")
+    wait_for("the server has followed its keeper", lambda: not is_alive(server))
     assert _state_of(home) == "shut down"
     used.ensure_running()
     assert _read(used.conninfo) == [2]
@@ -149,10 +150,7 @@ def test_use_after_death_of_keeper_waits_for_old_server(home: Path, used: Embedd
     for _ in range(3):
         kill(keeper_of(home))
         # The old server may answer for a moment more: it is back when it has a keeper again.
-        wait_until(
-            lambda: _revived(used) and len(keepers_of(home)) == 1,
-            "the server answers again",
-        )
+        wait_for("the server answers again", lambda: _revived(used) and len(keepers_of(home)) == 1)
 
 
 def test_keeper_and_server_killed_together_come_back(home: Path, used: EmbeddedPostgres) -> None:

@@ -22,8 +22,8 @@ from tests.support.servers.embedded_servers import (
     postmaster_of,
     server_is_gone,
     start_holder,
-    wait_until,
 )
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.kill
 WARM_START_SECONDS_MAX = 2.0
@@ -66,7 +66,7 @@ def test_last_user_leaves_nothing_behind(home: Path) -> None:
     used.close()
     used.close()
     assert server_is_gone(home)
-    wait_until(lambda: not is_alive(server) and not is_alive(keeper), "both processes ended")
+    wait_for("both processes ended", lambda: not is_alive(server) and not is_alive(keeper))
     assert not (home / "data" / "postmaster.pid").exists()
     assert [segment for segment in segments if Path(segment).exists()] == []
     assert _sysv_segments_of(server) == []
@@ -101,7 +101,7 @@ def test_four_starts_at_once_share_one_server(tmp_path: Path) -> None:
         for process in holders:
             process.kill()
             process.communicate()
-    wait_until(lambda: server_is_gone(home), "the server has stopped")
+    wait_for("the server has stopped", lambda: server_is_gone(home))
 
 
 def test_home_with_long_path_has_its_socket_elsewhere(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ from tests.support.servers.embedded_servers import (
     open_directory,
     run_as_ordinary_user,
     server_is_gone,
-    wait_until,
 )
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 
@@ -167,7 +167,7 @@ def _refusal(home: Path) -> str:
     with pytest.raises(EmbeddedPostgresError) as raised:
         EmbeddedPostgres.start(home)
     if home.exists():
-        wait_until(lambda: server_is_gone(home), "the keeper has ended")
+        wait_for("the keeper has ended", lambda: server_is_gone(home))
     return str(raised.value)
 
 

@@ -22,8 +22,8 @@ from infrastructure.outbound.log.schema.revision import (
     scripts_folder,
 )
 from tests.support.builders.submissions import observe
-from tests.support.servers.embedded_servers import wait_until
 from tests.support.servers.running_log import identity_of, running_on
+from tests.support.waiting import wait_for
 
 PROJECT = Path(__file__).parents[5]
 TABLES = {
@@ -162,7 +162,7 @@ def test_one_of_several_migrations_at_once_works(empty_database_url: str) -> Non
         holder.execute("SELECT pg_advisory_lock(%s)", [MIGRATION_LOCK])
         with ThreadPoolExecutor(4) as threads:
             started = [threads.submit(migrate, empty_database_url) for _ in range(4)]
-            wait_until(lambda: _count_waiting(holder) == 4, "all wait for their turn")
+            wait_for("all wait for their turn", lambda: _count_waiting(holder) == 4)
             holder.execute("SELECT pg_advisory_unlock_all()")
             answers = [one.result(30) for one in started]
     assert sorted(answers, key=str) == [
