@@ -9,10 +9,8 @@ import pytest
 
 from infrastructure.outbound.credentials.auth_profiles import FILE_NAME
 from tests.support.builders.folders import api_key, write_profiles
-from tests.support.builders.launches import program
 from tests.support.servers.canaries import answers_about, encoded, files_with, tables_with
-from tests.support.servers.child_programs import waiter
-from tests.support.servers.configurations import agent, command, configuration, python
+from tests.support.servers.configurations import agent, configuration, python
 from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.server import Server
 
@@ -27,6 +25,7 @@ OF_MAIN = "canary-of-the-main-agent-1d6b"
 # Without the sign that JSON writes in another way.
 OF_PROFILE = "canary-of-a-profile-93bd", "canary-of-its-second-line-64ef"
 CANARIES = (ENVIRONMENT, IN_FILE, *OF_PROFILE, IN_CONFIGURATION, OF_MAIN)
+TELLERS = ("plain", "lines", "failing")
 GIVEN = {
     "BY_VARIABLE_API_KEY": ENVIRONMENT,
     "BY_FILE_API_KEY": IN_FILE,
@@ -65,9 +64,6 @@ else:
 sys.stderr.write("x" * 7000 + plain * 20 + coded + json.dumps(said))
 sys.exit(status)
 """
-_PROPOSING = """#!/bin/sh
-echo '{"message": "m", "agentId": "lacking"}'
-"""
 
 
 def teller(agent_id: str, notes: Path, form: str, status: int, folder: Path) -> dict[str, Any]:
@@ -86,25 +82,13 @@ def canaries(folder: Path) -> dict[str, Any]:
         "by-file:default": api_key("by-file", {"file": "one.key"}),
         "by-profile:default": api_key("by-profile", IN_PROFILE),
     }
-    lacking = {"lacking:default": api_key("lacking", "${CANARY_THAT_IS_NOT_SET}")}
     write_profiles(folder / "keys", profiles)
-    write_profiles(folder / "lacking", lacking)
-    write_profiles(folder / "vanishing", {"v": api_key("v", {"file": "v"})})
-    for name in ("keys/one.key", "vanishing/v"):
-        (folder / name).write_text(IN_FILE)
-    script = program(folder / "proposing.sh", _PROPOSING)
-    named = {"id": "p", "uri": str(script), "format": "json", "returnKey": "message"}
-    proposing = {"run": [{**named, "agentIdOverrideKey": "agentId", "log": "verbose"}]}
+    (folder / "keys" / "one.key").write_text(IN_FILE)
     return configuration(
         agent("main", default=True),
         teller("plain", notes, "text", 0, folder / "keys"),
         teller("lines", notes, "jsonl", 0, folder / "keys"),
         teller("failing", notes, "text", 3, folder / "keys"),
-        agent("lacking", command("true"), agentDir=str(folder / "lacking")),
-        agent("vanishing", command("true"), agentDir=str(folder / "vanishing")),
-        agent("proposing", subagents={"contextScripts": proposing}),
-        waiter("waiter", notes),
-        maxConcurrent=1,
         archiveAfterMinutes=0,
     )
 
@@ -134,22 +118,13 @@ def profiles_of_main(data_dir: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def children(server: Server, folder: Path) -> dict[str, dict[str, Any]]:
-    """What became of each, once all of it is over."""
-    announced = ("plain", "lines", "failing", "proposing")
-    found = {name: server.announced(name, session=KEY) for name in announced}
-    found["lacking"] = dict(server.spawn(agentId="lacking", session=KEY).json())
-    first = server.accepted("waiter", session=KEY)
-    server.began(first)
-    queued = server.accepted("vanishing", session=KEY)
-    (folder / "vanishing" / "v").unlink()
-    server.let_go(first)
-    found["vanishing"] = server.run(queued, "announced")
-    return found
+def children(server: Server) -> dict[str, dict[str, Any]]:
+    """The run of each teller, announced."""
+    return {name: server.announced(name, session=KEY) for name in TELLERS}
 
 
-@pytest.mark.parametrize("name", ["plain", "lines", "failing"])
-def test_a_child_is_given_its_credentials_and_the_record_names_the_profiles(
+@pytest.mark.parametrize("name", TELLERS)
+def test_child_is_given_credentials_and_record_names_profiles(
     server: Server, children: dict[str, dict[str, Any]], name: str
 ) -> None:
     run_id = children[name]["runId"]
@@ -162,14 +137,14 @@ def test_a_child_is_given_its_credentials_and_the_record_names_the_profiles(
     assert set(created["payload"]["facts"]["credentials"]["profileIds"]) == profiles
 
 
-def test_what_a_child_tells_is_told_without_its_credentials(
+def test_child_tells_without_its_credentials(
     server: Server, children: dict[str, dict[str, Any]]
 ) -> None:
     assert children["plain"]["outcome"] == children["lines"]["outcome"] == "success"
     assert children["failing"]["outcome"] == "error"
     assert children["failing"]["error"].startswith("exited with code 3: ")
     assert "[redacted]" in children["failing"]["error"]
-    for name in ("plain", "lines", "failing"):
+    for name in TELLERS:
         run_id = children[name]["runId"]
         answers = [
             server.http.get(f"/v1/runs/{run_id}{what}").text
@@ -181,37 +156,7 @@ def test_what_a_child_tells_is_told_without_its_credentials(
     assert all("[redacted]" in text for text in announced)
 
 
-def test_a_credential_that_is_missing_refuses_the_spawn_by_its_name(
-    server: Server, children: dict[str, dict[str, Any]]
-) -> None:
-    refused = children["lacking"]
-    assert (refused["rule"], refused["status"]) == ("credentials", 422)
-    assert 'CANARY_THAT_IS_NOT_SET of profile "lacking:default" is not set' in refused["detail"]
-    explained = server.http.get(f"/v1/runs/{refused['runId']}/explain").json()
-    (rule,) = [one for one in explained["decisions"] if one["rule"] == "credentials"]
-    assert rule["result"] == "refused"
-    assert rule["compared"]["missing"] == ["CANARY_THAT_IS_NOT_SET"]
-
-
-def test_an_agent_without_its_credentials_is_not_put_in_the_place_of_another(
-    server: Server, children: dict[str, dict[str, Any]]
-) -> None:
-    assert children["proposing"]["agentId"] == "proposing"
-    explained = server.http.get(f"/v1/runs/{children['proposing']['runId']}/explain").json()
-    (rule,) = [one for one in explained["decisions"] if one["rule"] == "override"]
-    assert 'credentials of "lacking" are missing' in rule["text"]
-    assert "p→lacking (pri:0 ✗)" in server.log()
-
-
-def test_what_vanished_since_ends_the_run_that_cannot_be_started(
-    children: dict[str, dict[str, Any]],
-) -> None:
-    run = children["vanishing"]
-    assert (run["outcome"], run["startedAt"]) == ("error", None)
-    assert 'profile "v" is in a file that is not there' in run["error"]
-
-
-def test_no_credential_is_anywhere(
+def test_credential_is_nowhere_else(
     server: Server, folder: Path, children: dict[str, dict[str, Any]]
 ) -> None:
     ids = [str(one["runId"]) for one in children.values()]

@@ -21,9 +21,8 @@ def free_port() -> int:
 
 
 async def test_a_wait_and_a_stream_outlive_a_restart(database_url: str, tmp_path: Path) -> None:
-    config = configuration(agent("slow", scripted(steps=[{"afterMs": 300_000}]), default=True))
-    config["spawnlog"] |= {"drainSeconds": 0}
-    config["agents"]["defaults"] = {"subagents": {"maxConcurrent": 1}}
+    slow = agent("slow", scripted(steps=[{"afterMs": 300_000}]), default=True)
+    config = configuration(slow, drainSeconds=0, maxConcurrent=1)
     arguments = ("--port", str(free_port()))
     with Server(
         tmp_path / "data", config, arguments=arguments, database_url=database_url

@@ -25,8 +25,6 @@ PREPARED = [
     "RunQueued",
 ]
 WHOLE = [*PREPARED, "RunClaimed", "RunStarted", "RunEnded", "RunAnnounced"]
-
-
 PLACES = 2
 """How many runs may be executed outside at a time, at each depth."""
 LEASES = "FROM holders WHERE holder LIKE 'external:%'"
@@ -59,6 +57,45 @@ def server(one_server: Server) -> Server:
     return one_server
 
 
+def post(server: Server, path: str, token: str = "", **body: Any) -> httpx2.Response:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    return server.http.post(f"/v1/{path}", json=body, headers=headers)
+
+
+class Executor:
+    """Somebody who has claimed a run, and reports about it with a token of its own or that of the
+    administrator."""
+
+    def __init__(
+        self, server: Server, run_id: str, name: str = "mine", token: str = "", **claim: Any
+    ) -> None:
+        self.run_id = run_id
+        self._server = server
+        self._token = token
+        answer = self.report("claim", executor=name, **claim)
+        assert answer.status_code == 200, answer.text
+        self.claim: dict[str, Any] = answer.json()
+        self.launch: dict[str, Any] = self.claim["launch"]
+        self.token = str(self.claim["token"])
+        self.epoch = int(self.claim["epoch"])
+
+    def report(self, what: str, **body: Any) -> httpx2.Response:
+        return post(self._server, f"runs/{self.run_id}/{what}", self._token, **body)
+
+    def say(self, *entries: dict[str, Any], first: int = 1) -> httpx2.Response:
+        return self.report("transcript", epoch=self.epoch, first=first, entries=list(entries))
+
+    def beat(self) -> httpx2.Response:
+        return self.report("heartbeat", epoch=self.epoch)
+
+    def end(self, outcome: str = "success", **more: Any) -> httpx2.Response:
+        return self.report("end", epoch=self.epoch, outcome=outcome, **more)
+
+
+def message(text: str) -> dict[str, Any]:
+    return {"kind": "message", "role": "assistant", "text": text}
+
+
 def offered(server: Server, task: str = "hello", **body: Any) -> str:
     """Spawn a run, which waits for an executor. Return its id."""
     run_id = server.accepted("outside", task, **body)
@@ -66,17 +103,16 @@ def offered(server: Server, task: str = "hello", **body: Any) -> str:
     return run_id
 
 
-def report(server: Server, run_id: str, what: str, token: str = "", **body: Any) -> httpx2.Response:
-    """Ask for a claim, or report, with the administrator's token unless there is another."""
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    return server.http.post(f"/v1/runs/{run_id}/{what}", json=body, headers=headers)
+def executed(server: Server, task: str, **body: Any) -> Executor:
+    return Executor(server, offered(server, task, **body))
 
 
-def claimed(server: Server, run_id: str, executor: str = "mine", **body: Any) -> dict[str, Any]:
-    """Claim a run. Return what the executor is told."""
-    answer = report(server, run_id, "claim", executor=executor, **body)
-    assert answer.status_code == 200, answer.text
-    return dict(answer.json())
+def claim(server: Server, run_id: str, name: str, token: str = "") -> httpx2.Response:
+    return post(server, f"runs/{run_id}/claim", token, executor=name)
+
+
+def stop(server: Server, run_id: str, **body: Any) -> None:
+    assert post(server, f"runs/{run_id}/stop", **body).is_success
 
 
 def expire_executors(server: Server) -> None:
@@ -85,282 +121,216 @@ def expire_executors(server: Server) -> None:
     server.ask_database(expire)
 
 
-def must_be_refused(answer: httpx2.Response, code: str, status: int = 409) -> dict[str, Any]:
+def refused(answer: httpx2.Response, code: str, status: int = 409) -> dict[str, Any]:
     assert (answer.status_code, answer.json()["code"]) == (status, code), answer.text
     return dict(answer.json())
 
 
-def test_a_run_is_claimed_reported_and_announced_like_any_other(server: Server) -> None:
-    run_id = offered(server, "Count the sheep", requester={"sessionKey": "agent:main:life"})
-    claim = claimed(server, run_id)
+def test_run_is_claimed_reported_and_announced(server: Server) -> None:
+    executor = executed(server, "Count the sheep", session="agent:main:life")
+    run_id = executor.run_id
     assert server.run(run_id)["status"] == "running"
-    launch = claim["launch"]
-    assert launch["runId"] == run_id
-    assert launch["message"].endswith("Count the sheep")
-    assert launch["lane"] == "external"
-    assert "sub-agent" in launch["systemPrompt"].lower()
-    epoch = claim["epoch"]
+    assert (executor.launch["runId"], executor.launch["lane"]) == (run_id, "external")
+    assert executor.launch["message"].endswith("Count the sheep")
+    assert "sub-agent" in executor.launch["systemPrompt"].lower()
     entries: list[dict[str, Any]] = [
-        {"kind": "message", "role": "assistant", "text": f"One {claim['token']}"},
+        message(f"One {executor.token}"),
         {"kind": "tool", "name": "count", "input": {"of": "sheep"}, "output": "41"},
         {"kind": "usage", "inputTokens": 1000, "outputTokens": 20},
     ]
-
-    def said(first: int, *some: dict[str, Any]) -> httpx2.Response:
-        return report(server, run_id, "transcript", epoch=epoch, first=first, entries=list(some))
-
-    assert said(1, *entries[:2]).json() == {"runId": run_id, "next": 3}
-    assert said(1, *entries[:2]).json()["next"] == 3
-    must_be_refused(said(4, entries[2]), "transcript_gap")
-    assert said(2, *entries[1:]).json()["next"] == 4
-    beat = report(server, run_id, "heartbeat", epoch=epoch).json()
+    for _ in range(2):
+        assert executor.say(*entries[:2]).json() == {"runId": run_id, "next": 3}
+    refused(executor.say(entries[2], first=4), "transcript_gap")
+    assert executor.say(*entries[1:], first=2).json()["next"] == 4
+    beat = executor.beat().json()
     assert (beat["stop"], beat["leaseSeconds"]) == (None, 60)
-    end = {"epoch": epoch, "outcome": "success", "result": "41 sheep"}
-    ended = report(server, run_id, "end", **end)
-    assert ended.json() == {"runId": run_id, "outcome": "success"}
-    assert report(server, run_id, "end", **end).json() == ended.json()
-    must_be_refused(report(server, run_id, "heartbeat", epoch=epoch), "run_over")
+    for _ in range(2):
+        ended = executor.end(result="41 sheep").json()
+        assert ended == {"runId": run_id, "outcome": "success"}
+    refused(executor.beat(), "run_over")
     run = server.run(run_id, "announced")
     assert (run["outcome"], run["resultText"]) == ("success", "41 sheep")
     assert run["usage"]["totalTokens"] == 1020
     assert server.events(run_id) == WHOLE
-    told = server.http.get(f"/v1/runs/{run_id}/transcript", params={"tools": "true"}).json()
-    assert [one["kind"] for one in told["items"]] == ["message", "message", "tool", "usage"]
-    assert told["items"][0]["body"] == {"role": "user", "text": launch["message"]}
-    assert told["items"][1]["body"] == {"role": "assistant", "text": "One [redacted]"}
+    told = server.transcript(run_id)
+    assert [one["kind"] for one in told] == ["message", "message", "tool", "usage"]
+    assert told[0]["body"] == {"role": "user", "text": executor.launch["message"]}
+    assert told[1]["body"] == {"role": "assistant", "text": "One [redacted]"}
     (entry,) = server.inbox("agent:main:life")
     assert "41 sheep" in entry["text"]
-    # What its session goes on with is executed outside as well.
-    sent = server.http.post(f"/v1/runs/{run_id}/messages", json={"message": "And the goats?"})
-    following = sent.json()["runId"]
-    again = claimed(server, following)
-    assert again["launch"]["message"] == "And the goats?"
-    assert len(again["launch"]["history"]) == 1
-    said_last = [{"kind": "result", "text": "No goats"}]
-    report(server, following, "transcript", epoch=again["epoch"], first=1, entries=said_last)
-    report(server, following, "end", epoch=again["epoch"], outcome="success")
-    assert server.run(following, "announced")["resultText"] == "No goats"
+    # What its session continues with is executed outside as well.
+    again = Executor(server, server.send(run_id, "And the goats?").json()["runId"])
+    assert again.launch["message"] == "And the goats?"
+    assert len(again.launch["history"]) == 1
+    again.say({"kind": "result", "text": "No goats"})
+    again.end()
+    assert server.run(again.run_id, "announced")["resultText"] == "No goats"
 
 
-def test_the_end_is_recorded_with_its_reporter_and_no_stop_that_nobody_wanted(
-    server: Server,
-) -> None:
-    run_id = offered(server, "stop by itself")
-    claim = claimed(server, run_id)
-    usage = [{"model": f"m-{claim['token']}", "inputTokens": 1, "outputTokens": 1}]
-    ended = report(
-        server,
-        run_id,
-        "end",
-        epoch=claim["epoch"],
-        outcome="stopped",
-        error="I give up",
-        usage=usage,
-    )
+def test_end_is_recorded_with_its_reporter(server: Server) -> None:
+    executor = executed(server, "stop by itself")
+    executor.say(message("41 sheep"))
+    usage = [{"model": f"m-{executor.token}", "inputTokens": 1, "outputTokens": 1}]
+    # Nobody wanted it to stop.
+    ended = executor.end("stopped", error="I give up", result=" \n", usage=usage)
     assert ended.json()["outcome"] == "error"
-    run = server.run(run_id, "announced")
+    run = server.run(executor.run_id, "announced")
     assert (run["outcome"], run["error"]) == ("error", "I give up")
-    events = server.http.get(f"/v1/runs/{run_id}/events").json()["items"]
-    (end,) = [one for one in events if one["type"] == "RunEnded"]
-    assert end["actor"]["kind"] != "system"
-    assert claim["token"] not in json.dumps(events)
+    assert run["resultText"] == "41 sheep"
+    assert server.event(executor.run_id, "RunEnded")["actor"]["kind"] != "system"
+    events = server.http.get(f"/v1/runs/{executor.run_id}/events").json()["items"]
+    assert executor.token not in json.dumps(events)
 
 
-def test_blank_reported_result_hides_no_answer(server: Server) -> None:
-    run_id = offered(server, "say it, and report a blank result")
-    claim = claimed(server, run_id)
-    said = [{"kind": "message", "role": "assistant", "text": "41 sheep"}]
-    report(server, run_id, "transcript", epoch=claim["epoch"], first=1, entries=said)
-    report(server, run_id, "end", epoch=claim["epoch"], outcome="success", result=" \n")
-    assert server.run(run_id, "announced")["resultText"] == "41 sheep"
-
-
-def test_a_claim_that_is_repeated_after_a_stop_prolongs_nothing(server: Server) -> None:
-    run_id = offered(server, "be stopped")
-    claim = claimed(server, run_id)
-    assert server.http.post(f"/v1/runs/{run_id}/stop", json={}).status_code in (200, 202)
-    assert claimed(server, run_id)["epoch"] == claim["epoch"]
-    beat = report(server, run_id, "heartbeat", epoch=claim["epoch"]).json()
-    assert beat["stop"] == "stopped"
-    report(server, run_id, "end", epoch=claim["epoch"], outcome="stopped")
-    assert server.run(run_id, "announced")["outcome"] == "stopped"
-
-
-def test_a_child_that_begins_with_its_parents_conversation_goes_on_behind_it(
-    server: Server,
-) -> None:
-    mother = offered(server, "tell your child")
-    claim = claimed(server, mother)
-    said = [{"kind": "message", "role": "assistant", "text": f"word {one}"} for one in range(3)]
-    report(server, mother, "transcript", epoch=claim["epoch"], first=1, entries=said)
-    asked = server.http.post(
-        "/v1/spawns",
-        json={
-            "requester": {"sessionKey": claim["launch"]["sessionKey"]},
-            "task": "listen",
-            "agentId": "outside",
-            "context": "fork",
-        },
-    )
-    below = asked.json()["runId"]
-    own = claimed(server, below)
-    assert len(own["launch"]["history"]) == 1
-    answer = [{"kind": "message", "role": "assistant", "text": "heard"}]
-    heard = {"epoch": own["epoch"], "first": 1, "entries": answer}
+def test_forked_child_begins_with_its_parents_conversation(server: Server) -> None:
+    mother = executed(server, "tell your child")
+    mother.say(*(message(f"word {one}") for one in range(3)))
+    body = {"session": mother.launch["sessionKey"], "context": "fork"}
+    child = executed(server, "listen", **body)
+    assert len(child.launch["history"]) == 1
     for _ in range(2):
-        assert report(server, below, "transcript", **heard).json()["next"] == 2
-    report(server, below, "end", epoch=own["epoch"], outcome="success")
-    assert server.run(below, "ended")["resultText"] == "heard"
-    told = server.http.get(f"/v1/runs/{below}/transcript").json()["items"]
-    texts = [one["body"].get("text") for one in told]
+        assert child.say(message("heard")).json()["next"] == 2
+    child.end()
+    assert server.run(child.run_id, "ended")["resultText"] == "heard"
+    texts = [one["body"].get("text") for one in server.transcript(child.run_id)]
     assert "word 2" in texts
-    assert texts[-2:] == [own["launch"]["message"], "heard"]
-    report(server, mother, "end", epoch=claim["epoch"], outcome="success", result="told")
-    assert server.run(mother, "announced")["resultText"] == "told"
+    assert texts[-2:] == [child.launch["message"], "heard"]
+    mother.end(result="told")
+    assert server.run(mother.run_id, "announced")["resultText"] == "told"
 
 
-def test_more_than_is_kept_of_a_run_is_refused(server: Server) -> None:
-    run_id = offered(server, "long")
-    epoch = claimed(server, run_id)["epoch"]
-    long = [{"kind": "text", "text": "x" * 1_048_577}]
-    refused = report(server, run_id, "transcript", epoch=epoch, first=1, entries=long)
-    must_be_refused(refused, "too_large", 413)
-    end = {"epoch": epoch, "outcome": "success", "result": "\N{SHEEP}" * 300_000}
-    must_be_refused(report(server, run_id, "end", **end), "too_large", 413)
-    report(server, run_id, "end", epoch=epoch, outcome="success")
-    assert server.run(run_id, "announced")["resultText"] is None
+def test_more_than_is_kept_of_run_is_refused(server: Server) -> None:
+    executor = executed(server, "long")
+    refused(executor.say({"kind": "text", "text": "x" * 1_048_577}), "too_large", 413)
+    refused(executor.end(result="\N{SHEEP}" * 300_000), "too_large", 413)
+    executor.end()
+    assert server.run(executor.run_id, "announced")["resultText"] is None
 
 
-def test_of_two_executors_one_has_the_run_and_is_told_the_same_again(server: Server) -> None:
+def test_of_two_executors_one_has_the_run(server: Server) -> None:
     run_id = offered(server, "race")
     answers: dict[str, httpx2.Response] = {}
 
-    def claim(name: str) -> None:
-        answers[name] = report(server, run_id, "claim", executor=name)
+    def race(name: str) -> None:
+        answers[name] = claim(server, run_id, name)
 
-    racing = [threading.Thread(target=claim, args=(name,)) for name in ("one", "two")]
+    racing = [threading.Thread(target=race, args=(name,)) for name in ("one", "two")]
     for one in racing:
         one.start()
     for one in racing:
         one.join(30)
-    assert sorted(one.status_code for one in answers.values()) == [200, 409]
-    (winner,) = (name for name, one in answers.items() if one.status_code == 200)
-    (loser,) = answers.keys() - {winner}
-    must_be_refused(answers[loser], "claimed_elsewhere")
-    first = answers[winner].json()
-    assert claimed(server, run_id, winner) == first
-    epoch = first["epoch"]
+    winner, loser = sorted(answers, key=lambda name: answers[name].status_code)
+    refused(answers[loser], "claimed_elsewhere")
+    executor = Executor(server, run_id, winner)
+    assert executor.claim == answers[winner].json()
     for what, body in (("heartbeat", {}), ("end", {"outcome": "success"})):
-        must_be_refused(report(server, run_id, what, epoch=epoch - 1, **body), "claim_over")
-    report(server, run_id, "end", epoch=epoch, outcome="error", error="no more sheep")
+        refused(executor.report(what, epoch=executor.epoch - 1, **body), "claim_over")
+    executor.end("error", error="no more sheep")
     run = server.run(run_id, "announced")
     assert (run["outcome"], run["error"]) == ("error", "no more sheep")
 
 
-def test_who_may_execute_a_run_and_which(server: Server) -> None:
-    ours = server.accepted("main")
-    must_be_refused(report(server, ours, "claim", executor="mine"), "not_external")
-    run_id = offered(server, "nest")
-    claim = claimed(server, run_id)
-    child = claim["token"]
+def test_who_may_execute_run(server: Server) -> None:
+    refused(claim(server, server.accepted("main"), "mine"), "not_external")
+    mother = executed(server, "nest")
+    child = mother.token
     other = offered(server, "not of that child")
-    must_be_refused(report(server, other, "claim", child, executor="x"), "not_found", 404)
-    for what, body in (("heartbeat", {"epoch": claim["epoch"]}), ("claim", {"executor": "x"})):
-        must_be_refused(report(server, run_id, what, child, **body), "not_permitted", 403)
+    refused(claim(server, other, "x", child), "not_found", 404)
+    path = f"runs/{mother.run_id}/heartbeat"
+    refused(post(server, path, child, epoch=mother.epoch), "not_permitted", 403)
+    refused(claim(server, mother.run_id, "x", child), "not_permitted", 403)
     # Who spawns executes: the child's own children with its token.
-    asked = server.http.post(
-        "/v1/spawns",
-        json={
-            "requester": {"sessionKey": claim["launch"]["sessionKey"]},
-            "task": "below",
-            "agentId": "outside",
-        },
-        headers={"Authorization": f"Bearer {child}"},
-    )
-    below = asked.json()["runId"]
-    answer = report(server, below, "claim", child, executor="mother")
-    assert answer.status_code == 200, answer.text
+    asked = {"requester": {"sessionKey": mother.launch["sessionKey"]}, "task": "below"}
+    below = post(server, "spawns", child, agentId="outside", **asked).json()["runId"]
+    executor = Executor(server, below, "mother", child)
     # A name is no secret: what the claim was answered is for the token that made it.
-    must_be_refused(report(server, below, "claim", executor="mother"), "claimed_elsewhere")
-    assert report(server, below, "claim", child, executor="mother").json() == answer.json()
-    epoch = answer.json()["epoch"]
-    ended = report(server, below, "end", child, epoch=epoch, outcome="success", result="deep")
-    assert ended.status_code == 200, ended.text
-    report(server, run_id, "end", epoch=claim["epoch"], outcome="success", result="done")
-    assert server.run(run_id, "announced")["outcome"] == "success"
-    server.http.post(f"/v1/runs/{other}/stop", json={})
-    assert server.run(other, "ended")["outcome"] == "stopped"
+    refused(claim(server, below, "mother"), "claimed_elsewhere")
+    assert claim(server, below, "mother", child).json() == executor.claim
+    assert executor.end(result="deep").status_code == 200
+    mother.end(result="done")
+    assert server.run(mother.run_id, "announced")["outcome"] == "success"
+    stop(server, other)
 
 
-def test_a_full_lane_gives_no_more_and_holds_nobody_else_up(server: Server) -> None:
+def test_full_lane_gives_no_more_and_holds_nobody_up(server: Server) -> None:
     taken = [offered(server, f"place {number}") for number in range(PLACES)]
     waiting = offered(server, "one too many")
-    claims = {run_id: claimed(server, run_id) for run_id in taken}
-    full = must_be_refused(report(server, waiting, "claim", executor="mine"), "not_offered")
-    assert full["retryable"]
-    ours = server.accepted("main")
-    assert server.run(ours, "announced")["outcome"] == "success"
-    for run_id, claim in claims.items():
-        report(server, run_id, "end", epoch=claim["epoch"], outcome="success")
-    last = claimed(server, waiting)
-    report(server, waiting, "end", epoch=last["epoch"], outcome="unknown")
+    executors = [Executor(server, run_id) for run_id in taken]
+    assert refused(claim(server, waiting, "mine"), "not_offered")["retryable"]
+    assert server.announced("main")["outcome"] == "success"
+    for one in executors:
+        one.end()
+    Executor(server, waiting).end("unknown")
     assert server.run(waiting, "announced")["outcome"] == "unknown"
 
 
-def test_a_stop_reaches_the_executor_with_its_next_sign_of_life(server: Server) -> None:
-    run_id = offered(server, "stop me")
-    claim = claimed(server, run_id)
-    server.http.post(f"/v1/runs/{run_id}/stop", json={"reason": "no longer needed"})
-    beat = report(server, run_id, "heartbeat", epoch=claim["epoch"]).json()
+def test_stop_reaches_executor_with_its_next_sign_of_life(server: Server) -> None:
+    executor = executed(server, "stop me")
+    stop(server, executor.run_id, reason="no longer needed")
+    # A claim that is repeated prolongs nothing.
+    assert Executor(server, executor.run_id).epoch == executor.epoch
+    beat = executor.beat().json()
     assert (beat["stop"], beat["by"], beat["reason"]) == ("stopped", "admin", "no longer needed")
-    report(server, run_id, "end", epoch=claim["epoch"], outcome="stopped")
-    assert server.run(run_id, "ended")["outcome"] == "stopped"
-    deaf = offered(server, "stop me too")
-    claimed(server, deaf)
-    server.http.post(f"/v1/runs/{deaf}/stop", json={})
+    executor.end("stopped")
+    assert server.run(executor.run_id, "ended")["outcome"] == "stopped"
+    deaf = executed(server, "stop me too").run_id
+    stop(server, deaf)
     expire_executors(server)
     assert server.run(deaf, "ended")["outcome"] == "stopped"
 
 
-def test_an_executor_that_gives_no_sign_of_life_is_given_up(server: Server) -> None:
-    run_id = offered(server, "abandoned")
-    claim = claimed(server, run_id)
-    said = [{"kind": "message", "role": "assistant", "text": "half of"}]
-    report(server, run_id, "transcript", epoch=claim["epoch"], first=1, entries=said)
+def test_silent_executor_is_given_up(server: Server) -> None:
+    executor = executed(server, "abandoned")
+    executor.say(message("half of"))
     expire_executors(server)
-    run = server.run(run_id, "announced")
+    run = server.run(executor.run_id, "announced")
     assert run["outcome"] == "error"
     assert run["error"].startswith("interrupted: its executor gave no sign of life any more")
-    late = report(server, run_id, "end", epoch=claim["epoch"], outcome="success", result="whole")
-    assert "has ended as error" in must_be_refused(late, "run_over")["detail"]
-    assert server.run(run_id)["resultText"] is None
+    late = executor.end(result="whole")
+    assert "has ended as error" in refused(late, "run_over")["detail"]
+    assert server.run(executor.run_id)["resultText"] is None
 
 
-def test_a_run_that_takes_longer_than_it_may_is_over_at_its_limit(server: Server) -> None:
+def test_run_is_over_at_its_limit(server: Server) -> None:
     run_id = offered(server, "slow", runTimeoutSeconds=1)
-    claim = claimed(server, run_id, leaseSeconds=600)
+    executor = Executor(server, run_id, leaseSeconds=600)
     run = server.run(run_id, "announced")
     assert (run["outcome"], run["runtimeMs"]) == ("timeout", 1000)
-    late = report(server, run_id, "heartbeat", epoch=claim["epoch"])
-    assert "has ended as timeout" in must_be_refused(late, "run_over")["detail"]
+    assert "has ended as timeout" in refused(executor.beat(), "run_over")["detail"]
 
 
-def test_an_emptied_table_of_leases_ends_no_run_whose_executor_lives(server: Server) -> None:
-    run_id = offered(server, "kept")
-    claim = claimed(server, run_id)
+def test_lease_is_no_longer_than_run_may_take(server: Server) -> None:
+    run_id = offered(server, "short", runTimeoutSeconds=30)
+    executor = Executor(server, run_id, leaseSeconds=3600)
+    (claimed,) = server.payloads(run_id, "RunClaimed")
+    left_seconds = "extract(epoch FROM until - clock_timestamp())::float8"
+    query = f"SELECT {left_seconds} FROM holders WHERE holder = %s"
+    ((left,),) = server.ask_database(query, claimed["holder"])
+    assert left <= 30
+    executor.end()
+
+
+def test_lost_leases_end_no_run_whose_executor_lives(server: Server) -> None:
+    executor = executed(server, "kept")
     server.ask_database(f"DELETE {LEASES}")
     # It ends by its limit, when the lease of a server would long be over.
-    clock = offered(server, "clock", runTimeoutSeconds=3)
-    claimed(server, clock)
+    clock = executed(server, "clock", runTimeoutSeconds=3).run_id
     assert server.run(clock, "ended")["outcome"] == "timeout"
-    assert server.run(run_id)["stage"] == "started"
-    beat = report(server, run_id, "heartbeat", epoch=claim["epoch"])
-    assert beat.json()["stop"] is None
-    report(server, run_id, "end", epoch=claim["epoch"], outcome="success")
-    assert server.run(run_id, "ended")["outcome"] == "success"
+    slow = executed(server, "too slow for any outage", runTimeoutSeconds=2).run_id
+    assert executor.beat().json()["stop"] is None
+    # Leases that ran out while no server was there end nothing, either.
+    server.stop()
+    expire_executors(server)
+    server.restart()
+    assert server.run(slow, "ended")["outcome"] == "timeout"
+    assert server.run(executor.run_id)["stage"] == "started"
+    assert executor.beat().json()["stop"] is None
+    executor.end(result="done")
+    assert server.run(executor.run_id, "announced")["resultText"] == "done"
+    assert server.ask_database(f"SELECT 1 {LEASES}") == []
 
 
-def test_a_run_that_nobody_comes_for_is_an_error(server: Server) -> None:
+def test_run_that_nobody_comes_for_is_an_error(server: Server) -> None:
     run_id = offered(server, "nobody comes")
     quickly = {"externalClaimSeconds": 1}
     with server.configured(lambda config: config["spawnlog"].update(quickly)):
@@ -368,56 +338,29 @@ def test_a_run_that_nobody_comes_for_is_an_error(server: Server) -> None:
     assert run["outcome"] == "error"
     assert run["error"] == "nobody claimed it within 1 s (spawnlog.externalClaimSeconds)"
     assert server.events(run_id) == [*PREPARED, "RunEnded", "RunAnnounced"]
-    must_be_refused(report(server, run_id, "claim", executor="late"), "run_over")
+    refused(claim(server, run_id, "late"), "run_over")
 
 
-def test_a_lease_that_ran_out_while_no_server_was_there_ends_nothing(server: Server) -> None:
-    run_id = offered(server, "outlive the outage")
-    slow = offered(server, "too slow for any outage", runTimeoutSeconds=2)
-    claim = claimed(server, run_id)
-    claimed(server, slow)
-    server.stop()
+def test_end_is_answered_only_to_who_reported_it(server: Server) -> None:
+    def steered(task: str) -> Executor:
+        executor = executed(server, task)
+        sent = server.send(executor.run_id, "Look again", mode="steer")
+        assert sent.status_code == 202, sent.text
+        return executor
+
+    told = steered("be replaced, and say so")
+    for _ in range(2):
+        assert told.end(result="half").json() == {"runId": told.run_id, "outcome": "stopped"}
+    given_up = steered("be replaced, in silence")
     expire_executors(server)
-    server.restart()
-    # Its time is over all the same, and those of an outage were looked at by then.
-    assert server.run(slow, "ended")["outcome"] == "timeout"
-    assert server.run(run_id)["stage"] == "started"
-    beat = report(server, run_id, "heartbeat", epoch=claim["epoch"])
-    assert (beat.status_code, beat.json()["stop"]) == (200, None)
-    report(server, run_id, "end", epoch=claim["epoch"], outcome="success", result="done")
-    assert server.run(run_id, "announced")["resultText"] == "done"
-    assert server.ask_database(f"SELECT 1 {LEASES}") == []
+    assert server.run(given_up.run_id, "ended")["outcome"] == "stopped"
+    late = given_up.end(result="lost")
+    assert "stop executing it" in refused(late, "run_over")["detail"]
+    for below in server.runs(stage="queued", agentId="outside"):
+        stop(server, below["runId"])
 
 
-def test_an_end_is_answered_as_recorded_only_when_it_was_reported(server: Server) -> None:
-    instead = {"message": "Look again", "mode": "steer"}
-    told = offered(server, "be replaced, and say so")
-    claim = claimed(server, told)
-    sent = server.http.post(f"/v1/runs/{told}/messages", json=instead)
-    assert sent.status_code == 202, sent.text
-    end = {"epoch": claim["epoch"], "outcome": "success", "result": "half"}
-    ended = report(server, told, "end", **end)
-    assert ended.json() == {"runId": told, "outcome": "stopped"}
-    assert report(server, told, "end", **end).json() == ended.json()
-    given_up = offered(server, "be replaced, in silence")
-    claim = claimed(server, given_up)
-    sent = server.http.post(f"/v1/runs/{given_up}/messages", json=instead)
-    assert sent.status_code == 202, sent.text
-    expire_executors(server)
-    assert server.run(given_up, "ended")["outcome"] == "stopped"
-    late = report(server, given_up, "end", epoch=claim["epoch"], outcome="success", result="lost")
-    assert "stop executing it" in must_be_refused(late, "run_over")["detail"]
-    for below in server.http.get("/v1/runs?stage=queued&agentId=outside").json()["items"]:
-        server.http.post(f"/v1/runs/{below['runId']}/stop", json={})
-
-
-def test_a_lease_is_no_longer_than_the_run_may_take(server: Server) -> None:
-    run_id = offered(server, "short", runTimeoutSeconds=30)
-    claim = claimed(server, run_id, leaseSeconds=3600)
-    left_seconds = "extract(epoch FROM until - clock_timestamp())::float8"
-    ((left,),) = server.ask_database(f"SELECT {left_seconds} {LEASES}")
-    assert left <= 30
-    report(server, run_id, "end", epoch=claim["epoch"], outcome="success")
+# Killed.
 
 
 @pytest.mark.parametrize(
@@ -426,17 +369,17 @@ def test_a_lease_is_no_longer_than_the_run_may_take(server: Server) -> None:
         ["after RunClaimed", "before RunStarted", "after RunStarted"], ["after RunClaimed"]
     ),
 )
-def test_a_claim_survives_the_death_of_the_server_that_took_it(server: Server, moment: str) -> None:
+def test_claim_survives_death_of_its_server(server: Server, moment: str) -> None:
     run_id = offered(server, moment)
     server.die_at(moment)
     with suppress(httpx2.TransportError):
-        report(server, run_id, "claim", executor="mine")
+        claim(server, run_id, "mine")
     server.wait_death()
     server.restart()
-    must_be_refused(report(server, run_id, "claim", executor="other"), "claimed_elsewhere")
-    claim = claimed(server, run_id)
-    assert claim["launch"]["message"].endswith(moment)
-    report(server, run_id, "end", epoch=claim["epoch"], outcome="success", result="done")
+    refused(claim(server, run_id, "other"), "claimed_elsewhere")
+    executor = Executor(server, run_id)
+    assert executor.launch["message"].endswith(moment)
+    executor.end(result="done")
     assert server.run(run_id, "announced")["resultText"] == "done"
     assert server.events(run_id) == WHOLE
 
@@ -444,17 +387,14 @@ def test_a_claim_survives_the_death_of_the_server_that_took_it(server: Server, m
 @pytest.mark.parametrize(
     "moment", nightly_but(["before RunEnded", "after RunEnded"], ["after RunEnded"])
 )
-def test_the_end_is_taken_by_the_server_that_comes_after(server: Server, moment: str) -> None:
-    run_id = offered(server, moment)
-    claim = claimed(server, run_id)
-    said = [{"kind": "result", "text": "as it was said before"}]
-    report(server, run_id, "transcript", epoch=claim["epoch"], first=1, entries=said)
+def test_end_is_taken_by_next_server(server: Server, moment: str) -> None:
+    executor = executed(server, moment)
+    executor.say({"kind": "result", "text": "as it was said before"})
     server.die_at(moment)
-    end = {"epoch": claim["epoch"], "outcome": "success"}
     with suppress(httpx2.TransportError):
-        report(server, run_id, "end", **end)
+        executor.end()
     server.wait_death()
     server.restart()
-    assert report(server, run_id, "end", **end).json() == {"runId": run_id, "outcome": "success"}
-    assert server.run(run_id, "announced")["resultText"] == "as it was said before"
-    assert server.events(run_id) == WHOLE
+    assert executor.end().json() == {"runId": executor.run_id, "outcome": "success"}
+    assert server.run(executor.run_id, "announced")["resultText"] == "as it was said before"
+    assert server.events(executor.run_id) == WHOLE

@@ -2,15 +2,20 @@
 
 import contextlib
 import json
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.builders.launches import program
+from tests.support.servers.configurations import agent, configuration
 from tests.support.servers.data_directories import busy_with
+from tests.support.servers.databases import Databases
 from tests.support.servers.embedded_servers import kill, postmaster_of
-from tests.support.servers.process_table import is_alive
-from tests.support.servers.server import Server
+from tests.support.servers.process_table import carrying, is_alive
+from tests.support.servers.server import QUICK_LEASE_SECONDS, Server, serving
 from tests.support.servers.stories import DRAIN_SECONDS, WIDTH
 from tests.support.waiting import wait_for
 
@@ -38,31 +43,6 @@ def test_no_process_of_a_child_outlives_the_server(mortal: Server) -> None:
     assert run["error"].startswith("interrupted: ")
     (told,) = mortal.inbox("agent:main:daemon")
     assert "Notes: interrupted: " in told["text"]
-
-
-@pytest.mark.kill
-def test_no_script_outlives_the_server_and_the_spawn_goes_on(mortal: Server) -> None:
-    body = of("scripts", agentId="slow")
-    aside = mortal.spawn_in_background(key="scripts", **body)
-    run_id = mortal.preparing("agent:main:scripts")
-    note = mortal.folder / f"slow.{run_id}"
-    script = int(mortal.note(note.name))
-    note.unlink()
-    mortal.kill()
-    assert aside.answer() is None
-    wait_for("the script to be killed", lambda: not is_alive(script), seconds=5)
-    mortal.start()
-    mortal.note(note.name)
-    in_flight = mortal.spawn(key="scripts", **body)
-    assert (in_flight.status_code, in_flight.json()["code"]) == (409, "idempotency_in_flight")
-    mortal.let_go(run_id)
-    assert mortal.spawn_again("scripts", **body).json()["runId"] == run_id
-    run = mortal.run(run_id, "archived")
-    assert run["outcome"] == "success"
-    # The script can tell that it was run before.
-    message = mortal.http.get(f"/v1/runs/{run_id}/prompt").json()["message"]
-    assert "attempt 2" in message
-    assert len(mortal.inbox("agent:main:scripts")) == 1
 
 
 @pytest.mark.kill
@@ -143,20 +123,16 @@ def test_when_everything_dies_at_once_the_next_start_goes_on(mortal: Server) -> 
 STOP_SECONDS_MAX = DRAIN_SECONDS + 8
 
 
-def body_of(key: str, **body: Any) -> dict[str, Any]:
-    return {"requester": {"sessionKey": f"agent:main:{key}"}, "cleanup": "delete", **body}
-
-
-def stopped(mortal: Server) -> None:
-    """Wait for the end of a server that was told to stop; it ends in good order and in time."""
+def require_stop(server: Server) -> None:
+    """Wait for the end of a server that was told to stop. It ends in good order and in time."""
     began = time.monotonic()
-    assert mortal.wait_exit() == 0, mortal.log()
+    assert server.wait_exit() == 0, server.log()
     assert time.monotonic() - began < STOP_SECONDS_MAX
 
 
 @pytest.mark.kill
 def test_runs_have_time_to_end_and_are_interrupted_after_it(mortal: Server) -> None:
-    body = body_of("drained")
+    body = of("drained")
     quick, endless = (mortal.accepted("waiter", **body) for _ in range(WIDTH))
     pid = int(mortal.note(f"{endless}.began"))
     mortal.note(f"{quick}.began")
@@ -167,7 +143,7 @@ def test_runs_have_time_to_end_and_are_interrupted_after_it(mortal: Server) -> N
     assert (refused.status_code, refused.json()["code"]) == (503, "unavailable")
     assert int(refused.headers["Retry-After"]) >= 1
     mortal.let_go(quick)
-    stopped(mortal)
+    require_stop(mortal)
     assert not is_alive(pid)
     mortal.start()
     assert mortal.run(quick, "archived")["outcome"] == "success"
@@ -179,24 +155,61 @@ def test_runs_have_time_to_end_and_are_interrupted_after_it(mortal: Server) -> N
     assert sorted(told) == sorted([quick, endless, queued])
 
 
+TOKEN = "script-that-outlives-its-server-of-these-tests"
+# It deafens itself, and has a daemon that left its group and holds its output open.
+SCRIPT = f"""#!{sys.executable} -IS
+import os, pathlib, signal, sys, time
+attempt = os.environ["SPAWNLOG_ATTEMPT"]
+if attempt == "1":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.execv(sys.executable, ["{TOKEN}", "-IS", "-c", "import time; time.sleep(600)"])
+        os._exit(0)
+    pathlib.Path("@", "began").touch()
+    while True:
+        time.sleep(600)
+print(f"attempt {{attempt}} for {{sys.argv[1:]}}")
+"""
+
+
 @pytest.mark.kill
-def test_a_spawn_that_is_prepared_is_left_to_the_next_start(mortal: Server) -> None:
-    body = body_of("unprepared", agentId="slow")
-    aside = mortal.spawn_in_background(key="unprepared", **body)
-    run_id = mortal.preparing("agent:main:unprepared")
-    note = mortal.folder / f"slow.{run_id}"
-    script = int(mortal.note(note.name))
-    note.unlink()
-    mortal.terminate()
-    stopped(mortal)
-    answer = aside.answer()
-    assert answer is not None
-    assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
-    assert not is_alive(script)
-    mortal.start()
-    mortal.note(note.name)
-    mortal.let_go(run_id)
-    assert mortal.spawn_again("unprepared", **body).json()["runId"] == run_id
-    assert mortal.run(run_id, "archived")["outcome"] == "success"
-    assert mortal.events(run_id)[:2] == ["SpawnRequested", "PreparationResumed"]
-    assert len(mortal.inbox("agent:main:unprepared")) == 1
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_no_script_outlives_server_and_spawn_goes_on(databases: Databases, end: str) -> None:
+    def config(folder: Path) -> dict[str, Any]:
+        script = program(folder / "script", SCRIPT.replace("@", str(folder)))
+        entry = {"id": "s", "uri": str(script), "timeoutSeconds": 60, "argMap": {"t": "task"}}
+        main = agent("main", default=True)
+        return configuration(
+            main, contextScripts={"run": [entry]}, leaseSeconds=QUICK_LEASE_SECONDS
+        )
+
+    body = {"task": "first", "key": "scripts"}
+    with serving(databases, config) as server:
+        aside = server.spawn_in_background(**body)
+        run_id = server.preparing("agent:main:main")
+        wait_for("the script to begin", (server.folder / "began").exists)
+        wait_for("its daemon", lambda: carrying(TOKEN))
+        if end == "kill":
+            server.kill()
+            assert aside.answer() is None
+        else:
+            server.terminate()
+            require_stop(server)
+            answer = aside.answer()
+            assert answer is not None
+            assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
+        wait_for("everybody to be gone", lambda: not carrying(TOKEN), seconds=5)
+        server.start()
+        assert server.spawn_again(**body).json()["runId"] == run_id
+        assert server.run(run_id, "announced")["outcome"] == "success"
+        assert server.events(run_id)[:3] == [
+            "SpawnRequested",
+            "PreparationResumed",
+            "ScriptsResolved",
+        ]
+        # The script can tell that it was run before.
+        message = server.prompt(run_id)["message"]
+        assert message.endswith("first\n\nattempt 2 for ['t=first']")
+        assert len(server.inbox()) == 1

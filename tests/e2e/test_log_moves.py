@@ -72,8 +72,8 @@ def test_a_run_that_was_at_work_is_taken_over_from_a_server_that_the_copy_never_
     databases: Databases, tmp_path: Path
 ) -> None:
     first, second = databases.create(), databases.create()
-    config = configuration(agent(), agent("slow", command("sleep", "30")))
-    config["spawnlog"]["leaseSeconds"] = QUICK_LEASE_SECONDS
+    slow = agent("slow", command("sleep", "30"))
+    config = configuration(agent(), slow, leaseSeconds=QUICK_LEASE_SECONDS)
     file = tmp_path / "log.ndjson"
     with Server(tmp_path / "one", config, database_url=first) as server:
         run_id = server.spawn("wait", agentId="slow").json()["runId"]

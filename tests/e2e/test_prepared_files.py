@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -45,74 +44,6 @@ def last_event(server: Server) -> str:
     return str(server.ask_database(query)[0][0])
 
 
-@pytest.fixture
-def retaining(porter: Server) -> Iterator[Server]:
-    """A server that retains the files of sessions that are kept."""
-
-    def retain(config: dict[str, Any]) -> None:
-        config["tools"]["sessions_spawn"]["attachments"]["retainOnSessionKeep"] = True
-
-    with porter.configured(retain):
-        yield porter
-
-
-def announced_with_files(server: Server, key: str, cleanup: str) -> str:
-    """A run of mode `run` whose child has seen its files, and which is announced_with_files."""
-    answer = server.spawn(**with_files(key, cleanup=cleanup, mode="run"))
-    assert answer.status_code == 201, answer.text
-    run_id = str(answer.json()["runId"])
-    assert server.run(run_id, "announced")["outcome"] == "success"
-    require_seen(server, run_id)
-    return run_id
-
-
-def require_removed(server: Server, run_id: str) -> None:
-    """Its files are removed after it was announced, and its folder is left to its agent."""
-    undone = wait_for("the files to be undone", lambda: server.payloads(run_id, "EffectAttempted"))
-    assert [(one["name"], one["outcome"]) for one in undone] == [("attachments", "undone")]
-    steps = server.steps(run_id)
-    assert steps.index("undo:attachments:done") > steps.index("RunAnnounced")
-    assert not (desk_of(server) / ".openclaw" / "attachments" / run_id).exists()
-    assert desk_of(server).is_dir()
-
-
-@pytest.mark.server
-@pytest.mark.parametrize("cleanup", ["delete", "keep"])
-def test_files_are_removed_when_their_run_is_announced(porter: Server, cleanup: str) -> None:
-    require_removed(porter, announced_with_files(porter, f"not retained: {cleanup}", cleanup))
-    assert left_in_homes(porter) == ["porter", "porter/desk"]
-
-
-@pytest.mark.server
-def test_each_task_of_a_batch_has_a_copy_of_its_own(porter: Server) -> None:
-    body = with_files("batch", cleanup="keep", mode="run", thread=False)
-    answer = porter.spawn(**{**body, "task": ["one", "two"], "parallel": True})
-    assert answer.status_code == 201, answer.text
-    runs = [str(one["runId"]) for one in answer.json()["runs"]]
-    receipts = [one["attachments"] for one in answer.json()["runs"]]
-    assert receipts[0]["files"] == receipts[1]["files"]
-    assert receipts[0]["relDir"] != receipts[1]["relDir"]
-    for run_id in runs:
-        porter.run(run_id, "announced")
-        require_seen(porter, run_id)
-        require_removed(porter, run_id)
-
-
-@pytest.mark.server
-def test_files_that_are_retained_stay_with_a_session_that_is_kept(retaining: Server) -> None:
-    kept = announced_with_files(retaining, "retained", "keep")
-    # Others are require_removed after it, and so is what a start finds to be done.
-    require_removed(retaining, announced_with_files(retaining, "retained, deleted", "delete"))
-    retaining.stop()
-    retaining.start()
-    require_removed(retaining, announced_with_files(retaining, "retained, deleted again", "delete"))
-    folder = desk_of(retaining) / ".openclaw" / "attachments" / kept
-    files = {one.name: one.read_bytes() for one in folder.iterdir() if one.name in CONTENTS}
-    assert files == CONTENTS
-    assert "undo:attachments:done" not in retaining.steps(kept)
-    assert retaining.run(kept)["stage"] == "announced"
-
-
 WORKSPACE = ["StepBegun:workspace"]
 FILES_BEGUN = ["StepTaken:workspace", "StepBegun:attachments"]
 STARTED = ["ScriptsResolved", "PreparationStarted"]
@@ -149,9 +80,9 @@ MOMENTS = {
 }
 
 
-def goes_on(server: Server, key: str, story: list[str]) -> None:
-    """The same request is accepted, and its child finds its files; afterwards they are gone, and
-    the record has this story up to the announcement."""
+def require_story(server: Server, key: str, story: list[str]) -> None:
+    """Require that the same request is accepted, that its child finds its files, which are gone
+    afterwards, and that the record has this story up to the announcement."""
     body = with_files(key)
     answer = server.spawn_again(**body)
     assert answer.status_code == 201, answer.text
@@ -176,22 +107,20 @@ def goes_on(server: Server, key: str, story: list[str]) -> None:
 @pytest.mark.parametrize(
     "moment", nightly_but(MOMENTS, ["after step:workspace", "after attachment:1"])
 )
-def test_a_spawn_goes_on_when_its_server_is_killed(porter: Server, moment: str) -> None:
+def test_killed_spawn_goes_on(porter: Server, moment: str) -> None:
     porter.die_during(moment, **with_files(moment))
     porter.restart()
-    goes_on(porter, moment, MOMENTS[moment])
+    require_story(porter, moment, MOMENTS[moment])
 
 
 @pytest.mark.kill
-def test_a_spawn_goes_on_also_when_the_server_that_went_on_is_killed(
-    porter: Server,
-) -> None:
+def test_spawn_goes_on_when_its_resumer_is_killed(porter: Server) -> None:
     key = "twice"
     porter.die_during("after step:workspace", **with_files(key))
     porter.die_again("after attachment:2")
     porter.restart()
     story = [*STARTED, *WORKSPACE, *RESUMED_PREPARATION, *WORKSPACE, *FILES_BEGUN]
-    goes_on(porter, key, [*story, *RESUMED_PREPARATION, "StepBegun:attachments"])
+    require_story(porter, key, [*story, *RESUMED_PREPARATION, "StepBegun:attachments"])
 
 
 ALL_MADE = [
@@ -263,9 +192,7 @@ DEATHS = [
 
 
 @pytest.mark.kill
-def test_what_was_made_is_unmade_though_its_server_is_killed_again_and_again(
-    porter: Server,
-) -> None:
+def test_undoing_goes_on_however_often_it_is_killed(porter: Server) -> None:
     key = "undone"
     porter.die_during("after step:attachments", **with_files(key))
     # Nobody can write them once more.
@@ -297,7 +224,7 @@ def test_what_was_made_is_unmade_though_its_server_is_killed_again_and_again(
         ),
     ],
 )
-def test_what_was_made_is_on_record_as_undone(
+def test_undoing_is_on_record(
     porter: Server, moment: str, story: list[str], how: list[str]
 ) -> None:
     key = f"refused {moment}"
@@ -313,9 +240,7 @@ def test_what_was_made_is_on_record_as_undone(
 
 @pytest.mark.kill
 @pytest.mark.parametrize("planted", ["a file", "a link"])
-def test_what_others_have_put_into_a_workspace_stays_there(
-    porter: Server, planted: str, tmp_path: Path
-) -> None:
+def test_what_others_put_into_workspace_stays(porter: Server, planted: str, tmp_path: Path) -> None:
     key = f"planted: {planted}"
     porter.die_during("before step:attachments", **with_files(key))
     place = desk_of(porter) / ".openclaw"
@@ -336,7 +261,7 @@ def test_what_others_have_put_into_a_workspace_stays_there(
 
 
 @pytest.mark.kill
-def test_a_spawn_is_stopped_before_anybody_takes_it_over(porter: Server) -> None:
+def test_spawn_is_stopped_before_anybody_resumes_it(porter: Server) -> None:
     body = with_files("stopped")
     porter.die_during("after step:workspace", **body)
     # The lease of the dead one runs on: nobody resumes what it held.
@@ -396,9 +321,7 @@ def files_of(desk: Path) -> dict[str, tuple[int, int, bytes]]:
 
 
 @pytest.mark.kill
-def test_another_server_takes_over_from_one_that_died_before_the_child_existed(
-    porter: Server,
-) -> None:
+def test_other_server_resumes_spawn_without_child(porter: Server) -> None:
     body = with_files("taken over", agentId="keeper")
     porter.die_during("before SessionCreated", **body)
     with porter.twin() as other:
@@ -425,9 +348,7 @@ def nothing_is_undone_twice(server: Server, run_id: str) -> None:
 
 
 @pytest.mark.kill
-def test_a_server_that_slept_changes_nothing_of_what_another_one_wrote(
-    porter: Server, turnstile: Turnstile
-) -> None:
+def test_server_that_slept_changes_nothing(porter: Server, turnstile: Turnstile) -> None:
     aside = held_before_its_files(porter, turnstile, "slept", "keeper")
     with porter.twin() as other:
         porter.expire_leases(other.url)
@@ -445,7 +366,7 @@ def test_a_server_that_slept_changes_nothing_of_what_another_one_wrote(
 
 
 @pytest.mark.kill
-def test_a_server_that_slept_leaves_nothing_of_a_run_that_is_over(
+def test_server_that_slept_leaves_nothing_of_ended_run(
     porter: Server, turnstile: Turnstile
 ) -> None:
     aside = held_before_its_files(porter, turnstile, "overslept", "porter")

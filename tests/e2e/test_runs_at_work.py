@@ -59,13 +59,6 @@ def test_fork_of_a_requester_at_work_has_all_it_said(server: Server) -> None:
     assert texts(server.transcript(answer["runId"]))[-1] == "I remember"
 
 
-def test_transcript_has_what_the_server_has_read(server: Server) -> None:
-    run_id = narrate(server, said("at work"), {"note": "spoken", "await": "read.go"})
-    server.note("spoken")
-    assert texts(server.transcript(run_id))[1:] == ["at work"]
-    server.touch("read.go")
-
-
 def test_transcript_at_the_start_holds_the_task(server: Server) -> None:
     run_id = narrate(server, {"note": "begun", "await": "start.go"})
     server.run(run_id, "started")
@@ -136,19 +129,6 @@ def test_wait_returns_with_the_next_entry(server: Server) -> None:
     assert (page["items"], page["lastSequence"], page["complete"]) == ([], 2, True)
 
 
-def test_wait_is_for_entries_to_come(server: Server) -> None:
-    run_id = narrate(server, said("over"))
-    server.run(run_id, "ended")
-    queries: list[dict[str, Any]] = [
-        {"wait": "1s", "at": "pos:1"},
-        {"wait": "1s", "last": 1},
-        {"wait": "soon"},
-    ]
-    for query in queries:
-        answer = server.http.get(f"/v1/runs/{run_id}/transcript", params=query)
-        assert answer.status_code == 422, answer.text
-
-
 def test_stream_has_every_entry_and_the_end(server: Server) -> None:
     run_id = narrate(
         server, said("one"), {"note": "streamed", "await": "stream.go"}, usage(3, 4), said("two")
@@ -176,21 +156,6 @@ def test_stream_has_every_entry_and_the_end(server: Server) -> None:
     behind = events_of(server, run_id, headers={"Last-Event-ID": "3"})
     assert [number for number, _, _ in behind] == [4, 4]
     assert [number for number, _, _ in events_of(server, run_id, after=4)] == [4]
-
-
-def test_stream_needs_the_number_of_an_entry(server: Server) -> None:
-    run_id = narrate(server, said("over"))
-    stream = {"Accept": "text/event-stream"}
-    wrong: list[tuple[dict[str, str], dict[str, Any]]] = [
-        ({"Last-Event-ID": "x"}, {}),
-        ({}, {"last": 1}),
-        ({}, {"wait": "1s"}),
-    ]
-    for more, query in wrong:
-        answer = server.http.get(
-            f"/v1/runs/{run_id}/transcript", headers=stream | more, params=query
-        )
-        assert answer.status_code == 422, answer.text
 
 
 def test_run_at_work_shows_usage_progress_and_time(server: Server) -> None:

@@ -38,8 +38,7 @@ runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 @contextlib.contextmanager
 def serving(made_data_dir: Path, *prefix: str) -> Iterator[Server]:
-    config = configuration(agent())
-    config["spawnlog"] = {"leaseSeconds": 10, "drainSeconds": 0}
+    config = configuration(agent(), leaseSeconds=10, drainSeconds=0)
     with new_place() as place:
         data = copied(made_data_dir, place / "data")
         with Server(data, config, prefix=prefix) as running:

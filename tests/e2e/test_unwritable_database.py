@@ -51,8 +51,8 @@ def servers_on(folder: Path, home: Path, count: int) -> Iterator[tuple[str, list
             agent("main", scripted(steps=[{"afterMs": 300, "message": "so far"}])),
             maxChildrenPerAgent=20,
             maxConcurrent=20,
+            leaseSeconds=LEASE_SECONDS,
         )
-        config["spawnlog"]["leaseSeconds"] = LEASE_SECONDS
         servers = [
             Server(folder / "data", config, database_url=database.conninfo) for _ in range(count)
         ]

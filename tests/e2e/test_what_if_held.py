@@ -43,11 +43,11 @@ STOPPING, KILLED = 2, 5
 
 @pytest.fixture(scope="module")
 def one_server(databases: Databases) -> Iterator[Server]:
-    """On a generated history, which is of another configuration than its own."""
+    """A server on a generated history, which is of another configuration than its own."""
     url = databases.create()
     generate(url, events=EVENTS, seed=5)
-    config = configuration(agent("main", default=True))
     with new_place() as place:
+        config = configuration(agent("main", default=True))
         server = Server(place / "data", config, database_url=url)
         (place / "large.json").write_text(json.dumps(LARGE["patch"]), "utf-8")
         try:
@@ -60,15 +60,13 @@ def one_server(databases: Databases) -> Iterator[Server]:
 
 @pytest.fixture
 def server(one_server: Server) -> Server:
-    """Running, whatever the test before has made of it."""
-    if one_server.process is None or one_server.process.poll() is not None:
-        one_server.start()
+    one_server.ensure_running()
     return one_server
 
 
 @contextmanager
 def held(server: Server) -> Iterator[Iterator[dict[str, Any]]]:
-    """The lines behind the first one, once that is here."""
+    """Yield the lines after the first one, once that is here."""
     with ExitStack() as stack:
         answer = wait_for("a place", lambda: _placed(server, stack))
         lines = map(json.loads, answer.iter_lines())
@@ -77,7 +75,7 @@ def held(server: Server) -> Iterator[Iterator[dict[str, Any]]]:
 
 
 def _placed(server: Server, stack: ExitStack) -> httpx2.Response | None:
-    """Whoever had the place before has left, but the server may not know it yet."""
+    """Return the answer. Whoever had the place before has left, but the server may not know it."""
     with ExitStack() as asking:
         answer = asking.enter_context(server.http.stream("POST", "/v1/what-if", json=LARGE))
         if answer.status_code == 429:
@@ -88,30 +86,23 @@ def _placed(server: Server, stack: ExitStack) -> httpx2.Response | None:
 
 
 def all_places_are_free(server: Server) -> bool:
-    """As many as there are answer at once."""
     with ExitStack() as stack:
-        answers = [
-            stack.enter_context(server.http.stream("POST", "/v1/what-if", json=SMALL))
-            for _ in range(AT_ONCE_MAX)
-        ]
-        return all(one.status_code == 200 for one in answers)
+        asked = [server.http.stream("POST", "/v1/what-if", json=SMALL) for _ in range(AT_ONCE_MAX)]
+        return all(stack.enter_context(one).status_code == 200 for one in asked)
 
 
 def is_stopping(server: Server) -> bool:
-    """It is ready no more, or is not even spoken to."""
+    """Return True if it is not ready any more, or does not answer at all."""
     try:
         return server.http.get("/readyz").status_code != 200
     except httpx2.TransportError:
         return True
 
 
-@contextmanager
-def started_command(server: Server, *more: str) -> Iterator["subprocess.Popen[str]"]:
-    """`spawnlog what-if` in its middle: nobody reads what it prints."""
-    wanted = server.data_dir.with_name("large.json")
-    argv = ["what-if", "--patch", str(wanted), "--output", "jsonl", "--url", server.url, *more]
-    with subprocess.Popen(
-        [sys.executable, "-m", MAIN, *argv],
+def command(server: Server, *words: str) -> "subprocess.Popen[str]":
+    """Start `spawnlog what-if`."""
+    return subprocess.Popen(
+        [sys.executable, "-m", MAIN, "what-if", "--url", server.url, *words],
         cwd=ROOT,
         env={**os.environ, "SPAWNLOG_TOKEN": server.token},
         stdout=subprocess.PIPE,
@@ -119,7 +110,14 @@ def started_command(server: Server, *more: str) -> Iterator["subprocess.Popen[st
         text=True,
         # Whoever runs the tests in the background may have the signal ignored for all below.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    ) as process:
+    )
+
+
+@contextmanager
+def held_command(server: Server, *words: str) -> Iterator["subprocess.Popen[str]"]:
+    """Yield the command in its middle: nobody reads what it prints."""
+    patch = str(server.data_dir.with_name("large.json"))
+    with command(server, "--patch", patch, "--output", "jsonl", *words) as process:
         try:
             assert process.stdout is not None
             assert os.read(process.stdout.fileno(), 1) == b"{"
@@ -128,7 +126,7 @@ def started_command(server: Server, *more: str) -> Iterator["subprocess.Popen[st
             process.kill()
 
 
-def test_a_question_too_many_is_told_when_to_ask_again(server: Server) -> None:
+def test_question_too_many_is_told_when_to_ask_again(server: Server) -> None:
     with ExitStack() as stack:
         for _ in range(AT_ONCE_MAX):
             stack.enter_context(held(server))
@@ -138,31 +136,16 @@ def test_a_question_too_many_is_told_when_to_ask_again(server: Server) -> None:
         assert (problem["retryable"], problem["retryAfterMs"]) == (True, 1000)
         # What is wrong with a question is said all the same, and takes no place.
         problem_of(server.http.post("/v1/what-if", json={}), 422, "invalid_request")
-        refused = subprocess.run(
-            [sys.executable, "-m", MAIN, "what-if", "--set", "/tools={}", "--url", server.url],
-            cwd=ROOT,
-            env={**os.environ, "SPAWNLOG_TOKEN": server.token},
-            capture_output=True,
-            text=True,
-            timeout=SECONDS_MAX,
-            check=False,
-        )
-        assert (refused.returncode, refused.stdout) == (2, "")
-        assert "ask again when one of them is done" in refused.stderr
-        # Everything else is answered meanwhile.
+        with command(server, "--set", "/tools={}") as refused:
+            shown, errors = refused.communicate(timeout=SECONDS_MAX)
+        assert (refused.returncode, shown) == (2, "")
+        assert "ask again when one of them is done" in errors
         assert server.http.get("/v1/runs").status_code == 200
     wait_for("both places", lambda: all_places_are_free(server))
 
 
-def test_who_leaves_in_the_middle_frees_the_place(server: Server) -> None:
-    for _ in range(3 * AT_ONCE_MAX):
-        with held(server):
-            pass
-    wait_for("all places", lambda: all_places_are_free(server))
-
-
 @pytest.mark.nightly
-def test_who_is_slow_is_given_the_whole_answer(server: Server) -> None:
+def test_slow_reader_is_given_the_whole_answer(server: Server) -> None:
     with held(server) as lines:
         assert not is_stopping(server)
         *behind, last = lines
@@ -171,7 +154,7 @@ def test_who_is_slow_is_given_the_whole_answer(server: Server) -> None:
 
 
 @pytest.mark.nightly
-def test_a_server_that_stops_says_so_to_who_reads_on(server: Server) -> None:
+def test_stopping_server_says_so_in_its_answer(server: Server) -> None:
     with held(server) as lines:
         server.terminate()
         wait_for("it to stop", lambda: is_stopping(server))
@@ -184,8 +167,8 @@ def test_a_server_that_stops_says_so_to_who_reads_on(server: Server) -> None:
 @pytest.mark.nightly
 @pytest.mark.kill
 @pytest.mark.parametrize("status", nightly_but([STOPPING, KILLED], [KILLED]))
-def test_a_command_whose_server_goes_says_so(server: Server, status: int) -> None:
-    with started_command(server, "--fail-on", "different-plan") as process:
+def test_command_whose_server_goes_says_so(server: Server, status: int) -> None:
+    with held_command(server, "--fail-on", "different-plan") as process:
         if status == STOPPING:
             server.terminate()
             wait_for("it to stop", lambda: is_stopping(server))
@@ -205,9 +188,9 @@ def test_a_command_whose_server_goes_says_so(server: Server, status: int) -> Non
 
 @pytest.mark.nightly
 @pytest.mark.kill
-def test_ctrl_c_ends_the_command_quietly_and_frees_the_place(server: Server) -> None:
+def test_ctrl_c_ends_the_command_and_frees_the_place(server: Server) -> None:
     for _ in range(AT_ONCE_MAX + 1):
-        with started_command(server) as process:
+        with held_command(server) as process:
             process.send_signal(signal.SIGINT)
             _, errors = process.communicate(timeout=SECONDS_MAX)
         assert process.returncode == 130

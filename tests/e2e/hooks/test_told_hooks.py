@@ -1,152 +1,75 @@
 """Hooks that are told of children and that say where results go, also those that hang."""
 
-import sys
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.support.servers.attached_files import ATTACHED
 from tests.support.servers.databases import Databases
 from tests.support.servers.hook_server import HookServer, Reply
-from tests.support.servers.hooked import ORIGIN, hooked, threaded
+from tests.support.servers.hooked import hooked, threaded
 from tests.support.servers.server import QUICK_LEASE_SECONDS, Server, serving
 from tests.support.tiers import nightly_but
 from tests.support.waiting import wait_for
 
-SLACK = {"channel": "slack", "to": "C1"}
+pytestmark = pytest.mark.kill
+
+TOLD = "subagentSpawned"
+ASKED = "subagentDeliveryTarget"
+LEASE = timedelta(seconds=QUICK_LEASE_SECONDS)
+HOOK_SECONDS = 60
 
 
 @pytest.fixture(scope="module", autouse=True)
 def asked_for_targets(one_server: Server, one_outside: HookServer) -> Iterator[None]:
-    hook = one_outside.hooks("subagentDeliveryTarget", timeoutSeconds=1)
+    hook = one_outside.hooks(ASKED, timeoutSeconds=1)
     one_server.ensure_running()
     with one_server.configured(lambda config: config["spawnlog"]["hooks"].update(hook)):
         yield
 
 
-@pytest.mark.kill
-def test_a_child_that_fails_is_told_with_its_error(server: Server, outside: HookServer) -> None:
-    run_id = server.accepted(**threaded("failing", agentId="failing", thread=False))
-    server.wait_steps(run_id, "hook:subagentEnded:done")
-    (ended,) = outside.calls("subagentEnded")
-    event = {one: ended.event[one] for one in ("reason", "outcome", "error")}
-    assert event == {
-        "reason": "subagent-error",
-        "outcome": "error",
-        "error": "the harbour is closed",
-    }
+def spawned(server: Server, name: str, **body: object) -> str:
+    """Spawn a child in no thread. Return its run."""
+    return server.accepted(**threaded(name, thread=False, **body))
 
 
-@pytest.mark.kill
-def test_a_hook_that_fails_is_told_again_until_it_takes_it(
-    server: Server, outside: HookServer
-) -> None:
-    outside.replies("subagentSpawned", Reply(500), Reply(is_held=True), Reply(204))
-    run_id = server.accepted(**threaded("again", thread=False))
+def test_failing_hook_is_told_again_until_it_takes_it(server: Server, outside: HookServer) -> None:
+    outside.replies(TOLD, Reply(500), Reply(is_held=True), Reply(204))
+    run_id = spawned(server, "again")
     story = server.wait_steps(run_id, "hook:subagentEnded:done")
     assert [one for one in story if one.startswith("hook:")] == [
-        "hook:subagentSpawned:failed",
-        "hook:subagentSpawned:failed",
-        "hook:subagentSpawned:done",
+        *[f"hook:{TOLD}:failed"] * 2,
+        f"hook:{TOLD}:done",
         "hook:subagentEnded:done",
     ]
-    told = server.payloads(run_id, "EffectAttempted")[2]
-    assert (told["attempt"], told["statusCode"]) == (3, 204)
-    calls = outside.calls("subagentSpawned")
-    assert [call.key for call in calls] == [f"{run_id}:subagentSpawned"] * 3
-    assert calls[0].event["threadRequested"] is False
+    third = server.payloads(run_id, "EffectAttempted")[2]
+    assert (third["attempt"], third["statusCode"]) == (3, 204)
+    assert [call.key for call in outside.calls(TOLD)] == [f"{run_id}:{TOLD}"] * 3
 
 
-@pytest.mark.kill
-def test_a_hook_that_goes_on_failing_is_parked_and_fails_nothing(
-    server: Server, outside: HookServer
-) -> None:
-    outside.replies("subagentSpawned", Reply(500, b"why"))
-    run_id = server.accepted(**threaded("parked", thread=False))
-    assert server.run(run_id, "announced")["outcome"] == "success"
-    story = server.wait_steps(run_id, "hook:subagentSpawned:parked", "hook:subagentEnded:done")
-    assert story.count("hook:subagentSpawned:failed") == 3
-    (parked,) = server.payloads(run_id, "EffectParked")
-    assert (parked["attempts"], parked["reason"]) == (3, "attempts")
-    assert (
-        "hook subagentSpawned: the hook answered HTTP 500; there is no further attempt"
-        in server.log()
-    )
-
-
-@pytest.mark.kill
-def test_a_child_that_is_stopped_is_told_as_killed(server: Server, outside: HookServer) -> None:
-    run_id = server.accepted(**threaded("stopped", agentId="waiter"))
-    server.note(f"{run_id}.began")
-    server.http.post(f"/v1/runs/{run_id}/stop", json={"reason": "enough"})
-    server.wait_steps(run_id, "hook:subagentEnded:done")
-    (ended,) = outside.calls("subagentEnded")
-    event = {one: ended.event[one] for one in ("reason", "outcome", "error")}
-    assert event == {"reason": "subagent-killed", "outcome": "killed", "error": "enough"}
-
-
-@pytest.mark.kill
 @pytest.mark.parametrize(
-    ("reply", "origin"),
+    ("reply", "to"),
     [
-        (
-            Reply(said={"origin": {"to": " elsewhere ", "x": 1}}),
-            {"channel": "discord", "accountId": "acct", "to": "elsewhere", "threadId": 7},
-        ),
-        (
-            Reply(said={"origin": {"channel": "slack", "to": "C1"}}),
-            {"channel": "slack", "to": "C1"},
-        ),
-        (Reply(said={"origin": {"channel": "webchat"}}), ORIGIN),
-        (Reply(204), ORIGIN),
-        (Reply(500), ORIGIN),
-        (Reply(is_held=True), ORIGIN),
+        (Reply(said={"origin": {"to": " elsewhere ", "x": 1}}), "elsewhere"),
+        (Reply(is_held=True), "channel:1"),
     ],
-    ids=["merged", "another channel", "internal", "nothing", "500", "slow"],
+    ids=["answers", "slow"],
 )
-def test_a_hook_says_where_a_result_goes(
-    server: Server,
-    outside: HookServer,
-    request: pytest.FixtureRequest,
-    reply: Reply,
-    origin: dict[str, Any],
+def test_hook_says_where_result_goes(
+    server: Server, outside: HookServer, request: pytest.FixtureRequest, reply: Reply, to: str
 ) -> None:
-    outside.replies("subagentDeliveryTarget", reply)
-    key = f"target-{request.node.callspec.id}".replace(" ", "-")
-    run_id = server.accepted(**threaded(key, thread=False))
+    outside.replies(ASKED, reply)
+    name = f"target-{request.node.callspec.id}"
+    run_id = spawned(server, name)
     server.run(run_id, "announced")
-    (item,) = wait_for("the announcement", lambda: server.inbox(f"agent:main:{key}"))
+    (item,) = wait_for("the announcement", lambda: server.inbox(f"agent:main:{name}"))
+    origin = {"channel": "discord", "accountId": "acct", "to": to, "threadId": 7}
     assert item["origin"] == origin
-    (call,) = outside.calls("subagentDeliveryTarget")
-    child = server.run(run_id)["childSessionKey"]
-    assert call.event == {
-        "childSessionKey": child,
-        "requesterSessionKey": f"agent:main:{key}",
-        "requesterOrigin": ORIGIN,
-        "childRunId": run_id,
-        "spawnMode": "run",
-        "expectsCompletionMessage": True,
-    }
-
-
-@pytest.mark.kill
-def test_nobody_is_asked_where_the_result_of_a_stopped_or_unexpected_run_goes(
-    server: Server, outside: HookServer
-) -> None:
-    run_id = server.accepted(**threaded("unexpected", thread=False, expectsCompletionMessage=False))
-    story = server.wait_steps(run_id, "hook:subagentEnded:done", "RunAnnounced")
-    assert outside.calls("subagentDeliveryTarget") == []
-    # Nobody waits for an announcement, so the end is told at once.
-    assert story.index("RunEnded") < story.index("hook:subagentEnded:done")
-
-
-HOOK_SECONDS = 60
-TOLD = "subagentSpawned"
-ASKED = "subagentDeliveryTarget"
-LEASE = timedelta(seconds=QUICK_LEASE_SECONDS)
+    (call,) = outside.calls(ASKED)
+    assert (call.event["childRunId"], call.event["requesterOrigin"]) == (
+        run_id,
+        {**origin, "to": "channel:1"},
+    )
 
 
 @pytest.fixture
@@ -156,22 +79,12 @@ def patient_hooks(server: Server, outside: HookServer) -> Iterator[None]:
         yield
 
 
-def accepted_without_thread(server: Server, name: str) -> str:
-    return server.accepted(**threaded(name, thread=False))
-
-
-def claimed_until(server: Server, run_id: str) -> datetime | None:
-    rows = server.ask_database("SELECT until FROM work_claims WHERE run_id = %s", run_id)
-    return rows[0][0] if rows else None
-
-
-@pytest.mark.kill
 @pytest.mark.parametrize("hook", nightly_but([TOLD, ASKED], [ASKED]))
-def test_another_takes_over_after_one_lease_however_long_the_hook_may_take(
+def test_other_server_takes_over_after_one_lease(
     server: Server, outside: HookServer, patient_hooks: None, hook: str
 ) -> None:
     outside.replies(hook, Reply(is_held=True))
-    run_id = accepted_without_thread(server, f"killed-{hook}")
+    run_id = spawned(server, f"killed-{hook}")
     outside.called(hook)
     server.kill()
     outside.replies(hook, Reply())
@@ -179,88 +92,80 @@ def test_another_takes_over_after_one_lease_however_long_the_hook_may_take(
     # Far less than the hook may take.
     first, second = outside.called(hook, 2)
     assert first.key == second.key
-    server.wait_steps(run_id, "hook:subagentSpawned:done", "RunAnnounced")
+    server.wait_steps(run_id, f"hook:{TOLD}:done", "RunAnnounced")
     assert len(outside.calls(hook)) == 2
 
 
-@pytest.mark.kill
 @pytest.mark.parametrize("hook", nightly_but([TOLD, ASKED], [ASKED]))
-def test_nobody_else_asks_while_an_answer_takes_longer_than_a_lease(
+def test_nobody_else_asks_while_answer_takes_longer_than_lease(
     server: Server, outside: HookServer, patient_hooks: None, hook: str
 ) -> None:
+    def claimed_until() -> datetime | None:
+        query = "SELECT until FROM work_claims WHERE run_id = %s"
+        rows = server.ask_database(query, run_id)
+        return rows[0][0] if rows else None
+
     outside.replies(hook, Reply(is_held=True))
-    run_id = accepted_without_thread(server, f"slow-{hook}")
+    run_id = spawned(server, f"slow-{hook}")
     outside.called(hook)
-    first = wait_for("the claim", lambda: claimed_until(server, run_id))
+    first = wait_for("the claim", claimed_until)
     with server.twin():
-
-        def is_prolonged() -> bool:
-            until = claimed_until(server, run_id)
-            return until is not None and until > first + 2 * LEASE
-
-        wait_for("a claim of more than two leases", is_prolonged)
+        wait_for(
+            "a claim of more than two leases",
+            lambda: (until := claimed_until()) is not None and until > first + 2 * LEASE,
+        )
         assert len(outside.calls(hook)) == 1
         outside.let_go()
-        server.wait_steps(run_id, "hook:subagentSpawned:done", "RunAnnounced")
+        server.wait_steps(run_id, f"hook:{TOLD}:done", "RunAnnounced")
     assert len(outside.calls(hook)) == 1
 
 
-_UNASKED = """
-import runpy, sys
-from application.workers import due
-due.DUE_BATCH = 1
-due.DUE_SECONDS = 3600.0
-module, sys.argv[1:] = sys.argv[3], sys.argv[4:]
-runpy.run_module(module, run_name="__main__", alter_sys=True)
-"""
-"""The same program, which takes what is due one by one, and looks for it only when it is woken."""
-
-TOOLS = {"sessions_spawn": {"attachments": {"enabled": True, "retainOnSessionKeep": False}}}
-
-
-@pytest.fixture(
-    params=nightly_but([[], ["subagentSpawned"]], [["subagentSpawned"]]), ids=["no hook", "a hook"]
-)
-def woken_server(
-    request: pytest.FixtureRequest, databases: Databases, outside: HookServer
-) -> Iterator[Server]:
-    hooks = outside.hooks(*request.param, timeoutSeconds=60)
-
-    def config(folder: Path) -> dict[str, Any]:
-        return hooked(folder, hooks, tools=TOOLS)
-
-    with serving(databases, config, prefix=(sys.executable, "-c", _UNASKED)) as running:
-        yield running
-        outside.let_go()
-
-
-@pytest.mark.server
-def test_files_are_removed_once_a_run_is_announced_whoever_hangs(
-    woken_server: Server, outside: HookServer
-) -> None:
-    server = woken_server
-    outside.replies("subagentSpawned", Reply(is_held=True), Reply())
-    hangs = server.accepted(**threaded("hangs", thread=False))
-    body = threaded("quick", thread=False, attachments=ATTACHED)
-    quick = server.accepted(**body)
-    server.wait_steps(quick, "RunAnnounced", "undo:attachments:done")
-    assert "hook:subagentSpawned:done" not in server.steps(hangs)
-    place = server.folder / "work" / ".openclaw" / "attachments" / quick
-    wait_for("the files to be gone", lambda: not place.exists())
-
-
-@pytest.mark.server
-def test_a_hook_that_hangs_holds_up_neither_other_runs_nor_the_end(
+def test_hanging_hook_holds_up_neither_other_runs_nor_end(
     databases: Databases, outside: HookServer
 ) -> None:
-    hooks = outside.hooks("subagentDeliveryTarget", timeoutSeconds=60)
-    outside.replies("subagentDeliveryTarget", Reply(is_held=True))
+    hooks = outside.hooks(ASKED, timeoutSeconds=HOOK_SECONDS)
+    outside.replies(ASKED, Reply(is_held=True))
     with serving(databases, lambda folder: hooked(folder, hooks), dies=True) as server:
-        slow = server.accepted(**threaded("slow", thread=False))
-        outside.called("subagentDeliveryTarget")
-        outside.replies("subagentDeliveryTarget", Reply(204))
-        quick = server.accepted(**threaded("quick", thread=False))
+        slow = spawned(server, "slow")
+        outside.called(ASKED)
+        outside.replies(ASKED, Reply(204))
+        quick = spawned(server, "quick")
         assert server.run(quick, "announced")["outcome"] == "success"
         assert server.run(slow)["stage"] == "ended"
         assert server.stop() == 0
         assert "announce: what is due is left to the next start" in server.log()
+
+
+def test_run_that_waited_in_vain_is_told_of_once(server: Server, outside: HookServer) -> None:
+    held = spawned(server, "waits", agentId="lingerer", label="held")
+    server.began(held)
+    late = server.accepted(**threaded("waits", cleanup="delete", dependsOn=["held"]))
+    assert server.run(late)["status"] == "waiting"
+    server.http.post(f"/v1/runs/{held}/stop", json={})
+    story = server.wait_steps(late, "RunArchived")
+    assert not {"RunQueued", "RunStarted", f"hook:{TOLD}:done"} & set(story)
+    (text,) = [one["text"] for one in server.inbox("agent:main:waits") if one["runId"] == late]
+    assert f'it was not started: "held" (run {held}), which it depends on, was stopped' in text
+    # Whoever bound the thread is told once that there is no child.
+    ends = [one for one in outside.calls("subagentEnded") if one.event["runId"] == late]
+    assert len(ends) == 1
+
+
+def test_next_server_settles_those_that_wait(server: Server) -> None:
+    held = spawned(server, "shut", label="held", agentId="lingerer")
+    server.began(held)
+    vain = spawned(server, "shut", label="vain", dependsOn=["held"])
+    behind = spawned(server, "shut", label="behind", dependsOn=["vain"])
+    ended = {"run": "held", "require": "ended"}
+    any_end = spawned(server, "shut", label="any", dependsOn=[ended])
+    server.stop()
+    with server.twin() as other:
+        assert other.run(held, "announced")["error"].startswith("interrupted")
+        assert other.run(vain, "announced")["error"] == (
+            f'it was not started: "held" (run {held}), which it depends on, ended as error'
+        )
+        assert f'"vain" (run {vain})' in other.run(behind, "announced")["error"]
+        assert other.run(any_end, "announced")["outcome"] == "success"
+        assert other.session("agent:main:shut")["activeChildren"] == 0
+        told = {one["runId"] for one in other.inbox("agent:main:shut")}
+        assert told == {held, vain, behind, any_end}

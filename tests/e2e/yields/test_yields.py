@@ -68,20 +68,6 @@ def test_each_report_wakes_it_until_it_ends_without_yielding(server: Server) -> 
 
 
 @pytest.mark.server
-def test_the_reports_of_a_batch_are_told_together(server: Server) -> None:
-    children = [{}, {"awaits": "of the batch"}]
-    orchestrate(server, "batch", {"children": children, "batch": True, "turns": 1})
-    turn(server, "batch-1", 1)
-    wait_for("the first to be announced", lambda: _announced(server, "batch-1"))
-    assert not (server.folder / "batch.turn-2").exists()
-    server.touch("of the batch")
-    woken = turn(server, "batch", 2)
-    assert "1. batch-1\n" in woken
-    assert "2. batch-2\n" in woken
-    announcements(server, "batch")
-
-
-@pytest.mark.server
 def test_report_before_a_yield_wakes_it_at_once(server: Server) -> None:
     first = orchestrate(server, "late", {"children": [{}], "turns": 1, "yieldsAfter": "late.go"})
     wait_for("the child to be announced", lambda: _announced(server, "late.1"))
@@ -93,37 +79,12 @@ def test_report_before_a_yield_wakes_it_at_once(server: Server) -> None:
 
 
 @pytest.mark.server
-def test_a_yield_without_children_is_an_error(server: Server) -> None:
-    orchestrate(server, "alone", {"turns": 1})
-    said = server.note("alone.yield-1")
-    assert said.startswith("[409,")
-    assert "there is nothing to wait for" in said
-    (entry,) = announcements(server, "alone")
-    assert entry["status"] == "success"
-
-
-@pytest.mark.server
 def test_one_that_does_not_end_by_itself_is_ended(server: Server) -> None:
     first = orchestrate(server, "lingers", {"children": [{}], "turns": 1, "then": "linger"})
     announcements(server, "lingers")
     one, two = turns_of(server, first)
     assert one["outcome"] == two["outcome"] == "success"
     assert one["error"] is None
-
-
-@pytest.mark.server
-def test_a_session_that_waits_is_stopped_with_its_children(server: Server) -> None:
-    first = orchestrate(server, "stopped", {"children": [{"awaits": "never again"}], "turns": 1})
-    server.note("stopped.yield-1")
-    server.run(first, "ended")
-    answer = server.http.post(f"/v1/runs/{first}/stop", json={"reason": "enough"})
-    assert answer.status_code == 200, answer.text
-    (entry,) = announcements(server, "stopped")
-    assert (entry["runId"], entry["status"]) == (first, "error")
-    assert "enough" in entry["text"]
-    session = server.session("agent:actor:stopped")
-    assert (session["activeChildren"], session["pendingDescendants"]) == (0, 0)
-    assert len(turns_of(server, first)) == 1
 
 
 @pytest.mark.server

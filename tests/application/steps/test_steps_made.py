@@ -45,7 +45,6 @@ async def count_begun(full_workshop: Workshop) -> int:
     return sum(isinstance(one.event, StepBegun) for one in await full_workshop.running.events())
 
 
-@pytest.mark.server
 async def test_a_spawn_begins_its_step_when_another_has_made_its_own(
     full_workshop: Workshop,
 ) -> None:
@@ -62,7 +61,6 @@ async def test_a_spawn_begins_its_step_when_another_has_made_its_own(
     assert await count_begun(full_workshop) == STEPS_AT_ONCE_MAX + 1
 
 
-@pytest.mark.server
 async def test_a_spawn_that_is_stopped_while_it_waits_has_begun_nothing(
     full_workshop: Workshop,
 ) -> None:
@@ -114,7 +112,6 @@ async def released(workshop: Workshop, run: Run) -> int:
     )
 
 
-@pytest.mark.server
 @pytest.mark.parametrize("is_late", [False, True])
 @pytest.mark.parametrize(
     ("name", "there", "steps"),
@@ -150,7 +147,6 @@ async def test_a_spawn_that_is_stopped_while_a_step_is_made_leaves_nothing(
     assert [one.name for one in await workshop.recorded(run, "EffectAttempted")] == steps
 
 
-@pytest.mark.server
 @pytest.mark.parametrize("ends_by", ["itself", "a stop"])
 async def test_a_spawn_is_stopped_with_the_run_that_asked_for_it(
     workshop: Workshop, family: LoggedFamily, ends_by: str
@@ -181,7 +177,6 @@ async def test_a_spawn_is_stopped_with_the_run_that_asked_for_it(
         assert session.active_children == 0
 
 
-@pytest.mark.server
 async def test_an_undoing_that_fails_is_tried_again_later_by_one_server_at_a_time(
     workshop: Workshop,
 ) -> None:
@@ -214,7 +209,6 @@ async def test_an_undoing_that_fails_is_tried_again_later_by_one_server_at_a_tim
     assert (third - second).total_seconds() >= 2
 
 
-@pytest.mark.server
 async def test_the_last_failure_is_told_with_the_run_and_each_with_its_event(
     workshop: Workshop,
 ) -> None:
@@ -244,7 +238,6 @@ async def test_the_last_failure_is_told_with_the_run_and_each_with_its_event(
     ]
 
 
-@pytest.mark.server
 async def test_a_failure_without_a_text_is_recorded_and_tried_again(
     running: RunningLog, tmp_path: Path
 ) -> None:
