@@ -150,6 +150,13 @@ def test_line_missing_beside_events_is_found(written: WrittenLog, kind: bytes, n
     written.fault(count(written.with_line(number), name, -1))
 
 
+def test_line_twice_beside_events_is_found(written: WrittenLog) -> None:
+    number = written.number(b'export.content"')
+    line = written.lines[number]
+    fault = written.fault(count(written.with_line(number, line, line), b"contents", 1))
+    assert "does not stand in order" in str(fault)
+
+
 @pytest.mark.parametrize(
     ("mark", "old", "new"),
     [
@@ -201,6 +208,7 @@ HOSTILE = {
         b'{"specversion":"1.0","id":"x","source":"y","type":"spawnlog.export.end"}\n',
     ),
     "no text": (4, b"\xff\xfe\n"),
+    "no type": (4, b'{"specversion":"1.0","id":"x","source":"y"}\n'),
 }
 
 

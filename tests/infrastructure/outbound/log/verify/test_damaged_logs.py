@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 from application.projections.catalog import PROJECTIONS
 from application.projections.fold import FOREVER
 from infrastructure.outbound.log.codec.columns import SPAN_COLUMNS, columns_of
-from infrastructure.outbound.log.verify import contents, transcripts, verify
+from infrastructure.outbound.log.verify import contents, ranges, transcripts, verify
 from infrastructure.outbound.log.verify.rows import open_read_connection
 from tests.support.builders.damaged_log import ToldLog
 from tests.support.tiers import examples, nightly_but, stride
@@ -423,11 +423,14 @@ def test_state_may_be_written_in_another_way(told: ToldLog) -> None:
     assert told.verify().difference is None
 
 
-@pytest.mark.parametrize("size", nightly_but([10, 25], [25]))
-def test_first_damage_of_all_ranges_is_named(
-    told: ToldLog, monkeypatch: pytest.MonkeyPatch, size: int
+@pytest.mark.parametrize(
+    ("size", "page"), nightly_but([(10, 4), (25, 1_000), (40_000, 7)], [(25, 1_000), (40_000, 7)])
+)
+def test_first_damage_of_all_ranges_and_pages_is_named(
+    told: ToldLog, monkeypatch: pytest.MonkeyPatch, size: int, page: int
 ) -> None:
     monkeypatch.setattr(verify, "RANGE_EVENTS_MAX", size)
+    monkeypatch.setattr(ranges, "PAGE_EVENTS", page)
     whole = told.verify()
     assert whole.difference is None
     assert (whole.checked.position, whole.began) == (told.last, 0)
