@@ -73,6 +73,7 @@ def test_resume_has_no_gap_and_no_repeat(house: House, reading: Open, how: str) 
 
 
 def test_last_event_id_outranks_after(house: House, reading: Open) -> None:
+    house.ended(house.session())
     with reading("?after=2", Last_Event_ID="7") as stream:
         assert stream.event().id == "8"
     headers = {"Accept": "text/event-stream", "Last-Event-ID": str(house.head() + 10_000)}

@@ -92,6 +92,21 @@ def test_run_is_found_by_every_kind_of_name(name: str, spawnlog: Command, api: R
         assert len(api.asked) == 1
 
 
+def test_name_beyond_searched_runs_is_not_guessed(spawnlog: Command, api: RecordedApi) -> None:
+    def page(asked: Asked) -> Reply:
+        if "label" in asked.query:
+            return listed()
+        runs = [
+            run_of(f"{SECOND[:-1]}{number % 10}") for number in range(int(asked.query["limit"]))
+        ]
+        return Reply({"items": runs, "nextCursor": "further"})
+
+    api.on("GET", "/v1/runs", page)
+    result = spawnlog("run", "get", "abcd")
+    assert result.exit_code == 2
+    assert "give the full id" in result.stderr
+
+
 # One run.
 
 STEP = {

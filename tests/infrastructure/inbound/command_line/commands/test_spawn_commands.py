@@ -105,6 +105,14 @@ def test_options_override_request_file(
     assert 'is no JSON object, such as {"task": ' in wrong.stderr
 
 
+def test_child_is_named_by_key_or_label(spawnlog: Command, accepting: RecordedApi) -> None:
+    newest = run_of(FIRST, label="reader", continues=SECOND)
+    accepting.on("GET", "/v1/runs", listed(newest, run_of(SECOND, label="reader")))
+    for name in ("reader", KEY):
+        assert spawnlog("run", "send", name, "go on").exit_code == 0
+        assert accepting.asked[-1].path == MESSAGES
+
+
 def test_queued_message_shows_its_place(spawnlog: Command, api: RecordedApi) -> None:
     api.on("POST", MESSAGES, Reply({**QUEUED, "place": 2}, status=202))
     result = spawnlog("run", "send", FIRST, "and then?")
