@@ -1,5 +1,6 @@
 """`spawnlog session …` and `subagents …` against a server."""
 
+import json
 import re
 from datetime import UTC, datetime
 from typing import Any
@@ -104,6 +105,11 @@ def test_stop_shows_what_was_stopped(
     open_session.on("POST", STOP, stopped(**answer))
     open_session.on("GET", f"/v1/runs/{SECOND}", Reply(run_of(SECOND, status="stopped")))
     assert spawnlog("session", "stop", KEY).stdout == f"session {KEY}{shown}\n"
+
+
+def test_stop_as_json_is_answer_of_server(spawnlog: Command, open_session: RecordedApi) -> None:
+    answer = json.loads(spawnlog("session", "stop", KEY, "-o", "json").stdout)
+    assert (answer["runId"], answer["closed"]) == (SECOND, True)
 
 
 def context(**members: Any) -> dict[str, Any]:
