@@ -159,6 +159,8 @@ async def test_view_has_changes_and_who_started_with_them(
     claimed_below = await begin(work, family, "below", "child")
     shown = await view_of(work, ROOT)
     assert (shown["values"], shown["sizes"]) == ({"goal": "below"}, {"goal": 7})
+    source = {"kind": "literal", "sessionKey": ROOT, "runId": None, "by": "owner"}
+    assert shown["sources"] == {"goal": {**source, "position": shown["version"]}}
     history = [(one["cause"], one["by"], one["keys"]) for one in shown["history"]]
     assert history == [("patch", "owner", ["goal"])] * 3
     started = {"runId": str(family.id("child")), "position": claimed, "version": first}

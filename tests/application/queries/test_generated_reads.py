@@ -9,6 +9,7 @@ import pytest
 
 from application.log.envelope import RecordedEvent
 from application.ports.event_counts import BLOCK_EVENTS
+from application.queries.errors import QueryError
 from application.queries.inbox import (
     LedgerState,
     ListAnnouncements,
@@ -18,6 +19,7 @@ from application.queries.inbox import (
 )
 from application.queries.lanes import ListLanes, list_lanes
 from application.queries.operation import ReadAsOf
+from application.queries.runs import GetRun, ListRunEvents, get_run, list_run_events
 from application.queries.sessions import get_session
 from application.queries.timeline.bars import ListTimeline, list_timeline
 from application.queries.timeline.histogram import CountEvents, EventBucketView, count_events
@@ -30,7 +32,7 @@ from domain.event_types import EVENT_TYPES
 from domain.run.events import RunEnded, SpawnRefused
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.values.record import session_key_of
+from domain.values.record import run_id_of, run_stream, session_key_of
 from tests.support.builders.generated_pasts import (
     OVER,
     SEEDS,
@@ -40,9 +42,11 @@ from tests.support.builders.generated_pasts import (
     Seed,
     instant,
     json_of,
+    run_of,
     stages_of,
     status_of,
 )
+from tests.support.builders.reads_of_the_past import EVERYTHING
 from tests.support.servers.running_log import running_on
 from tests.support.tiers import stride
 
@@ -79,6 +83,29 @@ async def test_histories_together_have_every_event(
         async with running_on(url_of(seed)) as running:
             types |= set(await running.types())
     assert types == {name for name, _ in EVENT_TYPES}
+
+
+async def test_run_is_the_fold_of_its_events_up_to_a_position(past: GeneratedPast) -> None:
+    """The run of each position, and others there; they are asked for with their events."""
+    for now in past.pasts[1 :: stride(3)]:
+        own = run_id_of(now.head.envelope.stream)
+        others = now.by_creation[now.position % 29 :: 29]
+        for run in (*others, *([now.runs[own]] if own is not None else ())):
+            found = await get_run(past.services, EVERYTHING, str(run.run_id), GetRun(at=now.at))
+            assert found.position == now.position
+            assert json_of(found.view) == run_of(past, now, run)
+        if own is not None and own not in past.pasts[now.position - 1].runs:
+            before = GetRun(at=f"pos:{now.position - 1}")
+            with pytest.raises(QueryError, match="no such run"):
+                await get_run(past.services, EVERYTHING, str(own), before)
+        if others and now.position % 5 == 0:
+            about = others[0].run_id
+            events = await past.view(list_run_events, str(about), ListRunEvents(at=now.at))
+            assert [one.position for one in events.items] == [
+                one.envelope.position
+                for one in past.events(0, now.position)
+                if one.envelope.stream == run_stream(about)
+            ]
 
 
 def session_of(past: GeneratedPast, now: Past, session: Session) -> dict[str, Any]:

@@ -122,6 +122,17 @@ async def test_erased_texts_change_no_decision_without_them(
     assert {one["verdict"] for one in whole} >= {"different-plan", "newly-refused", "same"}
 
 
+async def test_one_run_is_found_without_later_ones(
+    services: QueryServices, three_children: LoggedFamily
+) -> None:
+    second = three_children.run("second")
+    about: dict[str, Any] = {"filter": {"runId": str(second.run_id)}}
+    (found,) = await verdicts(services, patch=[FEWER], **about)
+    assert (found["runId"], found["verdict"]) == (str(second.run_id), "newly-refused")
+    before = f"pos:{second.created_position - 1}"
+    assert await verdicts(services, patch=[], to=before, **about) == []
+
+
 @pytest.mark.parametrize(
     ("patch", "expected"),
     [

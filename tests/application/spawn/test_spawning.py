@@ -25,7 +25,7 @@ from application.ports.configurations import PinnedConfiguration
 from application.spawn.ahead import PreparedSpawn
 from application.spawn.prepare import RunPreparer
 from application.spawn.service import SpawnResult, SpawnService
-from domain.run.events import SpawnRequested
+from domain.run.events import SpawnRefused, SpawnRequested
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn.batch import Speculation
@@ -357,6 +357,18 @@ async def test_request_whose_key_would_name_another_session_is_to_be_repeated(
     with pytest.raises(LogUnavailable, match="configuration changed while the request was read"):
         await behind.spawn()
     assert await running.log.head() == before
+
+
+async def test_facts_of_refusal_are_recorded_as_far_as_it_came(
+    running: RunningLog, process: Process
+) -> None:
+    refused = await process.spawn(sandbox="require")
+    assert (refused.answer.kind, refused.answer.body["rule"]) == ("forbidden", "sandbox")
+    (event,) = await events_of(running, SpawnRefused)
+    assert event.facts is not None
+    assert event.facts.sandbox is not None
+    assert event.facts.sandbox.required is True
+    assert event.facts.models is None
 
 
 @pytest.fixture
