@@ -11,6 +11,7 @@ from domain.delivery.announcement import (
     ChildFinding,
     RunStats,
     announce,
+    display_name,
     is_skipped,
     stop_note,
 )
@@ -127,6 +128,19 @@ def test_findings_of_its_own_children_come_with_it() -> None:
         "Result: (not available)\n"
         "Notes: (none)\n"
     ) in told("success", "all done", findings=findings).text
+
+
+@pytest.mark.parametrize(
+    ("label", "task", "shown"),
+    [
+        ("x" * 201, "look around", "x" * 199 + "…"),
+        (" \n", "look\naround ", "look around"),
+        (None, "x" * 101, "x" * 99 + "…"),
+        ("", " ", "key"),
+    ],
+)
+def test_run_is_called_by_label_task_or_key(label: str | None, task: str, shown: str) -> None:
+    assert display_name(label, task, "key") == shown
 
 
 def test_findings_are_bounded_in_number_and_size() -> None:

@@ -390,6 +390,15 @@ def test_places_count_in_order(first: int) -> None:
     assert verdicts(plan) == [(PLACES[first], f"p/{PLACES[first]}", "taken"), *later]
 
 
+def test_model_with_an_unset_variable_is_skipped_with_a_warning() -> None:
+    plan = plan_model(settings_of({"agent_subagents": "${LEAD_MODEL}", "defaults": "acme/small"}))
+    assert (plan.reference, plan.applied) == ("acme/small", False)
+    assert plan.warnings == (
+        'Model "${LEAD_MODEL}" from the agent\'s subagents.model names a variable that was not set'
+        " when the configuration was read and was skipped; running on acme/small.",
+    )
+
+
 def test_object_names_its_primary() -> None:
     setting = {"primary": "minimax/MiniMax-M2.7", "fallbacks": ["a/b"]}
     assert plan_model(ModelSettings(defaults=setting)).reference == "minimax/MiniMax-M2.7"
