@@ -20,7 +20,7 @@ from domain.plan.credentials import (
     select_profiles,
 )
 from domain.plan.model import UNNAMED_MODEL, ModelPlan, fallback_models, plan_model
-from domain.plan.sandbox import missing_sandbox_refusal
+from domain.plan.sandbox import missing_sandbox_refusal, sandbox_refusal
 from domain.plan.thinking import ThinkingPlan, plan_thinking
 from domain.plan.timeout import run_timeout_seconds, run_timeout_source, run_timeout_warnings
 from domain.plan.tools import ToolPolicy, tool_policy
@@ -178,6 +178,28 @@ def test_each_agent_has_a_main_session_of_its_own(
     assert configuration.is_sandboxed(agent_id, key) is sandboxed
 
 
+@pytest.mark.parametrize(
+    ("requester", "text"),
+    [
+        (
+            True,
+            "Sandboxed sessions cannot spawn unsandboxed subagents. Set a sandboxed target agent or"
+            " use the same agent runtime.",
+        ),
+        (
+            False,
+            'sessions_spawn sandbox="require" needs a sandboxed target runtime. Pick a sandboxed'
+            ' agentId or use sandbox="inherit".',
+        ),
+    ],
+)
+def test_child_outside_of_a_sandbox_is_refused(requester: bool, text: str) -> None:
+    refusal = sandbox_refusal(facts(child=False, requester=requester, required=True))
+    assert refusal is not None
+    assert (refusal.rule, refusal.status, refusal.text) == ("sandbox", "forbidden", text)
+    assert sandbox_refusal(facts(child=True, requester=requester, required=True)) is None
+
+
 def test_sandbox_that_nobody_provides_is_refused() -> None:
     refusal = missing_sandbox_refusal(facts(child=True), "builder")
     assert refusal is not None
@@ -192,6 +214,20 @@ def test_sandbox_that_nobody_provides_is_refused() -> None:
 
 
 # Which tools a child may use.
+
+
+def test_leaf_is_denied_more_tools_than_an_orchestrator() -> None:
+    leaf, orchestrator = tool_policy("leaf"), tool_policy("orchestrator")
+    for tool in ("sessions_spawn", "sessions_list", "sessions_history", "subagents"):
+        assert (leaf.permits(tool), orchestrator.permits(tool)) == (False, True)
+    for tool in ("sessions_send", "gateway", "agents_list", "session_status", "cron"):
+        assert (leaf.permits(tool), orchestrator.permits(tool)) == (False, False)
+
+
+def test_tools_have_aliases_and_patches_are_writes() -> None:
+    assert not tool_policy("leaf", deny=["Bash"]).permits("exec")
+    assert not tool_policy("leaf", deny=["write"]).permits("apply_patch")
+    assert tool_policy("leaf", allow=["write"]).permits("apply-patch")
 
 
 @pytest.mark.parametrize(
