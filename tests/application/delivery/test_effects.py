@@ -103,6 +103,26 @@ async def test_each_hook_is_told_once_and_in_turn(story: Tell) -> None:
     assert await a.phases() == dict.fromkeys(HOOK_ORDER, ("done", 1))
 
 
+async def test_end_is_told_after_the_beginning_was_taken(story: Tell) -> None:
+    a = await story(FAILS, None)
+    await a.queued()
+    await a.announced()
+    await a.tell()
+    assert a.told() == ["subagentSpawned"]
+    assert await a.phases() == {
+        "subagentSpawned": ("due", 1),
+        "subagentEnded": ("due", 0),
+        "onSubagentEnded": ("due", 0),
+    }
+    await a.tell()
+    assert a.told() == ["subagentSpawned", *HOOK_ORDER]
+    assert await a.phases() == {
+        "subagentSpawned": ("done", 2),
+        "subagentEnded": ("done", 1),
+        "onSubagentEnded": ("done", 1),
+    }
+
+
 async def test_failing_hook_is_parked_before_the_next(story: Tell, running: RunningLog) -> None:
     a = await story(FAILS, FAILS, None, attemptsMax=2)
     await a.queued()
