@@ -2,14 +2,11 @@
 
 import json
 import re
-import uuid
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.support.page.browser import watched_context
-from tests.support.servers.data_directories import new_place
-from tests.support.servers.http_server import open_house
 from tests.support.servers.misconfigured_storm import RULE, StormRecord
 from tests.support.servers.server import Server
 
@@ -178,33 +175,6 @@ def test_a_question_that_takes_long_is_cancelled_and_asked_again(
     ask.click()
     expect(window.get_by_role("heading", name="Verdicts")).to_be_visible()
     expect(window.get_by_text("Cancelled")).to_have_count(0)
-
-
-@pytest.mark.nightly
-def test_who_sees_a_part_is_offered_that_part(browser: Browser) -> None:
-    """Nothing that would be refused is asked: that would be a line in the console."""
-    with new_place() as place:
-        house = open_house(place)
-        with house.server:
-            key = f"agent:main:reader-{uuid.uuid4().hex}"
-            house.ended(key)
-            with watched_context(browser, house.server.url, token=house.secrets["reader"]) as (
-                context,
-                _,
-            ):
-                page = context.new_page()
-                page.goto("/ui/what-if")
-                expect(page.get_by_role("heading", name="Runs")).to_be_visible()
-                page.get_by_role("link", name="Changes").click()
-                expect(page.get_by_text("This token does not see everything")).to_be_visible()
-                expect(page.get_by_role("link", name="What if")).to_have_count(0)
-                page.get_by_label("From", exact=True).fill("pos:0")
-                page.keyboard.press("Enter")
-                page.get_by_label("Tree", exact=True).fill(key)
-                page.keyboard.press("Enter")
-                row = page.get_by_role("row").filter(has_text="added").first
-                expect(row).to_be_visible()
-                expect(page.get_by_text(f"--tree {key}")).to_be_visible()
 
 
 @pytest.mark.nightly

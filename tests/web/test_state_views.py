@@ -119,6 +119,7 @@ def test_what_a_family_shares_is_told_with_who_wrote_it_and_who_started_with_it(
     goal = row_of(window, "another")
     expect(goal.get_by_role("rowheader")).to_have_text("goal")
     expect(goal.get_by_role("cell").nth(1)).to_have_text(str(len('"another"')))
+    assert faults_for_a_screen_reader(window) == []
     versions = window.get_by_role("region", name="Versions")
     expect(versions.get_by_role("row")).to_have_count(3)
     expect(row_of(versions, "patch")).to_contain_text("goal, deadline")
@@ -278,32 +279,3 @@ def test_a_token_for_some_sessions_is_offered_what_it_may_see(
         expect(page.get_by_role("heading", name="Announcement of child")).to_be_visible()
         page.goto("/ui/lanes")
         expect(row_of(page, "held-0")).to_contain_text("holds a slot")
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_screen_reader_and_weak_eyes_find_no_fault_in_what_is_full(
-    browser: Browser, state: State, scheme: str
-) -> None:
-    views = (
-        f"shared-context/{FAMILY}",
-        f"announcements?open={state.announced()['position']}",
-        "lanes",
-        "configuration",
-        f"run/{state.child}?part=shared",
-    )
-    assert scheme in ("light", "dark")
-    with watched_context(
-        browser,
-        state.server.url,
-        scheme=scheme,  # type: ignore[arg-type]
-        token=state.server.token,
-    ) as (context, _):
-        page = context.new_page()
-        found: dict[str, list[str]] = {}
-        for view in views:
-            page.goto(f"/ui/{view}")
-            expect(page.get_by_role("complementary").first).to_be_visible()
-            expect(page.get_by_text("Reading …")).to_have_count(0)
-            found[view] = faults_for_a_screen_reader(page)
-    assert [fault for faults in found.values() for fault in faults] == []

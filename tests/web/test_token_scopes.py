@@ -60,15 +60,13 @@ class Family:
 @pytest.fixture(scope="module")
 def family(made_data_dir: Path) -> Iterator[Family]:
     with new_place() as place:
-        config = configuration(agent("main", default=True))
-        config["spawnlog"] = {"tokens": []}
+        tokens = []
         for name, rights in (SCOPES | WITHOUT_READ).items():
             file = place / name
             file.write_text(token_of(name), "utf-8")
             file.chmod(0o600)
-            config["spawnlog"]["tokens"].append(
-                {"id": name, **rights, "token": {"file": str(file)}}
-            )
+            tokens.append({"id": name, **rights, "token": {"file": str(file)}})
+        config = configuration(agent("main", default=True), tokens=tokens)
         with Server(copied(made_data_dir, place / "data"), config) as server:
             requester = {"sessionKey": FAMILY}
             done = server.spawn(
@@ -99,6 +97,10 @@ def test_every_view_opens_for_token(browser: Browser, family: Family, name: str)
                 expect(page.get_by_text("Reading …")).to_have_count(0)
                 if view.startswith("run/"):
                     expect(page.get_by_role("tabpanel")).not_to_be_empty()
+                if view == "changes" and name.endswith("-one"):
+                    told = page.get_by_text("This token does not see everything")
+                    expect(told).to_be_visible()
+                    expect(page.get_by_role("link", name="What if")).to_have_count(0)
                 alerts = page.get_by_role("alert").all_inner_texts()
                 assert (view + at, alerts, watched.wrong) == (view + at, [], [])
 
