@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.databases import Databases
-from tests.support.servers.server import Server
+from tests.support.servers.server import SOUND, Server
 from tests.support.servers.stories import mortal_stories, stories
 
 
@@ -25,6 +25,7 @@ def one_that_dies(made_data_dir: Path) -> Iterator[Server]:
         data = copied(made_data_dir, place / "data")
         with Server(data, mortal_stories(place / "notes"), dies=True) as running:
             yield running
+        assert running.log_faults(*SOUND) == []
 
 
 @pytest.fixture

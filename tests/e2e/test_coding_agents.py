@@ -238,59 +238,36 @@ def found_by(server: Server, run_id: str) -> dict[str, Any]:
     return dict(json.loads(server.note(f"{run_id}.json")))
 
 
-def entries_of(entries: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
-    return [one for one in entries if one["kind"] == kind]
-
-
-@pytest.fixture(scope="module", params=AGENTS)
-def over(server: Server, request: pytest.FixtureRequest) -> dict[str, Any]:
-    """A run of each agent that is over."""
-    run_id = asked(server, request.param, thinking="high")
-    return server.run(run_id, "announced")
-
-
 @pytest.mark.server
-def test_what_an_agent_printed_is_the_transcript_the_usage_and_the_result(
-    server: Server, over: dict[str, Any]
-) -> None:
-    tokens = TOKENS[over["agentId"]]
-    assert (over["outcome"], over["resultText"], over["error"]) == ("success", ANSWER, None)
-    assert {name: over["usage"][name] for name in tokens} == tokens
-    items = server.transcript(over["runId"])
-    entries = [one["body"] | {"kind": one["kind"]} for one in items]
-    spawned, waited = entries_of(entries, "tool")
-    assert (spawned["name"], waited["name"]) == TOOLS[over["agentId"]]
+@pytest.mark.parametrize("agent_id", AGENTS)
+def test_agent_finds_its_tools_and_its_output_is_on_record(server: Server, agent_id: str) -> None:
+    run = server.run(asked(server, agent_id, thinking="high"), "announced")
+    assert (run["outcome"], run["resultText"], run["error"]) == ("success", ANSWER, None)
+    tokens = TOKENS[agent_id]
+    assert {name: run["usage"][name] for name in tokens} == tokens
+    entries = server.transcript(run["runId"])
+    spawned, waited = (one["body"] for one in entries if one["kind"] == "tool")
+    assert (spawned["name"], waited["name"]) == TOOLS[agent_id]
     assert json.loads(spawned["input"]) == SPAWN
     assert spawned["output"].startswith('{"status":"accepted",')
-    assert [one["text"] for one in entries_of(entries, "message")[1:]] == [ANSWER]
-
-
-@pytest.mark.server
-@pytest.mark.nightly
-def test_an_agent_finds_the_tools_of_its_session_and_is_told_all_that_its_run_was(
-    server: Server, over: dict[str, Any]
-) -> None:
-    found = found_by(server, over["runId"])
+    messages = [one["body"]["text"] for one in entries if one["kind"] == "message"]
+    assert messages[1:] == [ANSWER]
+    found = found_by(server, run["runId"])
     assert {"sessions_spawn", "subagents_wait", "sessions_yield"} <= set(found["tools"])
-    assert Path(found["cwd"]).name == over["agentId"]
-    prompt = server.http.get(f"/v1/runs/{over['runId']}/prompt").json()
+    assert Path(found["cwd"]).name == agent_id
+    prompt = server.prompt(run["runId"])
     told = prompt["systemPrompt"], prompt["message"]
-    if over["agentId"] == "claude":
+    if agent_id == "claude":
         assert (found["system"], found["read"]) == told
     else:
         assert found["read"] == "\n\n".join(told)
-    assert found["arguments"][found["arguments"].index("--model") + 1] == MODELS[over["agentId"]]
-    assert set(LEVELS[over["agentId"]]) <= set(found["arguments"])
-
-
-@pytest.mark.server
-@pytest.mark.nightly
-def test_no_prompt_and_no_secret_is_among_the_arguments_of_an_agent(
-    server: Server, over: dict[str, Any]
-) -> None:
-    arguments = "\n".join(found_by(server, over["runId"])["arguments"])
-    assert "Bearer " not in arguments.replace("Bearer ${SPAWNLOG_TOKEN}", "")
-    assert "boats" not in arguments
+    words = found["arguments"]
+    assert words[words.index("--model") + 1] == MODELS[agent_id]
+    assert set(LEVELS[agent_id]) <= set(words)
+    # No prompt and no secret is among its arguments.
+    line = "\n".join(words)
+    assert "Bearer " not in line.replace("Bearer ${SPAWNLOG_TOKEN}", "")
+    assert "boats" not in line
 
 
 @pytest.mark.server

@@ -10,10 +10,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from infrastructure.contract.operations import ServeOptions
 from infrastructure.outbound.embedded_postgres.data_directory import Home
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
-from infrastructure.server.operations import rebuild
 from tests.support.servers.embedded_servers import (
     answers,
     keepers_of,
@@ -95,22 +93,6 @@ def test_a_server_takes_over_from_one_that_was_killed(mortal: Server, other: Ser
     assert server_is_gone(postgres)
     with pytest.raises(psycopg.OperationalError):
         psycopg.connect(Home.at(postgres).conninfo())
-
-
-@pytest.mark.kill
-def test_after_all_this_the_rows_made_anew_from_the_events_are_the_same(mortal: Server) -> None:
-    body: dict[str, Any] = {"requester": {"sessionKey": "agent:main:anew"}}
-    for agent_id, rest in (("echo", {}), ("failing", {"cleanup": "delete"})):
-        mortal.run(mortal.accepted(agent_id, **body, **rest), "announced")
-    mortal.kill()
-    mortal.start()
-    events = len(mortal.whole_log())
-    mortal.stop()
-    report = rebuild(ServeOptions(config=mortal.config, data_dir=mortal.data_dir))
-    # What was due when it was asked to stop is still done on the way.
-    assert report.events >= events
-    assert report.runs > 1
-    assert report.identical
 
 
 def with_descendants(pid: int) -> Iterator[int]:

@@ -17,10 +17,10 @@ from infrastructure.outbound.log.schema.append_lock import LOCK_CLASS
 from infrastructure.outbound.log.schema.migrate import migrate
 from tests.support.servers.databases import temporary_home
 from tests.support.servers.embedded_servers import (
-    is_alive,
     postmaster_of,
     server_is_gone,
 )
+from tests.support.servers.process_table import is_alive
 from tests.support.waiting import wait_for
 
 LATE_COMMITS = 0.3

@@ -18,7 +18,6 @@ from tests.support.servers.embedded_servers import (
     answer,
     answers,
     holder,
-    is_alive,
     keeper_of,
     keepers_of,
     kill,
@@ -27,6 +26,7 @@ from tests.support.servers.embedded_servers import (
     server_is_gone,
     start_holder,
 )
+from tests.support.servers.process_table import is_alive
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.kill

@@ -16,13 +16,13 @@ from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
 from tests.support.servers.embedded_servers import (
     answer,
     answers,
-    is_alive,
     keeper_of,
     leave,
     postmaster_of,
     server_is_gone,
     start_holder,
 )
+from tests.support.servers.process_table import is_alive
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.kill
