@@ -26,6 +26,21 @@ def test_anything_else_is_no_agent_id(text: str) -> None:
     assert not is_valid_agent_id(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        (None, "main"),
+        ("???", "main"),
+        (" Research ", "research"),
+        ("Agent not found: xyz", "agent-not-found-xyz"),
+        ("--a b--", "a-b"),
+        ("x" * 80, "x" * 64),
+    ],
+)
+def test_text_is_bent_into_an_agent_id(text: str | None, normal: str) -> None:
+    assert normalise_agent_id(text) == normal
+
+
 @settings(deadline=None)
 @given(st.text(max_size=100))
 def test_normalising_twice_changes_nothing(text: str) -> None:
