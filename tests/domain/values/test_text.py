@@ -60,6 +60,10 @@ def test_valid_id_only_changes_its_case(text: str) -> None:
 any_text = st.text(alphabet=st.characters(), max_size=200)
 
 
+def test_nul_and_lone_surrogates_are_replaced() -> None:
+    assert replace_unstorable("a\x00b\ud800c") == "a\ufffdb\ufffdc"
+
+
 @settings(deadline=None)
 @given(any_text)
 def test_storable_text_is_utf8_without_nul(text: str) -> None:
@@ -92,23 +96,39 @@ def test_single_line_has_no_break_and_keeps_its_limit(text: str, limit: int) -> 
     [
         ("abc", 2, 2),
         ("abc", 9, 3),
+        ("abc", -1, 0),
+        ("ae\u0301b", 2, 1),
         ("a\u2764\ufe0fb", 2, 1),
+        ("a\U0001f469\u200d\U0001f680b", 2, 1),
+        ("a\U0001f469\u200d\U0001f680b", 3, 1),
         ("a\U0001f44d\U0001f3fdb", 2, 1),
         ("\U0001f1e9\U0001f1ea\U0001f1eb\U0001f1f7", 3, 2),
+        ("\U0001f1e9\U0001f1ea\U0001f1eb\U0001f1f7", 2, 2),
         ("a\r\nb", 2, 1),
+        ("\u1112\u1161\u11ab", 2, 0),
         ("\ud55c\u11ab", 1, 0),
         ("a\u11ab", 1, 1),
+        ("\u1112a", 1, 1),
+        ("a\U0001f1e9\U0001f1ea", 1, 1),
         ("\U0001f1e9a", 1, 1),
         ("a\U0001f3fb", 1, 0),
         ("a\U000e0020", 1, 0),
         ("\U0001f1e6\U0001f1ff", 1, 0),
         ("\u1100\u1160", 1, 0),
         ("\u1100\uac00", 1, 0),
+        ("a\u1100\u1100\u1161", 2, 1),
         ("\uac00\ud7cb", 1, 0),
+        ("\uac00\uac00", 1, 1),
         ("a\u200cb", 1, 0),
+        ("a\uff9e", 1, 0),
+        ("\u0e01\u0e33", 1, 0),
         ("\u0eab\u0eb3", 1, 0),
+        ("a\u06005", 2, 1),
         ("\u0600\n", 1, 1),
+        ("\u0915\u094d\u0937\u093f", 2, 0),
         ("\u0915\u093f\u0937", 2, 2),
+        ("\u0915\u094d\u200d\u0937", 3, 0),
+        ("\u0d15\u0d4d\u0d37", 2, 0),
         ("\u0915\u094d5", 2, 2),
     ],
 )
