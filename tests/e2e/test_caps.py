@@ -120,7 +120,7 @@ class Crowd:
         held = [server.accepted("waiter", requester=requester) for _ in range(CHILDREN_MAX)]
         assert server.spawn(requester=requester, agentId="plain").status_code == 403
         for run_id in held:
-            server.http.post(f"/v1/runs/{run_id}/stop", json={})
+            server.stop_run(run_id)
             server.run(run_id, "announced")
 
 

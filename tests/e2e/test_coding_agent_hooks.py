@@ -115,7 +115,7 @@ def test_a_sub_agent_is_judged_watched_stopped_and_announced(
     coding_agent.hook("PostToolUse", **me, **use, tool_response={"matches": []})
     # The coding agent's own tools are nobody's run.
     coding_agent.hook("PostToolUse", **use, tool_response={"matches": []})
-    server.http.post(f"/v1/runs/{second['runId']}/stop", json={"reason": "found already"})
+    server.stop_run(second["runId"], reason="found already")
     stopped = coding_agent.hook("PreToolUse", **other, **use)
     assert stopped["permissionDecision"] == "deny"
     assert "stopped by admin: found already" in stopped["permissionDecisionReason"]

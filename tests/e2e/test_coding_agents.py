@@ -286,7 +286,7 @@ def test_an_agent_whose_run_is_stopped_is_gone(server: Server) -> None:
     run_id = asked(server, "claude", "Play: endless")
     pid = found_by(server, run_id)["pid"]
     assert is_alive(pid)
-    assert server.http.post(f"/v1/runs/{run_id}/stop", json={}).status_code == 200
+    server.stop_run(run_id)
     assert server.run(run_id, "announced")["outcome"] == "stopped"
     assert not is_alive(pid)
 

@@ -239,7 +239,7 @@ def test_the_file_of_a_child_that_never_started_goes_with_its_session(server: Se
     assert answer.status_code == 201, answer.text
     assert len(beginnings(server)) == 1
     run_id = answer.json()["runId"]
-    assert server.http.post(f"/v1/runs/{run_id}/stop").status_code == 200
+    server.stop_run(run_id)
     assert server.run(run_id, "archived")["outcome"] == "stopped"
     assert beginnings(server) == []
     server.let_go(first)

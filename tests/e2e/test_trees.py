@@ -23,16 +23,10 @@ BRANCHES, LEAVES, WIDTH = 4, 20, 4
 LEAVES_BEFORE_THE_STOP = 6
 
 
-def stop(server: Server, run_id: str, **body: Any) -> dict[str, Any]:
-    answer = server.http.post(f"/v1/runs/{run_id}/stop", json=body)
-    assert answer.status_code == 200, answer.text
-    return dict(answer.json())
-
-
 def test_stopped_run_is_killed_and_its_requester_is_told(server: Server) -> None:
     run_id = server.accepted("waiter", session="agent:main:stopped", cleanup="delete")
     pid = int(server.began(run_id))
-    assert stop(server, run_id, reason="enough") == {"runId": run_id, "wasOver": False}
+    assert server.stop_run(run_id, reason="enough") == {"runId": run_id, "wasOver": False}
     run = server.run(run_id, "archived")
     assert (run["status"], run["outcome"]) == ("stopped", "stopped")
     assert not is_alive(pid)
@@ -41,7 +35,7 @@ def test_stopped_run_is_killed_and_its_requester_is_told(server: Server) -> None
     (entry,) = server.inbox("agent:main:stopped")
     assert entry["text"].startswith("Status: error\n")
     assert "Notes: stopped by admin: enough\n" in entry["text"]
-    assert stop(server, run_id, reason="again")["wasOver"] is True
+    assert server.stop_run(run_id, reason="again")["wasOver"] is True
     assert server.events(run_id) == events
 
 
@@ -51,7 +45,7 @@ def test_stopped_preparation_is_refused_and_its_scripts_are_killed(server: Serve
     run_id = server.preparing("agent:main:hasty")
     script = int(server.note(f"slow.{run_id}"))
     assert is_alive(script)
-    stop(server, run_id)
+    server.stop_run(run_id)
     answer = aside.answer()
     assert answer is not None
     problem = answer.json()
@@ -187,7 +181,7 @@ def test_stop_in_the_middle_of_growth_ends_whole_tree(growing: Server) -> None:
     trunk = growing.accepted("trunk", "grow", session=GROWING)
     wait_for("the tree to grow", lambda: leaves() >= LEAVES_BEFORE_THE_STOP)
     assert carrying(MARK)
-    stop(growing, trunk, reason="enough")
+    growing.stop_run(trunk, reason="enough")
     # It was stopped in the middle: they would have been more.
     assert leaves() < BRANCHES * LEAVES
     runs = wait_for("everybody to be over", over)

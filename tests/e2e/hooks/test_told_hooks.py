@@ -141,7 +141,7 @@ def test_run_that_waited_in_vain_is_told_of_once(server: Server, outside: HookSe
     server.began(held)
     late = server.accepted(**threaded("waits", cleanup="delete", dependsOn=["held"]))
     assert server.run(late)["status"] == "waiting"
-    server.http.post(f"/v1/runs/{held}/stop", json={})
+    server.stop_run(held)
     story = server.wait_steps(late, "RunArchived")
     assert not {"RunQueued", "RunStarted", f"hook:{TOLD}:done"} & set(story)
     (text,) = [one["text"] for one in server.inbox("agent:main:waits") if one["runId"] == late]

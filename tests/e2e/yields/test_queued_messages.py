@@ -41,7 +41,7 @@ def queued(server: Server, run_id: str, text: str, **body: Any) -> dict[str, Any
 
 
 def stop(server: Server, run_id: str) -> dict[str, Any]:
-    return dict(server.http.post(f"/v1/runs/{run_id}/stop", json={}).json())
+    return server.stop_run(run_id)
 
 
 def test_messages_to_run_at_work_are_taken_in_their_order(server: Server) -> None:

@@ -404,6 +404,12 @@ class Server:
         assert answer.headers["Location"] == f"/v1/runs/{answer.json()['runId']}"
         return str(answer.json()["runId"])
 
+    def stop_run(self, run_id: str, **body: Any) -> dict[str, Any]:
+        """Stop a run and all below it. Return the answer."""
+        answer = self.http.post(f"/v1/runs/{run_id}/stop", json=body)
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
+
     def stop_session(self, key: str) -> dict[str, Any]:
         """Stop a session. Return the answer."""
         answer = self.http.post(f"/v1/sessions/{key}/stop", json={})
