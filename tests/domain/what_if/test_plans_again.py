@@ -225,6 +225,11 @@ def test_step_refuses_again(rule: str) -> None:
     case(asked, BASE, slow(BASE)).check()
 
 
+@pytest.mark.parametrize("rule", ["stopped", "erased", "batch"])
+def test_refusal_by_others_stays(rule: str) -> None:
+    case(WRITER.changed(refused_by=rule), BASE, subagents(thinking="a sage")).check()
+
+
 # Messages: a session goes on under a plan of its own, in the place where it began.
 
 FOUR = limits("writer", maxChildrenPerAgent=4)
