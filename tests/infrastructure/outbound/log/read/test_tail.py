@@ -57,6 +57,23 @@ async def test_time_is_not_before_newest_known_event(database_url: str) -> None:
 
 
 @pytest.mark.usefixtures("never_polls")
+async def test_cut_tail_listens_and_reads_again(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail, "RECONNECT_PAUSE_SECONDS", 0.01)
+    async with running_on(database_url) as one, running_on(database_url) as other:
+        await until(lambda: _listens(one, 2), "both listen")
+        async with following(one.tail) as follower:
+            for number in range(3):
+                await observe(other.log, [number])
+                await follower.has(number + 1)
+                readers = await one.backends("%FROM events WHERE position%")
+                for pid in [*await one.backends("LISTEN%"), *readers]:
+                    await one.end(pid)
+        assert follower.positions == [1, 2, 3]
+
+
+@pytest.mark.usefixtures("never_polls")
 async def test_own_events_need_no_notification(database_url: str) -> None:
     async with running_on(database_url) as running, following(running.tail) as follower:
         await until(lambda: _listens(running, 1), "it listens")
