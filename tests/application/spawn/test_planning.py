@@ -99,33 +99,6 @@ def test_forbidden_folder_refuses_in_its_own_words(refuse: Refuse, workspaces: W
     assert refused.facts.workspace == WorkspaceFacts(source="requester", recorded=None)
 
 
-def test_child_of_another_agent_works_in_its_own_folder(
-    plan: Planned, workspaces: Workspaces
-) -> None:
-    run = asked("helper", {"workspace_dir": "/w/on-record"})
-    made = plan(run, configuration({"id": "main"}, {"id": "helper"}), workspace="/w/asked")
-    own = str(workspaces.folder / "helper")
-    assert made.plan.workspace_dir == own
-    assert made.facts.workspace == WorkspaceFacts(source="agent", recorded=None, chosen=own)
-
-
-@pytest.mark.parametrize(
-    ("asks", "named", "says"),
-    [
-        ({}, None, 'The workspace of agent "main" cannot be made: '),
-        ({"workspace_dir": "/w"}, None, "The workspace on record for the requester cannot be used"),
-        ({"workspace_dir": "/w"}, "/v", "The workspace that the request names cannot be used: "),
-    ],
-)
-def test_unusable_folder_is_told_by_whose_it_is(
-    refuse: Refuse, workspaces: Workspaces, asks: dict[str, str], named: str | None, says: str
-) -> None:
-    workspaces.unusable = NotADirectoryError(20, "Not a directory")
-    refused = refuse(asked(asks=asks), MAIN, workspace=named)
-    assert refused.refusal.rule == "workspace"
-    assert refused.refusal.text.startswith(says)
-
-
 def test_dropped_folder_and_model_are_both_warned_of(plan: Planned) -> None:
     configured = configuration({"id": "helper", "runtime": {**SCRIPTED, "models": ["p/*"]}})
     run = asked("helper", options={"model": "q/big"})
