@@ -3,6 +3,7 @@
 `make docs`; `make test-all` fails when the page is stale.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 from domain.event_types import TYPE_OF
+from tests.support.durations import SHARD, STORE
 from world.simulate import play
 
 ROOT = Path(__file__).parents[3]
@@ -53,8 +55,13 @@ def collected(tier: str) -> dict[str, Counter[str]]:
     """Return the files of tests that kill, with how many tests of the tier do so, by
     moment."""
     words = ["--collect-only", "-q", "-n", "0", "-m", tier, "-p", "no:cacheprovider", *FOLDERS]
+    all_of_it = {name: value for name, value in os.environ.items() if name not in (SHARD, STORE)}
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *words], cwd=ROOT, capture_output=True, text=True
+        [sys.executable, "-m", "pytest", *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env=all_of_it,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     found: dict[str, Counter[str]] = {}
