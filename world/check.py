@@ -76,7 +76,7 @@ def check(history: History) -> dict[str, list[str]]:
 
 
 def summary(history: History) -> str:
-    """How much there was to check."""
+    """Return how many events and calls were checked, by kind and status."""
     kinds = Counter(
         f"{call.what} {'?' if call.status is None else call.status}" for call in history.calls
     )

@@ -132,7 +132,7 @@ def event_of(body: Mapping[str, Any]) -> Event:
 
 
 def event_of_record(recorded: "RecordedEvent") -> Event:
-    """An event as it stands in the log."""
+    """Return what the checker compares of an event of the log."""
     envelope = recorded.envelope
     run_id = envelope.provenance.run_id
     return event_of(

@@ -117,7 +117,7 @@ def past_is_answered_as_past(history: History, _: Folded) -> Iterator[str]:
 
 
 def nothing_is_missing(history: History, folded: Folded) -> Iterator[str]:
-    """A run that its caller had been told of is found, from its first position on."""
+    """Yield each run on record that a server did not find."""
     for call in history.calls:
         if call.what != "run" or call.status != 404:
             continue

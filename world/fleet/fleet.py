@@ -89,7 +89,7 @@ class Fleet:
         return int(self.read("/v1/events", limit=1)["head"])
 
     def _waiting(self) -> set[str]:
-        """The messages that wait, by the run that each is to become."""
+        """Return the ids of the runs that queued messages will become."""
         waiting = set[str]()
         for event in self.events(types=",".join(QUEUE_EVENTS)):
             payload = event["payload"]

@@ -228,7 +228,7 @@ class CountedRuntimes:
     scripted: ScriptedRuntimes
 
     def is_in_process(self, runtime: Runtime) -> bool:
-        """As what it counts says."""
+        """Return whether this server runs the child in its own process."""
         return self.scripted.is_in_process(runtime)
 
     async def open(self, launch: Launch) -> RuntimeSession:

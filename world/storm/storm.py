@@ -1,5 +1,5 @@
-"""Writers and followers as processes of their own, everything that can go wrong with them, and a
-record of what they were told and what they saw."""
+"""Run writers and followers as processes, inject faults, and record each answer and each event that
+a process saw."""
 
 import json
 import os

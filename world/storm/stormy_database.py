@@ -68,7 +68,7 @@ class StormyDatabase:
         self._connection = psycopg.connect(self.url, autocommit=True)
 
     def close(self) -> None:
-        """Leave the server to those who run it."""
+        """Close the connection. The database server keeps running."""
         self._connection.close()
 
     def ask(self, query: str, *values: Any) -> list[Any]:
@@ -81,7 +81,7 @@ class StormyDatabase:
         return int(self.ask("SELECT position FROM log_head")[0][0])
 
     def grow(self, events: int, alive: Callable[[], None]) -> None:
-        """Wait until so many more events are recorded; `alive` raises when nobody records any."""
+        """Wait until `events` more are recorded. `alive` raises if no writer is left."""
         wanted = self.head() + events
         deadline = time.monotonic() + GROWTH_SECONDS_MAX
         while self.head() < wanted:

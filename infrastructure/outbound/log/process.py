@@ -60,7 +60,7 @@ class WorkerProcess:
         return self._process.stdout.fileno()
 
     def receive(self) -> Any:
-        """The next answer; None when the process has ended."""
+        """Return the next answer, or None if the process has ended."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         return json.loads(line) if line else None
@@ -139,8 +139,8 @@ COLLECT_OBJECTS = 500_000
 
 @contextlib.contextmanager
 def rare_collections() -> Iterator[None]:
-    """Lines, events and states have no circles, so they go by themselves: to look for circles as
-    often as usual takes a third of the time."""
+    """Collect garbage rarely within the block. Lines, events and states form no reference cycles,
+    and the usual collections would take a third of the time."""
     before = gc.get_threshold()
     gc.set_threshold(COLLECT_OBJECTS, *before[1:])
     try:
