@@ -21,6 +21,8 @@ PACKAGES = {
 """What is installed for each peer: the newest releases when the comparison was last looked at."""
 
 RESTATE_SERVER = "1.7.12"
+PROGRAM = "package/bin/restate-server"
+"""Where the package of Restate has its server."""
 _ARCHITECTURES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
 
 
@@ -49,7 +51,7 @@ def installed_python(folder: Path, peer: str) -> Path:
 
 def restate_server(folder: Path) -> Path:
     """The program of the Restate server in its installed environment."""
-    return folder / "restate" / "server" / "package" / "bin" / "restate-server"
+    return folder / "restate" / "server" / PROGRAM
 
 
 def _fetch_restate_server(home: Path, python: Path) -> None:
@@ -65,8 +67,15 @@ def _fetch_restate_server(home: Path, python: Path) -> None:
     pack = [str(node / "bin" / "node"), str(npm), "pack", package, "--pack-destination"]
     _run([*pack, str(server)], "restate")
     (archive,) = server.glob("*.tgz")
+    program = server / PROGRAM
+    program.parent.mkdir(parents=True)
     with tarfile.open(archive) as packed:
-        packed.extractall(server, filter="data")
+        packed_program = packed.extractfile(PROGRAM)
+        if packed_program is None:
+            raise PeerMissing(f"{package} has no {PROGRAM}")
+        with packed_program, program.open("wb") as file:
+            shutil.copyfileobj(packed_program, file)
+    program.chmod(0o755)
     archive.unlink()
 
 

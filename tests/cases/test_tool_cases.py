@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.cases.cases import Answer, Case, Given, Runner, cases_of
 from tests.support.cases.comparison import hold
-from tests.support.cases.served import caller_of, case_house, child_of, configured
+from tests.support.cases.served import caller_of, case_server, child_of, configured
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
@@ -17,8 +17,8 @@ def spawned(given: Given) -> Answer:
     """What the tool throws, with nothing on record; what it says of a spawn that is refused, which
     is on record; or what is on record of one that is accepted. Without arguments, the words that
     the list of tools offers."""
-    house = case_house()
-    key = house.session("spawn")
+    server = case_server()
+    key = server.new_session("spawn")
     if "args" not in given:
         (tool,) = [
             one
@@ -30,11 +30,11 @@ def spawned(given: Given) -> Answer:
     result = caller_of(key).call("sessions_spawn", **given["args"])
     answer = result["structuredContent"]
     if "status" in given.get("spawn_result", {}):
-        (refused,) = house.runs(key)
+        (refused,) = server.runs(requester=key)
         assert (refused["runId"], refused["stage"]) == (answer["runId"], "refused")
         return dict(answer)
     if result["isError"]:
-        assert house.runs(key) == [], "it was asked for a spawn all the same"
+        assert server.runs(requester=key) == [], "it was asked for a spawn all the same"
         return {"throws": answer["error"]}
     return {"effective": _requested(answer["runId"])}
 
@@ -42,8 +42,8 @@ def spawned(given: Given) -> Answer:
 def timed(given: Given) -> Answer:
     """The seconds on record of a run that was asked for with an argument, under a configured limit
     or none."""
-    house = case_house()
-    key = house.session("timed")
+    server = case_server()
+    key = server.new_session("timed")
     limit = {} if given.get("config") is None else {"runTimeoutSeconds": given["config"]}
     arguments = given.get("args", {"task": "t"})
     if given.get("arg") is not None:
@@ -55,7 +55,7 @@ def timed(given: Given) -> Answer:
     finally:
         if limit:
             configured()
-    seconds = house.server.run(answer["runId"])["runTimeoutSeconds"]
+    seconds = server.run(answer["runId"])["runTimeoutSeconds"]
     return {
         "status": answer["status"],
         "runTimeoutSeconds": seconds,
@@ -66,12 +66,12 @@ def timed(given: Given) -> Answer:
 def killed(given: Given) -> Answer:
     """A run that is over is stopped by its label, and nothing is recorded of it; or a leaf, which
     has the tool here, stops something."""
-    house = case_house()
-    key = house.session("kill")
+    server = case_server()
+    key = server.new_session("kill")
     if given.get("callerScope") == "none":
-        with house.held(key) as parent, house.held(parent.child) as leaf:
+        with server.held(key) as parent, server.held(parent.child) as leaf:
             return child_of(leaf.token).values("subagents", action="kill", target="all")
-    run = house.ended(key, label=given["entry"])
+    run = server.announced(session=key, label=given["entry"])
     before = _events(run["runId"])
     answer = caller_of(key).values("subagents", action=given["action"], target=given["entry"])
     same = _events(run["runId"]) == before
@@ -80,43 +80,43 @@ def killed(given: Given) -> Answer:
 
 def steered(given: Given) -> Answer:
     """A child steers its own session; or a requester one that has ended before its child has."""
-    house = case_house()
-    key = house.session("steer")
+    server = case_server()
+    key = server.new_session("steer")
     if "caller" in given:
-        with house.held(key) as own:
+        with server.held(key) as own:
             return child_of(own.token).values(
                 "subagents", action="steer", target=own.child, message="go on"
             )
     label = given["entry"]
-    with house.held(key, label=label) as parent, house.held(parent.child) as child:
-        house.gates.open(parent.run_id)
-        wait_for("it to end", lambda: house.server.run(parent.run_id)["stage"] == "ended")
+    with server.held(key, label=label) as parent, server.held(parent.child) as child:
+        server.let_go(parent.run_id)
+        wait_for("it to end", lambda: server.run(parent.run_id)["stage"] == "ended")
         answer = caller_of(key).values(
             "subagents", action=given["action"], target=label, message="go on"
         )
-        house.gates.open(child.run_id)
-        house.gates.open(answer["runId"])
+        server.let_go(child.run_id)
+        server.let_go(answer["runId"])
     return answer
 
 
 def listed(given: Given) -> Answer:
     """The text of the list of a session; the task of its one sub-agent stands behind the dash."""
-    house = case_house()
-    key = house.session("list")
+    server = case_server()
+    key = server.new_session("list")
     if "task_length" in given:
-        house.ended(key, label="long", task="x" * given["task_length"])
+        server.announced(session=key, label="long", task="x" * given["task_length"])
     text = caller_of(key).values("subagents", action="list")["text"]
     return {"text": text, "max_task": max(len(one) for one in text.split(" - ")[1:] or [""])}
 
 
 def _requested(run_id: str) -> dict[str, Any]:
     """How a run was asked for, as the log has it."""
-    events = case_house().http.get(f"/v1/runs/{run_id}/events").json()["items"]
+    events = case_server().http.get(f"/v1/runs/{run_id}/events").json()["items"]
     return dict(events[0]["payload"]["options"])
 
 
 def _events(run_id: str) -> object:
-    return case_house().http.get(f"/v1/runs/{run_id}/events").json()["items"]
+    return case_server().http.get(f"/v1/runs/{run_id}/events").json()["items"]
 
 
 RUNNERS: Mapping[str, Runner] = {

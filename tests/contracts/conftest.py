@@ -73,5 +73,5 @@ def claim(coordination: Coordination) -> Claim:
 
 @pytest.fixture
 async def launcher() -> AsyncIterator[ProcessLauncher]:
-    async with careful_launcher() as house:
-        yield house
+    async with careful_launcher() as launcher:
+        yield launcher

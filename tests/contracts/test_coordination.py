@@ -12,9 +12,10 @@ from infrastructure.outbound.read_model.coordination import CLOSE
 from tests.support.builders import run_commands as ask
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.submissions import at_once, submission
-from tests.support.faults.held_commits import held_commits, until
+from tests.support.faults.held_commits import held_commits
 from tests.support.memory.served_log import ServedLog
 from tests.support.servers.running_log import RunningLog
+from tests.support.waiting import until
 
 HOLDER = "server-1"
 LONG = 60.0

@@ -15,8 +15,9 @@ from infrastructure.outbound.scripts.http import HttpScripts
 from infrastructure.outbound.scripts.local import LocalFileScripts
 from tests.support.builders.launches import SERVER, program
 from tests.support.builders.scripts import script_run, source_in
-from tests.support.servers.process_table import carrying, until
+from tests.support.servers.process_table import carrying
 from tests.support.servers.script_server import Asked, ScriptServer, answer
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.process
 

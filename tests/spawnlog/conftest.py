@@ -1,30 +1,24 @@
 """One server for all tests of the client; each has a session of its own."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from spawnlog import Client
-from tests.support.servers.http_server import House, open_house
+from tests.support.servers.http_server import http_server
 from tests.support.servers.recorded_api import RecordedApi, recorded_api
+from tests.support.servers.server import Server
 
 
 @pytest.fixture(scope="package")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    folder: Path = tmp_path_factory.mktemp("client")
-    folder.chmod(0o755)
-    house = open_house(folder)
-    with house.server:
-        yield house
-    log = house.server.log()
-    assert "Traceback" not in log, log[-5000:]
-    assert " ERROR " not in log, log[-5000:]
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with http_server(tmp_path_factory.mktemp("client")) as server:
+        yield server
 
 
 @pytest.fixture
-def client(house: House) -> Iterator[Client]:
-    with Client(house.server.url, token=house.server.token) as client:
+def client(server: Server) -> Iterator[Client]:
+    with Client(server.url, token=server.token) as client:
         yield client
 
 

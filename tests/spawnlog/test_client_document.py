@@ -11,7 +11,7 @@ import spawnlog
 from generators.client.description import operations
 from infrastructure.inbound.http.openapi import document
 from spawnlog.core import errors
-from tests.support.servers.http_server import House
+from tests.support.servers.server import Server
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "client.md").read_text("utf-8")
@@ -22,11 +22,11 @@ pytestmark = pytest.mark.server
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
-def test_an_example_runs_as_it_stands(number: int, house: House) -> None:
+def test_an_example_runs_as_it_stands(number: int, server: Server) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", EXAMPLES[number]],
         cwd=ROOT,
-        env={"SPAWNLOG_DATA_DIR": str(house.server.data_dir), "PATH": ""},
+        env={"SPAWNLOG_DATA_DIR": str(server.data_dir), "PATH": ""},
         capture_output=True,
         text=True,
         timeout=60,

@@ -16,17 +16,17 @@ from spawnlog import (
     UnsuccessfulRun,
     WaitTimeout,
 )
-from tests.support.servers.http_server import House
+from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.server
 
 
-def other(house: House) -> AsyncClient:
-    return AsyncClient(house.server.url, token=house.server.token)
+def other(server: Server) -> AsyncClient:
+    return AsyncClient(server.url, token=server.token)
 
 
-async def test_family_is_spawned_awaited_and_read(house: House) -> None:
-    async with other(house) as client, client.session(house.session()) as family:
+async def test_family_is_spawned_awaited_and_read(server: Server) -> None:
+    async with other(server) as client, client.session(server.new_session()) as family:
         one = await family.spawn("say it", label="one", agent_id="talker")
         two, three = await family.spawn_all(["this", "that"], label="pair")
         assert await asyncio.gather(*(run.result(seconds=30) for run in family.runs)) == [
@@ -45,8 +45,8 @@ async def test_family_is_spawned_awaited_and_read(house: House) -> None:
         assert str((await further.refresh()).continues) == one.run_id
 
 
-def test_blocking_client_does_the_same(house: House, client: Client) -> None:
-    with client.session(house.session()) as family:
+def test_blocking_client_does_the_same(server: Server, client: Client) -> None:
+    with client.session(server.new_session()) as family:
         run = family.spawn("say it", agent_id="talker")
         assert run.result(seconds=30) == "done"
         assert [entry.kind for entry in run.transcript(tools=True)][-1] == "result"
@@ -56,20 +56,20 @@ def test_blocking_client_does_the_same(house: House, client: Client) -> None:
         assert client.run(run.run_id).refresh().stage in ("announced", "archived")
 
 
-def test_unsuccessful_run_has_its_reason(house: House, client: Client) -> None:
-    run = client.session(house.session()).spawn("try", agent_id="failing")
+def test_unsuccessful_run_has_its_reason(server: Server, client: Client) -> None:
+    run = client.session(server.new_session()).spawn("try", agent_id="failing")
     with pytest.raises(UnsuccessfulRun, match="it went wrong") as failure:
         run.result(seconds=30)
     assert failure.value.run is not None
     assert failure.value.run.outcome == "error"
 
 
-def test_left_family_stops_runs_if_told_to(house: House, client: Client) -> None:
-    with client.session(house.session()) as family:
+def test_left_family_stops_runs_if_told_to(server: Server, client: Client) -> None:
+    with client.session(server.new_session()) as family:
         left = family.spawn("long", agent_id="slow")
     left.wait("started", seconds=30)
     with pytest.raises(LookupError):  # noqa: PT012
-        with client.session(house.session(), stop_on_error=True) as family:
+        with client.session(server.new_session(), stop_on_error=True) as family:
             stopped = family.spawn("long", agent_id="slow")
             raise LookupError("canary")
     assert stopped.wait("ended", seconds=30).status == "stopped"
@@ -82,9 +82,9 @@ def test_left_family_stops_runs_if_told_to(house: House, client: Client) -> None
 
 
 @pytest.mark.parametrize("turns", [1, 20])
-async def test_run_of_cancelled_spawn_is_stopped(house: House, turns: int) -> None:
-    key = house.session()
-    async with other(house) as client:
+async def test_run_of_cancelled_spawn_is_stopped(server: Server, turns: int) -> None:
+    key = server.new_session()
+    async with other(server) as client:
         await client.get_health()
         with pytest.raises(asyncio.CancelledError):  # noqa: PT012
             async with client.session(key, stop_on_error=True) as family:
@@ -98,8 +98,8 @@ async def test_run_of_cancelled_spawn_is_stopped(house: House, turns: int) -> No
         assert (await client.run(str(made[0].run_id)).wait("ended", seconds=30)).status == "stopped"
 
 
-async def test_steered_run_has_the_next_result(house: House) -> None:
-    async with other(house) as client, client.session(house.session()) as family:
+async def test_steered_run_has_the_next_result(server: Server) -> None:
+    async with other(server) as client, client.session(server.new_session()) as family:
         run = await family.spawn("long", agent_id="slow", cleanup="keep")
         await run.wait("started", seconds=30)
         result = asyncio.create_task(run.result(seconds=30))
@@ -112,8 +112,8 @@ async def test_steered_run_has_the_next_result(house: House) -> None:
         assert run.run_id == in_its_place.run_id
 
 
-def test_refusal_has_rule_and_numbers(house: House, client: Client) -> None:
-    requester = house.session()
+def test_refusal_has_rule_and_numbers(server: Server, client: Client) -> None:
+    requester = server.new_session()
     with pytest.raises(RefusalProblem) as refused:
         client.spawn("x", requester, agent_id="nobody-knows")
     assert (refused.value.code, refused.value.status) == ("spawn_error", 422)
@@ -130,25 +130,25 @@ def test_refusal_has_rule_and_numbers(house: House, client: Client) -> None:
         run.stop()
 
 
-def test_problems_have_kind_code_and_faults(house: House, client: Client) -> None:
+def test_problems_have_kind_code_and_faults(server: Server, client: Client) -> None:
     with pytest.raises(NotFoundProblem) as missing:
         client.get_run("11111111-0000-4000-8000-000000000001")
     assert (missing.value.code, missing.value.status) == ("not_found", 404)
     with pytest.raises(Problem) as invalid:
-        client.spawn("x", house.session(), label="two\nlines")
+        client.spawn("x", server.new_session(), label="two\nlines")
     assert [one.pointer for one in invalid.value.errors] == ["/label"]
     wrong = "canary-wrong-token"
-    with Client(house.server.url, token=wrong) as stranger:
+    with Client(server.url, token=wrong) as stranger:
         with pytest.raises(PermissionProblem) as closed:
             stranger.get_me()
         assert closed.value.code == "unauthorized"
         assert wrong not in f"{stranger!r} {closed.value!r} {closed.value} {stranger.address!r}"
 
 
-async def test_pages_are_iterated_by_item(house: House) -> None:
-    requester = house.session()
-    ids = {house.accepted(requester)["runId"] for _ in range(5)}
-    async with other(house) as client:
+async def test_pages_are_iterated_by_item(server: Server) -> None:
+    requester = server.new_session()
+    ids = {server.accepted(session=requester) for _ in range(5)}
+    async with other(server) as client:
         found = [run.run_id async for run in client.runs(requester=requester, limit=2)]
         assert (len(found), set(found)) == (5, ids)
         head = (await client.get_readiness()).head
@@ -160,9 +160,9 @@ async def test_pages_are_iterated_by_item(house: House) -> None:
         assert backwards == forwards[::-1]
 
 
-async def test_events_are_followed_from_a_position(house: House) -> None:
-    requester = house.session()
-    async with other(house) as client:
+async def test_events_are_followed_from_a_position(server: Server) -> None:
+    requester = server.new_session()
+    async with other(server) as client:
         head = (await client.get_readiness()).head
         run = await client.session(requester).spawn("say it")
         seen = []
@@ -176,8 +176,8 @@ async def test_events_are_followed_from_a_position(house: House) -> None:
     assert "SpawnRequested" in seen
 
 
-def test_same_key_gives_the_same_run(house: House, client: Client) -> None:
-    requester, key = house.session(), house.session("key")
+def test_same_key_gives_the_same_run(server: Server, client: Client) -> None:
+    requester, key = server.new_session(), server.new_session("key")
     first, second = (client.spawn("once", requester, idempotency_key=key) for _ in range(2))
     assert (first.is_replayed, second.is_replayed) == (False, True)
     assert first == second
@@ -189,9 +189,9 @@ def test_same_key_gives_the_same_run(house: House, client: Client) -> None:
     assert read.log_position >= first.log_position
 
 
-async def test_cancelled_wait_leaves_the_run(house: House) -> None:
-    async with other(house) as client:
-        run = await client.session(house.session()).spawn("long", agent_id="slow")
+async def test_cancelled_wait_leaves_the_run(server: Server) -> None:
+    async with other(server) as client:
+        run = await client.session(server.new_session()).spawn("long", agent_id="slow")
         await run.wait("started", seconds=30)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(run.result(), 0.1)
@@ -199,8 +199,8 @@ async def test_cancelled_wait_leaves_the_run(house: House) -> None:
         await run.stop()
 
 
-def test_threads_share_a_client(house: House, client: Client) -> None:
-    requesters = [house.session() for _ in range(6)]
+def test_threads_share_a_client(server: Server, client: Client) -> None:
+    requesters = [server.new_session() for _ in range(6)]
     with ThreadPoolExecutor(6) as threads:
         results = threads.map(
             lambda requester: client.session(requester).spawn("say it").result(seconds=30),
@@ -209,10 +209,10 @@ def test_threads_share_a_client(house: House, client: Client) -> None:
         assert list(results) == ["done"] * 6
 
 
-def test_child_token_spawns_for_its_session(house: House) -> None:
+def test_child_token_spawns_for_its_session(server: Server) -> None:
     with (
-        house.held(house.session()) as held,
-        Client(house.server.url, token=held.token) as own,
+        server.held(server.new_session()) as held,
+        Client(server.url, token=held.token) as own,
         own.session("current") as family,
     ):
         run = family.spawn("say it", agent_id="main")
@@ -221,10 +221,10 @@ def test_child_token_spawns_for_its_session(house: House) -> None:
         assert run.view.requester_session_key == held.child
 
 
-def test_failed_stop_is_a_note(house: House) -> None:
-    client = Client(house.server.url, token=house.server.token)
+def test_failed_stop_is_a_note(server: Server) -> None:
+    client = Client(server.url, token=server.token)
     with pytest.raises(LookupError) as left:  # noqa: PT012
-        with client.session(house.session(), stop_on_error=True) as family:
+        with client.session(server.new_session(), stop_on_error=True) as family:
             run = family.spawn("say it")
             client.close()
             raise LookupError("canary")

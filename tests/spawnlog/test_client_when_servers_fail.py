@@ -21,8 +21,8 @@ from spawnlog.core import feed
 from spawnlog.core.feed import event_stream_request
 from spawnlog.core.location import ServerAddress
 from spawnlog.core.wait import wait_for_message
-from tests.support.servers.http_server import House
 from tests.support.servers.recorded_api import Asked, RecordedApi, Reply, problem
+from tests.support.servers.server import Server
 
 RUN = "11111111-0000-4000-8000-000000000001"
 QUICK = RetryLimits(attempts_max=3, seconds_max=5, pause_seconds=0.001)
@@ -317,17 +317,17 @@ def test_slowly_failing_server_is_given_up(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.server
-async def test_cancelled_step_ends_no_stream(house: House) -> None:
-    key = house.session("followed")
-    async with AsyncClient(house.server.url, token=house.server.token) as client:
-        run = house.accepted(key)
-        house.server.run(run["runId"], "announced")
-        events = client.follow_events(after=house.head(), tree=key)
+async def test_cancelled_step_ends_no_stream(server: Server) -> None:
+    key = server.new_session("followed")
+    async with AsyncClient(server.url, token=server.token) as client:
+        run = server.spawned(session=key)
+        server.run(run["runId"], "announced")
+        events = client.follow_events(after=server.head(), tree=key)
         async with events:
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.05):
                     await anext(events)
-            house.accepted(key)
+            server.spawned(session=key)
             async with asyncio.timeout(20):
                 assert (await anext(events)).type == "SpawnRequested"
 

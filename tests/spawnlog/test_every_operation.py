@@ -18,7 +18,7 @@ from spawnlog.core.request import LinesRequest, Request
 from tests.spawnlog.silent import SilentClient
 from tests.support.http.problems import problem_of
 from tests.support.http.requests import replayed
-from tests.support.servers.http_server import House
+from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.server
 
@@ -40,8 +40,10 @@ QUIET_SECONDS_MAX = 20.0
 
 
 @pytest.fixture(scope="module")
-def run(house: House) -> dict[str, Any]:
-    return house.ended(house.session(), agentId="talker", cleanup="keep", label="lived")
+def run(server: Server) -> dict[str, Any]:
+    return server.announced(
+        session=server.new_session(), agentId="talker", cleanup="keep", label="lived"
+    )
 
 
 def arguments(operation: Operation, run: dict[str, Any]) -> dict[str, Any]:
@@ -78,8 +80,8 @@ def arguments(operation: Operation, run: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def http_outcome(house: House, request: Request[Any]) -> Any:
-    answer = house.http.request(
+def http_outcome(server: Server, request: Request[Any]) -> Any:
+    answer = server.http.request(
         request.method, request.target, content=request.content, headers=dict(request.headers)
     )
     if not answer.is_success:
@@ -104,7 +106,7 @@ NOT_RECORDED = {
 
 @pytest.mark.parametrize("operation", WITH_KEY, ids=lambda one: one.name)
 def test_repeated_key_gets_the_answer_on_record(
-    house: House, run: dict[str, Any], operation: Operation
+    server: Server, run: dict[str, Any], operation: Operation
 ) -> None:
     given = {**arguments(operation, run), "idempotency_key": f"again-{operation.name}"}
     with SilentClient() as silent:
@@ -113,7 +115,7 @@ def test_repeated_key_gets_the_answer_on_record(
 
     def sent(content: bytes) -> httpx2.Response:
         headers = dict(request.headers)
-        return house.http.request(request.method, request.target, content=content, headers=headers)
+        return server.http.request(request.method, request.target, content=content, headers=headers)
 
     first, again = sent(request.content), sent(request.content)
     if operation.name in NOT_RECORDED:
@@ -127,37 +129,41 @@ def test_repeated_key_gets_the_answer_on_record(
 
 
 async def answers(
-    house: House, client: Client, operation: Operation, given: dict[str, Any], request: Request[Any]
+    server: Server,
+    client: Client,
+    operation: Operation,
+    given: dict[str, Any],
+    request: Request[Any],
 ) -> tuple[Any, Any, Any]:
     """Return what HTTP and both clients answer, while nothing else happens on the server."""
     name, is_lines = python_name(operation.name), isinstance(request, LinesRequest)
     until = time.monotonic() + QUIET_SECONDS_MAX
     while time.monotonic() < until:
-        expected = http_outcome(house, request)
+        expected = http_outcome(server, request)
         try:
             found = getattr(client, name)(**given)
             found = list(found) if is_lines else found
         except Problem as problem:
             found = (problem.code, problem.detail)
-        async with AsyncClient(house.server.url, token=house.server.token) as other:
+        async with AsyncClient(server.url, token=server.token) as other:
             try:
                 asked = getattr(other, name)(**given)
                 awaited = [one async for one in asked] if is_lines else await asked
             except Problem as problem:
                 awaited = (problem.code, problem.detail)
-        if plain(http_outcome(house, request)) == plain(expected):
+        if plain(http_outcome(server, request)) == plain(expected):
             break
     return plain(expected), plain(found), plain(awaited)
 
 
 @pytest.mark.parametrize("operation", SAME_TWICE, ids=lambda one: one.name)
 async def test_client_gives_the_answer_of_http(
-    house: House, client: Client, run: dict[str, Any], operation: Operation
+    server: Server, client: Client, run: dict[str, Any], operation: Operation
 ) -> None:
     given = arguments(operation, run)
     with SilentClient() as silent:
         list(getattr(silent, python_name(operation.name))(**given) or ())
         (request,) = silent.requests
-    expected, found, awaited = await answers(house, client, operation, given, request)
+    expected, found, awaited = await answers(server, client, operation, given, request)
     assert found == expected
     assert awaited == expected

@@ -5,7 +5,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.support.servers.http_server import House
+from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.server
 
@@ -22,29 +22,27 @@ def without_lengths_of_ids(part: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def client(house: House) -> Any:
+def client(server: Server) -> Any:
     from aiopenapi3 import OpenAPI  # type: ignore[import-untyped]
 
-    document = house.http.get("/openapi.json").json()
+    document = server.http.get("/openapi.json").json()
     # What a description without servers means by itself, this library wants to be told.
     described = {**without_lengths_of_ids(document), "servers": [{"url": "/"}]}
-    made: Any = OpenAPI(
-        f"{house.server.url}/openapi.json", described, session_factory=httpx2.Client
-    )
-    made.authenticate(bearer=house.server.token)
+    made: Any = OpenAPI(f"{server.url}/openapi.json", described, session_factory=httpx2.Client)
+    made.authenticate(bearer=server.token)
     return made
 
 
-def test_it_has_every_operation(house: House, client: Any) -> None:
-    paths = house.http.get("/openapi.json").json()["paths"]
+def test_it_has_every_operation(server: Server, client: Any) -> None:
+    paths = server.http.get("/openapi.json").json()["paths"]
     asked = [(path, method) for path, methods in paths.items() for method in methods]
     assert asked
     for path, method in asked:
         assert client.createRequest((path, method)) is not None
 
 
-def test_it_spawns_a_run_and_reads_it(house: House, client: Any) -> None:
-    key = house.session("outside")
+def test_it_spawns_a_run_and_reads_it(server: Server, client: Any) -> None:
+    key = server.new_session("outside")
     spawn = client.createRequest(("/v1/spawns", "post"))
     accepted = spawn(data={"requester": {"sessionKey": key}, "task": "look"})
     assert (type(accepted).__name__, accepted.status) == ("AcceptedSpawn", "accepted")

@@ -1,8 +1,10 @@
 """Waits for conditions: tests do not sleep."""
 
+import asyncio
+import inspect
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Literal, TypeVar
 
 WAIT_SECONDS_MAX = 30.0
@@ -27,3 +29,18 @@ def wait_for(
             raise AssertionError(f"waited {seconds} s in vain for {what}")
         pause = min(waited * WAITED_SHARE, LOOK_EVERY_SECONDS_MAX)
         threading.Event().wait(max(pause, LOOK_EVERY_SECONDS))
+
+
+async def until(
+    condition: Callable[[], bool | Awaitable[bool]],
+    what: str = "it to come true",
+    seconds: float = 10.0,
+) -> None:
+    """Wait for a condition on the event loop. Fail if it does not come true in time."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = condition()
+        if await found if inspect.isawaitable(found) else found:
+            return
+        assert time.monotonic() < deadline, f"waited {seconds} s in vain for: {what}"
+        await asyncio.sleep(0.005)

@@ -12,7 +12,7 @@ from application.concurrency.bulkhead import (
     undo_compartment,
 )
 from domain.run.facts import STEP_ORDER, HookName
-from tests.support.faults.held_commits import until
+from tests.support.waiting import until
 
 
 class Guests:

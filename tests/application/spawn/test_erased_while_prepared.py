@@ -12,8 +12,8 @@ from application.steps.preparation import no_caller
 from domain.run.commands import ResumePreparation
 from domain.run.state import Run
 from tests.support.builders.step_workshop import Workshop
-from tests.support.faults.held_commits import until
 from tests.support.servers.running_log import RunningLog
+from tests.support.waiting import until
 
 BATCH = ("count the ships", "count the masts", "count the crew")
 ERASED = "its texts were erased while it was prepared; spawn it again"

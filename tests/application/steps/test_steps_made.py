@@ -18,8 +18,8 @@ from domain.run.state import Run
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.step_workshop import WaitingStep, Workshop
 from tests.support.builders.storytelling import ROOT
-from tests.support.faults.held_commits import until
 from tests.support.servers.running_log import RunningLog
+from tests.support.waiting import until
 
 
 @pytest.fixture

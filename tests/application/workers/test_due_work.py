@@ -14,7 +14,7 @@ from application.coordination.holder import Holder
 from application.log.event_log import LogUnavailable
 from application.workers import due as due_work
 from application.workers.due import DueWork
-from tests.support.faults.held_commits import until
+from tests.support.waiting import until
 
 SLOW, QUICK, LATER, BROKEN, LOST, CROWDED = (UUID(int=number) for number in range(1, 7))
 LEASE_SECONDS = 60.0

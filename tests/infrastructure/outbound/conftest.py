@@ -10,5 +10,5 @@ from tests.support.builders.launches import careful_launcher
 
 @pytest.fixture
 async def launcher() -> AsyncIterator[ProcessLauncher]:
-    async with careful_launcher() as house:
-        yield house
+    async with careful_launcher() as launcher:
+        yield launcher

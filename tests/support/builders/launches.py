@@ -91,11 +91,11 @@ async def careful_launcher(
 ) -> AsyncIterator[ProcessLauncher]:
     """A launcher that leaves no process and no descriptor behind, or the test fails."""
     before = open_descriptors()
-    house = ProcessLauncher(silence_seconds_max=silence_seconds_max)
+    launcher = ProcessLauncher(silence_seconds_max=silence_seconds_max)
     try:
-        yield house
+        yield launcher
     finally:
-        warm = house.fork_server_pid
-        await house.close()
+        warm = launcher.fork_server_pid
+        await launcher.close()
     assert warm is None or not is_alive(warm)
     await until_no_more_is_open(before)

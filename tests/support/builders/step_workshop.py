@@ -29,11 +29,11 @@ from tests.support.builders.configurations import load_values
 from tests.support.builders.run_preparers import NoPlaces, preparing_on
 from tests.support.builders.spawn_plans import resolved_spawn
 from tests.support.builders.storytelling import ROOT
-from tests.support.faults.held_commits import until
 from tests.support.faults.interruption import uninterrupted
 from tests.support.memory.served_log import work_on
 from tests.support.servers.running_log import RunningLog
 from tests.support.servers.server_configurations import ServerConfigurations
+from tests.support.waiting import until
 
 OPERATOR = Actor(kind="token", token="operator")
 LOOK_SECONDS = 0.05

@@ -31,7 +31,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 @dataclass
-class House:
+class FamilyStore:
     """The log, the registry and the texts of one family."""
 
     family: CaseFamily
@@ -95,15 +95,15 @@ class House:
 
 async def stop_run(family: CaseFamily, name: str) -> str:
     """Stop a run and all below it; what the answer is called."""
-    house = House(family)
-    stopping = StopService(house.work, cast("RunPreparer", house))
+    store = FamilyStore(family)
+    stopping = StopService(store.work, cast("RunPreparer", store))
     return (await stopping.stop(family.run(name), OPERATOR, None)).kind
 
 
 async def stop_session(family: CaseFamily, name: str) -> str:
     """Stop a session's own run and all below it; what the answer is called."""
-    house = House(family)
-    stopping = StopService(house.work, cast("RunPreparer", house))
+    store = FamilyStore(family)
+    stopping = StopService(store.work, cast("RunPreparer", store))
     return (await stopping.stop_session(family.session(name), OPERATOR, None)).kind
 
 
@@ -115,13 +115,13 @@ def stopped(family: CaseFamily) -> list[Run]:
 
 async def announced_text(family: CaseFamily, name: str) -> str:
     """What the requester of an ended run is told of it."""
-    house = House(family)
-    announcer = Announcer(house.work, cast("HookClient", house), cast("Transcripts", house))
+    store = FamilyStore(family)
+    announcer = Announcer(store.work, cast("HookClient", store), cast("Transcripts", store))
     await announcer.announce(family.run(name).run_id)
     entry = family.run(name).inbox
     assert entry is not None
     assert entry.text is not None
-    return house.texts_kept[entry.text.id]
+    return store.texts_kept[entry.text.id]
 
 
 async def may_send(family: CaseFamily, by: str, to: str) -> bool:
@@ -135,4 +135,4 @@ async def may_send(family: CaseFamily, by: str, to: str) -> bool:
         patterns=(own.child_session_key,),
         run_id=own.run_id,
     )
-    return await Access(cast("Registry", House(family))).covers_run(caller, family.run(to))
+    return await Access(cast("Registry", FamilyStore(family))).covers_run(caller, family.run(to))

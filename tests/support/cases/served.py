@@ -6,38 +6,36 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.http.mcp import McpCaller
-from tests.support.servers.configurations import agent, command, configuration
-from tests.support.servers.http_server import HOLDING, Gates, House
+from tests.support.servers.child_programs import holder
+from tests.support.servers.configurations import agent, configuration
 from tests.support.servers.server import Server
 
 _OPEN = ExitStack()
-_HOUSES: list[House] = []
+_SERVERS: list[Server] = []
 
 
-def case_house() -> House:
-    """Its leaves have the tool `subagents`, so that it can tell them what they may not."""
-    if not _HOUSES:
+def case_server() -> Server:
+    """Return it. Its leaves have the tool `subagents`, so that it can tell them what they may
+    not."""
+    if not _SERVERS:
         folder = Path(_OPEN.enter_context(tempfile.TemporaryDirectory(prefix="cases-")))
         folder.chmod(0o755)
-        gates = Gates(folder / "gates")
-        gates.folder.mkdir(mode=0o777)
-        server = Server(folder / "data", _configuration(gates))
-        _OPEN.enter_context(server)
-        _HOUSES.append(House(server, gates, {}))
-    return _HOUSES[0]
+        notes = folder / "notes"
+        notes.mkdir(mode=0o777)
+        _SERVERS.append(_OPEN.enter_context(Server(folder / "data", _configuration(notes))))
+    return _SERVERS[0]
 
 
 def configured(**subagents: Any) -> None:
-    """From now on its children have these defaults beside its own."""
-    house = case_house()
-    assert isinstance(house.server, Server)
-    house.server.reload(_configuration(house.gates, **subagents))
+    """Let its children have these defaults beside its own from now on."""
+    server = case_server()
+    server.reload(_configuration(server.folder, **subagents))
 
 
-def _configuration(gates: Gates, **subagents: Any) -> dict[str, Any]:
+def _configuration(notes: Path, **subagents: Any) -> dict[str, Any]:
     config = configuration(
         agent(default=True),
-        agent("holder", command("sh", "-c", HOLDING.format(folder=gates.folder))),
+        holder(notes),
         maxSpawnDepth=2,
         maxConcurrent=20,
         **subagents,
@@ -49,16 +47,16 @@ def _configuration(gates: Gates, **subagents: Any) -> dict[str, Any]:
 
 def caller_of(key: str) -> McpCaller:
     """The administrator, as a session."""
-    server = case_house().server
+    server = case_server()
     return McpCaller(server.url, server.token, session=key)
 
 
 def child_of(token: str) -> McpCaller:
     """A child."""
-    return McpCaller(case_house().server.url, token)
+    return McpCaller(case_server().url, token)
 
 
 def close() -> None:
     """End the server, if one was started."""
-    _HOUSES.clear()
+    _SERVERS.clear()
     _OPEN.close()

@@ -10,7 +10,7 @@ import pytest
 from application.log.envelope import RecordedEvent
 from application.log.event_log import LogUnavailable
 from infrastructure.outbound.log.read.tail import LogTail
-from tests.support.faults.held_commits import until
+from tests.support.waiting import until
 
 
 class Follower:

@@ -2,13 +2,13 @@
 
 import asyncio
 import socket
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import psycopg
 
 from infrastructure.outbound.log.schema.connections import LogConnection, open_connection
+from tests.support.waiting import until
 
 HELD_TABLES = ("events", "idempotency")
 _HOLD = "pg_advisory_lock(7, 7)"
@@ -17,14 +17,6 @@ _WAITING = (
     "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND (classid, objid) = (7, 7)"
     " AND NOT granted"
 )
-
-
-async def until(condition: Callable[[], Awaitable[bool]], what: str, seconds: float = 10.0) -> None:
-    """Wait for a condition; fail with `what` when it does not come true in time."""
-    deadline = time.monotonic() + seconds
-    while not await condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        await asyncio.sleep(0.005)
 
 
 class HeldCommits:

@@ -30,9 +30,9 @@ from infrastructure.outbound.log.schema.connections import (
     session_limits,
 )
 from tests.support.builders.submissions import key, seen, submission
-from tests.support.faults.held_commits import until
 from tests.support.servers.embedded_servers import PROJECT
 from tests.support.servers.running_log import running_on
+from tests.support.waiting import until
 
 STATEMENTS = {
     "try": "SELECT CASE WHEN pg_try_advisory_lock(",

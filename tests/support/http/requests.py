@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 
 from tests.support.http.wire import head
-from tests.support.servers.http_server import House
+from tests.support.servers.server import Server
 
 
 def spawn_body(requester: str, **more: Any) -> dict[str, Any]:
@@ -26,17 +26,27 @@ def replayed(answer: httpx2.Response) -> bool:
 
 
 def request_head(
-    house: House, target: str, *headers: tuple[str, str], method: str = "GET"
+    server: Server, target: str, *headers: tuple[str, str], method: str = "GET"
 ) -> bytes:
     """The head of a request with the administrator's token and these headers."""
-    return head(method, target, [*headers, ("Authorization", f"Bearer {house.server.token}")])
+    return head(method, target, [*headers, ("Authorization", f"Bearer {server.token}")])
 
 
-def spawn_head(house: House, **headers: str) -> bytes:
+def spawn_head(server: Server, **headers: str) -> bytes:
     """The head of a `POST /v1/spawns` with the administrator's token and a JSON body."""
     given = {name.replace("_", "-"): value for name, value in headers.items()}
     whole = {"Host": "127.0.0.1", "Content-Type": "application/json"} | given
-    return request_head(house, "/v1/spawns", *whole.items(), method="POST")
+    return request_head(server, "/v1/spawns", *whole.items(), method="POST")
+
+
+def post_bytes(
+    server: Server, content: bytes, path: str = "/v1/spawns", **headers: str
+) -> httpx2.Response:
+    """Post a body of JSON exactly as given."""
+    given = {"Content-Type": "application/json"} | {
+        name.replace("_", "-"): value for name, value in headers.items()
+    }
+    return server.http.post(path, content=content, headers=given)
 
 
 def pages_of_events(client: httpx2.Client, **query: Any) -> Iterator[httpx2.Response]:

@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import json
-import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +12,8 @@ from typing import Any
 import httpx2
 
 from tests.support.faults.hostile_attachments import CONFIGURATION
-from tests.support.servers.configurations import agent, command, configuration
-from tests.support.servers.http_server import HOLDING, Gates, House
+from tests.support.servers.child_programs import holder
+from tests.support.servers.configurations import agent, configuration, shell
 from tests.support.servers.server import Server
 from tests.support.waiting import wait_for
 
@@ -33,16 +32,15 @@ esac
 """
 
 
-class AttachingHouse(House):
-    """A house whose agents are `main`, which plays back; `unseen`, which does too but never has to;
-    `holder`, which waits; `teller`, which leaves its input at its gate; and `steward`, whom a
-    script makes the teller. Requests may name workspaces below `ground`. The token `reader` may
-    read, but no texts."""
+class AttachmentServer(Server):
+    """A server whose agents are `main`, which plays back; `unseen`, which no test runs; `holder`,
+    which waits; `teller`, which notes its input; and `steward`, whom a script makes the teller.
+    Requests may name workspaces below `ground`. The token `reader` may read, but no texts."""
 
     @property
     def ground(self) -> Path:
         """Where tests make workspaces of their own."""
-        return self.server.data_dir.with_name("ground").resolve()
+        return self.data_dir.with_name("ground").resolve()
 
     def workspace(self) -> Path:
         """A new one that nobody else uses."""
@@ -52,17 +50,17 @@ class AttachingHouse(House):
 
     def workspace_of(self, agent_id: str) -> Path:
         """The agent's own."""
-        return self.server.data_dir.resolve() / "workspaces" / agent_id
+        return self.data_dir.resolve() / "workspaces" / agent_id
 
     def attach(
         self, files: list[dict[str, Any]], workspace: Path | None = None, **body: Any
     ) -> httpx2.Response:
         """A spawn with these files, by a session of its own unless `requester` is given. With a
         workspace it is the requester's, and so its child's."""
-        requester = body.pop("requester", None) or {"sessionKey": self.session()}
+        requester = body.pop("requester", None) or {"sessionKey": self.new_session()}
         if workspace is not None:
             requester["workspaceDir"] = str(workspace)
-        return self.server.spawn(requester=requester, attachments=files, **body)
+        return self.spawn(requester=requester, attachments=files, **body)
 
     def attached(self, files: list[dict[str, Any]], **body: Any) -> dict[str, Any]:
         """The answer to one that must be accepted."""
@@ -74,12 +72,12 @@ class AttachingHouse(House):
     def waiting(self, files: list[dict[str, Any]], **body: Any) -> Iterator[dict[str, Any]]:
         """The answer to a spawn of `holder`, whose child waits until the end of the block."""
         answer = self.attached(files, agentId="holder", **body)
-        self.gates.wait(answer["runId"])
+        self.began(answer["runId"])
         try:
             yield answer
         finally:
-            self.gates.open(answer["runId"])
-            self.server.run(answer["runId"], "ended")
+            self.let_go(answer["runId"])
+            self.run(answer["runId"], "ended")
 
     def folder_of(self, answer: dict[str, Any], agent_id: str = "holder") -> Path:
         """Where the files of an answer have to be."""
@@ -90,11 +88,11 @@ class AttachingHouse(House):
         wait_for("the undoing", lambda: self._undone(run_id))
 
     def _undone(self, run_id: str) -> bool:
-        return "undo:attachments:done" in self.server.steps(run_id)
+        return "undo:attachments:done" in self.steps(run_id)
 
     def told(self, run_id: str) -> dict[str, Any]:
         """The input that a teller was given."""
-        return dict(json.loads(self.gates.wait(run_id)))
+        return dict(json.loads(self.began(run_id)))
 
 
 def text(name: str, content: str = "x", **more: Any) -> dict[str, Any]:
@@ -117,28 +115,24 @@ def listed(name: str, content: bytes) -> dict[str, Any]:
 
 
 @contextmanager
-def attaching_house(folder: Path, *, retain: bool) -> Iterator[AttachingHouse]:
-    """The house at work; what it wrote is looked through at the end. `retain` is what
-    `retainOnSessionKeep` says."""
-    os.chmod(folder, 0o755)
+def attachment_server(folder: Path, *, retain: bool) -> Iterator[AttachmentServer]:
+    """Yield the server; what it wrote is looked through at the end. `retain` is the value of
+    `retainOnSessionKeep`."""
+    folder.chmod(0o755)
     (folder / "ground").mkdir()
-    gates = Gates(folder / "gates")
-    gates.folder.mkdir()
+    notes = folder / "notes"
+    notes.mkdir()
     script = folder / "steward.sh"
     script.write_text(_STEWARD, "utf-8")
     script.chmod(0o755)
-    config = _configuration(gates.folder, script, retain=retain)
+    config = _configuration(notes, script, retain=retain)
     secrets = {"reader": uuid.uuid4().hex}
-    server = Server(folder / "data", config, environment={"READER_TOKEN": secrets["reader"]})
-    house = AttachingHouse(server, gates, secrets)
-    with house.server:
-        yield house
-    log = house.server.log()
-    assert "Traceback" not in log, log[-5000:]
-    assert " ERROR " not in log, log[-5000:]
+    with AttachmentServer(folder / "data", config, secrets=secrets) as server:
+        yield server
+    server.require_quiet()
 
 
-def _configuration(gates: Path, script: Path, *, retain: bool) -> dict[str, Any]:
+def _configuration(notes: Path, script: Path, *, retain: bool) -> dict[str, Any]:
     steward = {
         "id": "steward",
         "uri": str(script),
@@ -150,8 +144,8 @@ def _configuration(gates: Path, script: Path, *, retain: bool) -> dict[str, Any]
     made = configuration(
         agent(default=True),
         agent("unseen"),
-        agent("holder", command("sh", "-c", HOLDING.format(folder=gates))),
-        agent("teller", command("sh", "-c", _TELLING.format(folder=gates), input="stdin-json")),
+        holder(notes),
+        agent("teller", shell(_TELLING.format(folder=notes), input="stdin-json")),
         maxSpawnDepth=2,
         maxConcurrent=100,
         maxChildrenPerAgent=CHILDREN_MAX,
@@ -165,7 +159,7 @@ def _configuration(gates: Path, script: Path, *, retain: bool) -> dict[str, Any]
     reader = {"id": "reader", "token": "${READER_TOKEN}", "scopes": ["read"], "sessions": ["*"]}
     made["spawnlog"] |= {
         "drainSeconds": 0,
-        "workspaceRoots": [str(gates.parent / "ground")],
+        "workspaceRoots": [str(notes.parent / "ground")],
         "tokens": [reader],
     }
     attachments = {**CONFIGURATION, "retainOnSessionKeep": retain}

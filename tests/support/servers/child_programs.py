@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tests.support.servers.configurations import agent, python
+from tests.support.servers.configurations import agent, python, shell
 
 WAIT_SECONDS_MAX = 60
 AWAIT_FILE = """
@@ -50,6 +50,12 @@ await_file(sys.argv[3], began / f"{run}.{name}", began / name)
 print("let go")
 """
 )
+_HOLDER = """
+printf %s "$SPAWNLOG_TOKEN" > "{folder}/$SPAWNLOG_RUN_ID.part"
+mv "{folder}/$SPAWNLOG_RUN_ID.part" "{folder}/$SPAWNLOG_RUN_ID.began"
+while [ ! -e "{folder}/$SPAWNLOG_RUN_ID.go" ]; do sleep 0.02; done
+echo over
+"""
 _ORCHESTRATOR = (
     ASK
     + """
@@ -104,6 +110,12 @@ def waiter(agent_id: str, folder: Path) -> dict[str, Any]:
     """Return an agent whose run ends when there is a file `go` or `<run id>.go` in the folder; it
     notes `<run id>.began` there, with its process id."""
     return agent(agent_id, python(_WAITER, folder, "go", WAIT_SECONDS_MAX))
+
+
+def holder(folder: Path, **runtime: Any) -> dict[str, Any]:
+    """Return the agent `holder`, whose run ends when there is a file `<run id>.go` in the folder;
+    it notes `<run id>.began` there, with its token."""
+    return agent("holder", shell(_HOLDER.format(folder=folder), **runtime))
 
 
 def orchestrator(agent_id: str, folder: Path, child: str) -> dict[str, Any]:

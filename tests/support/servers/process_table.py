@@ -1,10 +1,10 @@
 """Questions about processes of this machine (Linux), and a bounded wait for an answer."""
 
-import asyncio
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
+
+from tests.support.waiting import until
 
 
 def state(pid: int) -> str:
@@ -47,13 +47,6 @@ def open_descriptors() -> set[str]:
         except FileNotFoundError:
             continue  # the one that listed them
     return found
-
-
-async def until(condition: Callable[[], bool], seconds_max: float = 10.0) -> None:
-    """Waits for the condition; TimeoutError when it does not come."""
-    async with asyncio.timeout(seconds_max):
-        while not condition():
-            await asyncio.sleep(0.002)
 
 
 async def until_no_more_is_open(before: set[str]) -> None:

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from infrastructure.outbound.log.schema.connections import open_connection
-from tests.support.faults.held_commits import until
 from tests.support.servers.embedded_servers import PROJECT
 from tests.support.servers.running_log import RunningLog
+from tests.support.waiting import until
 
 ROWS = {
     "runs": "SELECT t::text FROM runs t ORDER BY run_id, from_position",

@@ -4,13 +4,13 @@ import contextlib
 import json
 import os
 import signal
-import ssl
 import subprocess
 import sys
 import threading
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -20,7 +20,7 @@ import psycopg
 from infrastructure.outbound.embedded_postgres.data_directory import Home
 from infrastructure.outbound.log.append.fault_point import VARIABLE
 from tests.support.faults.turnstiles import Turnstile
-from tests.support.http.described_answers import check_answer
+from tests.support.http.wire import client_of
 from tests.support.servers.data_directories import new_place
 from tests.support.servers.databases import Databases
 from tests.support.servers.preloaded import ROOT, PreloadedProcess, preloader, run_command
@@ -37,12 +37,6 @@ SOUND = ("verify", "rebuild")
 MAIN = "infrastructure.inbound.command_line.main"
 EXPIRE = "UPDATE {} SET until = clock_timestamp() WHERE holder NOT LIKE 'external:%%' AND holder IN"
 OF_OTHERS = "(SELECT holder FROM holders WHERE url IS DISTINCT FROM %s)"
-
-
-@cache
-def _certificates() -> ssl.SSLContext:
-    """Return the certificates, which take 30 ms to read, once for all clients."""
-    return httpx2.create_ssl_context()
 
 
 class Background:
@@ -65,6 +59,24 @@ class Background:
         return self._answers[0] if self._answers else None
 
 
+@dataclass(frozen=True)
+class HeldRun:
+    """A run whose program waits, and its child's own token."""
+
+    answer: dict[str, Any]
+    token: str
+
+    @property
+    def run_id(self) -> str:
+        """Its id."""
+        return str(self.answer["runId"])
+
+    @property
+    def child(self) -> str:
+        """The key of the child's session."""
+        return str(self.answer["childSessionKey"])
+
+
 class Server:
     """A server process and its client. `start` starts it again after it was stopped or killed.
 
@@ -73,6 +85,7 @@ class Server:
         folder: Where its children and scripts leave notes; `notes` beside the data directory.
         database_url: By default the database of its data directory.
         dies: Let `die_at` kill it at a place in the log.
+        secrets: What its configuration calls `${NAME_TOKEN}`, by `name`.
         name: What its own files beside the data directory begin with.
         prefix: Words in front of the command, such as a program that becomes another user.
         program: The module of the command, if it is not the product's.
@@ -89,6 +102,7 @@ class Server:
         name: str = "",
         arguments: tuple[str, ...] = (),
         environment: Mapping[str, str] | None = None,
+        secrets: Mapping[str, str] | None = None,
         prefix: tuple[str, ...] = (),
         program: str = MAIN,
     ) -> None:
@@ -99,7 +113,9 @@ class Server:
         self._prefix = prefix
         self._program = program
         self.database_url = database_url
-        self._environment = dict(environment or {})
+        self.secrets = dict(secrets or {})
+        named = {f"{name.upper()}_TOKEN": secret for name, secret in self.secrets.items()}
+        self._environment = {**named, **(environment or {})}
         self._order = data_dir.with_name(f"{name or data_dir.name}.fail-point")
         self._dies = dies
         self.config = self._config_file(config)
@@ -162,13 +178,7 @@ class Server:
         self.url = line.removeprefix("spawnlog ready on ").strip()
         if self._http is not None:
             self._http.close()
-        self._http = httpx2.Client(
-            base_url=self.url,
-            headers={"Authorization": f"Bearer {self.token}"},
-            timeout=httpx2.Timeout(70.0),
-            verify=_certificates(),
-            event_hooks={"response": [check_answer]},
-        )
+        self._http = client_of(self.url, self.token)
 
     def _started(
         self, command: list[str], environment: Mapping[str, str], log: IO[str]
@@ -338,6 +348,17 @@ class Server:
         """The administrator's token."""
         return (self.data_dir / "admin-token").read_text("utf-8").strip()
 
+    @contextmanager
+    def with_token(self, token: str) -> Iterator[httpx2.Client]:
+        """Yield a client with another token."""
+        with client_of(self.url, token) as client:
+            yield client
+
+    @staticmethod
+    def new_session(name: str = "test") -> str:
+        """Return the key of a session of the agent `main` that nobody else uses."""
+        return f"agent:main:{name}-{uuid.uuid4().hex}"
+
     def spawn(
         self,
         task: str | list[str] = "hello",
@@ -354,9 +375,24 @@ class Server:
     def accepted(self, agent_id: str | None = None, task: str = "hello", **body: Any) -> str:
         """Spawn, which must be accepted. Return the run's id."""
         named = {} if agent_id is None else {"agentId": agent_id}
-        answer = self.spawn(task, **named, **body)
+        return str(self.spawned(task, **named, **body)["runId"])
+
+    def spawned(self, task: str | list[str] = "hello", **body: Any) -> dict[str, Any]:
+        """Spawn, which must be accepted. Return the answer."""
+        answer = self.spawn(task, **body)
         assert answer.status_code == 201, answer.text
-        return str(answer.json()["runId"])
+        return dict(answer.json())
+
+    @contextmanager
+    def held(self, session: str, **body: Any) -> Iterator["HeldRun"]:
+        """Yield a run of the agent `holder`, whose program waits until the end of the block."""
+        answer = self.spawned(session=session, agentId="holder", **body)
+        run = HeldRun(answer, self.began(answer["runId"]))
+        try:
+            yield run
+        finally:
+            self.let_go(run.run_id)
+            self.run(run.run_id, "ended")
 
     def announced(
         self, agent_id: str | None = None, task: str = "hello", **body: Any
@@ -421,7 +457,7 @@ class Server:
     def run(self, run_id: str, until: str | None = None) -> dict[str, Any]:
         """Return a run, once it has reached the stage `until`."""
         query = {"wait": "60s", "until": until} if until else {}
-        return self._get(f"/v1/runs/{run_id}", **query)
+        return self.get(f"/v1/runs/{run_id}", **query)
 
     def result(self, run_id: str) -> str:
         """Return what the child of a run answered, once it is announced. It must have succeeded."""
@@ -431,11 +467,11 @@ class Server:
 
     def runs(self, **query: Any) -> list[dict[str, Any]]:
         """Return the runs of a query, the newest first."""
-        return list(self._get("/v1/runs", **({"limit": 100} | query))["items"])
+        return list(self.get("/v1/runs", **({"limit": 100} | query))["items"])
 
     def session(self, key: str) -> dict[str, Any]:
         """Return a session."""
-        return self._get(f"/v1/sessions/{key}")
+        return self.get(f"/v1/sessions/{key}")
 
     def session_runs(self, key: str) -> list[str]:
         """Return the ids of a session's own runs, the newest first."""
@@ -443,17 +479,17 @@ class Server:
 
     def inbox(self, session_key: str = "agent:main:main") -> list[dict[str, Any]]:
         """Return the announcements of a session."""
-        return list(self._get(f"/v1/sessions/{session_key}/announcements", limit=500)["items"])
+        return list(self.get(f"/v1/sessions/{session_key}/announcements", limit=500)["items"])
 
     def events(self, run_id: str) -> list[str]:
         """Return the types of a run's events, in order."""
-        return [str(one["type"]) for one in self._events(run_id)]
+        return [str(one["type"]) for one in self.recorded(run_id)]
 
     def steps(self, run_id: str) -> list[str]:
         """Return the names of a run's events, of a step with the step (`StepTaken:workspace`), of
         an effect with what came of it: `hook:subagentEnded:done`, `failed`, `parked`, `redriven`.
         """
-        return [_step_name(one["type"], one["payload"]) for one in self._events(run_id)]
+        return [_step_name(one["type"], one["payload"]) for one in self.recorded(run_id)]
 
     def wait_steps(self, run_id: str, *names: str) -> list[str]:
         """Return the steps of a run, once all of these are among them."""
@@ -466,39 +502,46 @@ class Server:
 
     def event(self, run_id: str, event_type: str) -> dict[str, Any]:
         """Return the one event of a type of a run."""
-        (found,) = [one for one in self._events(run_id) if one["type"] == event_type]
-        return dict(found)
+        (found,) = self.recorded(run_id, event_type)
+        return found
 
     def payloads(self, run_id: str, event_type: str) -> list[dict[str, Any]]:
         """Return the payloads of a run's events of a type, in order."""
-        return [dict(one["payload"]) for one in self._events(run_id) if one["type"] == event_type]
+        return [dict(one["payload"]) for one in self.recorded(run_id, event_type)]
 
-    def _events(self, run_id: str) -> list[dict[str, Any]]:
-        return list(self._get(f"/v1/runs/{run_id}/events")["items"])
+    def recorded(self, run_id: str, event_type: str | None = None) -> list[dict[str, Any]]:
+        """Return the events of a run, or those of one type, in order."""
+        events = self.get(f"/v1/runs/{run_id}/events", limit=500)["items"]
+        return [one for one in events if event_type in (None, one["type"])]
+
+    def head(self) -> int:
+        """Return the position of the last event."""
+        return int(self.get("/v1/events", limit=1)["head"])
 
     def whole_log(self) -> list[dict[str, Any]]:
         """Return every event, in order."""
         events: list[dict[str, Any]] = []
         while True:
             after = events[-1]["position"] if events else 0
-            page = self._get("/v1/events", after=after, limit=500)["items"]
+            page = self.get("/v1/events", after=after, limit=500)["items"]
             events += page
             if not page:
                 return events
 
     def prompt(self, run_id: str) -> dict[str, Any]:
         """Return the prompt of a run."""
-        return self._get(f"/v1/runs/{run_id}/prompt")
+        return self.get(f"/v1/runs/{run_id}/prompt")
 
     def transcript(self, run_id: str, **query: Any) -> list[dict[str, Any]]:
         """Return the entries of a run's transcript, with tools and counts of tokens."""
-        return list(self._get(f"/v1/runs/{run_id}/transcript", tools="true", **query)["items"])
+        return list(self.get(f"/v1/runs/{run_id}/transcript", tools="true", **query)["items"])
 
     def explained(self, run_id: str) -> list[dict[str, Any]]:
         """Return the decisions about a run."""
-        return list(self._get(f"/v1/runs/{run_id}/explain")["decisions"])
+        return list(self.get(f"/v1/runs/{run_id}/explain")["decisions"])
 
-    def _get(self, path: str, **query: Any) -> dict[str, Any]:
+    def get(self, path: str, **query: Any) -> dict[str, Any]:
+        """Return the body of a read, which must succeed."""
         answer = self.http.get(path, params=query)
         assert answer.status_code == 200, answer.text
         return dict(answer.json())
@@ -546,6 +589,14 @@ class Server:
             else:
                 faults.append(f"log {order}: {done.stdout}{done.stderr}")
         return faults
+
+    def require_quiet(self) -> None:
+        """Require that it reported no error and wrote none of its secrets."""
+        log = self.log()
+        assert "Traceback" not in log, log[-5000:]
+        assert " ERROR " not in log, log[-5000:]
+        for name, secret in self.secrets.items():
+            assert secret not in log, f"the {name} token stands in the log"
 
     def require_sound_log(self) -> None:
         """Require that its log verifies, that its tables are what the events say, and that it

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from tests.support.http.problems import problem_of
-from tests.support.servers.attachment_server import AttachingHouse, binary, listed, text
+from tests.support.servers.attachment_server import AttachmentServer, binary, listed, text
 from tests.support.servers.canaries import answers_about, files_with, tables_with
-from tests.support.servers.http_server import House
+from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.server
 
@@ -27,9 +27,9 @@ AGENTS = "# Harbour\n\nCount the boats. ⚓"
 TOOLS = "The crane is called Emma."
 
 
-def prompt_parts(house: AttachingHouse, run_id: str) -> dict[str, str]:
+def prompt_parts(server: AttachmentServer, run_id: str) -> dict[str, str]:
     """Return the parts of the system prompt by their sources, in their order."""
-    prompt = house.get(f"/v1/runs/{run_id}/prompt")
+    prompt = server.get(f"/v1/runs/{run_id}/prompt")
     system = prompt["systemPrompt"].encode()
     return {
         part["source"]: system[part["start"] : part["end"]].decode().strip()
@@ -38,15 +38,15 @@ def prompt_parts(house: AttachingHouse, run_id: str) -> dict[str, str]:
     }
 
 
-def test_receipt_is_in_answer_run_and_record(attaching: AttachingHouse) -> None:
+def test_receipt_is_in_answer_run_and_record(attaching: AttachmentServer) -> None:
     answer = attaching.attached(FILES)
     receipt, run_id = answer["attachments"], answer["runId"]
     folder = f".openclaw/attachments/{run_id}"
     assert receipt == {"count": 2, "totalBytes": BYTES, "files": LISTED, "relDir": folder}
     assert answer["runs"][0]["attachments"] == receipt
     assert answer["warnings"] == []
-    run = attaching.server.run(run_id, "announced")
-    (item,) = attaching.runs(run["requesterSessionKey"])
+    run = attaching.run(run_id, "announced")
+    (item,) = attaching.runs(requester=run["requesterSessionKey"])
     short = {name: value for name, value in receipt.items() if name != "files"}
     for shown, expected in ((run, receipt), (item, short)):
         assert shown["attachments"].pop("state") in ("removing", "removed")
@@ -54,7 +54,7 @@ def test_receipt_is_in_answer_run_and_record(attaching: AttachingHouse) -> None:
     begun, taken = (
         next(
             one["payload"]
-            for one in attaching.events(run_id, kind)
+            for one in attaching.recorded(run_id, kind)
             if one["payload"]["step"] == "attachments"
         )
         for kind in ("StepBegun", "StepTaken")
@@ -63,19 +63,19 @@ def test_receipt_is_in_answer_run_and_record(attaching: AttachingHouse) -> None:
     assert (taken["outcome"], taken["fileCount"], taken["totalBytes"]) == ("written", 2, BYTES)
 
 
-def test_run_without_attachments_has_no_receipt(attaching: AttachingHouse) -> None:
+def test_run_without_attachments_has_no_receipt(attaching: AttachmentServer) -> None:
     for more in ({}, dict[str, Any](attachments=[])):
-        answer = attaching.accepted(attaching.session(), agentId="teller", **more)
+        answer = attaching.spawned(session=attaching.new_session(), agentId="teller", **more)
         assert answer["attachments"] is None
         told = attaching.told(answer["runId"])
         assert told["attachmentsDir"] is None
         assert "Attachments:" not in told["systemPrompt"]
-        assert attaching.server.run(answer["runId"], "ended")["attachments"] is None
+        assert attaching.run(answer["runId"], "ended")["attachments"] is None
         # The first run of an agent makes its workspace, which is a step too.
-        assert "StepBegun:attachments" not in attaching.server.steps(answer["runId"])
+        assert "StepBegun:attachments" not in attaching.steps(answer["runId"])
 
 
-def test_files_are_private_to_the_server(attaching: AttachingHouse) -> None:
+def test_files_are_private_to_the_server(attaching: AttachmentServer) -> None:
     with attaching.waiting(FILES) as answer:
         folder = attaching.folder_of(answer)
         found = {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -87,12 +87,12 @@ def test_files_are_private_to_the_server(attaching: AttachingHouse) -> None:
         assert modes == {0o600}
         for above in (folder, folder.parent, folder.parent.parent):
             assert stat.S_IMODE(os.lstat(above).st_mode) == 0o700
-        assert attaching.server.run(answer["runId"])["attachments"]["state"] == "written"
+        assert attaching.run(answer["runId"])["attachments"]["state"] == "written"
     attaching.undone(answer["runId"])
     assert not folder.exists()
 
 
-def test_child_is_told_where_files_are(attaching: AttachingHouse) -> None:
+def test_child_is_told_where_files_are(attaching: AttachmentServer) -> None:
     answer = attaching.attached(FILES, agentId="teller", attachAs={"mountPath": " /srv/in:x "})
     folder = answer["attachments"]["relDir"]
     told = attaching.told(answer["runId"])
@@ -107,7 +107,7 @@ def test_child_is_told_where_files_are(attaching: AttachingHouse) -> None:
     assert "dreißig" not in told["systemPrompt"] + told["message"]
 
 
-def test_files_follow_child_into_requesters_workspace(attaching: AttachingHouse) -> None:
+def test_files_follow_child_into_requesters_workspace(attaching: AttachmentServer) -> None:
     workspace = attaching.workspace()
     requester = {"sessionKey": f"agent:holder:{uuid.uuid4().hex}"}
     with attaching.waiting(FILES, requester=requester, workspace=workspace) as answer:
@@ -116,28 +116,30 @@ def test_files_follow_child_into_requesters_workspace(attaching: AttachingHouse)
     assert list(workspace.iterdir()) == []
 
 
-def test_attachments_are_off_unless_enabled(house: House) -> None:
-    session = house.session()
-    problem = problem_of(house.spawn(session, attachments=[text("../a")]), 403, "spawn_forbidden")
+def test_attachments_are_off_unless_enabled(server: Server) -> None:
+    session = server.new_session()
+    problem = problem_of(
+        server.spawn(session=session, attachments=[text("../a")]), 403, "spawn_forbidden"
+    )
     assert (problem["rule"], problem["detail"]) == ("attachments", DISABLED)
-    (run,) = house.runs(session)
+    (run,) = server.runs(requester=session)
     assert (run["stage"], run["rule"], run["error"]) == ("refused", "attachments", DISABLED)
     assert run["attachments"] is None
 
 
-def test_refusal_of_files_is_recorded_and_makes_nothing(attaching: AttachingHouse) -> None:
-    session, detail = attaching.session(), "attachments_invalid_name (..)"
+def test_refusal_of_files_is_recorded_and_makes_nothing(attaching: AttachmentServer) -> None:
+    session, detail = attaching.new_session(), "attachments_invalid_name (..)"
     requester = {"sessionKey": session}
     answer = attaching.attach([text("..")], agentId="unseen", requester=requester)
     problem = problem_of(answer, 422, "spawn_error")
     assert (problem["rule"], problem["detail"]) == ("attachments", detail)
     assert "childSessionKey" not in problem
     run_id = problem["runId"]
-    run = attaching.server.run(run_id)
+    run = attaching.run(run_id)
     assert (run["stage"], run["rule"], run["error"]) == ("refused", "attachments", detail)
     assert attaching.get(f"/v1/sessions/{session}")["activeChildren"] == 0
-    requested, *_, refused = attaching.events(run_id)
-    assert "StepBegun" not in attaching.server.events(run_id)
+    requested, *_, refused = attaching.recorded(run_id)
+    assert "StepBegun" not in attaching.events(run_id)
     asked = requested["payload"]["attachments"]
     assert (asked["count"], asked.get("manifest")) == (1, None)
     recorded = {name: refused["payload"][name] for name in ("rule", "step", "status")}
@@ -162,63 +164,63 @@ class Canary:
             {"name": "packed.bin", "content": encoded, "encoding": "base64"},
         ]
 
-    def places(self, house: AttachingHouse, answer: dict[str, Any], session: str) -> list[str]:
+    def places(self, server: AttachmentServer, answer: dict[str, Any], session: str) -> list[str]:
         """Return where the contents are: in a table, a file, the log or an answer. The database's
         own files are left out, for it keeps what was deleted for a while."""
-        data = house.server.data_dir
+        data = server.data_dir
         found = list(tables_with(data, self.contents))
-        for place in (house.ground, house.gates.folder, *data.iterdir()):
+        for place in (server.ground, server.folder, *data.iterdir()):
             if place.is_dir() and place.name != "postgres":
                 found += [f"{place.name}/{name}" for name in files_with(place, self.contents)]
-        about = answers_about(house.server, [answer["runId"]], [session])
-        told = [house.server.log(), str(answer), *about]
+        about = answers_about(server, [answer["runId"]], [session])
+        told = [server.log(), str(answer), *about]
         shown = [one[:200] for one in told if any(canary in one for canary in self.contents)]
         return sorted([*found, *shown])
 
 
 def test_contents_are_in_the_workspace_alone(
-    attaching: AttachingHouse, retaining: AttachingHouse
+    attaching: AttachmentServer, retaining: AttachmentServer
 ) -> None:
-    for house in (attaching, retaining):
+    for server in (attaching, retaining):
         canary = Canary()
-        with house.waiting(canary.files) as answer:
+        with server.waiting(canary.files) as answer:
             folder = f"workspaces/holder/{answer['attachments']['relDir']}"
             stored = sorted([f"{folder}/{canary.name}", f"{folder}/packed.bin"])
-            assert canary.places(house, answer, answer["childSessionKey"]) == stored
-        house.server.run(answer["runId"], "announced")
-        if house is attaching:
-            house.undone(answer["runId"])
-        left = stored if house is retaining else []
-        assert canary.places(house, answer, answer["childSessionKey"]) == left
-        events = house.http.get(f"/v1/runs/{answer['runId']}/events").text
+            assert canary.places(server, answer, answer["childSessionKey"]) == stored
+        server.run(answer["runId"], "announced")
+        if server is attaching:
+            server.undone(answer["runId"])
+        left = stored if server is retaining else []
+        assert canary.places(server, answer, answer["childSessionKey"]) == left
+        events = server.http.get(f"/v1/runs/{answer['runId']}/events").text
         hashes = [file["sha256"] for file in answer["attachments"]["files"]]
         for kept_out in (canary.name, "packed.bin", *hashes):
             assert kept_out not in events
-            assert kept_out not in house.server.log()
+            assert kept_out not in server.log()
 
 
 @pytest.mark.parametrize(("agent_id", "last"), [("main", ".."), ("nobody-knows", "fine")])
 def test_contents_of_refused_spawn_are_nowhere(
-    attaching: AttachingHouse, agent_id: str, last: str
+    attaching: AttachmentServer, agent_id: str, last: str
 ) -> None:
-    canary, session = Canary(), attaching.session()
+    canary, session = Canary(), attaching.new_session()
     files = [*canary.files, text(last)]
     answer = attaching.attach(files, agentId=agent_id, requester={"sessionKey": session})
     assert answer.status_code == 422, answer.text
     assert canary.places(attaching, dict(answer.json()), session) == []
 
 
-def run_in(house: AttachingHouse, workspace: Path, *files: dict[str, Any]) -> dict[str, Any]:
+def run_in(server: AttachmentServer, workspace: Path, *files: dict[str, Any]) -> dict[str, Any]:
     """Return a run that has ended in this workspace."""
-    answer = house.attach(list(files), workspace)
+    answer = server.attach(list(files), workspace)
     assert answer.status_code == 201, answer.text
-    run = house.server.run(answer.json()["runId"], "ended")
+    run = server.run(answer.json()["runId"], "ended")
     assert run["workspaceDir"] == str(workspace)
     assert run["warnings"] == answer.json()["warnings"]
     return run
 
 
-def test_bootstrap_files_are_parts_of_the_prompt(attaching: AttachingHouse) -> None:
+def test_bootstrap_files_are_parts_of_the_prompt(attaching: AttachmentServer) -> None:
     workspace = attaching.workspace()
     for name, content in (("TOOLS", TOOLS), ("AGENTS", AGENTS), ("SOUL", "never read")):
         (workspace / f"{name}.md").write_text(content, "utf-8")
@@ -236,11 +238,11 @@ def test_bootstrap_files_are_parts_of_the_prompt(attaching: AttachingHouse) -> N
     assert "never read" not in str(parts)
     events = attaching.http.get(f"/v1/runs/{run['runId']}/events").text
     assert "bootstrap:AGENTS.md" in events
-    for told in (events, attaching.server.log()):
+    for told in (events, attaching.log()):
         assert "Count the boats" not in told
 
 
-def test_unreadable_bootstrap_file_is_a_warning(attaching: AttachingHouse) -> None:
+def test_unreadable_bootstrap_file_is_a_warning(attaching: AttachmentServer) -> None:
     workspace = attaching.workspace()
     secret = attaching.workspace() / "secret"
     secret.write_text("canary", "utf-8")

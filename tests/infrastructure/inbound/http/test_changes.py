@@ -7,7 +7,7 @@ import pytest
 from application.queries.changes.json_patch import apply_patch
 from tests.support.http.problems import pointers_of, problem_of
 from tests.support.http.requests import spawn_body
-from tests.support.servers.http_server import House
+from tests.support.servers.server import Server
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
@@ -17,21 +17,21 @@ RUNS_OF_A_SCRIPT_MAX = 50
 Run = dict[str, Any]
 
 
-def twins(house: House, **more: Any) -> tuple[Run, Run]:
+def twins(server: Server, **more: Any) -> tuple[Run, Run]:
     """Return two runs of one requester whose requests are the same but for `more`."""
-    requester = house.session()
-    first = house.ended(requester, agentId="talker", task="hello")
-    return first, house.ended(requester, agentId="talker", **{"task": "hello", **more})
+    requester = server.new_session()
+    first = server.announced(session=requester, agentId="talker", task="hello")
+    return first, server.announced(session=requester, agentId="talker", **{"task": "hello", **more})
 
 
-def compare(house: House, left: Run, right: Run, **query: str) -> dict[str, Any]:
+def compare(server: Server, left: Run, right: Run, **query: str) -> dict[str, Any]:
     path = f"/v1/runs/{left['runId']}/compare"
-    return house.get(path, **{"with": right["runId"], **query})
+    return server.get(path, **{"with": right["runId"], **query})
 
 
-def test_equal_requests_compare_as_same(house: House) -> None:
-    left, right = twins(house)
-    found = compare(house, left, right)
+def test_equal_requests_compare_as_same(server: Server) -> None:
+    left, right = twins(server)
+    found = compare(server, left, right)
     differing = [one for one in found["decisions"] if not one["same"]]
     # The first one made the folder of its agent, and is why the requester is on record.
     assert {one["rule"] for one in differing} <= {"workspace"}
@@ -39,30 +39,30 @@ def test_equal_requests_compare_as_same(house: House) -> None:
     assert [found[part]["same"] for part in parts] == [True] * len(parts)
     assert {one["verdict"] for one in found["prompt"]["parts"]} == {"equal"}
     assert found["transcript"]["equalEntries"] == found["transcript"]["leftEntries"] > 0
-    assert compare(house, left, left)["same"]
+    assert compare(server, left, left)["same"]
 
 
-def test_duration_of_script_is_no_difference(house: House) -> None:
-    requester = house.session()
+def test_duration_of_script_is_no_difference(server: Server) -> None:
+    requester = server.new_session()
 
     def duration(run: Run) -> int:
-        rules = house.get(f"/v1/runs/{run['runId']}/explain")["decisions"]
+        rules = server.get(f"/v1/runs/{run['runId']}/explain")["decisions"]
         (told,) = [one["compared"] for one in rules if one["rule"] == "context_scripts"]
         return int(told["durationMs"])
 
     def ended() -> Run:
-        return house.ended(requester, agentId="pondering", task="hello")
+        return server.announced(session=requester, agentId="pondering", task="hello")
 
     ended()  # makes the folder of its agent
     one = ended()
     others = (ended() for _ in range(RUNS_OF_A_SCRIPT_MAX))
     other = next(run for run in others if duration(run) != duration(one))
-    assert compare(house, one, other)["same"]
+    assert compare(server, one, other)["same"]
 
 
-def test_difference_is_shown_at_its_place(house: House) -> None:
-    left, right = twins(house, task="hello\nyou", label="other", runTimeoutSeconds=7)
-    found = compare(house, left, right)
+def test_difference_is_shown_at_its_place(server: Server) -> None:
+    left, right = twins(server, task="hello\nyou", label="other", runTimeoutSeconds=7)
+    found = compare(server, left, right)
     assert not found["same"]
     request = found["request"]
     assert apply_patch(request["changes"], request["left"]) == request["right"]
@@ -77,83 +77,86 @@ def test_difference_is_shown_at_its_place(house: House) -> None:
     assert (first["left"]["sequence"], first["right"]["sequence"]) == (1, 1)
 
 
-def test_runs_compare_as_of_a_position(house: House) -> None:
-    left, right = twins(house)
+def test_runs_compare_as_of_a_position(server: Server) -> None:
+    left, right = twins(server)
     reached = {one["stage"]: f"pos:{one['position']}" for one in right["stages"]}
-    started = compare(house, left, right, at=reached["started"])
+    started = compare(server, left, right, at=reached["started"])
     assert [started[side]["stage"] for side in ("left", "right")] == ["announced", "started"]
     assert not started["outcome"]["same"]
     assert started["outcome"]["right"]["resultText"] is None
     assert started["prompt"]["same"]
     assert started["transcript"]["rightEntries"] is None
-    queued = compare(house, left, right, at=reached["queued"])
+    queued = compare(server, left, right, at=reached["queued"])
     assert {one["verdict"] for one in queued["prompt"]["parts"]} == {"left_only"}
-    ended = compare(house, left, right, at=reached["ended"])
+    ended = compare(server, left, right, at=reached["ended"])
     assert ended["right"]["stage"] == "ended"
     assert ended["outcome"]["right"]["resultText"] == right["resultText"]
     assert ended["transcript"]["same"]
-    now = compare(house, left, right)
-    assert compare(house, left, right, at=f"pos:{house.head()}") == now
+    now = compare(server, left, right)
+    assert compare(server, left, right, at=f"pos:{server.head()}") == now
 
 
-def test_refused_run_has_neither_plan_nor_prompt(house: House) -> None:
-    requester = house.session()
-    refused = house.spawn(requester, agentId="not-there").json()
-    found = compare(house, refused, house.ended(requester, agentId="talker"))
+def test_refused_run_has_neither_plan_nor_prompt(server: Server) -> None:
+    requester = server.new_session()
+    refused = server.spawn(session=requester, agentId="not-there").json()
+    found = compare(server, refused, server.announced(session=requester, agentId="talker"))
     assert found["left"]["status"] == "refused"
     assert {one["verdict"] for one in found["prompt"]["parts"]} == {"right_only"}
     assert "/rule" in {one["path"] for one in found["outcome"]["changes"]}
 
 
-def test_erased_text_counts_as_difference(house: House) -> None:
-    left, right = twins(house)
-    house.server.erase_session(right["sessionId"])
-    found = compare(house, left, right)
+def test_erased_text_counts_as_difference(server: Server) -> None:
+    left, right = twins(server)
+    server.erase_session(right["sessionId"])
+    found = compare(server, left, right)
     assert not found["same"]
     assert {"task", "resultText"} <= set(found["request"]["erased"] + found["outcome"]["erased"])
     assert "erased" in {one["verdict"] for one in found["prompt"]["parts"]}
     assert found["transcript"]["erased"]
     assert not found["transcript"]["same"]
     assert found["transcript"]["firstDifference"] is None
-    assert compare(house, right, right)["same"], "under one key the recorded hashes tell"
+    assert compare(server, right, right)["same"], "under one key the recorded hashes tell"
     path = f"/v1/runs/{right['runId']}"
     for at in ({}, {"at": f"run:{right['runId']}@ended"}):
-        problem_of(house.http.get(f"{path}/transcript", params=at), 410, "erased")
-    last = house.get(f"{path}/history", field="resultText")["items"][-1]
+        problem_of(server.http.get(f"{path}/transcript", params=at), 410, "erased")
+    last = server.get(f"{path}/history", field="resultText")["items"][-1]
     assert last["changes"] == [{"op": "replace", "path": "/resultText", "value": None}]
-    span = {"from": "pos:0", "to": f"pos:{house.head()}"}
-    patches = house.get("/v1/diff", runId=right["runId"], **span)
+    span = {"from": "pos:0", "to": f"pos:{server.head()}"}
+    patches = server.get("/v1/diff", runId=right["runId"], **span)
     assert patches["added"][0]["patch"][0]["value"]["task"] is None
 
 
-def test_diff_names_revisions_of_both_moments(house: House) -> None:
-    run = house.ended(house.session())
-    span = {"from": "pos:0", "to": f"pos:{house.head()}", "runId": run["runId"]}
-    found = house.get("/v1/diff", **span)
+def test_diff_names_revisions_of_both_moments(server: Server) -> None:
+    run = server.announced(session=server.new_session())
+    span = {"from": "pos:0", "to": f"pos:{server.head()}", "runId": run["runId"]}
+    found = server.get("/v1/diff", **span)
     assert (found["fromConfigRevision"], found["toConfigRevision"]) == (None, 1)
     assert [one["id"] for one in found["added"]] == [run["runId"]]
-    back = house.get("/v1/diff", **{**span, "from": span["to"], "to": span["from"]})
+    back = server.get("/v1/diff", **{**span, "from": span["to"], "to": span["from"]})
     assert [one["id"] for one in back["removed"]] == [run["runId"]]
 
 
-def test_child_compares_no_run_of_others(house: House) -> None:
-    requester = house.session()
-    sibling, stranger = house.ended(requester), house.ended(house.session())
-    with house.held(requester) as held, house.with_token(held.token) as child:
+def test_child_compares_no_run_of_others(server: Server) -> None:
+    requester = server.new_session()
+    sibling, stranger = (
+        server.announced(session=requester),
+        server.announced(session=server.new_session()),
+    )
+    with server.held(requester) as held, server.with_token(held.token) as child:
         path = f"/v1/runs/{held.run_id}/compare"
         assert child.get(path, params={"with": held.run_id}).is_success
         answer = child.get(path, params={"with": sibling["runId"]})
         problem_of(answer, 403, "not_permitted")
         problem_of(child.get(path, params={"with": stranger["runId"]}), 404, "not_found")
-        span = {"from": "pos:0", "to": f"pos:{house.head()}", "runId": held.run_id}
+        span = {"from": "pos:0", "to": f"pos:{server.head()}", "runId": held.run_id}
         assert child.get("/v1/diff", params=span).is_success
 
 
-def test_token_counts_its_own_trees_alone(house: House) -> None:
-    house.ended(house.session())
-    own = house.session("reader")
-    run = house.ended(own)
-    with house.with_token(house.secrets["reader"]) as narrow:
+def test_token_counts_its_own_trees_alone(server: Server) -> None:
+    server.announced(session=server.new_session())
+    own = server.new_session("reader")
+    run = server.announced(session=own)
+    with server.with_token(server.secrets["reader"]) as narrow:
         refused = problem_of(narrow.get("/v1/events/histogram"), 403, "not_permitted")
         assert refused["detail"] == (
             "counts of the whole log are for tokens with the pattern *; give tree or runId"
@@ -169,25 +172,25 @@ def test_token_counts_its_own_trees_alone(house: House) -> None:
         trees = {one["tree"] for one in (*near["before"], *near["after"])}
         assert trees <= {one["requesterSessionKey"] for one in bars["items"]}
         assert near["configRevision"] is None
-    with house.with_token(house.secrets["one"]) as only:
+    with server.with_token(server.secrets["one"]) as only:
         # By its own token: other tests read on whose word this session is on record.
         accepted = only.post("/v1/spawns", json=spawn_body("current")).json()
-        house.server.run(accepted["runId"], "announced")
+        server.run(accepted["runId"], "announced")
         counted = only.get("/v1/timeline", params={"buckets": 10}).json()
         assert sum(one["outcomes"].get("success", 0) for one in counted["buckets"]) >= 1
 
 
-def test_time_ago_is_fixed_by_the_first_page(house: House) -> None:
-    session = house.session()
-    runs = [house.ended(session)["runId"] for _ in range(2)]
+def test_time_ago_is_fixed_by_the_first_page(server: Server) -> None:
+    session = server.new_session()
+    runs = [server.announced(session=session)["runId"] for _ in range(2)]
     query = {"from": "-1s", "limit": 1, "buckets": 0, "requester": session}
-    first = house.get("/v1/timeline", **query)
+    first = server.get("/v1/timeline", **query)
     assert [one["runId"] for one in first["items"]] == [runs[1]]
     wait_for(
         "a second to pass",
-        lambda: house.get("/v1/moments", at="-1s")["position"] >= first["until"],
+        lambda: server.get("/v1/moments", at="-1s")["position"] >= first["until"],
     )
-    second = house.get("/v1/timeline", **query, cursor=first["nextCursor"])
+    second = server.get("/v1/timeline", **query, cursor=first["nextCursor"])
     assert [one["runId"] for one in second["items"]] == [runs[0]]
     assert (second["after"], second["until"]) == (first["after"], first["until"])
 
@@ -203,14 +206,14 @@ NAMING_A_TREE: list[tuple[str, dict[str, str]]] = [
 
 
 @pytest.mark.parametrize(("path", "query"), NAMING_A_TREE)
-def test_tree_is_named_by_its_root(house: House, path: str, query: dict[str, str]) -> None:
-    child = house.ended(house.session())["childSessionKey"]
-    answer = house.http.get(path, params={**query, "tree": child})
+def test_tree_is_named_by_its_root(server: Server, path: str, query: dict[str, str]) -> None:
+    child = server.announced(session=server.new_session())["childSessionKey"]
+    answer = server.http.get(path, params={**query, "tree": child})
     assert pointers_of(problem_of(answer, 422, "invalid_request")) == ["/query/tree"]
-    with house.with_token(house.secrets["one"]) as stranger:
+    with server.with_token(server.secrets["one"]) as stranger:
         # Whom it does not concern is not told what is a root.
         hidden = stranger.get(path, params={**query, "tree": child})
         assert hidden.status_code != 422, hidden.text
     if path in ("/v1/diff", "/v1/events/find"):
-        nobody = house.http.get(path, params={**query, "tree": "agent:main:nobody"})
+        nobody = server.http.get(path, params={**query, "tree": "agent:main:nobody"})
         problem_of(nobody, 404, "not_found")

@@ -6,44 +6,44 @@ import pytest
 
 from tests.support.http.problems import problem_of
 from tests.support.http.sharing import types
-from tests.support.servers.http_server import House
+from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.server
 
 
-def spawn_waiting(house: House, session: str, *names: str, **body: Any) -> dict[str, Any]:
+def spawn_waiting(server: Server, session: str, *names: str, **body: Any) -> dict[str, Any]:
     """Return a run that waits for those of these labels."""
-    accepted = house.accepted(session, dependsOn=[*names], **body)
-    run = house.server.run(accepted["runId"])
+    accepted = server.spawned(session=session, dependsOn=[*names], **body)
+    run = server.run(accepted["runId"])
     assert (run["stage"], run["status"]) == ("session-created", "waiting")
     return run
 
 
-def test_run_waits_for_all_of_its_dependency(house: House) -> None:
-    session = house.session()
-    with house.held(session, label="first") as first:
-        below = house.accepted(first.child, agentId="holder", label="below")
-        house.gates.wait(below["runId"])
-        run = spawn_waiting(house, session, "first", label="second")
+def test_run_waits_for_all_of_its_dependency(server: Server) -> None:
+    session = server.new_session()
+    with server.held(session, label="first") as first:
+        below = server.spawned(session=first.child, agentId="holder", label="below")
+        server.began(below["runId"])
+        run = spawn_waiting(server, session, "first", label="second")
         second = run["runId"]
         expected = {"runId": first.run_id, "name": "first", "via": "dependsOn"}
         expected |= {"require": "success", "state": "waiting"}
         assert run["dependsOn"] == [expected]
         for status, found in (("waiting", [second]), ("preparing", []), ("queued", [])):
-            items = house.get("/v1/runs", requester=session, status=status)["items"]
+            items = server.get("/v1/runs", requester=session, status=status)["items"]
             assert [one["runId"] for one in items] == found, status
-        assert house.get(f"/v1/sessions/{session}")["activeChildren"] == 2
-    assert house.server.run(first.run_id)["stage"] == "ended"
-    assert house.server.run(second)["status"] == "waiting"
-    house.gates.open(below["runId"])
-    run = house.server.run(second, "announced")
+        assert server.get(f"/v1/sessions/{session}")["activeChildren"] == 2
+    assert server.run(first.run_id)["stage"] == "ended"
+    assert server.run(second)["status"] == "waiting"
+    server.let_go(below["runId"])
+    run = server.run(second, "announced")
     assert (run["status"], run["dependsOn"]) == ("done", [expected | {"state": "met"}])
-    recorded = types(house, second)
+    recorded = types(server, second)
     at = recorded.index("RunWaits")
     expected_types = ["SessionCreated", "RunWaits", "DependencyMet", "RunQueued"]
     assert recorded[at - 1 : at + 3] == expected_types
-    for event in house.events(second)[: at - 1]:
-        past = house.get(f"/v1/runs/{second}", at=f"pos:{event['position']}")
+    for event in server.recorded(second)[: at - 1]:
+        past = server.get(f"/v1/runs/{second}", at=f"pos:{event['position']}")
         assert [one["state"] for one in past["dependsOn"]] == ["waiting"]
 
 
@@ -55,44 +55,48 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-def test_impossible_dependency_is_refused_and_recorded(house: House) -> None:
-    session = house.session()
-    empty = problem_of(house.spawn(session, dependsOn=["x"]), 422, "spawn_error")
+def test_impossible_dependency_is_refused_and_recorded(server: Server) -> None:
+    session = server.new_session()
+    empty = problem_of(server.spawn(session=session, dependsOn=["x"]), 422, "spawn_error")
     assert "No run of this tree can be waited for yet." in empty["detail"]
-    house.ended(session, label="twin")
-    twin = house.ended(session, label="twin")
-    house.ended(session, label="bad", agentId="failing")
-    ghost = problem_of(house.spawn(session, agentId="ghost"), 422, "spawn_error")["runId"]
+    server.announced(session=session, label="twin")
+    twin = server.announced(session=session, label="twin")
+    server.announced(session=session, label="bad", agentId="failing")
+    ghost = problem_of(server.spawn(session=session, agentId="ghost"), 422, "spawn_error")["runId"]
     gone = {"chainAfter": {"run": ghost, "require": "ended"}}
     for body, rule, text in (*REFUSED, (gone, "dependency_failed", "was refused")):
-        problem = problem_of(house.spawn(session, **body), 422, "spawn_error")
+        problem = problem_of(server.spawn(session=session, **body), 422, "spawn_error")
         assert text in problem["detail"], problem["detail"]
         assert problem["rule"] == rule
-        run = house.server.run(problem["runId"])
+        run = server.run(problem["runId"])
         assert (run["stage"], run["rule"]) == ("refused", rule)
         if rule == "dependency_unknown":
             assert f'"twin" (run {twin["runId"]})' in problem["detail"]
-    answer = house.spawn(house.session("other"), dependsOn=[twin["runId"]])
+    answer = server.spawn(session=server.new_session("other"), dependsOn=[twin["runId"]])
     assert problem_of(answer, 422, "spawn_error")["rule"] == "dependency_unknown"
 
 
-def test_ring_of_waits_is_refused(house: House) -> None:
-    session = house.session()
-    with house.held(session, label="first") as first, house.held(session, label="other") as other:
-        waits = spawn_waiting(house, session, "other", label="waits")["runId"]
+def test_ring_of_waits_is_refused(server: Server) -> None:
+    session = server.new_session()
+    with server.held(session, label="first") as first, server.held(session, label="other") as other:
+        waits = spawn_waiting(server, session, "other", label="waits")["runId"]
         cases = [
             (first, "first", "which is this session's own run or one above it"),
             (first, first.run_id, "which is this session's own run or one above it"),
             (other, "waits", f"which waits for run {other.run_id} above this spawn"),
         ]
         for by, name, text in cases:
-            problem = problem_of(house.spawn(by.child, dependsOn=[name]), 422, "spawn_error")
+            problem = problem_of(
+                server.spawn(session=by.child, dependsOn=[name]), 422, "spawn_error"
+            )
             assert problem["rule"] == "dependency_cycle"
             assert text in problem["detail"], problem["detail"]
-        below = house.accepted(first.child, agentId="main", dependsOn=["waits"])["runId"]
-        problem = problem_of(house.spawn(other.child, dependsOn=["first"]), 422, "spawn_error")
+        below = server.accepted(session=first.child, agentId="main", dependsOn=["waits"])
+        problem = problem_of(
+            server.spawn(session=other.child, dependsOn=["first"]), 422, "spawn_error"
+        )
         way = f"waits, by run {below} → run {waits}, for run {other.run_id} above"
         assert way in problem["detail"]
-        house.gates.open(other.run_id)
-    house.server.run(below, "announced")
-    assert house.server.run(waits)["outcome"] == "success"
+        server.let_go(other.run_id)
+    server.run(below, "announced")
+    assert server.run(waits)["outcome"] == "success"

@@ -15,14 +15,10 @@ from hypothesis import strategies as st
 from tests.support.http.described_answers import check_answer, document
 from tests.support.servers.configurations import agent, configuration, scripted
 from tests.support.servers.databases import Databases
-from tests.support.servers.inner_server import URL, InnerServer, inner_server
+from tests.support.servers.server import Server, serving
 from tests.support.tiers import EXAMPLES_MIN, nightly_but, share
 
-pytestmark = [
-    pytest.mark.server,
-    # The server's thread uses it, while Hypothesis looks whether a strategy does.
-    pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies"),
-]
+pytestmark = pytest.mark.server
 
 SETTINGS = settings(
     max_examples=50 if share() == 1 else EXAMPLES_MIN,
@@ -71,7 +67,7 @@ def strategies() -> Mapping[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def lived(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[InnerServer]:
+def lived(databases: Databases) -> Iterator[Server]:
     """A server on which children of several kinds have lived."""
     config = configuration(
         agent(
@@ -86,20 +82,18 @@ def lived(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Ite
     )
     config["agents"]["list"][1]["runtime"].pop("result")
     config["tools"] = {"sessions_spawn": {"attachments": {"enabled": True}}}
-    url = databases.create()
-    with inner_server(tmp_path_factory.mktemp("lived"), config, url) as server:
+    with serving(databases, config) as server:
         yield server
-    databases.drop(url)
 
 
 @pytest.fixture(scope="module")
-def known(lived: InnerServer) -> dict[str, list[str]]:
+def known(lived: Server) -> dict[str, list[str]]:
     """Values for the paths of operations, of things that exist."""
     content = base64.b64encode(b"low tide").decode()
     file = {"name": "tides.txt", "content": content, "encoding": "base64"}
     runs = [
-        lived.spawn(label="first", attachments=[file], cleanup="keep"),
-        lived.spawn(agentId="failing", sharedContext={"goal": "one"}),
+        lived.announced(label="first", attachments=[file], cleanup="keep"),
+        lived.announced("failing", sharedContext={"goal": "one"}),
     ]
     ids = [one["runId"] for one in runs]
     keys = ["main", *(one["childSessionKey"] for one in runs)]
@@ -115,16 +109,16 @@ def make_quick(case: Any) -> bool:
     return bool(given) or "" in (case.query or {}).values()
 
 
-def send(server: InnerServer, case: Any) -> Any:
+def send(server: Server, case: Any) -> Any:
     """Send a request that Schemathesis has made, and return the answer."""
     import requests
 
-    prepared = requests.Request(**case.as_transport_kwargs(base_url=URL)).prepare()
+    prepared = requests.Request(**case.as_transport_kwargs(base_url=server.url)).prepare()
     assume(len(prepared.path_url) <= URL_CHARACTERS_MAX)
     body: Any = prepared.body or b""
     headers: dict[str, Any] = dict(prepared.headers)
     headers.pop("Content-Length", None)
-    return server.request(
+    return server.http.request(
         str(prepared.method),
         prepared.path_url,
         headers=headers,
@@ -144,7 +138,7 @@ PARAMETERS = nightly_but(CASES, lambda case: case[1] == "positive")
 
 @pytest.mark.parametrize(("name", "mode"), PARAMETERS)
 def test_every_answer_is_as_described(
-    lived: InnerServer, known: dict[str, list[str]], name: str, mode: str
+    lived: Server, known: dict[str, list[str]], name: str, mode: str
 ) -> None:
     from schemathesis.checks import not_a_server_error
     from schemathesis.generation import GenerationMode

@@ -10,7 +10,7 @@ from tests.support.builders.explained_spawns import (
     CONTINUATION_RULES,
 )
 from tests.support.http.problems import problem_of
-from tests.support.servers.http_server import House
+from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.server
 
@@ -19,12 +19,12 @@ NOTHING = dict.fromkeys(("agentId", "model", "thinking", "workspaceDir", "depend
 """What is given beside the log by a request that names nothing but names."""
 
 
-def explanation(house: House, run_id: object, **query: str) -> dict[str, Any]:
-    return house.get(f"/v1/runs/{run_id}/explain", **query)
+def explanation(server: Server, run_id: str, **query: str) -> dict[str, Any]:
+    return server.get(f"/v1/runs/{run_id}/explain", **query)
 
 
-def positions(house: House, run_id: object) -> dict[str, int]:
-    return {one["type"]: one["position"] for one in house.events(run_id)}
+def positions(server: Server, run_id: str) -> dict[str, int]:
+    return {one["type"]: one["position"] for one in server.recorded(run_id)}
 
 
 def results(explained: dict[str, Any]) -> dict[str, str]:
@@ -36,10 +36,10 @@ def decision(rule: str, explained: dict[str, Any]) -> dict[str, Any]:
     return dict(found)
 
 
-def test_accepted_spawn_passed_every_rule(house: House) -> None:
-    requester = house.session()
-    run = house.ended(requester, agentId="talker", label="explained")
-    explained = explanation(house, run["runId"])
+def test_accepted_spawn_passed_every_rule(server: Server) -> None:
+    requester = server.new_session()
+    run = server.announced(session=requester, agentId="talker", label="explained")
+    explained = explanation(server, run["runId"])
     assert explained["runId"] == run["runId"]
     assert explained["stage"] == "announced"
     assert explained["configRevision"] == run["configRevision"]
@@ -59,10 +59,10 @@ def test_accepted_spawn_passed_every_rule(house: House) -> None:
     assert decision("capabilities", explained)["compared"]["depth"] == run["depth"]
 
 
-def test_refusal_names_rule_and_text(house: House) -> None:
-    answer = house.spawn("agent:narrow:explained", agentId="main")
+def test_refusal_names_rule_and_text(server: Server) -> None:
+    answer = server.spawn(session="agent:narrow:explained", agentId="main")
     refused = problem_of(answer, 403, "spawn_forbidden")
-    explained = explanation(house, refused["runId"])
+    explained = explanation(server, refused["runId"])
     assert explained["stage"] == "refused"
     assert explained["refused"] == {
         "rule": "allow_agents",
@@ -80,27 +80,27 @@ def test_refusal_names_rule_and_text(house: House) -> None:
     assert {found[rule] for rule in BEHIND_ADMISSION} == {"not_judged"}
 
 
-def test_explanation_is_as_of_a_position(house: House) -> None:
-    run = house.ended(house.session())
-    at = positions(house, run["runId"])
-    early = explanation(house, run["runId"], at=f"pos:{at['SpawnRequested']}")
+def test_explanation_is_as_of_a_position(server: Server) -> None:
+    run = server.announced(session=server.new_session())
+    at = positions(server, run["runId"])
+    early = explanation(server, run["runId"], at=f"pos:{at['SpawnRequested']}")
     assert early["stage"] == "requested"
     assert set(results(early).values()) == {"not_judged"}
-    later = explanation(house, run["runId"], at=f"pos:{at['SessionCreated'] - 1}")
+    later = explanation(server, run["runId"], at=f"pos:{at['SessionCreated'] - 1}")
     assert results(later)["allow_agents"] == "passed"
     assert results(later)["tool_policy"] == "not_judged"
     before = {"at": f"pos:{at['SpawnRequested'] - 1}"}
-    answer = house.http.get(f"/v1/runs/{run['runId']}/explain", params=before)
+    answer = server.http.get(f"/v1/runs/{run['runId']}/explain", params=before)
     problem_of(answer, 404, "not_found")
 
 
-def test_text_is_cut_without_scope_content(house: House) -> None:
+def test_text_is_cut_without_scope_content(server: Server) -> None:
     given = "!" * 190
-    answer = house.spawn(house.session("reader"), agentId=given)
+    answer = server.spawn(session=server.new_session("reader"), agentId=given)
     refused = problem_of(answer, 422, "spawn_error")
     shown = {}
     for name in ("reader", "texts"):
-        with house.with_token(house.secrets[name]) as client:
+        with server.with_token(server.secrets[name]) as client:
             body = client.get(f"/v1/runs/{refused['runId']}/explain").json()
         shown[name] = body["refused"]["text"]
         assert given not in str(body["decisions"])
@@ -109,36 +109,36 @@ def test_text_is_cut_without_scope_content(house: House) -> None:
     assert len(shown["reader"]) == 200
 
 
-def test_free_text_in_place_of_name_is_shown(house: House) -> None:
-    requester = house.session("reader-asks")
+def test_free_text_in_place_of_name_is_shown(server: Server) -> None:
+    requester = server.new_session("reader-asks")
     words = {"thinking": "as hard as you can, please", "model": "the best one there is"}
     body = {"requester": {"sessionKey": requester}, "task": "hello", **words}
-    refused = house.http.post("/v1/spawns", json=body).json()
+    refused = server.http.post("/v1/spawns", json=body).json()
     assert refused["rule"] == "thinking"
-    assert explanation(house, refused["runId"])["given"] == {**NOTHING, **words}
-    accepted = house.ended(requester, agentId="talker")
-    assert explanation(house, accepted["runId"])["given"] == NOTHING
+    assert explanation(server, refused["runId"])["given"] == {**NOTHING, **words}
+    accepted = server.announced(session=requester, agentId="talker")
+    assert explanation(server, accepted["runId"])["given"] == NOTHING
 
 
-def run_of_message(house: House, run_id: str, message: str = "go on") -> dict[str, Any]:
-    answer = house.http.post(f"/v1/runs/{run_id}/messages", json={"message": message})
+def run_of_message(server: Server, run_id: str, message: str = "go on") -> dict[str, Any]:
+    answer = server.http.post(f"/v1/runs/{run_id}/messages", json={"message": message})
     assert answer.status_code == 201, answer.text
-    return house.server.run(answer.json()["runId"], "announced")
+    return server.run(answer.json()["runId"], "announced")
 
 
-def test_run_of_message_is_explained(house: House) -> None:
-    first = house.ended(house.session(), agentId="talker")
-    run = run_of_message(house, first["runId"])
-    explained = explanation(house, run["runId"])
+def test_run_of_message_is_explained(server: Server) -> None:
+    first = server.announced(session=server.new_session(), agentId="talker")
+    run = run_of_message(server, first["runId"])
+    explained = explanation(server, run["runId"])
     decisions = {one["rule"]: one for one in explained["decisions"]}
     assert [*decisions] == ["active_children", *CONTINUATION_RULES, "tool_policy", "capabilities"]
     assert {one["result"] for one in decisions.values()} == {"passed"}
     assert decisions["active_children"]["text"] == "0 of 5 children are active"
     assert decisions["workspace"]["compared"]["chosen"] == first["workspaceDir"]
     assert decisions["capabilities"]["compared"]["depth"] == run["depth"]
-    at = positions(house, run["runId"])
+    at = positions(server, run["runId"])
     assert decisions["active_children"]["position"] == at["MessageReceived"]
     assert decisions["tool_policy"]["position"] == at["ContinuationPlanned"]
     assert explained["refused"] is None
-    then = explanation(house, run["runId"], at=f"pos:{at['MessageReceived']}")
+    then = explanation(server, run["runId"], at=f"pos:{at['MessageReceived']}")
     assert {one["result"] for one in then["decisions"]} == {"not_judged"}

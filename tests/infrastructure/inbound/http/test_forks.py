@@ -10,7 +10,7 @@ from domain.context.fork import INBOX_NOTE
 from tests.support.builders.submitted_transcripts import KEPT, entries_of, tell
 from tests.support.http.problems import problem_of
 from tests.support.http.requests import a_key, replayed
-from tests.support.servers.http_server import House
+from tests.support.servers.server import Server
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
@@ -21,28 +21,28 @@ TOO_LARGE = (
 )
 
 
-def session_with_transcript(house: House, name: str = "told", **more: Any) -> str:
+def session_with_transcript(server: Server, name: str = "told", **more: Any) -> str:
     """A session whose transcript was told."""
-    session = house.session(name)
-    answer = tell(house.http, session, **more)
+    session = server.new_session(name)
+    answer = tell(server.http, session, **more)
     assert answer.status_code == 200, answer.text
     return session
 
 
-def payloads(house: House, run_id: str, kind: str) -> list[dict[str, Any]]:
-    return [one["payload"] for one in house.events(run_id, kind)]
+def payloads(server: Server, run_id: str, kind: str) -> list[dict[str, Any]]:
+    return [one["payload"] for one in server.recorded(run_id, kind)]
 
 
-def fork_taken(house: House, run_id: str) -> dict[str, Any]:
+def fork_taken(server: Server, run_id: str) -> dict[str, Any]:
     """The step that forked, on record once."""
-    taken = payloads(house, run_id, "StepTaken")
+    taken = payloads(server, run_id, "StepTaken")
     (step,) = [one for one in taken if one["step"] == "context_fork"]
     return step
 
 
-def first_entry(house: House, session: str, tokens: int) -> tuple[str, dict[str, Any]]:
+def first_entry(server: Server, session: str, tokens: int) -> tuple[str, dict[str, Any]]:
     """What stands in front of what a child of this session takes over."""
-    session_id = house.get(f"/v1/sessions/{session}")["sessionId"]
+    session_id = server.get(f"/v1/sessions/{session}")["sessionId"]
     return "session", {
         "parentSessionKey": session,
         "parentSessionId": session_id,
@@ -51,90 +51,92 @@ def first_entry(house: House, session: str, tokens: int) -> tuple[str, dict[str,
     }
 
 
-def test_fork_begins_with_provided_transcript(house: House) -> None:
-    session = session_with_transcript(house, totalTokens=50)
-    answer = house.accepted(session, context="fork", agentId="main")
+def test_fork_begins_with_provided_transcript(server: Server) -> None:
+    session = session_with_transcript(server, totalTokens=50)
+    answer = server.spawned(session=session, context="fork", agentId="main")
     assert (answer["note"], answer["warnings"]) == (INBOX_NOTE, [])
     run_id = answer["runId"]
-    run = house.server.run(run_id, "announced")
+    run = server.run(run_id, "announced")
     assert (run["outcome"], run["contextMode"]) == ("success", "fork")
-    entries = entries_of(house.http, run_id)
-    assert entries[:5] == [first_entry(house, session, 50), *KEPT]
+    entries = entries_of(server.http, run_id)
+    assert entries[:5] == [first_entry(server, session, 50), *KEPT]
     assert len(entries) > 5, "and goes on with what it says itself"
-    spoken = house.get(f"/v1/runs/{run_id}/transcript")["items"]
+    spoken = server.get(f"/v1/runs/{run_id}/transcript")["items"]
     assert [one["kind"] for one in spoken[:3]] == ["session", "message", "message"]
-    taken = fork_taken(house, run_id)
+    taken = fork_taken(server, run_id)
     assert taken["outcome"] == "forked"
     assert (taken["fork"]["mode"], taken["fork"]["entries"], taken["fork"]["tokens"]) == (
         "fork",
         4,
         50,
     )
-    (created,) = payloads(house, run_id, "SessionCreated")
+    (created,) = payloads(server, run_id, "SessionCreated")
     assert created["contextMode"] == "fork"
     wait_for("the file", Path(run["transcriptPath"]).exists)
     lines = Path(run["transcriptPath"]).read_bytes().splitlines()
     assert [json.loads(line)["kind"] for line in lines] == [kind for kind, _ in entries]
-    (ended,) = payloads(house, run_id, "RunEnded")
+    (ended,) = payloads(server, run_id, "RunEnded")
     assert ended["transcript"]["count"] == len(entries)
     folder = Path(run["transcriptPath"]).parent
     wait_for("the file to go", lambda: not list(folder.glob(f"*{run['sessionId']}.fork*")))
-    prompt = house.get(f"/v1/runs/{run_id}/prompt")
+    prompt = server.get(f"/v1/runs/{run_id}/prompt")
     assert "This session begins with 4 entries of your requester" in prompt["systemPrompt"]
     assert "fork" in [part["source"] for part in prompt["parts"]]
-    events = json.dumps(house.get(f"/v1/runs/{run_id}/events"))
+    events = json.dumps(server.get(f"/v1/runs/{run_id}/events"))
     assert "arbour" not in events
 
 
-def test_fork_takes_100_000_tokens_at_most(house: House) -> None:
-    most = house.accepted(session_with_transcript(house, totalTokens=100_000), context="fork")
+def test_fork_takes_100_000_tokens_at_most(server: Server) -> None:
+    most = server.spawned(
+        session=session_with_transcript(server, totalTokens=100_000), context="fork"
+    )
     assert most["note"] == INBOX_NOTE
-    assert house.server.run(most["runId"], "announced")["outcome"] == "success"
-    assert payloads(house, most["runId"], "SessionCreated")[0]["contextMode"] == "fork"
-    session, key = session_with_transcript(house, totalTokens=100_001), a_key()
-    answer = house.spawn(session, context="fork", key=key)
+    assert server.run(most["runId"], "announced")["outcome"] == "success"
+    assert payloads(server, most["runId"], "SessionCreated")[0]["contextMode"] == "fork"
+    session, key = session_with_transcript(server, totalTokens=100_001), a_key()
+    answer = server.spawn(session=session, context="fork", key=key)
     assert answer.status_code == 201, answer.text
     assert answer.json()["note"] == f"{INBOX_NOTE} {TOO_LARGE}"
     run_id = answer.json()["runId"]
-    house.server.run(run_id, "announced")
-    assert "session" not in [kind for kind, _ in entries_of(house.http, run_id)]
-    taken = fork_taken(house, run_id)
+    server.run(run_id, "announced")
+    assert "session" not in [kind for kind, _ in entries_of(server.http, run_id)]
+    taken = fork_taken(server, run_id)
     assert (taken["outcome"], taken["made"]) == ("isolated", False)
     assert taken["fork"]["tokens"] == 100_001
-    assert payloads(house, run_id, "SessionCreated")[0]["contextMode"] == "isolated"
-    again = house.spawn(session, context="fork", key=key)
+    assert payloads(server, run_id, "SessionCreated")[0]["contextMode"] == "isolated"
+    again = server.spawn(session=session, context="fork", key=key)
     assert replayed(again)
     assert again.json() == answer.json()
 
 
-def refused_fork(house: House, session: str, **body: Any) -> dict[str, Any]:
+def refused_fork(server: Server, session: str, **body: Any) -> dict[str, Any]:
     """The problem of a spawn that is refused by this rule, and leaves nothing."""
-    problem = problem_of(house.spawn(session, context="fork", **body), 422, "spawn_error")
+    problem = problem_of(server.spawn(session=session, context="fork", **body), 422, "spawn_error")
     assert problem["rule"] == "context_fork"
     run_id = problem["runId"]
-    assert problem["childSessionKey"] == house.server.run(run_id)["childSessionKey"]
-    (event,) = payloads(house, run_id, "SpawnRefused")
+    assert problem["childSessionKey"] == server.run(run_id)["childSessionKey"]
+    (event,) = payloads(server, run_id, "SpawnRefused")
     assert (event["rule"], event["step"]) == ("context_fork", "context_fork")
-    assert house.get(f"/v1/sessions/{session}")["activeChildren"] == 0
-    assert entries_of(house.http, run_id) == []
-    explained = house.get(f"/v1/runs/{run_id}/explain")["refused"]
+    assert server.get(f"/v1/sessions/{session}")["activeChildren"] == 0
+    assert entries_of(server.http, run_id) == []
+    explained = server.get(f"/v1/runs/{run_id}/explain")["refused"]
     assert (explained["rule"], explained["step"]) == ("context_fork", "context_fork")
     return problem
 
 
-def test_fork_for_another_agent_is_refused(house: House) -> None:
-    assert refused_fork(house, session_with_transcript(house), agentId="talker")["detail"] == (
+def test_fork_for_another_agent_is_refused(server: Server) -> None:
+    assert refused_fork(server, session_with_transcript(server), agentId="talker")["detail"] == (
         'context="fork" currently requires the same target agent as the requester; use '
         'context="isolated" for cross-agent spawns.'
     )
 
 
-def test_fork_without_transcript_is_refused(house: House) -> None:
+def test_fork_without_transcript_is_refused(server: Server) -> None:
     expected = 'context="fork" requested but the requester session transcript is not available.'
-    assert refused_fork(house, house.session())["detail"] == expected
-    session = house.session()
-    house.ended(session)
-    assert refused_fork(house, session)["detail"] == expected
-    tell(house.http, session, [])
-    (warning,) = house.accepted(session, context="fork")["warnings"]
+    assert refused_fork(server, server.new_session())["detail"] == expected
+    session = server.new_session()
+    server.announced(session=session)
+    assert refused_fork(server, session)["detail"] == expected
+    tell(server.http, session, [])
+    (warning,) = server.spawned(session=session, context="fork")["warnings"]
     assert warning.startswith("the child begins with nothing of its requester's conversation")

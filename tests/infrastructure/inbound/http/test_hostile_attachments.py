@@ -22,7 +22,7 @@ from tests.support.faults.hostile_attachments import (
     hostile_requests,
 )
 from tests.support.http.problems import pointers_of, problem_of
-from tests.support.servers.attachment_server import AttachingHouse, text
+from tests.support.servers.attachment_server import AttachmentServer, text
 from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.server
@@ -38,11 +38,11 @@ LIVING = ("postgres", "transcripts")
 """What of a data directory is written to while a server works."""
 
 
-def around(house: AttachingHouse) -> dict[str, str]:
+def around(server: AttachmentServer) -> dict[str, str]:
     """Return all that is in the folder of the server and its data, but for what it writes all the
     time."""
-    data, place = house.server.data_dir.resolve(), house.ground.parent
-    watched = [path for path in place.iterdir() if path not in (data, house.server.log_path)]
+    data, place = server.data_dir.resolve(), server.ground.parent
+    watched = [path for path in place.iterdir() if path not in (data, server.log_path)]
     watched += [path for path in data.iterdir() if path.name not in LIVING]
     return {
         os.path.normpath(path.relative_to(place) / name): told
@@ -63,7 +63,7 @@ def contents(request: HostileRequest) -> dict[str, bytes | None]:
 
 @pytest.mark.parametrize("request_", ONE_OF_EACH_ANSWER, ids=str)
 def test_hostile_request_is_refused_or_stored_inside(
-    retaining: AttachingHouse, request_: HostileRequest
+    retaining: AttachmentServer, request_: HostileRequest
 ) -> None:
     workspace = retaining.workspace()
     before = around(retaining)
@@ -93,7 +93,7 @@ def test_hostile_request_is_refused_or_stored_inside(
 
 
 @pytest.mark.parametrize("title", PLANTED)
-def test_planted_link_leads_nowhere(retaining: AttachingHouse, title: str) -> None:
+def test_planted_link_leads_nowhere(retaining: AttachmentServer, title: str) -> None:
     workspace, outside = retaining.workspace(), retaining.workspace()
     (outside / "attachments").mkdir()
     PLANTED[title](workspace, outside)
@@ -103,18 +103,18 @@ def test_planted_link_leads_nowhere(retaining: AttachingHouse, title: str) -> No
     assert problem["detail"].startswith("attachments_materialization_failed (")
     assert str(workspace) not in problem["detail"]
     retaining.undone(problem["runId"])
-    assert retaining.server.run(problem["runId"])["attachments"] is None
+    assert retaining.run(problem["runId"])["attachments"] is None
     assert around(retaining) == before
 
 
-def test_workspace_named_by_link_is_its_folder(retaining: AttachingHouse) -> None:
+def test_workspace_named_by_link_is_its_folder(retaining: AttachmentServer) -> None:
     folder = retaining.workspace()
     link = folder.with_name(f"{folder.name}-link")
     link.symlink_to(folder)
     answer = retaining.attach([text("a")], link)
     assert answer.status_code == 201, answer.text
     assert (folder / answer.json()["attachments"]["relDir"] / "a").exists()
-    assert retaining.server.run(answer.json()["runId"])["workspaceDir"] == str(folder)
+    assert retaining.run(answer.json()["runId"])["workspaceDir"] == str(folder)
 
 
 @contextmanager
@@ -148,7 +148,7 @@ def swapping(workspace: Path, sentinel: Path) -> Iterator[list[int]]:
 
 
 @pytest.mark.parametrize("kept", nightly_but(["keep", "delete"], ["delete"]))
-def test_link_that_comes_and_goes_leads_nowhere(retaining: AttachingHouse, kept: str) -> None:
+def test_link_that_comes_and_goes_leads_nowhere(retaining: AttachmentServer, kept: str) -> None:
     workspace, sentinel = retaining.workspace(), retaining.workspace()
     (sentinel / "attachments").mkdir()
     before = tree_of(sentinel)

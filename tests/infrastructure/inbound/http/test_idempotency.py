@@ -8,92 +8,95 @@ from typing import Any
 import pytest
 
 from tests.support.http.problems import problem_of
-from tests.support.http.requests import a_key, replayed, spawn_body, spawn_head
+from tests.support.http.requests import a_key, post_bytes, replayed, spawn_body, spawn_head
 from tests.support.http.wire import Authority
-from tests.support.servers.http_server import GHOST, House
+from tests.support.servers.http_server import GHOST
+from tests.support.servers.server import Server
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 
 
-def test_many_repeats_at_once_are_one_spawn(house: House) -> None:
-    session, key = house.session(), a_key()
+def test_many_repeats_at_once_are_one_spawn(server: Server) -> None:
+    session, key = server.new_session(), a_key()
     with ThreadPoolExecutor(12) as pool:
-        answers = list(pool.map(lambda _: house.spawn(session, key=key), range(12)))
+        answers = list(pool.map(lambda _: server.spawn(session=session, key=key), range(12)))
     assert {answer.status_code for answer in answers} <= {201, 409}
     accepted = [answer for answer in answers if answer.status_code == 201]
     assert len({answer.content for answer in accepted}) == 1
     assert sum(not replayed(answer) for answer in accepted) == 1
-    assert len(house.runs(session)) == 1
-    assert house.accepted(session)["runId"] != house.accepted(session)["runId"]
+    assert len(server.runs(requester=session)) == 1
+    assert server.accepted(session=session) != server.accepted(session=session)
 
 
 @pytest.mark.parametrize(
     ("agent_id", "status", "code"), [("main", 403, "spawn_forbidden"), (GHOST, 422, "spawn_error")]
 )
-def test_refusal_is_given_again(house: House, agent_id: str, status: int, code: str) -> None:
+def test_refusal_is_given_again(server: Server, agent_id: str, status: int, code: str) -> None:
     session, key = f"agent:narrow:{uuid.uuid4().hex}", a_key()
     if agent_id == GHOST:
-        session = house.session()
-    first, second = (house.spawn(session, key=key, agentId=agent_id) for _ in range(2))
+        session = server.new_session()
+    first, second = (server.spawn(session=session, key=key, agentId=agent_id) for _ in range(2))
     problem = problem_of(first, status, code)
     assert problem["rule"]
     assert (second.content, replayed(second)) == (first.content, True)
     assert second.headers["content-type"] == first.headers["content-type"]
-    assert [run["runId"] for run in house.runs(session)] == [problem["runId"]]
-    assert house.server.inbox(session) == []
+    assert [run["runId"] for run in server.runs(requester=session)] == [problem["runId"]]
+    assert server.inbox(session) == []
 
 
-def test_invalid_request_keeps_no_key(house: House) -> None:
-    session, key = house.session(), a_key()
-    problem_of(house.spawn(session, "", key=key), 422, "invalid_request")
-    assert house.spawn(session, "now with a task", key=key).status_code == 201
+def test_invalid_request_keeps_no_key(server: Server) -> None:
+    session, key = server.new_session(), a_key()
+    problem_of(server.spawn(session=session, task="", key=key), 422, "invalid_request")
+    assert server.spawn(session=session, task="now with a task", key=key).status_code == 201
 
 
-def test_key_counts_for_one_token_and_path(house: House) -> None:
-    session, key = house.session("spawner"), a_key()
-    first = house.spawn(session, key=key)
+def test_key_counts_for_one_token_and_path(server: Server) -> None:
+    session, key = server.new_session("spawner"), a_key()
+    first = server.spawn(session=session, key=key)
     headers = {"Idempotency-Key": key}
-    with house.with_token(house.secrets["spawner"]) as client:
+    with server.with_token(server.secrets["spawner"]) as client:
         body = json.loads(first.request.content)
         other = client.post("/v1/spawns", json=body, headers=headers)
     stop = f"/v1/runs/{first.json()['runId']}/stop"
-    stopped = house.http.post(stop, json={}, headers=headers)
+    stopped = server.http.post(stop, json={}, headers=headers)
     assert (other.status_code, stopped.status_code) == (201, 200)
     assert not replayed(other)
     assert not replayed(stopped)
-    assert len(house.runs(session)) == 2
+    assert len(server.runs(requester=session)) == 2
 
 
 @pytest.mark.parametrize("is_stopped", [False, True])
-def test_request_in_flight_is_not_repeated(house: House, label: str, is_stopped: bool) -> None:
-    session, key = house.session(), a_key()
+def test_request_in_flight_is_not_repeated(server: Server, label: str, is_stopped: bool) -> None:
+    session, key = server.new_session(), a_key()
     body = {"agentId": "pondering", "label": label}
     with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(house.spawn, session, key=key, **body)
-        house.gates.wait(label)
-        answer = house.spawn(session, key=key, **body)
+        first = pool.submit(server.spawn, session=session, key=key, **body)
+        server.began(label)
+        answer = server.spawn(session=session, key=key, **body)
         problem = problem_of(answer, 409, "idempotency_in_flight")
         assert (problem["retryable"], problem["retryAfterMs"]) == (True, 1000)
         assert answer.headers["retry-after"] == "1"
-        (run,) = house.runs(session)
+        (run,) = server.runs(requester=session)
         assert problem["runId"] == run["runId"]
-        problem_of(house.spawn(session, "other", key=key), 422, "idempotency_key_reused")
-        assert house.ended(house.session())["outcome"] == "success"
+        problem_of(
+            server.spawn(session=session, task="other", key=key), 422, "idempotency_key_reused"
+        )
+        assert server.announced(session=server.new_session())["outcome"] == "success"
         assert not first.done()
         if is_stopped:
-            assert house.http.post(f"/v1/runs/{run['runId']}/stop").status_code == 200
+            assert server.http.post(f"/v1/runs/{run['runId']}/stop").status_code == 200
             refused = problem_of(first.result(10), 422, "spawn_error")
             assert refused["rule"] == "stopped"
         else:
-            house.gates.open(label)
+            server.let_go(label)
             assert first.result().status_code == 201
-    again = house.spawn(session, key=key, **body)
+    again = server.spawn(session=session, key=key, **body)
     assert (again.content, replayed(again)) == (first.result().content, True)
 
 
-def test_keys_differ_in_every_character(house: House) -> None:
-    session = house.session()
+def test_keys_differ_in_every_character(server: Server) -> None:
+    session = server.new_session()
     keys = ["x" * 255, "x" * 254, "é", "É", "'; drop table idempotency; --"]
     for key in keys:
         headers = {
@@ -102,48 +105,48 @@ def test_keys_differ_in_every_character(house: House) -> None:
         }
         content = json.dumps(spawn_body(session)).encode()
         first, again = (
-            house.http.post("/v1/spawns", content=content, headers=headers) for _ in range(2)
+            server.http.post("/v1/spawns", content=content, headers=headers) for _ in range(2)
         )
         assert first.status_code == 201, first.text
         assert again.content == first.content
-        house.server.run(first.json()["runId"], "ended")
-    assert len(house.runs(session)) == len(keys)
+        server.run(first.json()["runId"], "ended")
+    assert len(server.runs(requester=session)) == len(keys)
 
 
-def leave(house: House, key: str, body: dict[str, Any]) -> bytes:
+def leave(server: Server, key: str, body: dict[str, Any]) -> bytes:
     """Send a spawn, wait until its script runs, close the connection, and return the body."""
     content = json.dumps(body).encode()
-    sent = spawn_head(house, Content_Length=str(len(content)), Idempotency_Key=key)
-    with Authority.of(house.server.url).connect() as connection:
+    sent = spawn_head(server, Content_Length=str(len(content)), Idempotency_Key=key)
+    with Authority.of(server.url).connect() as connection:
         connection.sendall(sent + content)
-        house.gates.wait(str(body["label"]))
+        server.began(str(body["label"]))
     return content
 
 
-def test_spawn_without_its_caller_is_complete(house: House, label: str) -> None:
-    session, key = house.session(), a_key()
-    sent = leave(house, key, spawn_body(session, agentId="pondering", label=label))
-    problem_of(house.post(sent, Idempotency_Key=key), 409, "idempotency_in_flight")
-    house.gates.open(label)
-    (run,) = house.runs(session)
-    assert house.server.run(run["runId"], "announced")["outcome"] == "success"
-    answer = house.post(sent, Idempotency_Key=key)
+def test_spawn_without_its_caller_is_complete(server: Server, label: str) -> None:
+    session, key = server.new_session(), a_key()
+    sent = leave(server, key, spawn_body(session, agentId="pondering", label=label))
+    problem_of(post_bytes(server, sent, Idempotency_Key=key), 409, "idempotency_in_flight")
+    server.let_go(label)
+    (run,) = server.runs(requester=session)
+    assert server.run(run["runId"], "announced")["outcome"] == "success"
+    answer = post_bytes(server, sent, Idempotency_Key=key)
     assert (answer.status_code, answer.json()["runId"]) == (201, run["runId"])
     assert replayed(answer)
-    assert len(house.server.inbox(session)) == 1
+    assert len(server.inbox(session)) == 1
 
 
 @pytest.mark.parametrize("task", ["hello", "x" * 300_000], ids=["short", "long"])
-def test_refusal_without_its_caller_is_in_the_inbox(house: House, task: str) -> None:
-    session, key, label = house.session(), a_key(), f"ghost-{uuid.uuid4().hex}"
-    sent = leave(house, key, spawn_body(session, agentId=GHOST, label=label) | {"task": task})
-    house.gates.open(label)
-    (told,) = wait_for("the refusal to be told", lambda: house.server.inbox(session))
-    (run,) = house.runs(session)
+def test_refusal_without_its_caller_is_in_the_inbox(server: Server, task: str) -> None:
+    session, key, label = server.new_session(), a_key(), f"ghost-{uuid.uuid4().hex}"
+    sent = leave(server, key, spawn_body(session, agentId=GHOST, label=label) | {"task": task})
+    server.let_go(label)
+    (told,) = wait_for("the refusal to be told", lambda: server.inbox(session))
+    (run,) = server.runs(requester=session)
     assert run["stage"] == "refused"
     assert (told["runId"], told["status"]) == (run["runId"], "error")
     assert "refused" in told["text"]
-    answer = house.post(sent, Idempotency_Key=key)
+    answer = post_bytes(server, sent, Idempotency_Key=key)
     assert problem_of(answer, 422, "spawn_error")["runId"] == run["runId"]
     assert replayed(answer)
-    assert len(house.server.inbox(session)) == 1
+    assert len(server.inbox(session)) == 1

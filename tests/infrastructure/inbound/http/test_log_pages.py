@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.http.problems import problem_of
 from tests.support.http.requests import pages_of_events, spawn_body
-from tests.support.servers.http_server import House
+from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.server
 
@@ -18,22 +18,22 @@ ENVELOPE = """position stream version type typeVersion recordedAt occurredAt eve
 Run = dict[str, Any]
 
 
-def all_events(house: House, **query: Any) -> list[dict[str, Any]]:
+def all_events(server: Server, **query: Any) -> list[dict[str, Any]]:
     """Return every event of a question, through all pages."""
     items: list[dict[str, Any]] = []
-    for answer in pages_of_events(house.http, **query):
+    for answer in pages_of_events(server.http, **query):
         page = answer.json()
         assert page["head"] == int(answer.headers["spawnlog-position"])
         items += page["items"]
     return items
 
 
-def newest_events(house: House, **query: Any) -> list[dict[str, Any]]:
+def newest_events(server: Server, **query: Any) -> list[dict[str, Any]]:
     """Return every event of a question from the newest on, through all pages."""
     items: list[dict[str, Any]] = []
     place: dict[str, Any] = {"order": "desc"}
     while True:
-        page = house.get("/v1/events", **query, **place)
+        page = server.get("/v1/events", **query, **place)
         items += page["items"]
         if page["nextBefore"] is None:
             return items
@@ -41,17 +41,17 @@ def newest_events(house: House, **query: Any) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def run(house: House) -> Run:
-    return house.ended(house.session("pages"))
+def run(server: Server) -> Run:
+    return server.announced(session=server.new_session("pages"))
 
 
-def test_positions_have_no_gaps(house: House, run: Run) -> None:
-    positions = [item["position"] for item in all_events(house, limit=500)]
+def test_positions_have_no_gaps(server: Server, run: Run) -> None:
+    positions = [item["position"] for item in all_events(server, limit=500)]
     assert positions == list(range(1, len(positions) + 1))
 
 
-def test_newest_events_come_first_if_wanted(house: House, run: Run) -> None:
-    at = f"pos:{house.head()}"
+def test_newest_events_come_first_if_wanted(server: Server, run: Run) -> None:
+    at = f"pos:{server.head()}"
     questions: list[dict[str, Any]] = [
         {},
         {"runId": run["runId"]},
@@ -60,59 +60,59 @@ def test_newest_events_come_first_if_wanted(house: House, run: Run) -> None:
         {"actor": "system", "runId": run["runId"]},
     ]
     for question in questions:
-        found = newest_events(house, at=at, limit=7 if question else 500, **question)
+        found = newest_events(server, at=at, limit=7 if question else 500, **question)
         assert found
-        assert found == all_events(house, at=at, limit=500, **question)[::-1]
-    page = house.get("/v1/events", before=5, limit=2)
+        assert found == all_events(server, at=at, limit=500, **question)[::-1]
+    page = server.get("/v1/events", before=5, limit=2)
     assert [item["position"] for item in page["items"]] == [4, 3]
     assert (page["nextAfter"], page["nextBefore"]) == (4, 3)
-    rest = house.get("/v1/events", before=5, after=2)
+    rest = server.get("/v1/events", before=5, after=2)
     assert [item["position"] for item in rest["items"]] == [4, 3]
     assert rest["nextBefore"] is None
-    assert house.get("/v1/events", before=1)["items"] == []
-    assert house.get("/v1/events", limit=2)["nextBefore"] is None
+    assert server.get("/v1/events", before=1)["items"] == []
+    assert server.get("/v1/events", limit=2)["nextBefore"] is None
 
 
-def test_page_after_the_newest_follows_it(house: House) -> None:
-    page = house.get("/v1/events", order="desc", limit=1)
+def test_page_after_the_newest_follows_it(server: Server) -> None:
+    page = server.get("/v1/events", order="desc", limit=1)
     assert page["items"][0]["position"] == page["nextAfter"] == page["head"]
-    house.ended(house.session())
-    later = house.get("/v1/events", after=page["nextAfter"], limit=1)
+    server.announced(session=server.new_session())
+    later = server.get("/v1/events", after=page["nextAfter"], limit=1)
     assert later["items"][0]["position"] == page["nextAfter"] + 1
-    beyond = house.get("/v1/events", after=house.head() + 1_000_000)
+    beyond = server.get("/v1/events", after=server.head() + 1_000_000)
     assert beyond["items"] == []
 
 
-def test_log_reads_as_of_a_position(house: House, run: Run) -> None:
-    own = all_events(house, runId=run["runId"])
+def test_log_reads_as_of_a_position(server: Server, run: Run) -> None:
+    own = all_events(server, runId=run["runId"])
     at = f"pos:{own[4]['position']}"
-    page = house.get("/v1/events", at=at, runId=run["runId"])
+    page = server.get("/v1/events", at=at, runId=run["runId"])
     assert page["items"] == own[:5]
     assert page["nextAfter"] == page["head"] == own[4]["position"]
-    assert house.get("/v1/events", at=at, order="desc")["items"][0] == own[4]
+    assert server.get("/v1/events", at=at, order="desc")["items"][0] == own[4]
     query = {"at": f"pos:{own[0]['position'] - 1}", "runId": run["runId"]}
-    problem_of(house.http.get("/v1/events", params=query), 404, "not_found")
+    problem_of(server.http.get("/v1/events", params=query), 404, "not_found")
 
 
-def test_events_are_narrowed_by_each_filter(house: House, run: Run) -> None:
+def test_events_are_narrowed_by_each_filter(server: Server, run: Run) -> None:
     run_id, session = run["runId"], run["requesterSessionKey"]
-    own = all_events(house, runId=run_id)
+    own = all_events(server, runId=run_id)
     assert {item["runId"] for item in own} == {run_id}
-    of_types = all_events(house, runId=run_id, types="RunStarted,RunEnded")
+    of_types = all_events(server, runId=run_id, types="RunStarted,RunEnded")
     assert [item["type"] for item in of_types] == ["RunStarted", "RunEnded"]
-    assert all_events(house, runId=run_id, types=" RunStarted , ") == of_types[:1]
-    assert all_events(house, runId=run_id, types=["RunEnded", "RunStarted"]) == of_types
-    of_tree = all_events(house, tree=session, limit=3)
+    assert all_events(server, runId=run_id, types=" RunStarted , ") == of_types[:1]
+    assert all_events(server, runId=run_id, types=["RunEnded", "RunStarted"]) == of_types
+    of_tree = all_events(server, tree=session, limit=3)
     assert {item["correlation"] for item in of_tree} == {session}
     assert {item["position"] for item in own} <= {item["position"] for item in of_tree}
-    assert all_events(house, tree=session.upper()) == of_tree
-    assert all_events(house, tree=house.session()) == []
+    assert all_events(server, tree=session.upper()) == of_tree
+    assert all_events(server, tree=server.new_session()) == []
     for word in ("token", "admin", "system"):
-        found = all_events(house, runId=run_id, actor=word)
+        found = all_events(server, runId=run_id, actor=word)
         assert found
         assert found == [one for one in own if word in one["actor"].values()]
-    head = house.head()
-    page = house.get("/v1/events", actor="nobody", limit=500)
+    head = server.head()
+    page = server.get("/v1/events", actor="nobody", limit=500)
     assert page["items"] == []
     assert page["nextAfter"] >= head
 
@@ -120,14 +120,14 @@ def test_events_are_narrowed_by_each_filter(house: House, run: Run) -> None:
 @pytest.mark.parametrize(
     "query", [{"before": 5}, {"order": "desc"}, {"at": "pos:1"}, {"limit": 50}], ids=str
 )
-def test_stream_takes_no_parameter_of_page(house: House, query: dict[str, Any]) -> None:
-    answer = house.http.get("/v1/events", params=query, headers={"Accept": "text/event-stream"})
+def test_stream_takes_no_parameter_of_page(server: Server, query: dict[str, Any]) -> None:
+    answer = server.http.get("/v1/events", params=query, headers={"Accept": "text/event-stream"})
     problem = problem_of(answer, 422, "invalid_request")
     assert "a stream goes on from now" in problem["detail"]
 
 
-def test_event_has_its_whole_envelope(house: House, run: Run) -> None:
-    items = house.get(f"/v1/runs/{run['runId']}/events")["items"]
+def test_event_has_its_whole_envelope(server: Server, run: Run) -> None:
+    items = server.get(f"/v1/runs/{run['runId']}/events")["items"]
     for version, item in enumerate(items, start=1):
         assert set(item) == set(ENVELOPE.split())
         assert set(item["actor"]) == {"kind", "token", "session"}
@@ -138,34 +138,34 @@ def test_event_has_its_whole_envelope(house: House, run: Run) -> None:
     assert items[0]["actor"] == {"kind": "token", "token": "admin", "session": None}
 
 
-def test_unknown_run_has_no_events(house: House) -> None:
+def test_unknown_run_has_no_events(server: Server) -> None:
     for run_id in ("12345678-1234-4234-8234-123456781234", "x"):
-        answer = house.http.get("/v1/events", params={"runId": run_id})
+        answer = server.http.get("/v1/events", params={"runId": run_id})
         problem_of(answer, 404, "not_found")
 
 
-def test_trace_of_request_is_kept_if_valid(house: House) -> None:
+def test_trace_of_request_is_kept_if_valid(server: Server) -> None:
     trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
     for sent, kept in ((trace, trace), ("00-xyz", None), (trace.upper(), trace)):
-        body, headers = spawn_body(house.session()), {"traceparent": sent}
-        answer = house.http.post("/v1/spawns", json=body, headers=headers)
-        (event,) = house.events(answer.json()["runId"], "SpawnRequested")
+        body, headers = spawn_body(server.new_session()), {"traceparent": sent}
+        answer = server.http.post("/v1/spawns", json=body, headers=headers)
+        (event,) = server.recorded(answer.json()["runId"], "SpawnRequested")
         assert event["traceparent"] == kept
 
 
-def test_transcript_has_tools_if_wanted(house: House) -> None:
-    run = house.ended(house.session(), agentId="talker")
+def test_transcript_has_tools_if_wanted(server: Server) -> None:
+    run = server.announced(session=server.new_session(), agentId="talker")
     path = f"/v1/runs/{run['runId']}/transcript"
-    spoken = house.get(path)["items"]
-    every = house.get(path, tools="true")["items"]
+    spoken = server.get(path)["items"]
+    every = server.get(path, tools="true")["items"]
     assert {"tool", "usage"} <= {item["kind"] for item in every}
     assert not {"tool", "usage"} & {item["kind"] for item in spoken}
     assert [item for item in every if item in spoken] == spoken
 
 
-def test_prompt_is_shown_part_by_part(house: House) -> None:
-    run = house.ended(house.session(), task="täsk", contextPreamble="préamble")
-    prompt = house.get(f"/v1/runs/{run['runId']}/prompt")
+def test_prompt_is_shown_part_by_part(server: Server) -> None:
+    run = server.announced(session=server.new_session(), task="täsk", contextPreamble="préamble")
+    prompt = server.get(f"/v1/runs/{run['runId']}/prompt")
     for of in ("systemPrompt", "message"):
         data = prompt[of].encode()
         parts = [part for part in prompt["parts"] if part["of"] == of]
@@ -174,33 +174,33 @@ def test_prompt_is_shown_part_by_part(house: House) -> None:
             digest = hashlib.sha256(data[part["start"] : part["end"]]).hexdigest()
             assert part["sha256"] == digest
     assert "täsk" in prompt["message"]
-    refused = house.spawn("agent:narrow:prompts", agentId="main").json()
-    answer = house.http.get(f"/v1/runs/{refused['runId']}/prompt")
+    refused = server.spawn(session="agent:narrow:prompts", agentId="main").json()
+    answer = server.http.get(f"/v1/runs/{refused['runId']}/prompt")
     problem_of(answer, 409, "not_started")
 
 
-def test_log_head_is_hash_of_the_event_then(house: House) -> None:
-    house.ended(house.session())
-    for event in house.get("/v1/events", order="desc", limit=2)["items"]:
-        answer = house.http.get("/v1/log", params={"at": f"pos:{event['position']}"})
+def test_log_head_is_hash_of_the_event_then(server: Server) -> None:
+    server.announced(session=server.new_session())
+    for event in server.get("/v1/events", order="desc", limit=2)["items"]:
+        answer = server.http.get("/v1/log", params={"at": f"pos:{event['position']}"})
         head = answer.json()
         assert head["position"] == int(answer.headers["Spawnlog-Position"]) == event["position"]
         assert (head["chainHash"], head["recordedAt"]) == (event["chainHash"], event["recordedAt"])
         assert head["logId"] == answer.headers["Spawnlog-Log"]
     assert re.fullmatch("[0-9a-f]{64}", head["chainHash"])
-    before = house.get("/v1/log", at="pos:0")
+    before = server.get("/v1/log", at="pos:0")
     assert (before["position"], before["chainHash"], before["recordedAt"]) == (0, None, None)
 
 
-def test_administrator_begins_and_stops_verifications(house: House) -> None:
+def test_administrator_begins_and_stops_verifications(server: Server) -> None:
     start = "/v1/log/verifications"
     stop = f"{start}/current/stop"
-    with house.with_token(house.secrets["watcher"]) as watcher:
+    with server.with_token(server.secrets["watcher"]) as watcher:
         assert watcher.get("/v1/log").status_code == 200
         for path in (start, stop):
             problem = problem_of(watcher.post(path), 403, "not_permitted")
             assert problem["detail"] == 'this token lacks the scope "admin"'
-    with house.with_token(house.secrets["everything"]) as everything:
+    with server.with_token(server.secrets["everything"]) as everything:
         answer = everything.post(start)
         assert answer.status_code == 202
         begun = answer.json()["verification"]

@@ -9,7 +9,8 @@ import pytest
 
 from tests.support.http.problems import pointers_of, problem_of
 from tests.support.http.requests import a_key, replayed, spawn_body
-from tests.support.servers.http_server import GHOST, House
+from tests.support.servers.http_server import GHOST
+from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.server
 
@@ -30,16 +31,16 @@ def stop(client: httpx2.Client, key: str) -> httpx2.Response:
 
 
 @pytest.fixture
-def first(house: House) -> Iterator[dict[str, Any]]:
+def first(server: Server) -> Iterator[dict[str, Any]]:
     """The announced run of a child; whatever is sent to it, it is by itself again at the end."""
-    run = house.ended(house.session("asks"), label="one")
+    run = server.announced(session=server.new_session("asks"), label="one")
     yield run
-    (own, *_) = house.get(f"/v1/sessions/{run['childSessionKey']}")["ownRuns"]
-    house.server.run(own["runId"], "announced")
+    (own, *_) = server.get(f"/v1/sessions/{run['childSessionKey']}")["ownRuns"]
+    server.run(own["runId"], "announced")
 
 
-def test_message_becomes_run_of_same_session(house: House, first: dict[str, Any]) -> None:
-    answer = send(house.http, first["runId"])
+def test_message_becomes_run_of_same_session(server: Server, first: dict[str, Any]) -> None:
+    answer = send(server.http, first["runId"])
     assert answer.status_code == 201, answer.text
     told = answer.json()
     assert told == {
@@ -53,99 +54,103 @@ def test_message_becomes_run_of_same_session(house: House, first: dict[str, Any]
     }
     assert answer.headers["location"] == f"/v1/runs/{told['runId']}"
     assert int(answer.headers["spawnlog-position"]) > 0
-    run = house.server.run(told["runId"], "announced")
+    run = server.run(told["runId"], "announced")
     same = ("childSessionKey", "sessionId", "requesterSessionKey", "label", "depth", "agentId")
     assert {name: run[name] for name in same} == {name: first[name] for name in same}
     assert (run["task"], run["continues"]) == ("and then?", first["runId"])
     assert (run["resultText"], run["outcome"]) == ("done", "success")
-    events = house.events(told["runId"])
+    events = server.recorded(told["runId"])
     types = [one["type"] for one in events]
     assert types[:3] == ["MessageReceived", "ContinuationPlanned", "RunQueued"]
     assert "and then?" not in str(events)
     # Every run of a session stands for it.
-    third = send(house.http, first["runId"]).json()
+    third = send(server.http, first["runId"]).json()
     assert third["continues"] == told["runId"]
-    house.server.run(third["runId"], "announced")
-    inbox = house.server.inbox(first["requesterSessionKey"])
+    server.run(third["runId"], "announced")
+    inbox = server.inbox(first["requesterSessionKey"])
     assert [one["runId"] for one in inbox] == [first["runId"], told["runId"], third["runId"]]
 
 
-def test_message_that_cannot_be_taken_records_nothing(house: House, first: dict[str, Any]) -> None:
+def test_message_that_cannot_be_taken_records_nothing(
+    server: Server, first: dict[str, Any]
+) -> None:
     largest = "é" * (BYTES_MAX // 2)
     for message in ("", "\n\t\r \u00a0\u2003"):
-        problem = problem_of(send(house.http, first["runId"], message), 422, "invalid_request")
+        problem = problem_of(send(server.http, first["runId"], message), 422, "invalid_request")
         assert pointers_of(problem) == ["/message"]
-    problem = problem_of(send(house.http, first["runId"], largest + "x"), 413, "too_large")
+    problem = problem_of(send(server.http, first["runId"], largest + "x"), 413, "too_large")
     assert str(BYTES_MAX) in problem["detail"]
-    over = send(house.http, first["runId"], mode="steer")
+    over = send(server.http, first["runId"], mode="steer")
     assert (over.status_code, over.json()["status"]) == (200, "done")
-    assert house.get(f"/v1/sessions/{first['childSessionKey']}")["ownRuns"] == [
+    assert server.get(f"/v1/sessions/{first['childSessionKey']}")["ownRuns"] == [
         {"runId": first["runId"], "stage": "announced", "continues": None}
     ]
-    answer = send(house.http, first["runId"], largest)
+    answer = send(server.http, first["runId"], largest)
     assert answer.status_code == 201, answer.text[:500]
-    assert house.server.run(answer.json()["runId"], "announced")["task"] == largest
+    assert server.run(answer.json()["runId"], "announced")["task"] == largest
 
 
-def test_run_without_session_takes_no_message(house: House, label: str) -> None:
-    refused = problem_of(house.spawn(house.session(), agentId=GHOST), 422, "spawn_error")["runId"]
-    problem = problem_of(send(house.http, refused), 409, "no_session")
+def test_run_without_session_takes_no_message(server: Server, label: str) -> None:
+    refused = problem_of(
+        server.spawn(session=server.new_session(), agentId=GHOST), 422, "spawn_error"
+    )["runId"]
+    problem = problem_of(send(server.http, refused), 409, "no_session")
     assert refused in problem["detail"]
     assert problem["retryable"] is False
-    session = house.session()
+    session = server.new_session()
     with ThreadPoolExecutor(1) as pool:
         body: dict[str, Any] = {"agentId": "pondering", "label": label}
-        spawned = pool.submit(house.spawn, session, **body)
-        house.gates.wait(label)
-        (run,) = house.runs(session)
-        problem_of(send(house.http, run["runId"]), 409, "no_session")
-        house.gates.open(label)
+        spawned = pool.submit(server.spawn, session=session, **body)
+        server.began(label)
+        (run,) = server.runs(requester=session)
+        problem_of(send(server.http, run["runId"]), 409, "no_session")
+        server.let_go(label)
         assert spawned.result().status_code == 201
-    house.server.run(run["runId"], "announced")
-    assert send(house.http, run["runId"]).status_code == 201
+    server.run(run["runId"], "announced")
+    assert send(server.http, run["runId"]).status_code == 201
 
 
-def test_message_to_busy_session_is_queued(house: House) -> None:
-    with house.held(house.session("asks")) as held:
+def test_message_to_busy_session_is_queued(server: Server) -> None:
+    with server.held(server.new_session("asks")) as held:
         key = a_key()
-        answer = send(house.http, held.run_id, key=key)
+        answer = send(server.http, held.run_id, key=key)
         assert (answer.status_code, answer.json()["status"]) == (202, "queued")
         run_id = answer.json()["runId"]
-        assert house.get(f"/v1/runs/{run_id}")["status"] == "waiting"
-        again = send(house.http, held.run_id, key=key)
+        assert server.get(f"/v1/runs/{run_id}")["status"] == "waiting"
+        again = send(server.http, held.run_id, key=key)
         assert (again.status_code, again.json()["runId"], replayed(again)) == (202, run_id, True)
-    house.gates.wait(run_id)
-    assert house.server.run(run_id)["continues"] == held.run_id
-    house.gates.open(run_id)
-    house.server.run(run_id, "announced")
+    server.began(run_id)
+    assert server.run(run_id)["continues"] == held.run_id
+    server.let_go(run_id)
+    server.run(run_id, "announced")
 
 
-def test_refused_message_is_recorded_and_given_again(house: House) -> None:
-    requester, key = house.session("crowded"), a_key()
-    first = house.ended(requester)
-    slow = [house.accepted(requester, agentId="slow")["runId"] for _ in range(CHILDREN_MAX)]
-    answer = send(house.http, first["runId"], key=key)
+def test_refused_message_is_recorded_and_given_again(server: Server) -> None:
+    requester, key = server.new_session("crowded"), a_key()
+    first = server.announced(session=requester)
+    slow = [server.accepted(session=requester, agentId="slow") for _ in range(CHILDREN_MAX)]
+    answer = send(server.http, first["runId"], key=key)
     problem = problem_of(answer, 403, "spawn_forbidden")
     assert problem["rule"] == "active_children"
     assert problem["current"] == problem["limit"] == CHILDREN_MAX
     assert "retry-after" not in answer.headers
-    refused = house.server.run(problem["runId"])
+    refused = server.run(problem["runId"])
     assert (refused["stage"], refused["rule"]) == ("refused", "active_children")
     assert (refused["continues"], refused["task"]) == (first["runId"], "and then?")
-    assert house.server.events(problem["runId"]) == ["MessageReceived", "SpawnRefused"]
-    explained = house.get(f"/v1/runs/{problem['runId']}/explain")
+    assert server.events(problem["runId"]) == ["MessageReceived", "SpawnRefused"]
+    explained = server.get(f"/v1/runs/{problem['runId']}/explain")
     assert explained["refused"]["text"] == problem["detail"]
     for run_id in slow:
-        house.http.post(f"/v1/runs/{run_id}/stop")
-        house.server.run(run_id, "ended")
-    again = send(house.http, first["runId"], key=key)
+        server.http.post(f"/v1/runs/{run_id}/stop")
+        server.run(run_id, "ended")
+    again = send(server.http, first["runId"], key=key)
     assert (again.status_code, again.content, replayed(again)) == (403, answer.content, True)
-    own = house.get(f"/v1/sessions/{first['childSessionKey']}")
+    own = server.get(f"/v1/sessions/{first['childSessionKey']}")
     assert [run["runId"] for run in own["ownRuns"]] == [first["runId"]]
     # The refused one stands for its session too, which goes on from the run that was not refused.
-    taken = send(house.http, problem["runId"], key=a_key())
+    taken = send(server.http, problem["runId"], key=a_key())
     assert (taken.status_code, taken.json()["continues"]) == (201, first["runId"])
-    house.server.run(taken.json()["runId"], "announced")
+    server.run(taken.json()["runId"], "announced")
 
 
 def run_below(client: httpx2.Client, session: str) -> dict[str, Any]:
@@ -156,14 +161,14 @@ def run_below(client: httpx2.Client, session: str) -> dict[str, Any]:
     return dict(client.get(path).json())
 
 
-def test_child_sends_to_its_children_not_itself(house: House) -> None:
-    with house.held(house.session("parent")) as held:
+def test_child_sends_to_its_children_not_itself(server: Server) -> None:
+    with server.held(server.new_session("parent")) as held:
         first = held.run_id
-    house.server.run(first, "announced")
-    second = str(send(house.http, first).json()["runId"])
-    token = house.gates.wait(second)
+    server.run(first, "announced")
+    second = str(send(server.http, first).json()["runId"])
+    token = server.began(second)
     try:
-        with house.with_token(token) as client:
+        with server.with_token(token) as client:
             for run_id in (second, first):
                 problem_of(send(client, run_id), 403, "not_permitted")
             problem_of(stop(client, held.child), 403, "not_permitted")
@@ -176,21 +181,24 @@ def test_child_sends_to_its_children_not_itself(house: House) -> None:
             assert (run["continues"], run["requesterSessionKey"]) == (below["runId"], held.child)
             assert stop(client, below["childSessionKey"]).status_code == 200
     finally:
-        house.gates.open(second)
-        house.server.run(second, "announced")
-    with house.with_token(token) as client:
+        server.let_go(second)
+        server.run(second, "announced")
+    with server.with_token(token) as client:
         problem_of(send(client, below["runId"]), 401, "unauthorized")
 
 
-def test_token_sends_within_its_own_sessions(house: House) -> None:
-    own, foreign = house.ended(house.session("reader")), house.ended(house.session("else"))
-    with house.with_token(house.secrets["controller"]) as client:
+def test_token_sends_within_its_own_sessions(server: Server) -> None:
+    own, foreign = (
+        server.announced(session=server.new_session("reader")),
+        server.announced(session=server.new_session("else")),
+    )
+    with server.with_token(server.secrets["controller"]) as client:
         answer = send(client, own["runId"])
         assert answer.status_code == 201, answer.text
         problem_of(send(client, foreign["runId"]), 404, "not_found")
         problem_of(stop(client, foreign["childSessionKey"]), 404, "not_found")
-        house.server.run(answer.json()["runId"], "announced")
+        server.run(answer.json()["runId"], "announced")
         assert stop(client, own["childSessionKey"]).status_code == 200
         assert stop(client, own["requesterSessionKey"]).status_code == 200
-    (event,) = house.events(answer.json()["runId"], "MessageReceived")
+    (event,) = server.recorded(answer.json()["runId"], "MessageReceived")
     assert (event["payload"]["by"], event["actor"]["token"]) == ("controller", "controller")

@@ -18,8 +18,8 @@ from tests.support.builders.run_histories import created, resolved
 from tests.support.builders.script_receipts import candidate, receipt
 from tests.support.builders.storytelling import requested
 from tests.support.http.described_answers import JSON, LINES, document, must_fit
-from tests.support.servers.attachment_server import AttachingHouse
-from tests.support.servers.http_server import House
+from tests.support.servers.attachment_server import AttachmentServer
+from tests.support.servers.server import Server
 
 REPORTS = {"claimRun", "prolongClaim", "reportTranscript", "endRun"}
 OPEN = {"getHealth", "getReadiness", "tradePageCode"}
@@ -68,8 +68,8 @@ def examples(content: dict[str, Any]) -> list[Any]:
 
 
 @pytest.mark.server
-def test_server_tells_the_document(house: House) -> None:
-    served = house.get("/openapi.json")
+def test_server_tells_the_document(server: Server) -> None:
+    served = server.get("/openapi.json")
     # The document of a server has its version.
     assert served == json.loads(json.dumps({**document(), "info": served["info"]}))
     assert served["openapi"].startswith("3.1")
@@ -171,7 +171,7 @@ def test_health_needs_no_token_and_all_else_does() -> None:
 
 
 @pytest.mark.server
-def test_values_within_their_limits_are_taken(house: House) -> None:
+def test_values_within_their_limits_are_taken(server: Server) -> None:
     """Of texts that are compared only, and of numbers."""
     schemas = {one["name"]: one["schema"] for one in described("listRuns")["parameters"]}
     for name in ("agentId", "label", "limit", "stage", "status", "outcome", "order"):
@@ -179,7 +179,7 @@ def test_values_within_their_limits_are_taken(house: House) -> None:
         bounds = [one[bound] for bound in ("minimum", "maximum") if bound in one]
         longest = ["x" * one["maxLength"]] if "maxLength" in one else []
         for value in (*bounds, *longest, *one.get("enum", ())):
-            answer = house.http.get("/v1/runs", params={name: value})
+            answer = server.http.get("/v1/runs", params={name: value})
             assert answer.status_code == 200, f"{name}={value}: {answer.text}"
 
 
@@ -241,7 +241,7 @@ def test_example_of_explanation_has_every_rule() -> None:
 
 
 @pytest.mark.server
-def test_example_of_spawn_is_taken(attaching: AttachingHouse) -> None:
+def test_example_of_spawn_is_taken(attaching: AttachmentServer) -> None:
     body = described("spawn")["requestBody"]["content"][JSON]["example"]
     answer = attaching.http.post("/v1/spawns", json={**body, "agentId": "main"})
     assert answer.status_code == 201
@@ -249,8 +249,8 @@ def test_example_of_spawn_is_taken(attaching: AttachingHouse) -> None:
     attaching.undone(run_id)
     for name, real in {
         "spawn": answer.json(),
-        "getRun": attaching.server.run(run_id),
-        "listRuns": attaching.runs("agent:main:main")[0],
+        "getRun": attaching.run(run_id),
+        "listRuns": attaching.runs(requester="agent:main:main")[0],
     }.items():
         ((_, content),) = successes(name)
         (example,) = examples(content)
@@ -260,10 +260,10 @@ def test_example_of_spawn_is_taken(attaching: AttachingHouse) -> None:
 
 
 @pytest.mark.server
-def test_lines_of_what_if_are_as_in_the_example(house: House) -> None:
-    house.ended(house.session())
+def test_lines_of_what_if_are_as_in_the_example(server: Server) -> None:
+    server.announced(session=server.new_session())
     body = described("whatIf")["requestBody"]["content"][JSON]["example"]
-    answer = house.http.post("/v1/what-if", json={**body, "only": [], "from": "pos:0"})
+    answer = server.http.post("/v1/what-if", json={**body, "only": [], "from": "pos:0"})
     assert answer.is_success, answer.text
     lines = [json.loads(line) for line in answer.text.splitlines()]
     expected = examples(successes("whatIf")[0][1])

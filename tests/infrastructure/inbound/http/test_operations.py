@@ -5,23 +5,31 @@ import json
 import re
 import uuid
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from starlette.routing import Route
 
 from application.queries.operation import Operation, Read
+from infrastructure.inbound.http.application import HttpApplication
 from infrastructure.inbound.http.operations import OPERATIONS
 from infrastructure.inbound.http.requests.endpoint import OperationRoute, query_fields
+from infrastructure.outbound.configuration.load import load
+from infrastructure.outbound.identity.data_directory import DataDirectory
+from infrastructure.server.compose import ServerProcess
+from infrastructure.server.database import open_database
 from tests.support.http.faulty_requests import FaultyRequest, faulty_requests, unlimited_values
 from tests.support.http.operations import path_of, request_of
 from tests.support.http.problems import pointers_of, problem_of
-from tests.support.http.requests import a_key, replayed
-from tests.support.servers.http_server import House
-from tests.support.servers.inner_server import InnerServer
+from tests.support.http.requests import a_key, replayed, request_head
+from tests.support.http.wire import client_of, exchange
+from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.server
 
@@ -53,15 +61,13 @@ for one in OPERATIONS:
     METHODS_OF[one.path].add(one.method)
 
 
-def wrong_answer(server: InnerServer, operation: Operation, faulty: FaultyRequest) -> str | None:
+def wrong_answer(server: Server, operation: Operation, faulty: FaultyRequest) -> str | None:
     """Return what is wrong with the answer to a faulty request."""
-    answer = server.request(
-        operation.method,
-        faulty.path,
-        headers=faulty.headers,
-        params=faulty.params,
-        content=faulty.content,
-    )
+    query = f"?{httpx2.QueryParams([*faulty.params])}" if faulty.params else ""
+    # A client would mend a wrong Content-Length.
+    headers = {"Host": "127.0.0.1", "Content-Length": str(len(faulty.content)), **faulty.headers}
+    target = request_head(server, faulty.path + query, *headers.items(), method=operation.method)
+    answer = exchange(server.url, target, faulty.content)
     if answer.is_success:
         return f"{faulty.fault}: accepted with {answer.status_code}"
     # Not `problem_of`: the log may be too busy to tell a position in time.
@@ -76,39 +82,34 @@ def wrong_answer(server: InnerServer, operation: Operation, faulty: FaultyReques
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.name)
 def test_faulty_request_is_refused_with_its_place(
-    inner: InnerServer, names: dict[str, str], operation: Operation
+    server: Server, names: dict[str, str], operation: Operation
 ) -> None:
     requests = list(faulty_requests(operation, names))
-    wrong = [wrong_answer(inner, operation, one) for one in requests]
+    wrong = [wrong_answer(server, operation, one) for one in requests]
     assert not any(wrong), "\n".join(one for one in wrong if one)
-    runs = [
-        one["runId"]
-        for requester in ("x", names["key"])
-        for one in inner.request("GET", "/v1/runs", params=[("requester", requester)]).json()[
-            "items"
-        ]
-    ]
+    runs = [run["runId"] for key in ("x", names["key"]) for run in server.runs(requester=key)]
     assert runs == [names["runId"]]
 
 
 @pytest.mark.parametrize("operation", WITH_TOKEN, ids=lambda one: one.name)
 def test_operation_without_good_token_is_refused(
-    inner: InnerServer, names: dict[str, str], operation: Operation
+    server: Server, names: dict[str, str], operation: Operation
 ) -> None:
     target = path_of(operation, names)
-    for token in ("", "wrong"):
-        answer = inner.request(operation.method, f"{target}?unknown=1", token=token, content=b"{")
+    for token in (None, "wrong"):
+        with client_of(server.url, token) as client:
+            answer = client.request(operation.method, f"{target}?unknown=1", content=b"{")
         problem_of(answer, 401, "unauthorized")
         assert answer.headers["www-authenticate"] == "Bearer"
 
 
 @pytest.mark.parametrize("path", METHODS_OF)
 def test_method_that_path_lacks_is_told_the_others(
-    inner: InnerServer, names: dict[str, str], path: str
+    server: Server, names: dict[str, str], path: str
 ) -> None:
     (operation, *_) = [one for one in OPERATIONS if one.path == path]
     for method in sorted(set(METHODS) - METHODS_OF[path]):
-        answer = inner.request(method, path_of(operation, names))
+        answer = server.http.request(method, path_of(operation, names))
         assert answer.status_code == 405, f"{method}: {answer.text}"
         if method != "HEAD":
             problem = problem_of(answer, 405, "method_not_allowed")
@@ -125,6 +126,66 @@ def test_every_value_of_request_has_limit(operation: Operation) -> None:
     assert found - lists == LIMITED_BY_RULE.get(operation.name, set())
 
 
+class InnerServer:
+    """A server in this process, on the log of another: its routes can be exchanged."""
+
+    def __init__(self, portal: BlockingPortal, server: Server) -> None:
+        config = server.config
+        assert isinstance(config, Path)
+        loaded, directory = load(config), DataDirectory.open(server.data_dir)
+        database = open_database(server.conninfo, directory.postgres)
+        settings = loaded.configuration.spawnlog
+        self._portal = portal
+        self._process = ServerProcess(
+            loaded, settings, directory, database, config=config, active=None
+        )
+        services = portal.call(self._process.open, "http://127.0.0.1:1")
+        self._application = HttpApplication(services, self._process.models, streams_max=8)
+        self._headers = [
+            (b"host", b"127.0.0.1"),
+            (b"authorization", f"Bearer {server.token}".encode()),
+        ]
+
+    def close(self) -> None:
+        self._portal.call(self._process.drain)
+        self._portal.call(self._process.close)
+
+    def status_of(self, route: Route, path_params: Mapping[str, str], query: str) -> int:
+        """Ask a route that need not be one of the application. Return the status."""
+        statuses: list[int] = []
+        scope = {
+            "type": "http",
+            "http_version": "1.1",
+            "method": "GET",
+            "scheme": "http",
+            "path": route.path,
+            "raw_path": route.path.encode(),
+            "query_string": query.encode(),
+            "headers": self._headers,
+            "app": self._application,
+            "path_params": path_params,
+        }
+
+        async def receive() -> Any:
+            return {"type": "http.request"}
+
+        async def send(message: Any) -> None:
+            statuses.append(message.get("status", 0))
+
+        self._portal.call(route.endpoint, scope, receive, send)
+        return max(statuses)
+
+
+@pytest.fixture(scope="module")
+def inner(server: Server) -> Iterator[InnerServer]:
+    with pytest.MonkeyPatch.context() as patch, start_blocking_portal() as portal:
+        for name, secret in server.secrets.items():
+            patch.setenv(f"{name.upper()}_TOKEN", secret)
+        inner = InnerServer(portal, server)
+        yield inner
+        inner.close()
+
+
 @pytest.mark.parametrize("operation", READING, ids=lambda one: one.name)
 def test_every_parameter_is_read(
     inner: InnerServer, names: dict[str, str], operation: Operation
@@ -139,8 +200,7 @@ def test_every_parameter_is_read(
 
     route = OperationRoute(replace(operation, query=Watched))
     query = str(httpx2.QueryParams(request_of(operation, names)["params"]))
-    answer = inner.answer_of(route, names, query)
-    assert answer == operation.status
+    assert inner.status_of(route, names, query) == operation.status
     assert set(operation.query.model_fields) <= read
 
 
@@ -154,10 +214,13 @@ NEEDED = {one.name: one.scope or SCOPE_OF_HANDLER.get(one.name) for one in OPERA
 
 
 @pytest.fixture(scope="module")
-def family(house: House) -> dict[str, Any]:
+def family(server: Server) -> dict[str, Any]:
     """Runs of one session of the token `reader`, and where the first one was announced."""
-    key = house.session("reader")
-    runs = [house.ended(key, agentId="talker", label=f"child-{number}") for number in range(4)]
+    key = server.new_session("reader")
+    runs = [
+        server.announced(session=key, agentId="talker", label=f"child-{number}")
+        for number in range(4)
+    ]
     then = next(one["position"] for one in runs[0]["stages"] if one["stage"] == "announced")
     names = {"runId": runs[0]["runId"], "id": runs[0]["runId"], "key": key, "revision": "1"}
     return {"names": names, "then": int(then), "runs": runs}
@@ -176,11 +239,11 @@ QUERIES_OF_FAMILY: dict[str, dict[str, str]] = {"getRunTranscript": {"tools": "t
 
 @pytest.mark.parametrize("name", [name for name, scope in NEEDED.items() if scope])
 def test_operation_refuses_token_without_its_scope(
-    house: House, family: dict[str, Any], name: str
+    server: Server, family: dict[str, Any], name: str
 ) -> None:
     needed = NEEDED[name]
-    token = house.secrets["spawner" if needed == "read" else "reader"]
-    with house.with_token(token) as http:
+    token = server.secrets["spawner" if needed == "read" else "reader"]
+    with server.with_token(token) as http:
         # The scope of a row is asked for before the parameters are read.
         unknown = {"nothing": "x"} if BY_NAME[name].scope else {}
         problem = problem_of(ask(http, name, family, **unknown), 403, "not_permitted")
@@ -188,13 +251,13 @@ def test_operation_refuses_token_without_its_scope(
 
 
 @pytest.mark.parametrize("name", [one.name for one in READING if "at" in query_fields(one.query)])
-def test_read_is_as_of_its_position(house: House, family: dict[str, Any], name: str) -> None:
-    then = ask(house.http, name, family, at=f"pos:{family['then']}")
+def test_read_is_as_of_its_position(server: Server, family: dict[str, Any], name: str) -> None:
+    then = ask(server.http, name, family, at=f"pos:{family['then']}")
     assert then.status_code == 200, then.text
     assert then.headers["spawnlog-position"] == str(family["then"])
-    ahead = ask(house.http, name, family, at=f"pos:{house.head() + 1_000_000}")
+    ahead = ask(server.http, name, family, at=f"pos:{server.head() + 1_000_000}")
     assert pointers_of(problem_of(ahead, 422, "invalid_request")) == ["/query/at"]
-    before = ask(house.http, name, family, at="pos:0")
+    before = ask(server.http, name, family, at="pos:0")
     assert before.headers["spawnlog-position"] == "0"
     if name == "listAgents" or ("{" in BY_NAME[name].path and name != "listAnnouncements"):
         problem_of(before, 404, "not_found")
@@ -208,10 +271,10 @@ RECENT.remove("getDiff")  # It tells the later one of the moments that it compar
 
 @pytest.mark.parametrize("name", RECENT)
 def test_read_is_not_behind_position_of_caller(
-    house: House, family: dict[str, Any], name: str
+    server: Server, family: dict[str, Any], name: str
 ) -> None:
-    head = house.head()
-    answer = ask(house.http, name, family, minPosition=head)
+    head = server.head()
+    answer = ask(server.http, name, family, minPosition=head)
     assert answer.status_code == 200, answer.text
     assert int(answer.headers["spawnlog-position"]) >= head
     assert answer.headers["spawnlog-log"]
@@ -246,10 +309,10 @@ def items_of(*found: Mapping[str, Any]) -> list[Any]:
     return sorted(changes, key=lambda one: str(one["id"]))
 
 
-def question_of(house: House, name: str, family: Mapping[str, Any]) -> dict[str, Any]:
+def question_of(server: Server, name: str, family: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters of a question that has several items and whose answer stays."""
     fields = query_fields(BY_NAME[name].query)
-    head = f"pos:{house.head()}"
+    head = f"pos:{server.head()}"
     query = {"from": f"pos:{family['then'] - 5}", "to": head} if name == "getDiff" else {}
     query |= {"tree": family["names"]["key"]} if "tree" in fields and not query else {}
     return query | ({"at": head} if "at" in fields else {})
@@ -257,14 +320,14 @@ def question_of(house: House, name: str, family: Mapping[str, Any]) -> dict[str,
 
 @pytest.mark.parametrize("name", PAGED)
 def test_small_pages_hold_what_one_large_page_holds(
-    house: House, family: dict[str, Any], name: str
+    server: Server, family: dict[str, Any], name: str
 ) -> None:
-    question = question_of(house, name, family)
+    question = question_of(server, name, family)
     # A server that other tests use has more than a page.
-    items = items_of(*pages(house.http, name, family, limit=100, **question))
+    items = items_of(*pages(server.http, name, family, limit=100, **question))
     assert len(items) > 1 or name == "listRevisions"
     for limit in (1, 3, len(items), len(items) + 1):
-        found = pages(house.http, name, family, limit=limit, **question)
+        found = pages(server.http, name, family, limit=limit, **question)
         assert all(len(items_of(page)) <= limit for page in found)
         assert items_of(*found) == items
 
@@ -283,10 +346,10 @@ OTHER_QUESTIONS: dict[str, dict[str, str]] = {
 
 @pytest.mark.parametrize("name", OTHER_QUESTIONS)
 def test_cursor_is_of_its_log_and_its_question(
-    house: House, family: dict[str, Any], name: str
+    server: Server, family: dict[str, Any], name: str
 ) -> None:
-    question = question_of(house, name, family) | {"limit": 1}
-    cursor = str(ask(house.http, name, family, **question).json()["nextCursor"])
+    question = question_of(server, name, family) | {"limit": 1}
+    cursor = str(ask(server.http, name, family, **question).json()["nextCursor"])
     # That of a diff begins with the position of the earlier moment.
     before, dot, encoded = cursor.rpartition(".")
     parts = json.loads(base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)))
@@ -296,13 +359,13 @@ def test_cursor_is_of_its_log_and_its_question(
         return before + dot + base64.urlsafe_b64encode(other.encode()).decode().rstrip("=")
 
     for wrong in (*NO_CURSORS, f"9{cursor}", *(changed(*one) for one in CHANGED_PARTS)):
-        answer = ask(house.http, name, family, **question, cursor=wrong)
+        answer = ask(server.http, name, family, **question, cursor=wrong)
         assert (wrong, answer.status_code) == (wrong, 422)
-    other_log = ask(house.http, name, family, **question, cursor=changed(0, str(uuid.uuid4())))
+    other_log = ask(server.http, name, family, **question, cursor=changed(0, str(uuid.uuid4())))
     problem_of(other_log, 410, "foreign_cursor")
-    other = ask(house.http, name, family, **(question | OTHER_QUESTIONS[name]), cursor=cursor)
+    other = ask(server.http, name, family, **(question | OTHER_QUESTIONS[name]), cursor=cursor)
     problem_of(other, 422, "invalid_request")
-    assert items_of(ask(house.http, name, family, **question, cursor=cursor).json())
+    assert items_of(ask(server.http, name, family, **question, cursor=cursor).json())
 
 
 OTHERWISE: dict[str, dict[str, Any]] = {
@@ -326,18 +389,18 @@ def test_every_command_is_repeated_under_its_key() -> None:
 
 
 @pytest.mark.parametrize("name", OTHERWISE)
-def test_repeated_key_gives_answer_again(house: House, family: dict[str, Any], name: str) -> None:
+def test_repeated_key_gives_answer_again(server: Server, family: dict[str, Any], name: str) -> None:
     names = family["names"]
-    with house.held(house.session()) as held:
+    with server.held(server.new_session()) as held:
         if name in ("stopRun", "stopSession", "sendMessage", "writePreamble"):
             names = {"runId": held.run_id, "key": held.child}
         elif name == "provideTranscript":
-            names = {"key": house.session()}
+            names = {"key": server.new_session()}
         request = request_of(BY_NAME[name], names) | {"headers": {"Idempotency-Key": a_key()}}
-        first, again = (house.http.request(**request) for _ in range(2))
+        first, again = (server.http.request(**request) for _ in range(2))
         assert first.is_success, first.text
         assert (again.status_code, again.content) == (first.status_code, first.content)
         assert (replayed(first), replayed(again)) == (False, True)
         if OTHERWISE[name]:
-            other = house.http.request(**request | {"json": request["json"] | OTHERWISE[name]})
+            other = server.http.request(**request | {"json": request["json"] | OTHERWISE[name]})
             problem_of(other, 422, "idempotency_key_reused")

@@ -46,7 +46,7 @@ print("noted")
 
 
 @dataclass(frozen=True)
-class SourcingHouse:
+class SourcingServer:
     """A server whose agents `text` and `json` note what they are given."""
 
     server: Server
@@ -80,7 +80,7 @@ class SourcingHouse:
 
 
 @pytest.fixture(scope="module")
-def sourcing() -> Iterator[SourcingHouse]:
+def sourcing() -> Iterator[SourcingServer]:
     with new_place() as place, HookServer() as hooks:
         notes, works = place / "notes", place / "work"
         for folder in (notes, works):
@@ -113,10 +113,10 @@ def sourcing() -> Iterator[SourcingHouse]:
             hooks=hooks.hooks("subagentSpawning"),
             tools=ATTACHING,
         )
-        house = SourcingHouse(Server(place / "data", config), notes)
-        with house.server:
-            yield house
-        house.server.require_sound_log()
+        sourcing = SourcingServer(Server(place / "data", config), notes)
+        with sourcing.server:
+            yield sourcing
+        sourcing.server.require_sound_log()
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def sourcing() -> Iterator[SourcingHouse]:
     [("json", ["Plan the harbour"]), ("text", ["Build the harbour", "Name the harbour"])],
 )
 def test_parts_of_every_source_cover_every_byte(
-    sourcing: SourcingHouse, agent_id: str, tasks: list[str]
+    sourcing: SourcingServer, agent_id: str, tasks: list[str]
 ) -> None:
     session = f"agent:{agent_id}:{uuid.uuid4().hex}"
     assert tell(sourcing.server.http, session).status_code == 200

@@ -4,6 +4,7 @@ import json
 import time
 from typing import Any
 
+import httpx2
 import pytest
 
 from domain.session.shared_context import SHARED_BYTES_MAX, SHARED_DEPTH_MAX
@@ -12,15 +13,20 @@ from infrastructure.inbound.http.middleware.body_limits import (
     DISCARDED_BYTES_MAX,
 )
 from tests.support.http.problems import pointers_of, problem_of
-from tests.support.http.requests import a_key, replayed, request_head, spawn_body, spawn_head
+from tests.support.http.requests import (
+    a_key,
+    post_bytes,
+    replayed,
+    request_head,
+    spawn_body,
+    spawn_head,
+)
 from tests.support.http.wire import Authority, answer_on, exchange
-from tests.support.servers.http_server import House
-from tests.support.servers.inner_server import InnerServer
+from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.server
 
 
-JSON = {"Content-Type": "application/json"}
 MIB = 1024 * 1024
 EVENTS = "text/event-stream"
 
@@ -107,30 +113,29 @@ SPAWNS: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-def post(inner: InnerServer, body: Any, path: str = "/v1/spawns") -> Any:
-    content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return inner.request("POST", path, headers=JSON, content=content)
+def post(server: Server, body: Any, path: str = "/v1/spawns") -> httpx2.Response:
+    return post_bytes(server, json.dumps(body).encode(), path)
 
 
 @pytest.mark.parametrize(
     ("fields", "pointer", "words"), SPAWNS, ids=[f"{n} {one[1]}" for n, one in enumerate(SPAWNS)]
 )
 def test_spawn_that_breaks_rule_is_refused_with_its_place(
-    inner: InnerServer, fields: dict[str, Any], pointer: str, words: str
+    server: Server, fields: dict[str, Any], pointer: str, words: str
 ) -> None:
-    answer = post(inner, {**requester(), "task": "x", **fields})
+    answer = post(server, {**requester(), "task": "x", **fields})
     problem = problem_of(answer, 422, "invalid_request")
     assert pointers_of(problem) == [pointer]
     assert words in problem["detail"]
 
 
-def test_tasks_over_limit_are_too_large(inner: InnerServer) -> None:
+def test_tasks_over_limit_are_too_large(server: Server) -> None:
     for task in ("x" * 9 * MIB, ["x" * (4 * MIB + 1)] * 2):
         body = {**requester(), "task": task, "parallel": isinstance(task, list)}
-        problem_of(post(inner, body), 413, "too_large")
+        problem_of(post(server, body), 413, "too_large")
 
 
-def test_every_fault_of_body_is_named(inner: InnerServer) -> None:
+def test_every_fault_of_body_is_named(server: Server) -> None:
     body = {
         "requester": {"sessionKey": "main", "sessionkey": "x"},
         "task": "x",
@@ -139,7 +144,7 @@ def test_every_fault_of_body_is_named(inner: InnerServer) -> None:
         "label": 7,
         "attachAs": {"mountpath": "x"},
     }
-    problem = problem_of(post(inner, body), 422, "invalid_request")
+    problem = problem_of(post(server, body), 422, "invalid_request")
     assert sorted(pointers_of(problem)) == [
         "/attachAs/mountpath",
         "/cleanup",
@@ -150,7 +155,7 @@ def test_every_fault_of_body_is_named(inner: InnerServer) -> None:
     assert {"pointer": "/thred", "detail": "unknown key"} in problem["errors"]
     assert any(error["detail"] == 'must be one of "delete", "keep"' for error in problem["errors"])
     twice = problem_of(
-        post(inner, b'{"config": {"a": {}, "a": {}}}', "/v1/what-if"), 422, "invalid_request"
+        post_bytes(server, b'{"config": {"a": {}, "a": {}}}', "/v1/what-if"), 422, "invalid_request"
     )
     assert twice["errors"] == [{"pointer": "/config/a", "detail": "is given twice"}]
 
@@ -195,30 +200,30 @@ QUERIES: list[tuple[str, str, str]] = [
 
 @pytest.mark.parametrize(("target", "pointer", "words"), QUERIES)
 def test_query_that_breaks_rule_is_refused_with_its_place(
-    inner: InnerServer, names: dict[str, str], target: str, pointer: str, words: str
+    server: Server, names: dict[str, str], target: str, pointer: str, words: str
 ) -> None:
-    problem = problem_of(inner.request("GET", target.format(**names)), 422, "invalid_request")
+    problem = problem_of(server.http.request("GET", target.format(**names)), 422, "invalid_request")
     assert pointers_of(problem) == ([pointer] if pointer else [])
     assert words in problem["detail"]
 
 
 @pytest.mark.parametrize("query", ["at=pos:1", "last=1", "wait=1s", "limit=50"])
 def test_stream_of_transcript_takes_no_parameter_of_page(
-    inner: InnerServer, names: dict[str, str], query: str
+    server: Server, names: dict[str, str], query: str
 ) -> None:
     target = f"/v1/runs/{names['runId']}/transcript?{query}"
-    answer = inner.request("GET", target, headers={"Accept": EVENTS})
+    answer = server.http.request("GET", target, headers={"Accept": EVENTS})
     problem = problem_of(answer, 422, "invalid_request")
     assert "leave at, last, limit and wait out" in problem["detail"]
 
 
-def test_redrive_names_webhook_or_hook(inner: InnerServer, names: dict[str, str]) -> None:
+def test_redrive_names_webhook_or_hook(server: Server, names: dict[str, str]) -> None:
     path = f"/v1/announcements/{names['id']}/redrive"
     both = {"reason": "again", "webhook": "gateway", "hook": "subagentEnded"}
-    problem = problem_of(post(inner, both, path), 422, "invalid_request")
+    problem = problem_of(post(server, both, path), 422, "invalid_request")
     assert pointers_of(problem) == ["/hook"]
     one = {"reason": "again", "hook": "subagentEnded"}
-    problem = problem_of(post(inner, one, path), 409, "no_announcement")
+    problem = problem_of(post(server, one, path), 409, "no_announcement")
     assert problem["detail"].endswith("has no parked delivery to hook subagentEnded")
 
 
@@ -246,55 +251,57 @@ def test_redrive_names_webhook_or_hook(inner: InnerServer, names: dict[str, str]
     ],
 )
 def test_target_that_names_nothing_is_refused(
-    house: House, target: str, status: int, code: str
+    server: Server, target: str, status: int, code: str
 ) -> None:
-    answer = exchange(house.server.url, request_head(house, target, ("Host", "127.0.0.1")))
+    answer = exchange(server.url, request_head(server, target, ("Host", "127.0.0.1")))
     problem_of(answer, status, code)
 
 
 @pytest.mark.parametrize("target", ["/v1/runs?requester=%ED%A0%80", "/v1/runs?label=%FF%FE"])
-def test_text_of_url_without_unicode_finds_nothing(house: House, target: str) -> None:
-    answer = exchange(house.server.url, request_head(house, target, ("Host", "127.0.0.1")))
+def test_text_of_url_without_unicode_finds_nothing(server: Server, target: str) -> None:
+    answer = exchange(server.url, request_head(server, target, ("Host", "127.0.0.1")))
     assert answer.json()["items"] == []
 
 
 @pytest.mark.parametrize("value", ["²", "-1", "1.5", "9" * 5000, " "])
-def test_last_event_id_without_position_is_refused(house: House, value: str) -> None:
+def test_last_event_id_without_position_is_refused(server: Server, value: str) -> None:
     headers = [("Host", "127.0.0.1"), ("Accept", EVENTS), ("Last-Event-ID", value)]
-    request = request_head(house, "/v1/events", *headers)
-    problem_of(exchange(house.server.url, request), 422, "invalid_request")
+    request = request_head(server, "/v1/events", *headers)
+    problem_of(exchange(server.url, request), 422, "invalid_request")
 
 
-def test_headers_over_limit_are_refused(house: House) -> None:
+def test_headers_over_limit_are_refused(server: Server) -> None:
     many = [(f"X-Header-{number}", "x" * 1000) for number in range(100)]
-    request = request_head(house, "/v1/runs", ("Host", "127.0.0.1"), *many)
-    problem_of(exchange(house.server.url, request), 431, "headers_too_large")
+    request = request_head(server, "/v1/runs", ("Host", "127.0.0.1"), *many)
+    problem_of(exchange(server.url, request), 431, "headers_too_large")
 
 
-def test_bytes_that_are_no_http_are_answered(house: House) -> None:
-    answer = exchange(house.server.url, b"\x16\x03\x01 hello\r\n\r\n")
+def test_bytes_that_are_no_http_are_answered(server: Server) -> None:
+    answer = exchange(server.url, b"\x16\x03\x01 hello\r\n\r\n")
     assert answer.status_code == 400
-    assert house.http.get("/healthz").status_code == 200
+    assert server.http.get("/healthz").status_code == 200
 
 
 @pytest.mark.parametrize("content_type", ["Application/JSON", "application/json; charset=utf-8"])
-def test_json_is_json_in_every_spelling(inner: InnerServer, content_type: str) -> None:
+def test_json_is_json_in_every_spelling(server: Server, content_type: str) -> None:
     body = json.dumps(spawn_body("edge")).encode()
     headers = {"Content-Type": content_type}
-    assert inner.request("POST", "/v1/spawns", headers=headers, content=body).status_code == 201
+    assert (
+        server.http.request("POST", "/v1/spawns", headers=headers, content=body).status_code == 201
+    )
 
 
 @pytest.mark.parametrize("seconds", ["-1e300", "0.4", "1e308", "9007199254740993"])
-def test_timeout_may_be_any_number(inner: InnerServer, seconds: str) -> None:
-    run = inner.spawn(requester={"sessionKey": "edge"}, runTimeoutSeconds=float(seconds))
+def test_timeout_may_be_any_number(server: Server, seconds: str) -> None:
+    run = server.announced(session="edge", runTimeoutSeconds=float(seconds))
     assert run["outcome"] == "success"
     assert (run["runTimeoutSeconds"] == 0) is (float(seconds) < 1)
 
 
-def test_thread_id_may_be_large_number(inner: InnerServer) -> None:
+def test_thread_id_may_be_large_number(server: Server) -> None:
     for number, status in (("18446744073709551615", 201), ("9" * 400, 422)):
         body = b'{"requester": {"sessionKey": "edge", "threadId": %s}, "task": "x"}'
-        assert post(inner, body % number.encode()).status_code in (status, 400)
+        assert post_bytes(server, body % number.encode()).status_code in (status, 400)
 
 
 JSON_TYPE = ("Content-Type", "application/json")
@@ -308,79 +315,77 @@ JSON_TYPE = ("Content-Type", "application/json")
         ("GET", "/v1/events", "Last-Event-ID"),
     ],
 )
-def test_header_given_twice_is_refused(
-    inner: InnerServer, method: str, target: str, name: str
-) -> None:
+def test_header_given_twice_is_refused(server: Server, method: str, target: str, name: str) -> None:
     headers = [JSON_TYPE, ("Accept", EVENTS), (name, '"1"'), (name, '"2"')]
     content = b"" if method == "GET" else b"{}"
-    answer = inner.request(method, target, headers=headers, content=content)
+    answer = server.http.request(method, target, headers=headers, content=content)
     assert pointers_of(problem_of(answer, 422, "invalid_request")) == [f"/headers/{name}"]
 
 
-def test_key_counts_for_one_session_whatever_its_escapes(inner: InnerServer) -> None:
+def test_key_counts_for_one_session_whatever_its_escapes(server: Server) -> None:
     sessions = {"agent:main:a%3Fb": "agent:main:a?b", "agent:main:a%253Fb": "agent:main:a%3fb"}
     key = ("Idempotency-Key", a_key())
     for session in sessions.values():
-        inner.spawn(requester={"sessionKey": session})
+        server.accepted(session=session)
     for part, session in sessions.items():
         target = f"/v1/sessions/{part}/stop"
-        answer = inner.request("POST", target, headers=[JSON_TYPE, key], content=b"{}")
+        answer = server.http.request("POST", target, headers=[JSON_TYPE, key], content=b"{}")
         assert answer.json()["sessionKey"] == session
         assert not replayed(answer)
 
 
 @pytest.mark.parametrize("value", ["[]", '"\\""'])
 def test_body_of_countless_values_is_refused_at_once(
-    house: House, unrecorded: str, value: str
+    server: Server, unrecorded: str, value: str
 ) -> None:
     values = "[" + f"{value}," * (14_000_000 // (len(value) + 1)) + "0]"
     text = json.dumps(spawn_body(unrecorded, attachments="MARK")).replace('"MARK"', values)
     began = time.monotonic()
-    problem = problem_of(house.post(text.encode()), 400, "malformed_json")
+    problem = problem_of(post_bytes(server, text.encode()), 400, "malformed_json")
     assert "values" in problem["detail"]
     assert time.monotonic() - began < 4
 
 
-def test_commas_and_quotes_of_text_are_not_counted(house: House) -> None:
+def test_commas_and_quotes_of_text_are_not_counted(server: Server) -> None:
     task = 'one, "two", three\\\n' * 20_000
-    assert house.ended(house.session(), task=task)["task"] == task
+    assert server.announced(session=server.new_session(), task=task)["task"] == task
 
 
-def test_task_of_two_mebibytes_runs(house: House) -> None:
+def test_task_of_two_mebibytes_runs(server: Server) -> None:
     task = "ä" * MIB
-    run = house.ended(house.session(), task=task)
+    run = server.announced(session=server.new_session(), task=task)
     assert run["outcome"] == "success"
     assert run["task"] == task
-    assert task in house.get(f"/v1/runs/{run['runId']}/prompt")["message"]
+    assert task in server.get(f"/v1/runs/{run['runId']}/prompt")["message"]
 
 
-def test_body_without_length_is_counted_as_it_comes(house: House, unrecorded: str) -> None:
+def test_body_without_length_is_counted_as_it_comes(server: Server, unrecorded: str) -> None:
     made = json.dumps(spawn_body(unrecorded, task="x" * 20 * MIB)).encode()
     chunks = (made[start : start + MIB] for start in range(0, len(made), MIB))
-    answer = house.http.post(
+    answer = server.http.post(
         "/v1/spawns", content=chunks, headers={"Content-Type": "application/json"}
     )
     problem_of(answer, 413, "too_large")
-    assert house.http.get("/healthz").status_code == 200
+    assert server.http.get("/healthz").status_code == 200
 
 
-def test_declared_length_is_believed_before_the_body(house: House, unrecorded: str) -> None:
-    sent = spawn_head(house, Content_Length=str(20 * MIB))
-    problem_of(exchange(house.server.url, sent), 413, "too_large")
+def test_declared_length_is_believed_before_the_body(server: Server, unrecorded: str) -> None:
+    sent = spawn_head(server, Content_Length=str(20 * MIB))
+    problem_of(exchange(server.url, sent), 413, "too_large")
 
 
 @pytest.mark.parametrize("connection", ["close", "keep-alive"])
 @pytest.mark.parametrize("declared", [True, False])
 def test_caller_that_sends_all_first_is_answered(
-    house: House, unrecorded: str, connection: str, declared: bool
+    server: Server, unrecorded: str, connection: str, declared: bool
 ) -> None:
     made = json.dumps(spawn_body(unrecorded, task="x" * 20 * MIB)).encode()
     if declared:
-        sent = spawn_head(house, Connection=connection, Content_Length=str(len(made)))
+        sent = spawn_head(server, Connection=connection, Content_Length=str(len(made)))
     else:
-        sent = spawn_head(house, Connection=connection, Transfer_Encoding="chunked")
+        sent = spawn_head(server, Connection=connection, Transfer_Encoding="chunked")
         made = b"%x\r\n%b\r\n0\r\n\r\n" % (len(made), made)
-    with Authority.of(house.server.url).connect() as wire:
+    with Authority.of(server.url).connect() as wire:
         wire.sendall(sent + made)
         answer = answer_on(wire)
         problem_of(answer, 413, "too_large")
@@ -388,18 +393,18 @@ def test_caller_that_sends_all_first_is_answered(
         assert wire.recv(1) == b""
 
 
-def test_body_over_discard_limit_is_refused_at_once(house: House, unrecorded: str) -> None:
-    with Authority.of(house.server.url).connect() as wire:
+def test_body_over_discard_limit_is_refused_at_once(server: Server, unrecorded: str) -> None:
+    with Authority.of(server.url).connect() as wire:
         began = time.monotonic()
-        wire.sendall(spawn_head(house, Content_Length=str(DISCARDED_BYTES_MAX + 1)))
+        wire.sendall(spawn_head(server, Content_Length=str(DISCARDED_BYTES_MAX + 1)))
         problem_of(answer_on(wire), 413, "too_large")
         assert wire.recv(1) == b""
         assert time.monotonic() - began < DISCARD_SECONDS_MAX / 2
 
 
-def test_missing_rest_of_body_is_waited_for_briefly(house: House, unrecorded: str) -> None:
-    sent = spawn_head(house, Content_Length=str(DISCARDED_BYTES_MAX))
-    with Authority.of(house.server.url).connect() as wire:
+def test_missing_rest_of_body_is_waited_for_briefly(server: Server, unrecorded: str) -> None:
+    sent = spawn_head(server, Content_Length=str(DISCARDED_BYTES_MAX))
+    with Authority.of(server.url).connect() as wire:
         began = time.monotonic()
         wire.sendall(sent + bytes(MIB))
         problem_of(answer_on(wire), 413, "too_large")
@@ -408,11 +413,11 @@ def test_missing_rest_of_body_is_waited_for_briefly(house: House, unrecorded: st
         assert time.monotonic() - began < DISCARD_SECONDS_MAX * 3
 
 
-def test_caller_that_leaves_in_its_body_is_no_error(house: House, unrecorded: str) -> None:
+def test_caller_that_leaves_in_its_body_is_no_error(server: Server, unrecorded: str) -> None:
     made = json.dumps(spawn_body(unrecorded)).encode()
-    sent = spawn_head(house, Content_Length=str(len(made) + 1))
-    log_before = house.server.log()
-    with Authority.of(house.server.url).connect() as connection:
+    sent = spawn_head(server, Content_Length=str(len(made) + 1))
+    log_before = server.log()
+    with Authority.of(server.url).connect() as connection:
         connection.sendall(sent + made)
-    assert house.http.get("/healthz").status_code == 200
-    assert house.server.log() == log_before
+    assert server.http.get("/healthz").status_code == 200
+    assert server.log() == log_before

@@ -8,7 +8,7 @@ import pytest
 from tests.support.http.problems import pointers_of, problem_of
 from tests.support.http.requests import spawn_body
 from tests.support.http.sharing import given
-from tests.support.servers.http_server import House
+from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.server
 
@@ -17,48 +17,48 @@ def respawn(client: httpx2.Client, run_id: str, **body: Any) -> httpx2.Response:
     return client.post(f"/v1/runs/{run_id}/respawn", json=body)
 
 
-def respawned(house: House, run_id: str, **changes: Any) -> dict[str, Any]:
-    answer = respawn(house.http, run_id, changes=changes)
+def respawned(server: Server, run_id: str, **changes: Any) -> dict[str, Any]:
+    answer = respawn(server.http, run_id, changes=changes)
     assert answer.status_code == 201, answer.text
-    return house.server.run(answer.json()["runId"], "announced")
+    return server.run(answer.json()["runId"], "announced")
 
 
-def replaced(house: House, run_id: str) -> list[str]:
-    (event,) = house.events(run_id, "SpawnRequested")
+def replaced(server: Server, run_id: str) -> list[str]:
+    (event,) = server.recorded(run_id, "SpawnRequested")
     return list(event["payload"]["respawn"]["replaced"])
 
 
-def test_free_text_in_place_of_name_is_carried_over(house: House) -> None:
-    refused = house.spawn(
-        house.session(), agentId="No Agent!", model="two words", thinking="a lot of it"
+def test_free_text_in_place_of_name_is_carried_over(server: Server) -> None:
+    refused = server.spawn(
+        session=server.new_session(), agentId="No Agent!", model="two words", thinking="a lot of it"
     )
     run_id = problem_of(refused, 422, "spawn_error")["runId"]
-    again = problem_of(respawn(house.http, run_id), 422, "spawn_error")
+    again = problem_of(respawn(server.http, run_id), 422, "spawn_error")
     assert (again["rule"], again["detail"]) == ("agent_id", refused.json()["detail"])
-    texts = house.get(f"/v1/runs/{again['runId']}/explain")["given"]
+    texts = server.get(f"/v1/runs/{again['runId']}/explain")["given"]
     assert (texts["agentId"], texts["model"]) == ("No Agent!", "two words")
-    mended = respawned(house, run_id, agentId="talker", model=None, thinking=None)
+    mended = respawned(server, run_id, agentId="talker", model=None, thinking=None)
     assert mended["outcome"] == "success"
 
 
-def test_run_of_batch_is_respawned_alone(house: House) -> None:
-    body = spawn_body(house.session(), task=["a", "b"], parallel=True, label="both")
-    second = house.http.post("/v1/spawns", json=body).json()["runs"][1]["runId"]
-    run = respawned(house, second)
+def test_run_of_batch_is_respawned_alone(server: Server) -> None:
+    body = spawn_body(server.new_session(), task=["a", "b"], parallel=True, label="both")
+    second = server.http.post("/v1/spawns", json=body).json()["runs"][1]["runId"]
+    run = respawned(server, second)
     assert (run["task"], run["label"], run["batchId"]) == ("b", "both-2", None)
-    answer = respawn(house.http, second, changes={"task": ["a", "b"], "parallel": True})
+    answer = respawn(server.http, second, changes={"task": ["a", "b"], "parallel": True})
     assert pointers_of(problem_of(answer, 422, "invalid_request")) == ["/changes/task"]
 
 
-def test_respawn_waits_for_the_same_runs(house: House) -> None:
-    session = house.session()
-    first = house.ended(session, label="first")
-    waiting = house.ended(session, dependsOn=[{"run": "first", "require": "ended"}])
+def test_respawn_waits_for_the_same_runs(server: Server) -> None:
+    session = server.new_session()
+    first = server.announced(session=session, label="first")
+    waiting = server.announced(session=session, dependsOn=[{"run": "first", "require": "ended"}])
     # Another one has the label by now.
-    house.ended(session, label="first")
-    (on,) = respawned(house, waiting["runId"])["dependsOn"]
+    server.announced(session=session, label="first")
+    (on,) = respawned(server, waiting["runId"])["dependsOn"]
     assert (on["runId"], on["require"], on["state"]) == (first["runId"], "ended", "met")
-    assert respawned(house, waiting["runId"], dependsOn=None)["dependsOn"] == []
+    assert respawned(server, waiting["runId"], dependsOn=None)["dependsOn"] == []
 
 
 @pytest.mark.parametrize(
@@ -70,53 +70,53 @@ def test_respawn_waits_for_the_same_runs(house: House) -> None:
     ],
 )
 def test_unknown_name_is_looked_up_again(
-    house: House, body: dict[str, Any], rule: str, named: set[str]
+    server: Server, body: dict[str, Any], rule: str, named: set[str]
 ) -> None:
-    session = house.session()
-    house.ended(session, label="first")
-    refused = problem_of(house.spawn(session, **body), 422, "spawn_error")
+    session = server.new_session()
+    server.announced(session=session, label="first")
+    refused = problem_of(server.spawn(session=session, **body), 422, "spawn_error")
     assert refused["rule"] == rule
-    shown = house.server.run(refused["runId"])["dependsOn"]
+    shown = server.run(refused["runId"])["dependsOn"]
     assert {(one["name"], one["runId"], one["state"]) for one in shown} == {
         (name, None, "unmet") for name in named
     }
-    explained = house.get(f"/v1/runs/{refused['runId']}/explain")["given"]
+    explained = server.get(f"/v1/runs/{refused['runId']}/explain")["given"]
     assert all(name in explained["dependencies"] for name in named)
-    again = problem_of(respawn(house.http, refused["runId"]), 422, "spawn_error")
+    again = problem_of(respawn(server.http, refused["runId"]), 422, "spawn_error")
     assert (again["rule"], again["detail"]) == (rule, refused["detail"])
-    assert replaced(house, again["runId"]) == []
-    house.ended(session, label="later")
+    assert replaced(server, again["runId"]) == []
+    server.announced(session=session, label="later")
     for run_id in (refused["runId"], again["runId"]):
-        run = respawned(house, run_id)
+        run = respawned(server, run_id)
         require = "ended" if "chainAfter" in body else "success"
         found = {(one["name"], one["require"], one["state"]) for one in run["dependsOn"]}
         assert found == {(name, require, "met") for name in named}
         keys = {key.removeprefix("$") for key in body.get("sharedContext", {})}
-        assert set(given(house, run["runId"])["values"]) == keys
+        assert set(given(server, run["runId"])["values"]) == keys
 
 
-def test_unknown_name_is_in_no_event_or_list(house: House) -> None:
-    session, name = house.session(), "a secret that nobody is called 💧"
-    refused = problem_of(house.spawn(session, dependsOn=[name]), 422, "spawn_error")
-    assert name not in str(house.events(refused["runId"]))
-    assert [run["dependsOn"] for run in house.runs(session)] == [[]]
-    assert house.server.run(refused["runId"])["dependsOn"][0]["name"] == name
+def test_unknown_name_is_in_no_event_or_list(server: Server) -> None:
+    session, name = server.new_session(), "a secret that nobody is called 💧"
+    refused = problem_of(server.spawn(session=session, dependsOn=[name]), 422, "spawn_error")
+    assert name not in str(server.recorded(refused["runId"]))
+    assert [run["dependsOn"] for run in server.runs(requester=session)] == [[]]
+    assert server.run(refused["runId"])["dependsOn"][0]["name"] == name
 
 
-def test_run_of_message_is_not_respawned(house: House) -> None:
-    run = house.ended(house.session())
-    sent = house.http.post(f"/v1/runs/{run['runId']}/messages", json={"message": "and now?"})
-    later = house.server.run(sent.json()["runId"], "announced")
-    problem = problem_of(respawn(house.http, later["runId"]), 409, "cannot_respawn")
+def test_run_of_message_is_not_respawned(server: Server) -> None:
+    run = server.announced(session=server.new_session())
+    sent = server.http.post(f"/v1/runs/{run['runId']}/messages", json={"message": "and now?"})
+    later = server.run(sent.json()["runId"], "announced")
+    problem = problem_of(respawn(server.http, later["runId"]), 409, "cannot_respawn")
     assert run["runId"] in problem["detail"]
-    assert respawned(house, run["runId"])["outcome"] == "success"
+    assert respawned(server, run["runId"])["outcome"] == "success"
 
 
-def test_run_at_work_is_respawned_beside_it(house: House) -> None:
-    with house.held(house.session()) as held:
-        run = respawned(house, held.run_id, agentId="talker")
+def test_run_at_work_is_respawned_beside_it(server: Server) -> None:
+    with server.held(server.new_session()) as held:
+        run = respawned(server, held.run_id, agentId="talker")
         assert run["respawnedFrom"] == held.run_id
-        began = respawn(house.http, held.run_id, transcript={"upTo": 2})
+        began = respawn(server.http, held.run_id, transcript={"upTo": 2})
         text = problem_of(began, 409, "cannot_respawn")["detail"]
         assert "ends at entry 1 by now" in text
 
@@ -139,61 +139,61 @@ INVALID: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_invalid_change_is_refused_with_its_place(house: House) -> None:
-    run_id = house.ended(house.session())["runId"]
+def test_invalid_change_is_refused_with_its_place(server: Server) -> None:
+    run_id = server.announced(session=server.new_session())["runId"]
     bodies: list[tuple[dict[str, Any], str]] = [
         ({"changes": changes}, pointer) for changes, pointer in INVALID
     ]
     fork: dict[str, Any] = {"transcript": {"upTo": 1}, "changes": {"context": "fork"}}
     bodies.append((fork, "/changes/context"))
     for body, pointer in bodies:
-        problem = problem_of(respawn(house.http, run_id, **body), 422, "invalid_request")
+        problem = problem_of(respawn(server.http, run_id, **body), 422, "invalid_request")
         assert pointers_of(problem) == [pointer]
-    assert house.server.run(run_id)["respawns"] == []
+    assert server.run(run_id)["respawns"] == []
 
 
-def test_token_respawns_what_it_may_spawn(house: House) -> None:
-    own, foreign = house.session("spawner"), house.session("other")
-    run, other = house.ended(own)["runId"], house.ended(foreign)["runId"]
+def test_token_respawns_what_it_may_spawn(server: Server) -> None:
+    own, foreign = server.new_session("spawner"), server.new_session("other")
+    run, other = server.announced(session=own)["runId"], server.announced(session=foreign)["runId"]
     to_another = {"requester": {"sessionKey": foreign}}
     # Its texts would come to another session, or to be read in a transcript.
-    to_its_own = {"requester": {"sessionKey": house.session("spawner")}}
+    to_its_own = {"requester": {"sessionKey": server.new_session("spawner")}}
     beyond: list[dict[str, Any]] = [
         {"changes": to_another},
         {"changes": to_its_own},
         {"transcript": {"upTo": 1}},
         {"configRevision": 1},
     ]
-    with house.with_token(house.secrets["spawner"]) as spawner:
+    with server.with_token(server.secrets["spawner"]) as spawner:
         assert respawn(spawner, run).status_code == 201
         problem_of(respawn(spawner, other), 404, "not_found")
         for body in beyond:
             problem_of(respawn(spawner, run, **body), 403, "not_permitted")
-    with house.with_token(house.secrets["everything"]) as administrator:
+    with server.with_token(server.secrets["everything"]) as administrator:
         found = respawn(administrator, run, changes=to_another, transcript={"upTo": 1})
         assert found.status_code == 201, found.text
         assert respawn(administrator, run, configRevision=1).status_code == 201
-    moved = house.server.run(found.json()["runId"], "announced")
+    moved = server.run(found.json()["runId"], "announced")
     assert (moved["requesterSessionKey"], moved["respawnedFrom"]) == (foreign, run)
-    assert replaced(house, moved["runId"]) == ["requester"]
-    assert moved["runId"] in house.server.run(run)["respawns"]
+    assert replaced(server, moved["runId"]) == ["requester"]
+    assert moved["runId"] in server.run(run)["respawns"]
 
 
-def test_lineage_shows_visible_runs_alone(house: House) -> None:
-    run_id = house.ended(house.session("reader"))["runId"]
-    beside = respawned(house, run_id)
-    respawned(house, run_id, requester={"sessionKey": house.session("other")})
-    with house.with_token(house.secrets["texts"]) as reader:
+def test_lineage_shows_visible_runs_alone(server: Server) -> None:
+    run_id = server.announced(session=server.new_session("reader"))["runId"]
+    beside = respawned(server, run_id)
+    respawned(server, run_id, requester={"sessionKey": server.new_session("other")})
+    with server.with_token(server.secrets["texts"]) as reader:
         seen = reader.get(f"/v1/runs/{run_id}").json()
         assert seen["respawns"] == [beside["runId"]]
         listed = reader.get("/v1/runs", params={"respawnedFrom": run_id}).json()["items"]
         assert [one["runId"] for one in listed] == [beside["runId"]]
 
 
-def test_child_respawns_its_own_children_alone(house: House) -> None:
-    session = house.session()
-    sibling = house.ended(session)["runId"]
-    with house.held(session) as held, house.with_token(held.token) as child:
+def test_child_respawns_its_own_children_alone(server: Server) -> None:
+    session = server.new_session()
+    sibling = server.announced(session=session)["runId"]
+    with server.held(session) as held, server.with_token(held.token) as child:
         for answer in (
             respawn(child, held.run_id),
             respawn(child, sibling),
@@ -203,16 +203,16 @@ def test_child_respawns_its_own_children_alone(house: House) -> None:
         below = child.post("/v1/spawns", json=spawn_body("current")).json()["runId"]
         answer = respawn(child, below, changes={"task": "help me"})
         assert answer.status_code == 201, answer.text
-        assert house.server.run(answer.json()["runId"])["requesterSessionKey"] == held.child
+        assert server.run(answer.json()["runId"])["requesterSessionKey"] == held.child
         for run_id in (below, answer.json()["runId"]):
-            house.gates.open(run_id)
+            server.let_go(run_id)
 
 
-def test_files_of_refused_spawn_are_left_out(house: House) -> None:
+def test_files_of_refused_spawn_are_left_out(server: Server) -> None:
     files = [{"name": "a.txt", "content": "x"}]
-    refused = house.spawn(house.session(), attachments=files, attachAs={})
+    refused = server.spawn(session=server.new_session(), attachments=files, attachAs={})
     run_id = problem_of(refused, 403, "spawn_forbidden")["runId"]
-    problem = problem_of(respawn(house.http, run_id), 409, "cannot_respawn")
+    problem = problem_of(respawn(server.http, run_id), 409, "cannot_respawn")
     assert "are not kept: give attachments among the changes, or null" in problem["detail"]
-    without = respawned(house, run_id, attachments=None)
-    assert replaced(house, without["runId"]) == ["attachments"]
+    without = respawned(server, run_id, attachments=None)
+    assert replaced(server, without["runId"]) == ["attachments"]

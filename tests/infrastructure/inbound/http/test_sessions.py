@@ -10,12 +10,12 @@ from urllib.parse import quote
 import httpx2
 import pytest
 
-from application.queries import sessions
+from application.queries.sessions import OWN_RUNS_SHOWN_MAX
 from tests.support.builders.key_spellings import spellings
 from tests.support.http.problems import pointers_of, problem_of
 from tests.support.http.requests import spawn_body
-from tests.support.servers.http_server import ONE, House
-from tests.support.servers.inner_server import InnerServer
+from tests.support.servers.http_server import ONE
+from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.server
 
@@ -24,9 +24,9 @@ UNKNOWN = "0f7ba0d0-3b5e-4c0f-9d5a-0c1de0f5a001"
 
 
 @pytest.fixture
-def one(house: House) -> Iterator[httpx2.Client]:
+def one(server: Server) -> Iterator[httpx2.Client]:
     """A client with the token that acts for one session."""
-    with house.with_token(house.secrets["one"]) as client:
+    with server.with_token(server.secrets["one"]) as client:
         yield client
 
 
@@ -43,13 +43,16 @@ def spawn_as(client: httpx2.Client, key: str, **requester: Any) -> httpx2.Respon
     return client.post("/v1/spawns", json=body)
 
 
-def inbox_of(house: House, name: str, **query: Any) -> dict[str, Any]:
-    return house.get(f"/v1/sessions/{quote(name, safe='')}/announcements", **query)
+def inbox_of(server: Server, name: str, **query: Any) -> dict[str, Any]:
+    return server.get(f"/v1/sessions/{quote(name, safe='')}/announcements", **query)
 
 
-def test_every_name_of_session_shares_its_places(house: House) -> None:
+def test_every_name_of_session_shares_its_places(server: Server) -> None:
     """A child that asks as `current`, by its id and by its key gets five places, not fifteen."""
-    with house.held(house.session("parent")) as parent, house.with_token(parent.token) as client:
+    with (
+        server.held(server.new_session("parent")) as parent,
+        server.with_token(parent.token) as client,
+    ):
         by_id = parent.answer["sessionId"]
         names = ["current", by_id, parent.child, " Current: ", by_id.upper(), f" {by_id}\t"]
         bodies = [spawn_body(name, agentId="slow") for name in [*names, *names]]
@@ -67,14 +70,14 @@ def test_every_name_of_session_shares_its_places(house: House) -> None:
         for accepted in answers[:CHILDREN_MAX]:
             client.post(f"/v1/runs/{accepted.json()['runId']}/stop")
     for name in ("current", by_id):
-        problem_of(house.http.get(f"/v1/sessions/agent:main:{name}"), 404, "not_found")
+        problem_of(server.http.get(f"/v1/sessions/agent:main:{name}"), 404, "not_found")
 
 
-def test_token_of_one_session_takes_every_spelling(house: House, one: httpx2.Client) -> None:
+def test_token_of_one_session_takes_every_spelling(server: Server, one: httpx2.Client) -> None:
     for name in ("current", *spellings("the-one")):
         answer = one.post("/v1/spawns", json=spawn_body(name))
         assert answer.status_code == 201, answer.text
-        run = house.server.run(answer.json()["runId"], "announced")
+        run = server.run(answer.json()["runId"], "announced")
         assert run["requesterSessionKey"] == ONE
     session = session_of(one, "current")
     assert (session["sessionKey"], session["assertedBy"]) == (ONE, ONE)
@@ -100,32 +103,32 @@ def test_token_of_one_session_takes_every_spelling(house: House, one: httpx2.Cli
     assert run["runId"] in listed("/v1/runs", requester="current")
 
 
-def test_session_id_reaches_no_more_than_its_key(house: House, one: httpx2.Client) -> None:
-    foreign = house.session("stranger")
-    house.ended(foreign)
-    by_id = session_of(house.http, foreign)["sessionId"]
+def test_session_id_reaches_no_more_than_its_key(server: Server, one: httpx2.Client) -> None:
+    foreign = server.new_session("stranger")
+    server.announced(session=foreign)
+    by_id = session_of(server.http, foreign)["sessionId"]
     problem_of(one.post("/v1/spawns", json=spawn_body(by_id)), 403, "not_permitted")
     problem_of(one.get(f"/v1/sessions/{by_id}"), 404, "not_found")
     problem_of(one.get(f"/v1/sessions/{by_id}/announcements"), 403, "not_permitted")
     problem_of(one.get("/v1/agents", params={"requester": by_id}), 404, "not_found")
     for name in ("requester", "tree"):
         assert one.get("/v1/runs", params={name: by_id}).json()["items"] == []
-    run_id = house.accepted(by_id)["runId"]
-    (requested,) = house.events(run_id, "SpawnRequested")
+    run_id = server.accepted(session=by_id)
+    (requested,) = server.recorded(run_id, "SpawnRequested")
     requester = requested["payload"]["requester"]
     assert (requester["sessionKey"], requester["displayKey"]) == (foreign, foreign)
 
 
-def test_id_of_no_session_is_a_key(house: House) -> None:
-    of_child = house.accepted(house.session())["runId"]
+def test_id_of_no_session_is_a_key(server: Server) -> None:
+    of_child = server.accepted(session=server.new_session())
     for name in (UNKNOWN, of_child):
-        assert house.ended(name)["requesterSessionKey"] == f"agent:main:{name}"
+        assert server.announced(session=name)["requesterSessionKey"] == f"agent:main:{name}"
 
 
-def test_token_of_many_sessions_has_no_current_one(house: House) -> None:
-    get = house.http.get
+def test_token_of_many_sessions_has_no_current_one(server: Server) -> None:
+    get = server.http.get
     for pointer, answer in (
-        ("/requester/sessionKey", house.spawn("current")),
+        ("/requester/sessionKey", server.spawn(session="current")),
         ("/path/key", get("/v1/sessions/current")),
         ("/query/tree", get("/v1/events?tree=current")),
         ("/query/requester", get("/v1/runs?requester=current")),
@@ -137,99 +140,99 @@ def test_token_of_many_sessions_has_no_current_one(house: House) -> None:
     problem_of(get("/v1/sessions/agent:main:current"), 404, "not_found")
 
 
-def test_main_session_has_an_alias(house: House) -> None:
-    house.ended("main")
-    assert session_of(house.http, "main") == session_of(house.http, "agent:main:main")
-    agents = house.get("/v1/agents")
+def test_main_session_has_an_alias(server: Server) -> None:
+    server.announced(session="main")
+    assert session_of(server.http, "main") == session_of(server.http, "agent:main:main")
+    agents = server.get("/v1/agents")
     assert agents["requester"] == "main"
-    assert agents == house.get("/v1/agents", requester="main")
+    assert agents == server.get("/v1/agents", requester="main")
 
 
-def test_key_with_slashes_is_a_name(house: House) -> None:
+def test_key_with_slashes_is_a_name(server: Server) -> None:
     key = f"agent:main:chat:group:spaces/{uuid.uuid4().hex}/threads/1"
-    run = house.ended(key)
-    assert session_of(house.http, key)["sessionKey"] == key
-    (told,) = inbox_of(house, key)["items"]
+    run = server.announced(session=key)
+    assert session_of(server.http, key)["sessionKey"] == key
+    (told,) = inbox_of(server, key)["items"]
     ack = f"/v1/sessions/{quote(key, safe='')}/announcements/{told['id']}/ack"
-    assert house.http.post(ack).status_code == 200
-    assert inbox_of(house, key)["items"][0]["state"] == "acknowledged"
-    assert house.runs(key)[0]["runId"] == run["runId"]
-    answer = house.http.get(f"/v1/sessions/{quote(key + 'x', safe='')}")
+    assert server.http.post(ack).status_code == 200
+    assert inbox_of(server, key)["items"][0]["state"] == "acknowledged"
+    assert server.runs(requester=key)[0]["runId"] == run["runId"]
+    answer = server.http.get(f"/v1/sessions/{quote(key + 'x', safe='')}")
     assert problem_of(answer, 404, "not_found")["instance"].count("/") == 3
 
 
 @pytest.mark.parametrize("name", ["agent:main:nobody", UNKNOWN.replace("0f", "1f")])
-def test_unseen_session_is_not_found(house: House, name: str) -> None:
-    problem = problem_of(house.http.get(f"/v1/sessions/{name}"), 404, "not_found")
+def test_unseen_session_is_not_found(server: Server, name: str) -> None:
+    problem = problem_of(server.http.get(f"/v1/sessions/{name}"), 404, "not_found")
     assert problem["detail"] == f'there is no session "{name}" on record'
-    assert inbox_of(house, name)["items"] == []
+    assert inbox_of(server, name)["items"] == []
 
 
-def test_wait_ends_with_first_announcement(house: House) -> None:
-    key = house.session()
-    with ThreadPoolExecutor(2) as pool, house.held(key) as run:
-        names = (key, session_of(house.http, key)["sessionId"])
-        waiting = [pool.submit(inbox_of, house, name, wait="20s") for name in names]
+def test_wait_ends_with_first_announcement(server: Server) -> None:
+    key = server.new_session()
+    with ThreadPoolExecutor(2) as pool, server.held(key) as run:
+        names = (key, session_of(server.http, key)["sessionId"])
+        waiting = [pool.submit(inbox_of, server, name, wait="20s") for name in names]
         for _ in range(3):
-            house.ended(house.session())
+            server.announced(session=server.new_session())
         assert not waiting[0].done()
-        house.gates.open(run.run_id)
+        server.let_go(run.run_id)
         for inbox in waiting:
             assert [one["runId"] for one in inbox.result(20)["items"]] == [run.run_id]
     began = time.monotonic()
-    assert len(inbox_of(house, key, wait="30s")["items"]) == 1
+    assert len(inbox_of(server, key, wait="30s")["items"]) == 1
     assert time.monotonic() - began < 3
 
 
-def test_wait_in_vain_takes_its_time(house: House) -> None:
-    key = house.session()
+def test_wait_in_vain_takes_its_time(server: Server) -> None:
+    key = server.new_session()
     with ThreadPoolExecutor(1) as pool:
         began = time.monotonic()
-        waiting = pool.submit(inbox_of, house, key, wait="700ms")
+        waiting = pool.submit(inbox_of, server, key, wait="700ms")
         while not waiting.done():
-            house.ended(house.session())
+            server.announced(session=server.new_session())
         seconds = time.monotonic() - began
     assert waiting.result()["items"] == []
     assert 0.7 <= seconds < 5
 
 
-def test_announcement_is_acknowledged_once(house: House) -> None:
-    run = house.ended(house.session())
+def test_announcement_is_acknowledged_once(server: Server) -> None:
+    run = server.announced(session=server.new_session())
     key = run["requesterSessionKey"]
     path = f"/v1/sessions/{key}/announcements/{run['runId']}/ack"
     for _ in range(2):
-        answer = house.http.post(path)
+        answer = server.http.post(path)
         assert answer.status_code == 200
         assert answer.json() == {"id": run["runId"], "runId": run["runId"]}
-    (told,) = inbox_of(house, key)["items"]
+    (told,) = inbox_of(server, key)["items"]
     assert told["state"] == "acknowledged"
     assert told["acknowledgedAt"]
-    assert house.server.run(run["runId"])["announcement"]["state"] == "acknowledged"
-    assert house.server.events(run["runId"]).count("AnnouncementAcknowledged") == 1
+    assert server.run(run["runId"])["announcement"]["state"] == "acknowledged"
+    assert server.events(run["runId"]).count("AnnouncementAcknowledged") == 1
 
 
-def test_run_outside_inbox_cannot_be_acknowledged(house: House) -> None:
-    run, other = house.ended(house.session()), house.session()
+def test_run_outside_inbox_cannot_be_acknowledged(server: Server) -> None:
+    run, other = server.announced(session=server.new_session()), server.new_session()
     own = run["requesterSessionKey"]
     for session, run_id in ((other, run["runId"]), (own, UNKNOWN), (own, "x")):
-        answer = house.http.post(f"/v1/sessions/{session}/announcements/{run_id}/ack")
+        answer = server.http.post(f"/v1/sessions/{session}/announcements/{run_id}/ack")
         problem = problem_of(answer, 404, "not_found")
         assert problem["detail"].startswith("there is no such announcement")
-    quiet = house.ended(own, expectsCompletionMessage=False)
-    running = house.accepted(own, agentId="slow")
+    quiet = server.announced(session=own, expectsCompletionMessage=False)
+    running = server.spawned(session=own, agentId="slow")
     for run_id in (quiet["runId"], running["runId"]):
-        answer = house.http.post(f"/v1/sessions/{own}/announcements/{run_id}/ack")
+        answer = server.http.post(f"/v1/sessions/{own}/announcements/{run_id}/ack")
         problem_of(answer, 409, "no_announcement")
-    house.http.post(f"/v1/runs/{running['runId']}/stop")
+    server.http.post(f"/v1/runs/{running['runId']}/stop")
 
 
 @pytest.mark.parametrize("cleanup", ["delete", "keep"])
-def test_session_whose_run_is_over_spawns_no_more(house: House, cleanup: str) -> None:
-    run = house.accepted(house.session(), cleanup=cleanup)
-    house.server.run(run["runId"], "archived" if cleanup == "delete" else "announced")
+def test_session_whose_run_is_over_spawns_no_more(server: Server, cleanup: str) -> None:
+    run = server.spawned(session=server.new_session(), cleanup=cleanup)
+    server.run(run["runId"], "archived" if cleanup == "delete" else "announced")
     child = str(run["childSessionKey"])
-    problem = problem_of(house.spawn(child), 409, "session_closed")
-    session = session_of(house.http, child)
+    problem = problem_of(server.spawn(session=child), 409, "session_closed")
+    session = session_of(server.http, child)
     assert (session["closedAt"] is not None) is (cleanup == "delete")
     if cleanup == "keep":
         assert session["stage"] == "open"
@@ -237,65 +240,58 @@ def test_session_whose_run_is_over_spawns_no_more(house: House, cleanup: str) ->
         assert "go on with it by a message while it is open" in problem["detail"]
 
 
-def test_session_is_as_first_asserted(house: House) -> None:
-    key = house.session("asserted")
-    answer = spawn_as(house.http, key, sandboxed=True, agentIdOverride="boxed", same=True)
+def test_session_is_as_first_asserted(server: Server) -> None:
+    key = server.new_session("asserted")
+    answer = spawn_as(server.http, key, sandboxed=True, agentIdOverride="boxed", same=True)
     assert answer.status_code == 201, answer.text
-    session = session_of(house.http, key)
+    session = session_of(server.http, key)
     assert (session["assertedBy"], session["depthFrom"]) == ("admin", "shape")
     assert (session["agentId"], session["sandboxed"]) == ("boxed", True)
     assert session["assertions"] == ["agentId", "sandboxed"]
     assert session["workspaceDir"] is None
-    child = session_of(house.http, answer.json()["childSessionKey"])
+    child = session_of(server.http, answer.json()["childSessionKey"])
     assert (child["assertedBy"], child["assertions"], child["depthFrom"]) == ("spawn", [], "spawn")
-    run = house.server.run(answer.json()["runId"])
+    run = server.run(answer.json()["runId"])
     assert child["workspaceDir"] == run["workspaceDir"]
     assert child["sandboxed"] is run["sandboxed"] is True
-    spawn_as(house.http, key, sandboxed=False, agentIdOverride="narrow")
+    spawn_as(server.http, key, sandboxed=False, agentIdOverride="narrow")
     for name in ("agentId", "sandboxed", "assertions", "assertedBy", "depthFrom", "depth"):
-        assert session_of(house.http, key)[name] == session[name]
+        assert session_of(server.http, key)[name] == session[name]
 
 
-def test_agent_on_record_outranks_that_of_key(house: House) -> None:
-    key = house.session("narrowed")
-    assert spawn_as(house.http, key, agentIdOverride="narrow", same=True).status_code == 201
-    session = session_of(house.http, key)
+def test_agent_on_record_outranks_that_of_key(server: Server) -> None:
+    key = server.new_session("narrowed")
+    assert spawn_as(server.http, key, agentIdOverride="narrow", same=True).status_code == 201
+    session = session_of(server.http, key)
     for spelling in (key, key.upper(), session["sessionId"]):
-        found = house.get("/v1/agents", requester=spelling)
+        found = server.get("/v1/agents", requester=spelling)
         assert (found["requester"], found["allowAny"]) == ("narrow", False)
         assert [agent["id"] for agent in found["agents"]] == ["narrow"]
 
 
-def test_token_cannot_make_session_another_agents(house: House, one: httpx2.Client) -> None:
+def test_token_cannot_make_session_another_agents(server: Server, one: httpx2.Client) -> None:
     answer = spawn_as(one, ONE, agentIdOverride="boxed")
     assert 'does not act for agent "boxed"' in problem_of(answer, 403, "not_permitted")["detail"]
-    recorded = house.http.get(f"/v1/sessions/{ONE}").json()
+    recorded = server.http.get(f"/v1/sessions/{ONE}").json()
     assert recorded.get("agentId", "main") == "main"
 
 
-def test_session_leaves_no_sandbox_as_another_agent(house: House) -> None:
+def test_session_leaves_no_sandbox_as_another_agent(server: Server) -> None:
     key = "agent:boxed:escape"
-    answer = spawn_as(house.http, key, agentIdOverride="main")
+    answer = spawn_as(server.http, key, agentIdOverride="main")
     assert problem_of(answer, 403, "spawn_forbidden")["rule"] == "sandbox"
-    assert session_of(house.http, key)["sandboxed"] is True
+    assert session_of(server.http, key)["sandboxed"] is True
 
 
-def test_newest_runs_of_session_are_shown(
-    inner: InnerServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shown_max = 3
-    monkeypatch.setattr(sessions, "OWN_RUNS_SHOWN_MAX", shown_max)
-    first = inner.spawn(requester={"sessionKey": "agent:main:many"})
-    runs, heads = [first["runId"]], [first["stages"][-1]["position"]]
-    for _ in range(shown_max + 1):
-        run = inner.run_of_message(runs[0])
-        runs.append(run["runId"])
-        heads.append(run["stages"][-1]["position"])
-
-    def own_runs(query: str = "") -> list[str]:
-        path = f"/v1/sessions/{first['childSessionKey']}{query}"
-        return [run["runId"] for run in inner.request("GET", path).json()["ownRuns"]]
-
-    assert own_runs() == runs[::-1][:shown_max]
-    for count, head in enumerate(heads, start=1):
-        assert own_runs(f"?at=pos:{head}") == runs[:count][::-1][:shown_max]
+def test_newest_runs_of_session_are_shown(server: Server) -> None:
+    first = server.announced(session=server.new_session("many"))
+    runs, head = [first["runId"]], 0
+    for _ in range(OWN_RUNS_SHOWN_MAX):
+        head = server.head()
+        runs.append(server.continued(first["runId"], "and then?"))
+        server.run(runs[-1], "announced")
+    path = f"/v1/sessions/{first['childSessionKey']}"
+    newest = runs[::-1]
+    assert [run["runId"] for run in server.get(path)["ownRuns"]] == newest[:-1]
+    then = server.get(path, at=f"pos:{head}")["ownRuns"]
+    assert [run["runId"] for run in then] == newest[1:]

@@ -9,7 +9,7 @@ from domain.prompt.untrusted import BEGIN, END
 from tests.support.http.problems import pointers_of, problem_of
 from tests.support.http.sharing import given, patched, prompt, shared, types
 from tests.support.http.wire import client_of
-from tests.support.servers.http_server import House
+from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.server
 
@@ -20,64 +20,64 @@ def referring(*names: str, **values: Any) -> dict[str, Any]:
     return {**values, **{f"${name}": "reference" for name in names}}
 
 
-def test_refused_spawn_shares_nothing(house: House) -> None:
-    session = house.session()
-    answer = house.spawn(session, agentId="ghost", sharedContext=GOAL)
+def test_refused_spawn_shares_nothing(server: Server) -> None:
+    session = server.new_session()
+    answer = server.spawn(session=session, agentId="ghost", sharedContext=GOAL)
     run_id = problem_of(answer, 422, "spawn_error")["runId"]
-    problem_of(house.http.get(f"/v1/runs/{run_id}/shared-context"), 409, "not_started")
-    house.ended(session)
-    assert shared(house, session)["values"] == {}
+    problem_of(server.http.get(f"/v1/runs/{run_id}/shared-context"), 409, "not_started")
+    server.announced(session=session)
+    assert shared(server, session)["values"] == {}
 
 
-def test_patch_needs_version_on_record(house: House) -> None:
-    session = house.session()
-    first = patched(house, session, '"0"', a=1)
+def test_patch_needs_version_on_record(server: Server) -> None:
+    session = server.new_session()
+    first = patched(server, session, '"0"', a=1)
     assert first.status_code == 200, first.text
-    problem = problem_of(patched(house, session, '"0"', b=2), 412, "precondition_failed")
+    problem = problem_of(patched(server, session, '"0"', b=2), 412, "precondition_failed")
     assert problem["current"] == first.json()["version"]
-    again = patched(house, session, first.headers["etag"], a=1)
+    again = patched(server, session, first.headers["etag"], a=1)
     assert again.json()["version"] == first.json()["version"], "it changes nothing"
     with ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(lambda n: patched(house, session, **{f"k{n}": n}), range(24)))
+        answers = list(pool.map(lambda n: patched(server, session, **{f"k{n}": n}), range(24)))
     assert [one.status_code for one in answers] == [200] * 24
-    assert shared(house, session)["values"] == {"a": 1} | {f"k{n}": n for n in range(24)}
+    assert shared(server, session)["values"] == {"a": 1} | {f"k{n}": n for n in range(24)}
 
 
-def test_patch_without_valid_version_is_refused(house: House) -> None:
-    path = f"/v1/sessions/{house.session()}/shared-context"
+def test_patch_without_valid_version_is_refused(server: Server) -> None:
+    path = f"/v1/sessions/{server.new_session()}/shared-context"
     beyond_all_versions = '"' + "0" * 19 + '7"'
     for match in (None, "7", 'W/"0"', '"x"', '"0", "1"', '"00"', beyond_all_versions):
         headers = {} if match is None else {"If-Match": match}
-        answer = house.http.patch(path, json={"a": 1}, headers=headers)
+        answer = server.http.patch(path, json={"a": 1}, headers=headers)
         assert pointers_of(problem_of(answer, 422, "invalid_request")) == ["/headers/If-Match"]
-    answer = house.http.patch(path, json={"$a": "reference"}, headers={"If-Match": "*"})
+    answer = server.http.patch(path, json={"$a": "reference"}, headers={"If-Match": "*"})
     assert pointers_of(problem_of(answer, 422, "invalid_request")) == ["/$a"]
-    assert house.http.get(path).status_code == 404
+    assert server.http.get(path).status_code == 404
     merge = {"Content-Type": "application/merge-patch+json", "If-Match": "*"}
-    assert house.http.patch(path, content=b'{"a": 1}', headers=merge).status_code == 200
+    assert server.http.patch(path, content=b'{"a": 1}', headers=merge).status_code == 200
 
 
-def test_child_patches_its_own_session_alone(house: House) -> None:
-    session = house.session()
-    with house.held(session, sharedContext=GOAL) as child:
-        with house.with_token(child.token) as own:
-            assert patched(house, child.child, client=own, projectGoal=None).status_code == 200
-            problem_of(patched(house, session, client=own, projectGoal=None), 403, "not_permitted")
+def test_child_patches_its_own_session_alone(server: Server) -> None:
+    session = server.new_session()
+    with server.held(session, sharedContext=GOAL) as child:
+        with server.with_token(child.token) as own:
+            assert patched(server, child.child, client=own, projectGoal=None).status_code == 200
+            problem_of(patched(server, session, client=own, projectGoal=None), 403, "not_permitted")
             assert own.get(f"/v1/sessions/{session}/shared-context").status_code in (403, 404)
-        below = house.ended(child.child, agentId="main")
-        assert given(house, below["runId"])["values"] == {"targetAudience": "Developers"}
-    assert shared(house, session)["values"] == GOAL
+        below = server.announced(session=child.child, agentId="main")
+        assert given(server, below["runId"])["values"] == {"targetAudience": "Developers"}
+    assert shared(server, session)["values"] == GOAL
 
 
-def test_writer_without_content_is_told_sizes(house: House) -> None:
-    session = house.session("spawner")
-    whole = patched(house, session, goal="a canary", other=[1])
+def test_writer_without_content_is_told_sizes(server: Server) -> None:
+    session = server.new_session("spawner")
+    whole = patched(server, session, goal="a canary", other=[1])
     assert whole.json()["values"] == {"goal": "a canary", "other": [1]}
     assert whole.json()["sizes"] == {"goal": 10, "other": 3}
-    with client_of(house.server.url, house.secrets["spawner"]) as client:
+    with client_of(server.url, server.secrets["spawner"]) as client:
         changes: list[dict[str, Any]] = [{"other": None, "more": "x"}, {}]
         for values in changes:
-            answer = patched(house, session, client=client, **values)
+            answer = patched(server, session, client=client, **values)
             assert answer.status_code == 200, answer.text
             body = answer.json()
             assert set(body) == {"sessionKey", "version", "position", "sizes"}
@@ -85,66 +85,70 @@ def test_writer_without_content_is_told_sizes(house: House) -> None:
             assert answer.headers["etag"] == f'"{body["version"]}"'
         path = f"/v1/sessions/{session}/shared-context"
         assert problem_of(client.get(path), 403, "not_permitted")["detail"].endswith('"content"')
-    assert shared(house, session)["values"] == {"goal": "a canary", "more": "x"}
+    assert shared(server, session)["values"] == {"goal": "a canary", "more": "x"}
 
 
-def test_context_over_limit_is_refused_and_recorded(house: House) -> None:
-    session = house.session()
-    house.ended(session, sharedContext={"a": "x" * 40_000})
+def test_context_over_limit_is_refused_and_recorded(server: Server) -> None:
+    session = server.new_session()
+    server.announced(session=session, sharedContext={"a": "x" * 40_000})
     more = {"b": "x" * 40_000}
-    problem = problem_of(house.spawn(session, sharedContext=more), 422, "spawn_error")
+    problem = problem_of(server.spawn(session=session, sharedContext=more), 422, "spawn_error")
     assert problem["rule"] == "shared_context"
     assert "would have 80015 bytes and may have 65536 (40008 are taken)" in problem["detail"]
-    assert types(house, problem["runId"]) == ["SpawnRequested", "SpawnRefused"]
-    answer = house.spawn(session, sharedContext=more, sharedContextScope="child")
+    assert types(server, problem["runId"]) == ["SpawnRequested", "SpawnRefused"]
+    answer = server.spawn(session=session, sharedContext=more, sharedContextScope="child")
     assert "share less with this child" in problem_of(answer, 422, "spawn_error")["detail"]
-    assert house.spawn(session, sharedContext={"a": "x" * 50_000}).status_code == 201
-    problem = problem_of(patched(house, session, c="x" * 40_000), 422, "invalid_request")
+    assert server.spawn(session=session, sharedContext={"a": "x" * 50_000}).status_code == 201
+    problem = problem_of(patched(server, session, c="x" * 40_000), 422, "invalid_request")
     assert problem["detail"].endswith("Take keys away with null in the same patch, or share less.")
-    assert patched(house, session, a=None).json()["values"] == {}
+    assert patched(server, session, a=None).json()["values"] == {}
 
 
-def test_prepared_spawn_may_find_no_room(house: House, label: str) -> None:
-    session = house.session()
+def test_prepared_spawn_may_find_no_room(server: Server, label: str) -> None:
+    session = server.new_session()
     slow = {"slow": "x" * 40_000}
     with ThreadPoolExecutor(1) as pool:
         asking = pool.submit(
-            house.spawn, session, agentId="pondering", label=label, sharedContext=slow
+            server.spawn, session=session, agentId="pondering", label=label, sharedContext=slow
         )
-        house.gates.wait(label)
-        house.accepted(session, sharedContext={"quick": "x" * 40_000})
-        house.gates.open(label)
+        server.began(label)
+        server.spawned(session=session, sharedContext={"quick": "x" * 40_000})
+        server.let_go(label)
         problem = problem_of(asking.result(), 422, "spawn_error")
     assert problem["rule"] == "shared_context"
-    assert list(shared(house, session)["values"]) == ["quick"]
-    explained = house.get(f"/v1/runs/{problem['runId']}/explain")["decisions"]
+    assert list(shared(server, session)["values"]) == ["quick"]
+    explained = server.get(f"/v1/runs/{problem['runId']}/explain")["decisions"]
     assert [one["rule"] for one in explained if one["result"] == "refused"] == ["shared_context"]
 
 
-def test_reference_by_beginning_of_label(house: House) -> None:
-    session = house.session()
+def test_reference_by_beginning_of_label(server: Server) -> None:
+    session = server.new_session()
     for label in ("alpha-1", "alpha-2", "alpha", "beta-report"):
-        house.ended(session, label=label)
-    ids = {run["label"]: run["runId"] for run in house.runs(session)}
+        server.announced(session=session, label=label)
+    ids = {run["label"]: run["runId"] for run in server.runs(requester=session)}
     names = {"beta": "beta-report", "alpha": "alpha", ids["alpha-2"]: "alpha-2"}
-    run = house.ended(session, sharedContext=referring(*names))
+    run = server.announced(session=session, sharedContext=referring(*names))
     found = {one["name"]: one["runId"] for one in run["dependsOn"]}
     assert found == {name: ids[label] for name, label in names.items()}
-    problem = problem_of(house.spawn(session, sharedContext=referring("alp")), 422, "spawn_error")
+    problem = problem_of(
+        server.spawn(session=session, sharedContext=referring("alp")), 422, "spawn_error"
+    )
     assert problem["rule"] == "reference_ambiguous"
     assert problem["detail"] == (
         'sharedContext.$alp: "alp" is the beginning of 3 labels:'
         f' "alpha" (run {ids["alpha"]}), "alpha-2" (run {ids["alpha-2"]}),'
         f' "alpha-1" (run {ids["alpha-1"]}); name one whole, or its run id'
     )
-    problem = problem_of(house.spawn(session, sharedContext=referring("gamma")), 422, "spawn_error")
+    problem = problem_of(
+        server.spawn(session=session, sharedContext=referring("gamma")), 422, "spawn_error"
+    )
     assert problem["rule"] == "reference_unknown"
     assert f'"beta-report" (run {ids["beta-report"]})' in problem["detail"]
 
 
-def test_result_of_silent_run_is_null(house: House) -> None:
-    session = house.session()
-    house.ended(session, label="quiet", agentId="quiet")
-    run = house.ended(session, sharedContext=referring("quiet"))
-    assert given(house, run["runId"])["values"] == {"quiet": None}
-    assert f"{BEGIN}\nnull\n{END}" in prompt(house, run["runId"])
+def test_result_of_silent_run_is_null(server: Server) -> None:
+    session = server.new_session()
+    server.announced(session=session, label="quiet", agentId="quiet")
+    run = server.announced(session=session, sharedContext=referring("quiet"))
+    assert given(server, run["runId"])["values"] == {"quiet": None}
+    assert f"{BEGIN}\nnull\n{END}" in prompt(server, run["runId"])

@@ -11,7 +11,7 @@ from infrastructure.inbound.http.operations import OPERATIONS
 from infrastructure.inbound.http.requests.endpoint import query_fields
 from tests.support.http.operations import request_of
 from tests.support.http.problems import problem_of
-from tests.support.servers.http_server import House
+from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.server
 
@@ -76,18 +76,18 @@ def names_of(run_id: str, key: str) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def families(house: House) -> Iterator[Families]:
-    parent = house.session("parent")
-    sibling = house.ended(parent, task=CANARY)
+def families(server: Server) -> Iterator[Families]:
+    parent = server.new_session("parent")
+    sibling = server.announced(session=parent, task=CANARY)
     with (
-        house.held(house.session("stranger"), task=CANARY, label="stranger") as stranger,
-        house.held(parent) as child,
-        house.held(child.child) as leaf,
+        server.held(server.new_session("stranger"), task=CANARY, label="stranger") as stranger,
+        server.held(parent) as child,
+        server.held(child.child) as leaf,
     ):
-        strangers = str(house.server.run(stranger.run_id)["requesterSessionKey"])
+        strangers = str(server.run(stranger.run_id)["requesterSessionKey"])
         yield Families(
             {
-                "visitor": house.secrets["visitor"],
+                "visitor": server.secrets["visitor"],
                 "child": child.token,
                 "leaf": leaf.token,
             },
@@ -123,18 +123,18 @@ def outcome_of(answer: httpx2.Response) -> Outcome:
     ],
 )
 def test_token_reaches_own_runs_alone(
-    house: House, families: Families, caller: str, about: str, expected: Mapping[str, Outcome]
+    server: Server, families: Families, caller: str, about: str, expected: Mapping[str, Outcome]
 ) -> None:
     names = families.names[about]
     path = f"/v1/runs/{names['runId']}/events"
-    before = house.get(path)
-    with house.with_token(families.tokens[caller]) as http:
+    before = server.get(path)
+    with server.with_token(families.tokens[caller]) as http:
         found = {
             name: outcome_of(http.request(**request_of(ABOUT_ONE[name], names)))
             for name in expected
         }
     assert found == expected
-    assert caller == about or house.get(path) == before
+    assert caller == about or server.get(path) == before
 
 
 REFUSED: Mapping[Outcome, str] = {
@@ -156,7 +156,7 @@ REFUSED_TO: Mapping[str, Mapping[Outcome, str]] = {
 
 @pytest.mark.parametrize("caller", ["visitor", "child"])
 def test_lists_and_searches_show_nothing_of_strangers(
-    house: House, families: Families, caller: str
+    server: Server, families: Families, caller: str
 ) -> None:
     run_id, session = (families.names["stranger"][name] for name in ("runId", "key"))
     root = families.names["stranger's requester"]["key"]
@@ -169,7 +169,7 @@ def test_lists_and_searches_show_nothing_of_strangers(
         for request in requests.split()
     }
     found = {}
-    with house.with_token(families.tokens[caller]) as http:
+    with server.with_token(families.tokens[caller]) as http:
         for row in ABOUT_ALL:
             for name in ("", *(naming.keys() & query_fields(row.query).keys())):
                 request = request_of(row, {**families.names["stranger"], "key": root})

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.http.problems import pointers_of, problem_of
 from tests.support.http.wire import Authority, head
-from tests.support.servers.http_server import House
+from tests.support.servers.server import Server
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
@@ -17,15 +17,15 @@ SECRET = "canary-of-a-configuration"
 WRONG_KEY = {"spawnlog": {"no such thing": 1}}
 
 
-def post(house: House, **body: Any) -> httpx2.Response:
-    return house.http.post("/v1/what-if", json=body)
+def post(server: Server, **body: Any) -> httpx2.Response:
+    return server.http.post("/v1/what-if", json=body)
 
 
-def lines_of(house: House, **body: Any) -> list[dict[str, Any]]:
+def lines_of(server: Server, **body: Any) -> list[dict[str, Any]]:
     """Return the lines of an answer, once there is a place."""
 
     def answer() -> httpx2.Response | None:
-        found = post(house, **body)
+        found = post(server, **body)
         return None if found.status_code == 429 else found
 
     answered = wait_for("a place", answer)
@@ -33,21 +33,21 @@ def lines_of(house: House, **body: Any) -> list[dict[str, Any]]:
     return [json.loads(line) for line in answered.text.splitlines()]
 
 
-def decisions(house: House, **body: Any) -> int:
-    return int(lines_of(house, **body)[-1]["totals"]["decisions"])
+def decisions(server: Server, **body: Any) -> int:
+    return int(lines_of(server, **body)[-1]["totals"]["decisions"])
 
 
 def invalid(answer: httpx2.Response) -> dict[str, Any]:
     return problem_of(answer, 422, "invalid_request")
 
 
-def test_totals_are_those_of_the_lines(house: House) -> None:
-    run = house.ended(house.session())
-    lines = lines_of(house, patch=[])
+def test_totals_are_those_of_the_lines(server: Server) -> None:
+    run = server.announced(session=server.new_session())
+    lines = lines_of(server, patch=[])
     totals = lines[-1]["totals"]
     verdicts = [one for one in lines if "verdict" in one]
     assert totals["decisions"] == sum(totals["byVerdict"].values()) == len(verdicts) > 0
-    of_one = lines_of(house, patch=[], filter={"runId": run["runId"]}, prompts=True)
+    of_one = lines_of(server, patch=[], filter={"runId": run["runId"]}, prompts=True)
     (verdict,) = [one for one in of_one if "verdict" in one]
     assert (verdict["runId"], verdict["verdict"]) == (run["runId"], "same")
 
@@ -66,14 +66,14 @@ def test_totals_are_those_of_the_lines(house: House) -> None:
     ],
     ids=str,
 )
-def test_impossible_question_is_refused(house: House, body: dict[str, Any]) -> None:
-    answer = post(house, **body)
+def test_impossible_question_is_refused(server: Server, body: dict[str, Any]) -> None:
+    answer = post(server, **body)
     assert 400 <= answer.status_code < 500, answer.text[:500]
     problem = problem_of(answer, answer.status_code, answer.json()["code"])
     assert SECRET not in json.dumps(problem)
 
 
-def test_mistake_of_configuration_is_named_with_its_place(house: House) -> None:
+def test_mistake_of_configuration_is_named_with_its_place(server: Server) -> None:
     text = '{\n  spawnlog: {\n    "no such thing": 1,\n  },\n}'
     seconds = {"op": "add", "path": "/spawnlog/drainSeconds", "value": "x"}
     cases: dict[str, dict[str, Any]] = {
@@ -85,31 +85,31 @@ def test_mistake_of_configuration_is_named_with_its_place(house: House) -> None:
         "/spawnlog/drainSeconds: ": {"patch": [seconds]},
     }
     for place, body in cases.items():
-        problem = invalid(post(house, **body))
+        problem = invalid(post(server, **body))
         assert problem["detail"].startswith(f"the configuration cannot be used: {place}"), problem
     for name, config in (("config", WRONG_KEY), ("configText", json.dumps(WRONG_KEY))):
-        problem = invalid(post(house, **{name: config}))
+        problem = invalid(post(server, **{name: config}))
         assert pointers_of(problem) == [f"/{name}/spawnlog/no such thing"]
-    named = invalid(post(house, patch=[], configName="new.json5"))
+    named = invalid(post(server, patch=[], configName="new.json5"))
     assert pointers_of(named) == ["/configName"]
 
 
-def test_secret_of_configuration_is_in_no_answer(house: House) -> None:
-    house.ended(house.session())
+def test_secret_of_configuration_is_in_no_answer(server: Server) -> None:
+    server.announced(session=server.new_session())
     config: dict[str, Any] = {
         "models": {"providers": {"acme": {"apiKey": SECRET, "models": [{"id": "large"}]}}},
         "agents": {"list": [{"id": "main", "runtime": {"type": "scripted", "apiKey": SECRET}}]},
         "spawnlog": {"tokens": [{"id": "x", "token": SECRET, "scopes": ["read"]}]},
     }
-    answers = [post(house, patch=[{"op": "add", "path": "/models", "value": config["models"]}])]
+    answers = [post(server, patch=[{"op": "add", "path": "/models", "value": config["models"]}])]
     for changed in (config, {**config, "agents": {"list": [{"id": SECRET * 9}]}}):
-        answers.append(post(house, config=changed))
-        answers.append(post(house, configText=json.dumps(changed)[:-1]))
+        answers.append(post(server, config=changed))
+        answers.append(post(server, configText=json.dumps(changed)[:-1]))
     assert all(SECRET not in one.text for one in answers)
-    assert SECRET not in house.server.log()
+    assert SECRET not in server.log()
 
 
-def test_deeply_nested_question_is_refused(house: House) -> None:
+def test_deeply_nested_question_is_refused(server: Server) -> None:
     depth = 5_000
     for content in (
         b'{"config":' + b'{"a":' * depth + b"1" + b"}" * depth + b"}",
@@ -117,17 +117,17 @@ def test_deeply_nested_question_is_refused(house: House) -> None:
         json.dumps({"configText": '{"a":' * depth + "1" + "}" * depth}).encode(),
     ):
         headers = {"Content-Type": "application/json"}
-        answer = house.http.post("/v1/what-if", content=content, headers=headers)
+        answer = server.http.post("/v1/what-if", content=content, headers=headers)
         assert 400 <= answer.status_code < 500, answer.text[:500]
 
 
-def test_readers_that_leave_give_their_places_back(house: House) -> None:
+def test_readers_that_leave_give_their_places_back(server: Server) -> None:
     """At once, before the first line; many more of them than there are places."""
     content = json.dumps({"patch": [], "cascade": True, "prompts": True}).encode()
-    authority = Authority.of(house.server.url)
+    authority = Authority.of(server.url)
     headers = {
         "Host": f"{authority.host}:{authority.port}",
-        "Authorization": f"Bearer {house.server.token}",
+        "Authorization": f"Bearer {server.token}",
         "Content-Type": "application/json",
         "Content-Length": str(len(content)),
     }
@@ -137,15 +137,15 @@ def test_readers_that_leave_give_their_places_back(house: House) -> None:
 
     def both_are_free() -> bool:
         nothing = {"patch": [], "only": ["newly-refused"]}
-        with house.http.stream("POST", "/v1/what-if", json=nothing) as first:
-            return (first.status_code, post(house, **nothing).status_code) == (200, 200)
+        with server.http.stream("POST", "/v1/what-if", json=nothing) as first:
+            return (first.status_code, post(server, **nothing).status_code) == (200, 200)
 
     assert wait_for("both places", both_are_free)
 
 
-def test_filter_that_finds_nothing_is_refused(house: House) -> None:
-    session = house.session()
-    run = house.ended(session, agentId="talker")
+def test_filter_that_finds_nothing_is_refused(server: Server) -> None:
+    session = server.new_session()
+    run = server.announced(session=session, agentId="talker")
     cases: list[tuple[dict[str, Any], str, str]] = [
         ({"agentId": ["talkre"]}, "/filter/agentId/0", 'did you mean "talker"?'),
         ({"agentId": ["talker", "no agent!"]}, "/filter/agentId/1", "is no agent id"),
@@ -154,40 +154,40 @@ def test_filter_that_finds_nothing_is_refused(house: House) -> None:
         ({"tree": run["childSessionKey"]}, "/filter/tree", session),
     ]
     for body, pointer, text in cases:
-        problem = invalid(post(house, patch=[], filter=body))
+        problem = invalid(post(server, patch=[], filter=body))
         assert pointers_of(problem) == [pointer]
         assert text in problem["detail"]
-    assert decisions(house, patch=[], filter={"tree": session}) == 1
+    assert decisions(server, patch=[], filter={"tree": session}) == 1
     for name in ("tree", "requester"):
-        answer = post(house, patch=[], filter={name: "agent:mian:main"})
+        answer = post(server, patch=[], filter={name: "agent:mian:main"})
         problem = problem_of(answer, 404, "not_found")
         assert f"/filter/{name}: there is no session" in problem["detail"]
 
 
-def test_agent_of_filter_is_known_to_anybody(house: House) -> None:
-    session = house.session()
-    house.ended(session, agentId="talker")
+def test_agent_of_filter_is_known_to_anybody(server: Server) -> None:
+    session = server.new_session()
+    server.announced(session=session, agentId="talker")
 
     def of_agent(name: str) -> int:
-        return decisions(house, patch=[], filter={"agentId": [name]})
+        return decisions(server, patch=[], filter={"agentId": [name]})
 
     narrow = of_agent("talker")
     assert of_agent(" TALKER ") == narrow > 0
     # Nobody has it configured, and it was asked for.
-    house.spawn(session, agentId="ghost-of-this-test")
+    server.spawn(session=session, agentId="ghost-of-this-test")
     assert of_agent("ghost-of-this-test") == 1
     config = {"agents": {"list": [{"id": "main"}, {"id": "tried"}]}}
     # Nobody asked for it, and it is to be tried.
-    assert decisions(house, config=config, filter={"agentId": ["tried"]}) == 0
+    assert decisions(server, config=config, filter={"agentId": ["tried"]}) == 0
     # It is in no configuration that is tried, and in one on record.
-    assert decisions(house, config=config, filter={"agentId": ["talker"]}) == narrow
+    assert decisions(server, config=config, filter={"agentId": ["talker"]}) == narrow
 
 
-def test_range_ends_no_earlier_than_it_begins(house: House) -> None:
-    house.ended(house.session())
+def test_range_ends_no_earlier_than_it_begins(server: Server) -> None:
+    server.announced(session=server.new_session())
     instants = ("2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z")
     for since, until in (("pos:3", "pos:2"), ("-1d", "-2d"), instants):
-        problem = invalid(post(house, patch=[], **{"from": since, "to": until}))
+        problem = invalid(post(server, patch=[], **{"from": since, "to": until}))
         assert problem["detail"] == f"/to: the range ends at {until}, before it begins: {since}"
     for first, last in (("pos:2", "pos:2"), ("-2d", "-1d"), ("-0s", None)):
-        assert decisions(house, patch=[], **{"from": first, "to": last}) <= 1
+        assert decisions(server, patch=[], **{"from": first, "to": last}) <= 1

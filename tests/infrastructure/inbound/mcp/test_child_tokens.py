@@ -8,7 +8,7 @@ import pytest
 
 from infrastructure.inbound.mcp.tools.catalogue import TOOLS
 from tests.support.http.mcp import McpCaller
-from tests.support.servers.http_server import HeldRun, House
+from tests.support.servers.server import HeldRun, Server
 
 pytestmark = pytest.mark.server
 
@@ -16,16 +16,16 @@ CANARY = "canary-of-a-stranger"
 
 
 @pytest.fixture
-def child(house: House) -> Iterator[HeldRun]:
+def child(server: Server) -> Iterator[HeldRun]:
     """An orchestrator at its gate."""
-    with house.held(house.session("parent"), label="child") as run:
+    with server.held(server.new_session("parent"), label="child") as run:
         yield run
 
 
 @pytest.fixture
-def leaf(house: House, child: HeldRun) -> Iterator[HeldRun]:
+def leaf(server: Server, child: HeldRun) -> Iterator[HeldRun]:
     """A leaf at its gate."""
-    with house.held(child.child, label="leaf") as run:
+    with server.held(child.child, label="leaf") as run:
         yield run
 
 
@@ -34,18 +34,18 @@ def tools_of(caller: McpCaller) -> set[str]:
 
 
 def test_role_is_offered_what_its_policy_leaves(
-    house: House, child: HeldRun, leaf: HeldRun
+    server: Server, child: HeldRun, leaf: HeldRun
 ) -> None:
     of_leaf = {"sessions_yield", "shared_context_get", "runs_explain", "runs_at"}
     more = {
         "sessions_spawn", "sessions_list", "sessions_history", "subagents", "subagents_wait",
     }  # fmt: skip
-    assert tools_of(McpCaller(house.server.url, leaf.token)) == of_leaf
-    assert tools_of(McpCaller(house.server.url, child.token)) == of_leaf | more
+    assert tools_of(McpCaller(server.url, leaf.token)) == of_leaf
+    assert tools_of(McpCaller(server.url, child.token)) == of_leaf | more
 
 
-def test_token_is_offered_what_its_scopes_permit(house: House) -> None:
-    caller = McpCaller(house.server.url, house.secrets["reader"], session="agent:main:reader-1")
+def test_token_is_offered_what_its_scopes_permit(server: Server) -> None:
+    caller = McpCaller(server.url, server.secrets["reader"], session="agent:main:reader-1")
     assert tools_of(caller) == {
         "subagents", "subagents_wait", "sessions_list", "session_status", "agents_list", "runs_at",
         "runs_explain",
@@ -55,13 +55,13 @@ def test_token_is_offered_what_its_scopes_permit(house: House) -> None:
     assert refused["structuredContent"]["status"] == "forbidden"
 
 
-def test_denied_tool_is_refused_and_recorded(house: House, leaf: HeldRun) -> None:
-    caller = McpCaller(house.server.url, leaf.token)
+def test_denied_tool_is_refused_and_recorded(server: Server, leaf: HeldRun) -> None:
+    caller = McpCaller(server.url, leaf.token)
     for tool in ("subagents", "subagents_wait", "sessions_send", "agents_list", "session_status"):
         answer = caller.call(tool, message="x", sessionKey="x")
         assert answer["isError"], tool
         assert answer["structuredContent"]["status"] == "forbidden", tool
-    events = house.get("/v1/events", types="ToolRefused", limit=500)
+    events = server.get("/v1/events", types="ToolRefused", limit=500)
     stream = f"session:{leaf.child}"
     denied = [one["payload"]["tool"] for one in events["items"] if one["stream"] == stream]
     assert denied == [
@@ -70,7 +70,7 @@ def test_denied_tool_is_refused_and_recorded(house: House, leaf: HeldRun) -> Non
     spawned = caller.values("sessions_spawn", task="deeper")
     assert spawned["status"] == "forbidden"
     assert spawned["rule"] == "depth"
-    refused = house.server.run(spawned["runId"])
+    refused = server.run(spawned["runId"])
     assert refused["requesterSessionKey"] == leaf.child
 
 
@@ -89,12 +89,12 @@ def arguments(name: str, run: dict[str, Any]) -> list[dict[str, Any]]:
     return common
 
 
-def test_child_reaches_nothing_beyond_its_session(house: House, child: HeldRun) -> None:
-    with house.held(house.session("stranger"), label=CANARY, task=CANARY) as held:
-        run = house.server.run(held.run_id)
-        before = house.events(held.run_id)
-        caller = McpCaller(house.server.url, child.token)
-        follower = McpCaller(house.server.url, child.token, tasks=True)
+def test_child_reaches_nothing_beyond_its_session(server: Server, child: HeldRun) -> None:
+    with server.held(server.new_session("stranger"), label=CANARY, task=CANARY) as held:
+        run = server.run(held.run_id)
+        before = server.recorded(held.run_id)
+        caller = McpCaller(server.url, child.token)
+        follower = McpCaller(server.url, child.token, tasks=True)
         assert {one.name for one in TOOLS} >= tools_of(caller)
         for tool in TOOLS:
             for given in arguments(tool.name, run):
@@ -107,9 +107,11 @@ def test_child_reaches_nothing_beyond_its_session(house: House, child: HeldRun) 
             params = {"taskId": held.run_id, "inputResponses": {"a": "x"}}
             assert "no such task" in follower.ask(method, params)["error"]["message"]
         assert CANARY not in json.dumps(caller.ask("resources/list"))
-        after = house.events(held.run_id)
+        after = server.recorded(held.run_id)
         assert after == before, "nothing was done to it"
-        named = McpCaller(house.server.url, child.token, session=run["childSessionKey"])
+        named = McpCaller(server.url, child.token, session=run["childSessionKey"])
         assert "error" in named.ask("tools/list") or not tools_of(named) - tools_of(caller)
         assert named.call("sessions_spawn", task="x")["isError"]
-    assert {one["requesterSessionKey"] for one in house.runs(run["childSessionKey"])} == set()
+    assert {
+        one["requesterSessionKey"] for one in server.runs(requester=run["childSessionKey"])
+    } == set()

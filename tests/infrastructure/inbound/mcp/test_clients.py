@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.http.mcp import Mode, Transport, mcp_client, values_of
-from tests.support.servers.http_server import House
+from tests.support.servers.server import Server
 from tests.support.tiers import nightly_but
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ TOOLS = {
 
 @WAYS
 async def test_client_spawns_waits_and_reads(
-    house: House, transport: Transport, mode: Mode
+    server: Server, transport: Transport, mode: Mode
 ) -> None:
     from mcp.shared.exceptions import MCPError
 
-    key = house.session("models")
+    key = server.new_session("models")
     way: dict[str, Any] = {"transport": transport, "mode": mode, "session": key}
-    async with mcp_client(house.server.url, house.server.token, **way) as client:
+    async with mcp_client(server.url, server.token, **way) as client:
         assert {one.name for one in (await client.list_tools()).tools} == TOOLS
         spawned = await values_of(client, "sessions_spawn", task="look", agentId="talker")
         assert spawned["status"] == "accepted"
@@ -68,16 +68,18 @@ async def test_client_spawns_waits_and_reads(
         assert refused.structured_content["role"] == "ghost"
         with pytest.raises(MCPError, match="there are sessions_spawn, "):
             await client.call_tool("sessions_fly", {})
-    assert {one["stage"] for one in house.runs(key)} == {"announced", "refused"}
+    assert {one["stage"] for one in server.runs(requester=key)} == {"announced", "refused"}
 
 
 @WAYS
-async def test_client_comes_back_to_its_run(house: House, transport: Transport, mode: Mode) -> None:
-    key = house.session("cut-off")
+async def test_client_comes_back_to_its_run(
+    server: Server, transport: Transport, mode: Mode
+) -> None:
+    key = server.new_session("cut-off")
     way: dict[str, Any] = {"transport": transport, "mode": mode, "session": key}
-    async with mcp_client(house.server.url, house.server.token, **way) as client:
+    async with mcp_client(server.url, server.token, **way) as client:
         spawned = await values_of(client, "sessions_spawn", task="hold", agentId="holder")
-        house.gates.wait(spawned["runId"])
+        server.began(spawned["runId"])
         waiting = asyncio.create_task(client.call_tool("subagents_wait", {"timeoutSeconds": 60}))
         await _is_waiting(client)
         waiting.cancel()
@@ -85,8 +87,8 @@ async def test_client_comes_back_to_its_run(house: House, transport: Transport, 
             await waiting
         # The wait was given up; the client and the run go on.
         assert (await values_of(client, "subagents"))["total"] == 1
-    house.gates.open(spawned["runId"])
-    async with mcp_client(house.server.url, house.server.token, **way) as client:
+    server.let_go(spawned["runId"])
+    async with mcp_client(server.url, server.token, **way) as client:
         waited = await values_of(client, "subagents_wait", timeoutSeconds=20)
     assert [one["run"]["outcome"] for one in waited["done"]] == ["success"]
     assert "over" in waited["done"][0]["announcement"]["text"], "the wait before took nothing"

@@ -15,9 +15,8 @@ from tests.support.http.problems import problem_of
 from tests.support.servers.configurations import agent, configuration, scripted
 from tests.support.servers.data_directories import copied
 from tests.support.servers.databases import Databases
-from tests.support.servers.http_server import ONE, House
-from tests.support.servers.inner_server import inner_server
-from tests.support.servers.server import QUICK_LEASE_SECONDS, Server
+from tests.support.servers.http_server import ONE
+from tests.support.servers.server import QUICK_LEASE_SECONDS, Server, serving
 
 pytestmark = pytest.mark.server
 
@@ -26,29 +25,29 @@ SLOW = agent("slow", scripted(steps=[{"afterMs": 300_000}]))
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
-def test_endpoint_needs_a_token(house: House, path: str) -> None:
-    with house.with_token("none-of-it") as client:
+def test_endpoint_needs_a_token(server: Server, path: str) -> None:
+    with server.with_token("none-of-it") as client:
         problem_of(client.post(path), 401, "unauthorized")
 
 
-def test_foreign_host_and_origin_are_refused(house: House) -> None:
-    with house.with_token(house.server.token) as client:
+def test_foreign_host_and_origin_are_refused(server: Server) -> None:
+    with server.with_token(server.token) as client:
         problem_of(client.post("/mcp", headers={"Host": "evil.example"}), 403, "foreign_host")
         answer = client.post("/mcp", headers={"Origin": "https://evil.example"})
         problem_of(answer, 403, "foreign_origin")
 
 
 @pytest.mark.parametrize("body", [b"{", b"", b'{"a": "\\ud800"}', b'{"a": "\\u0000"}', b"[" * 5000])
-def test_unrecordable_message_is_refused(house: House, body: bytes) -> None:
-    caller = McpCaller(house.server.url, house.server.token)
+def test_unrecordable_message_is_refused(server: Server, body: bytes) -> None:
+    caller = McpCaller(server.url, server.token)
     answer = caller.send(body, {"MCP-Protocol-Version": VERSION})
     assert answer.status_code == 400
     assert answer.json()["error"]["code"] == -32700
     assert answer.json()["id"] is None
 
 
-def test_key_given_twice_is_refused(house: House) -> None:
-    caller = McpCaller(house.server.url, house.server.token)
+def test_key_given_twice_is_refused(server: Server) -> None:
+    caller = McpCaller(server.url, server.token)
     body = (
         b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name":'
         b' "sessions_spawn", "arguments": {"task": "pay 10", "task": "pay 1000"}}}'
@@ -60,18 +59,18 @@ def test_key_given_twice_is_refused(house: House) -> None:
     assert error["data"]["errors"][0]["pointer"] == "/params/arguments/task"
 
 
-def test_message_has_a_limit(house: House) -> None:
-    caller = McpCaller(house.server.url, house.server.token)
+def test_message_has_a_limit(server: Server) -> None:
+    caller = McpCaller(server.url, server.token)
     answer = caller.send(json.dumps("x" * 17 * 1024 * 1024).encode(), {})
     assert answer.status_code == 413
 
 
-def test_blanks_around_header_value_are_ignored(house: House) -> None:
-    address = urlsplit(house.server.url)
+def test_blanks_around_header_value_are_ignored(server: Server) -> None:
+    address = urlsplit(server.url)
     connection = HTTPConnection(address.hostname or "", address.port, timeout=30)
     message = message_of("tools/call", name="subagents")
     headers = headers_of("tools/call") | {"Mcp-Name": " \t subagents \t "}
-    headers["Authorization"] = f"Bearer {house.server.token}"
+    headers["Authorization"] = f"Bearer {server.token}"
     with contextlib.closing(connection):
         connection.request("POST", "/mcp", json.dumps(message), headers)
         assert "result" in json.load(connection.getresponse())
@@ -89,54 +88,54 @@ NOBODY = "00000000-0000-4000-8000-000000000000"
     ],
 )
 def test_error_names_code_of_http_and_resource(
-    house: House, method: str, params: dict[str, str]
+    server: Server, method: str, params: dict[str, str]
 ) -> None:
-    caller = McpCaller(house.server.url, house.server.token, tasks=True)
+    caller = McpCaller(server.url, server.token, tasks=True)
     error = caller.ask(method, params)["error"]
     assert error["code"] == -32602
     named = {"uri": params["uri"]} if "uri" in params else {}
     assert error["data"] == {"code": "not_found", **named}
 
 
-def test_no_thread_is_offered_where_none_is_bound(house: House) -> None:
-    tools = McpCaller(house.server.url, house.server.token).ask("tools/list")["result"]["tools"]
+def test_no_thread_is_offered_where_none_is_bound(server: Server) -> None:
+    tools = McpCaller(server.url, server.token).ask("tools/list")["result"]["tools"]
     (spawn,) = [one["inputSchema"] for one in tools if one["name"] == "sessions_spawn"]
     assert "thread" not in spawn["properties"]
     assert spawn["properties"]["mode"]["enum"] == ["run"]
 
 
-def test_token_of_one_session_is_that_session(house: House) -> None:
-    own = McpCaller(house.server.url, house.secrets["one"])
+def test_token_of_one_session_is_that_session(server: Server) -> None:
+    own = McpCaller(server.url, server.secrets["one"])
     assert own.values("subagents")["callerSessionKey"] == ONE
-    named = McpCaller(house.server.url, house.secrets["one"], session=ONE.upper())
+    named = McpCaller(server.url, server.secrets["one"], session=ONE.upper())
     assert named.values("subagents")["callerSessionKey"] == ONE
-    other = McpCaller(house.server.url, house.secrets["one"], session="agent:main:other")
+    other = McpCaller(server.url, server.secrets["one"], session="agent:main:other")
     refused = other.call("subagents")
     assert refused["isError"]
     assert "Spawnlog-Session" in refused["structuredContent"]["error"]
-    odd = McpCaller(house.server.url, house.server.token, session="x" * 600)
+    odd = McpCaller(server.url, server.token, session="x" * 600)
     assert odd.post("tools/list").status_code == 422
 
 
-def test_repeated_key_takes_effect_once(house: House) -> None:
-    key = house.session("repeated")
-    caller = McpCaller(house.server.url, house.server.token, session=key)
+def test_repeated_key_takes_effect_once(server: Server) -> None:
+    key = server.new_session("repeated")
+    caller = McpCaller(server.url, server.token, session=key)
     meta = {"idempotencyKey": "k" * 20}
     first, second = (caller.call("sessions_spawn", meta, task="look") for _ in range(2))
     assert first["structuredContent"]["runId"] == second["structuredContent"]["runId"]
-    assert len(house.runs(key)) == 1
+    assert len(server.runs(requester=key)) == 1
     other = caller.call("sessions_spawn", meta, task="something else")
     assert other["isError"]
     assert other["structuredContent"]["code"] == "idempotency_key_reused"
 
 
-def test_trace_of_call_is_recorded(house: House) -> None:
-    key = house.session("traced")
+def test_trace_of_call_is_recorded(server: Server) -> None:
+    key = server.new_session("traced")
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-    caller = McpCaller(house.server.url, house.server.token, session=key)
+    caller = McpCaller(server.url, server.token, session=key)
     spawned = caller.call("sessions_spawn", meta={"traceparent": trace}, task="look")
     run_id = spawned["structuredContent"]["runId"]
-    (requested, *_) = house.events(run_id)
+    (requested, *_) = server.recorded(run_id)
     assert requested["traceparent"] == trace
 
 
@@ -164,17 +163,15 @@ async def test_client_finds_its_task_after_a_kill(tmp_path: Path, made_data_dir:
         assert (task["status"], task["result"]["isError"]) == ("completed", True)
 
 
-def test_first_requests_at_once_are_answered_alike(databases: Databases, tmp_path: Path) -> None:
-    url = databases.create()
+def test_first_requests_at_once_are_answered_alike(databases: Databases) -> None:
     content = json.dumps(message_of("tools/list")).encode()
-    with inner_server(tmp_path, configuration(agent()), url) as server:
+    with serving(databases, configuration(agent())) as server:
 
         def ask(_: int) -> httpx2.Response:
-            return server.request("POST", "/mcp", headers=headers_of("tools/list"), content=content)
+            return server.http.post("/mcp", headers=headers_of("tools/list"), content=content)
 
         with ThreadPoolExecutor(2) as pool:
             first, second = pool.map(ask, range(2))
-    databases.drop(url)
     assert (first.status_code, second.status_code) == (200, 200), first.text
     assert "sessions_spawn" in first.text
     assert first.text == second.text

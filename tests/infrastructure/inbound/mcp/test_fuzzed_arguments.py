@@ -11,7 +11,7 @@ from jsonschema_rs import Draft202012Validator
 
 from infrastructure.inbound.mcp.tools.catalogue import TOOLS
 from tests.support.http.mcp import McpCaller
-from tests.support.servers.http_server import House
+from tests.support.servers.server import Server
 from tests.support.tiers import examples
 
 pytestmark = pytest.mark.server
@@ -54,21 +54,21 @@ STATUSES = {
 
 @given(tool=st.sampled_from([one.name for one in TOOLS]), arguments=ARGUMENTS)
 @SETTINGS
-def test_any_arguments_are_answered(house: House, tool: str, arguments: dict[str, Any]) -> None:
-    key = house.session("fuzzed")
-    caller = McpCaller(house.server.url, house.server.token, session=key)
+def test_any_arguments_are_answered(server: Server, tool: str, arguments: dict[str, Any]) -> None:
+    key = server.new_session("fuzzed")
+    caller = McpCaller(server.url, server.token, session=key)
     response = caller.post("tools/call", {"name": tool, "arguments": arguments})
     assert response.status_code < 500, response.text
     answer = response.json() if "json" in response.headers["content-type"] else {}
     if "error" in answer:
         # What no record can hold does not come in.
         assert answer["error"]["code"] in (-32700, -32602, -32600), answer
-        assert house.runs(key) == []
+        assert server.runs(requester=key) == []
         return
     values = answer["result"]["structuredContent"]
     SHAPES[tool].validate(values)
     assert values.get("status", "ok") in STATUSES, values
-    runs = house.runs(key)
+    runs = server.runs(requester=key)
     told = values.get("runs") or ([values] if values.get("runId") else [])
     if tool == "sessions_spawn":
         on_record = {one["runId"] for one in runs}
@@ -79,8 +79,8 @@ def test_any_arguments_are_answered(house: House, tool: str, arguments: dict[str
 
 @given(message=VALUES)
 @SETTINGS
-def test_any_message_is_answered(house: House, message: Any) -> None:
-    caller = McpCaller(house.server.url, house.server.token)
+def test_any_message_is_answered(server: Server, message: Any) -> None:
+    caller = McpCaller(server.url, server.token)
     accept = {"Accept": "application/json, text/event-stream"}
     for version in ("2026-07-28", "2025-06-18"):
         content = json.dumps(message).encode("ascii")

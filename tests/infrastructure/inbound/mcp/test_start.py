@@ -16,9 +16,9 @@ from application.log.envelope import SYSTEM
 from application.queries.access import ALL_SCOPES, Caller
 from infrastructure.inbound.mcp.endpoint import McpEndpoint
 from tests.support.builders.query_services import query_services
-from tests.support.faults.held_commits import until
 from tests.support.http.mcp import headers_of, message_of
 from tests.support.servers.running_log import RunningLog
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.db
 SERVER = "infrastructure.inbound.mcp.server"

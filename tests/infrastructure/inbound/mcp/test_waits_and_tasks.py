@@ -7,53 +7,53 @@ import pytest
 
 from tests.support.http.mcp import TASKS, McpCaller
 from tests.support.http.requests import spawn_body
-from tests.support.servers.http_server import House
+from tests.support.servers.server import Server
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 
 
 @pytest.fixture
-def key(house: House) -> str:
-    return house.session("waits")
+def key(server: Server) -> str:
+    return server.new_session("waits")
 
 
 @pytest.fixture
-def caller(house: House, key: str) -> McpCaller:
-    return McpCaller(house.server.url, house.server.token, session=key)
+def caller(server: Server, key: str) -> McpCaller:
+    return McpCaller(server.url, server.token, session=key)
 
 
 def labels_of(answer: dict[str, Any]) -> list[str]:
     return [one["run"]["label"] for one in answer["done"]]
 
 
-def test_report_is_given_again_until_read(house: House, caller: McpCaller, key: str) -> None:
-    house.ended(key, label="first")
+def test_report_is_given_again_until_read(server: Server, caller: McpCaller, key: str) -> None:
+    server.announced(session=key, label="first")
     first = caller.values("subagents_wait")
     again = caller.values("subagents_wait")
     assert labels_of(first) == labels_of(again) == ["first"]
     assert f"after: {first['after']}" not in first["text"], "nobody is at work"
     behind = caller.values("subagents_wait", after=first["after"])
     assert (behind["status"], labels_of(behind), behind["after"]) == ("done", [], first["after"])
-    house.ended(key, label="second")
+    server.announced(session=key, label="second")
     assert labels_of(caller.values("subagents_wait", after=first["after"])) == ["second"]
     assert labels_of(caller.values("subagents_wait")) == ["second"], "the first was acknowledged"
-    (entry, *_) = house.get(f"/v1/sessions/{key}/announcements")["items"]
+    (entry, *_) = server.get(f"/v1/sessions/{key}/announcements")["items"]
     assert (entry["label"], entry["state"]) == ("first", "acknowledged")
 
 
-def test_wait_for_any_goes_on_after_a_position(house: House, caller: McpCaller, key: str) -> None:
-    house.ended(key, label="early")
-    with house.held(key, label="late") as late:
+def test_wait_for_any_goes_on_after_a_position(server: Server, caller: McpCaller, key: str) -> None:
+    server.announced(session=key, label="early")
+    with server.held(key, label="late") as late:
         first = caller.values("subagents_wait", until="any")
         assert (first["status"], labels_of(first)) == ("waiting", ["early"])
         assert f"with after: {first['after']}." in first["text"]
-        house.gates.open(late.run_id)
+        server.let_go(late.run_id)
         second = caller.values("subagents_wait", until="any", after=first["after"])
         assert labels_of(second) == ["late"]
 
 
-def test_many_reports_come_in_several_answers(house: House, caller: McpCaller, key: str) -> None:
+def test_many_reports_come_in_several_answers(server: Server, caller: McpCaller, key: str) -> None:
     tasks = ["look"] * 5
     labels = set()
     for number in range(12):
@@ -76,13 +76,13 @@ def test_many_reports_come_in_several_answers(house: House, caller: McpCaller, k
     assert sorted(found) == sorted(labels)
 
 
-def test_refusals_hide_no_report(house: House, caller: McpCaller, key: str) -> None:
-    run = house.ended(key, label="hidden")
+def test_refusals_hide_no_report(server: Server, caller: McpCaller, key: str) -> None:
+    run = server.announced(session=key, label="hidden")
     tasks = ["hello"] * 50
     body = {**spawn_body(key), "agentId": "ghost", "task": tasks, "parallel": True}
     for _ in range(5):
-        assert house.http.post("/v1/spawns", json=body).status_code == 403
-    refused = house.get("/v1/runs", requester=key, status="refused")
+        assert server.http.post("/v1/spawns", json=body).status_code == 403
+    refused = server.get("/v1/runs", requester=key, status="refused")
     assert refused["nextCursor"]
     assert labels_of(caller.values("subagents_wait")) == ["hidden"]
     assert caller.values("subagents")["total"] == 1
@@ -90,8 +90,8 @@ def test_refusals_hide_no_report(house: House, caller: McpCaller, key: str) -> N
     assert labels_of(caller.values("subagents_wait", targets=[run["runId"]])) == ["hidden"]
 
 
-def test_run_id_means_its_continued_session(house: House, caller: McpCaller, key: str) -> None:
-    run = house.ended(key, label="goes-on")
+def test_run_id_means_its_continued_session(server: Server, caller: McpCaller, key: str) -> None:
+    run = server.announced(session=key, label="goes-on")
     sent = caller.values("sessions_send", sessionKey=run["childSessionKey"], message="and now?")
     assert sent["status"] == "ok"
     for name in (run["runId"], run["childSessionKey"], "goes-on"):
@@ -100,10 +100,10 @@ def test_run_id_means_its_continued_session(house: House, caller: McpCaller, key
         assert caller.values("subagents", action="log", target=name)["runId"] == sent["runId"]
 
 
-def test_reader_goes_on_by_position(house: House) -> None:
+def test_reader_goes_on_by_position(server: Server) -> None:
     key = "agent:main:reader-waits"
-    house.ended(key, label="read")
-    reader = McpCaller(house.server.url, house.secrets["texts"], session=key)
+    server.announced(session=key, label="read")
+    reader = McpCaller(server.url, server.secrets["texts"], session=key)
     first = reader.values("subagents_wait", until="any")
     assert labels_of(first)[-1] == "read"
     behind = reader.values("subagents_wait", until="any", after=first["after"], timeoutSeconds=0)
@@ -111,8 +111,8 @@ def test_reader_goes_on_by_position(house: House) -> None:
     assert labels_of(reader.values("subagents_wait"))[-1] == "read"
 
 
-def test_repeated_call_is_answered_alike(house: House, caller: McpCaller, key: str) -> None:
-    run = house.ended(key, label="told")
+def test_repeated_call_is_answered_alike(server: Server, caller: McpCaller, key: str) -> None:
+    run = server.announced(session=key, label="told")
     once = {"idempotencyKey": "s" * 20}
     sends = [
         caller.call(
@@ -121,7 +121,7 @@ def test_repeated_call_is_answered_alike(house: House, caller: McpCaller, key: s
         for _ in range(2)
     ]
     assert sends[0]["runId"] == sends[1]["runId"]
-    other = McpCaller(house.server.url, house.server.token, session=house.session("other"))
+    other = McpCaller(server.url, server.token, session=server.new_session("other"))
     first, second = (
         one.call("sessions_spawn", {"idempotencyKey": "t" * 20}, task="same")
         for one in (caller, other)
@@ -130,95 +130,94 @@ def test_repeated_call_is_answered_alike(house: House, caller: McpCaller, key: s
     assert second["structuredContent"]["code"] == "idempotency_key_reused"
 
 
-def test_yield_repeats_no_report_that_was_read(house: House, key: str) -> None:
-    with house.held(key, label="parent") as parent, house.held(parent.child, label="late") as late:
-        child = McpCaller(house.server.url, parent.token)
+def test_yield_repeats_no_report_that_was_read(server: Server, key: str) -> None:
+    with (
+        server.held(key, label="parent") as parent,
+        server.held(parent.child, label="late") as late,
+    ):
+        child = McpCaller(server.url, parent.token)
         early = child.values("sessions_spawn", task="look", label="early", agentId="main")
-        house.server.run(early["runId"], "announced")
+        server.run(early["runId"], "announced")
         read = child.values("subagents_wait", until="any")
         assert labels_of(read) == ["early"]
         child.values("subagents_wait", until="any", after=read["after"], timeoutSeconds=0)
         silent = child.values("sessions_spawn", task="look", label="unread", agentId="main")
-        house.server.run(silent["runId"], "announced")
+        server.run(silent["runId"], "announced")
         once = {"idempotencyKey": "y" * 20}
         first, again = (child.call("sessions_yield", once, message="I wait") for _ in range(2))
         assert first["structuredContent"] == again["structuredContent"]
         assert not first["isError"]
-        house.gates.open(parent.run_id)
-        woken = wait_for(
-            "it to be woken", lambda: house.server.run(parent.run_id).get("continuedBy")
-        )
-        message = house.server.run(woken)["task"]
-        house.gates.open(woken)
-        house.gates.open(late.run_id)
+        server.let_go(parent.run_id)
+        woken = wait_for("it to be woken", lambda: server.run(parent.run_id).get("continuedBy"))
+        message = server.run(woken)["task"]
+        server.let_go(woken)
+        server.let_go(late.run_id)
     assert "unread" in message
     assert "early" not in message
 
 
-def test_yield_is_answered_once_per_key(house: House, key: str) -> None:
-    with house.held(key) as parent, house.held(parent.child):
-        child = McpCaller(house.server.url, parent.token)
+def test_yield_is_answered_once_per_key(server: Server, key: str) -> None:
+    with server.held(key) as parent, server.held(parent.child):
+        child = McpCaller(server.url, parent.token)
         child.call("sessions_yield", {"idempotencyKey": "y" * 20}, message="one")
         other = child.call("sessions_yield", {"idempotencyKey": "y" * 20}, message="other")
         assert other["structuredContent"]["code"] == "idempotency_key_reused"
-    events = house.events(parent.run_id)
+    events = server.recorded(parent.run_id)
     assert [one["type"] for one in events].count("YieldRequested") == 1
 
 
-def test_erased_run_hides_no_other(house: House, caller: McpCaller, key: str) -> None:
-    run = house.ended(key, agentId="talker")
+def test_erased_run_hides_no_other(server: Server, caller: McpCaller, key: str) -> None:
+    run = server.announced(session=key, agentId="talker")
     child = run["childSessionKey"]
     second = caller.values("sessions_send", sessionKey=child, message="and now?")["runId"]
-    house.server.erase_transcript(run["runId"])
+    server.erase_transcript(run["runId"])
     history = caller.values("sessions_history", sessionKey=child)
     assert history["erased"] == [run["runId"]]
     assert [one["body"] for one in history["entries"]]
-    house.server.erase_transcript(second)
+    server.erase_transcript(second)
     history = caller.values("sessions_history", sessionKey=child)
     assert (history["erased"], history["entries"]) == ([run["runId"], second], [])
 
 
-def test_session_is_named_in_any_script(house: House) -> None:
-    caller = McpCaller(house.server.url, house.server.token, session="agent:main:café-ü")
+def test_session_is_named_in_any_script(server: Server) -> None:
+    caller = McpCaller(server.url, server.token, session="agent:main:café-ü")
     assert caller.values("subagents")["callerSessionKey"] == "agent:main:café-ü"
 
 
 @pytest.mark.parametrize("method", ["resources/list", "tasks/get"])
-def test_foreign_session_is_an_error_of_the_call(house: House, method: str) -> None:
-    caller = McpCaller(
-        house.server.url, house.secrets["one"], session="agent:main:other", tasks=True
-    )
+def test_foreign_session_is_an_error_of_the_call(server: Server, method: str) -> None:
+    caller = McpCaller(server.url, server.secrets["one"], session="agent:main:other", tasks=True)
     error = caller.ask(method, {"taskId": "00000000-0000-4000-8000-000000000000"})["error"]
     assert error["code"] == -32602, json.dumps(error)
     assert "does not act for that session" in error["message"]
 
 
-def test_task_needs_the_scope_of_a_run(house: House) -> None:
-    key = f"agent:main:spawner-{house.session()[-8:]}"
-    caller = McpCaller(house.server.url, house.secrets["spawner"], session=key, tasks=True)
+def test_task_needs_the_scope_of_a_run(server: Server) -> None:
+    key = f"agent:main:spawner-{server.new_session()[-8:]}"
+    caller = McpCaller(server.url, server.secrets["spawner"], session=key, tasks=True)
     spawned = caller.values("sessions_spawn", task="look")
     assert spawned["status"] == "accepted", "no task for who may not look at it"
     error = caller.ask("tasks/get", {"taskId": spawned["runId"]})["error"]
     assert "read" in error["message"]
 
 
-def test_wait_for_one_run_is_a_task_at_once(house: House, key: str) -> None:
-    caller = McpCaller(house.server.url, house.server.token, session=key, tasks=True)
-    with house.held(key, label="held") as held:
+def test_wait_for_one_run_is_a_task_at_once(server: Server, key: str) -> None:
+    caller = McpCaller(server.url, server.token, session=key, tasks=True)
+    with server.held(key, label="held") as held:
         task = caller.call("subagents_wait", targets=["held"], timeoutSeconds=600)
         assert (task["resultType"], task["taskId"]) == ("task", held.run_id)
-    house.server.run(held.run_id, "announced")
+    server.run(held.run_id, "announced")
 
 
-def test_stream_is_refused(house: House) -> None:
-    with house.with_token(house.server.token) as client:
+def test_stream_is_refused(server: Server) -> None:
+    with server.with_token(server.token) as client:
         for method in ("GET", "DELETE"):
             assert client.request(method, "/mcp").status_code == 405
 
 
 @pytest.fixture
-def follower(house: House, key: str) -> McpCaller:
-    return McpCaller(house.server.url, house.server.token, session=key, tasks=True)
+def follower(server: Server, key: str) -> McpCaller:
+    return McpCaller(server.url, server.token, session=key, tasks=True)
 
 
 def task_of(follower: McpCaller, task_id: str) -> dict[str, Any]:
@@ -233,16 +232,16 @@ def wait_until(follower: McpCaller, task_id: str, status: str) -> dict[str, Any]
     return wait_for(f"the task to be {status}", look)
 
 
-def test_spawn_is_task_of_the_runs_id(house: House, follower: McpCaller, key: str) -> None:
+def test_spawn_is_task_of_the_runs_id(server: Server, follower: McpCaller, key: str) -> None:
     task = follower.call("sessions_spawn", task="look")
     assert (task["resultType"], task["status"], task["ttlMs"]) == ("task", "working", None)
-    assert [one["runId"] for one in house.runs(key)] == [task["taskId"]]
+    assert [one["runId"] for one in server.runs(requester=key)] == [task["taskId"]]
     done = wait_until(follower, task["taskId"], "completed")
     assert done["result"]["isError"] is False
     assert "done" in done["result"]["content"][0]["text"]
-    run = house.server.run(task["taskId"])
+    run = server.run(task["taskId"])
     assert done["createdAt"] == run["createdAt"].replace("Z", "+00:00")
-    plain = McpCaller(house.server.url, house.server.token, session=key)
+    plain = McpCaller(server.url, server.token, session=key)
     assert plain.values("sessions_spawn", task="look")["status"] == "accepted"
 
 
@@ -253,22 +252,22 @@ def test_failed_run_is_error_of_its_task(follower: McpCaller) -> None:
     assert "it went wrong" in done["result"]["content"][0]["text"]
 
 
-def test_a_cancelled_task_stops_the_run(house: House, follower: McpCaller) -> None:
+def test_a_cancelled_task_stops_the_run(server: Server, follower: McpCaller) -> None:
     task = follower.call("sessions_spawn", task="long", agentId="slow")
     assert "result" in follower.ask("tasks/cancel", {"taskId": task["taskId"]})
     cancelled = wait_until(follower, task["taskId"], "cancelled")
     assert "result" not in cancelled
-    assert house.server.run(task["taskId"], "ended")["outcome"] == "stopped"
+    assert server.run(task["taskId"], "ended")["outcome"] == "stopped"
 
 
-def test_update_is_refused_and_leaves_the_run(house: House, follower: McpCaller) -> None:
+def test_update_is_refused_and_leaves_the_run(server: Server, follower: McpCaller) -> None:
     task = follower.call("sessions_spawn", task="long", agentId="slow")
-    house.server.run(task["taskId"], "started")
+    server.run(task["taskId"], "started")
     given = {"taskId": task["taskId"], "inputResponses": {"a": "turn round"}}
     error = follower.ask("tasks/update", given)["error"]
     assert (error["code"], error["data"]["code"]) == (-32602, "invalid_request")
     assert "call subagents with action steer" in error["message"]
-    assert house.server.run(task["taskId"])["stage"] == "started"
+    assert server.run(task["taskId"])["stage"] == "started"
     follower.ask("tasks/cancel", {"taskId": task["taskId"]})
 
 
@@ -289,10 +288,10 @@ def test_unknown_task_is_an_error_of_the_call(follower: McpCaller, params: dict[
 
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/cancel", "tasks/update"])
 def test_tasks_need_the_capability(
-    house: House, follower: McpCaller, key: str, method: str
+    server: Server, follower: McpCaller, key: str, method: str
 ) -> None:
     task = follower.call("sessions_spawn", task="look")
-    plain = McpCaller(house.server.url, house.server.token, session=key)
+    plain = McpCaller(server.url, server.token, session=key)
     answer = plain.post(method, {"taskId": task["taskId"]})
     assert answer.status_code == 400
     error = answer.json()["error"]
@@ -310,10 +309,10 @@ def test_header_names_the_task(follower: McpCaller, named: str | None) -> None:
     assert "Mcp-Name" in answer.json()["error"]["message"]
 
 
-def test_task_is_open_to_nobody_else(house: House, follower: McpCaller) -> None:
+def test_task_is_open_to_nobody_else(server: Server, follower: McpCaller) -> None:
     task = follower.call("sessions_spawn", task="look")
     stranger = McpCaller(
-        house.server.url, house.secrets["controller"], session="agent:main:reader-7", tasks=True
+        server.url, server.secrets["controller"], session="agent:main:reader-7", tasks=True
     )
     for method in ("tasks/get", "tasks/cancel", "tasks/update"):
         params = {"taskId": task["taskId"]}

@@ -14,8 +14,8 @@ from tests.support.servers.guarded_programs import SILENCE_SECONDS, Runner
 @pytest.fixture
 async def silent() -> AsyncIterator[ProcessLauncher]:
     """A launcher with a limit on silence, which beats only when it is told to."""
-    async with careful_launcher(SILENCE_SECONDS) as house:
-        yield house
+    async with careful_launcher(SILENCE_SECONDS) as launcher:
+        yield launcher
 
 
 @pytest.fixture

@@ -21,7 +21,8 @@ from infrastructure.outbound.child_processes.protocol import (
     encode_spec,
 )
 from tests.support.servers.guarded_programs import DAEMON, Runner, python, started, touch
-from tests.support.servers.process_table import carrying, children, until
+from tests.support.servers.process_table import carrying, children
+from tests.support.waiting import until
 
 # Says on stderr how much stdout takes before it would wait, then prints a million bytes more.
 FILL_THEN_PRINT = """

@@ -24,14 +24,8 @@ from tests.support.servers.guarded_programs import (
     started,
     touch,
 )
-from tests.support.servers.process_table import (
-    carrying,
-    children,
-    is_alive,
-    state,
-    until,
-    until_dead,
-)
+from tests.support.servers.process_table import carrying, children, is_alive, state, until_dead
+from tests.support.waiting import until
 
 DAEMONS = DAEMON + "daemon()\ndaemon()\nprint(os.getpid(), flush=True)\nsignal.pause()"
 # Says how its two programs ended; its stdin gives the word for the go of the second.

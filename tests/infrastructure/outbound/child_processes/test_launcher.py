@@ -23,10 +23,10 @@ from tests.support.servers.process_table import (
     children,
     is_alive,
     state,
-    until,
     until_dead,
     wait_until_dead,
 )
+from tests.support.waiting import until
 
 
 @pytest.mark.kill

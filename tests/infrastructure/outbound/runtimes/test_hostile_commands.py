@@ -19,10 +19,9 @@ from tests.support.servers.process_table import (
     children,
     is_alive,
     open_descriptors,
-    until,
     until_no_more_is_open,
 )
-from tests.support.waiting import wait_for
+from tests.support.waiting import until, wait_for
 
 MIB = 1024 * 1024
 

@@ -14,8 +14,8 @@ from infrastructure.outbound.scripts import http
 from infrastructure.outbound.scripts.http import HttpScripts
 from tests.support.builders.scripts import script_run, source_in
 from tests.support.servers.cut_answers import BODIES, answering
-from tests.support.servers.process_table import until
 from tests.support.servers.script_server import Asked, ScriptServer, answer, redirect
+from tests.support.waiting import until
 
 TLS = Path(__file__).parents[3] / "tls"
 """An authority of these tests, and a certificate with its key for `right.test`."""

@@ -23,8 +23,9 @@ from tests.support.builders.submissions import (
     seen,
     submission,
 )
-from tests.support.faults.held_commits import held_commits, until
+from tests.support.faults.held_commits import held_commits
 from tests.support.servers.running_log import RunningLog
+from tests.support.waiting import until
 
 FOR_EVER_SECONDS = 3_600.0
 READ_LATE = timedelta(milliseconds=50)

@@ -25,9 +25,9 @@ from tests.support.builders.submissions import (
     stalling,
     submission,
 )
-from tests.support.faults.held_commits import Lines, held_commits, until
+from tests.support.faults.held_commits import Lines, held_commits
 from tests.support.servers.running_log import RunningLog, running_on
-from tests.support.waiting import wait_for
+from tests.support.waiting import until, wait_for
 
 COUNTED_MAX = 9
 

@@ -19,8 +19,9 @@ from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.storytelling import run_id
 from tests.support.builders.submissions import key, observe, observing
 from tests.support.faults.followers import following
-from tests.support.faults.held_commits import Lines, until
+from tests.support.faults.held_commits import Lines
 from tests.support.servers.running_log import RunningLog, running_on
+from tests.support.waiting import until
 
 QUICKLY_SECONDS = 3.0
 NOT_TODAY_SECONDS = 60.0

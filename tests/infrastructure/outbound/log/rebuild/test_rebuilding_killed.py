@@ -14,12 +14,12 @@ from infrastructure.outbound.log.rebuild.rebuild import rebuild
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.log.schema.projection_versions import VERSIONS
 from tests.support.builders.submissions import observe
-from tests.support.faults.held_commits import until
 from tests.support.servers.embedded_servers import PROJECT
 from tests.support.servers.process_table import children, is_alive
 from tests.support.servers.rebuilds import killed_rebuild, rows
 from tests.support.servers.running_log import RunningLog
 from tests.support.tiers import nightly_but
+from tests.support.waiting import until
 
 PAGE = 4
 

@@ -14,10 +14,10 @@ from infrastructure.outbound.log.rebuild.swap import SwapFailed
 from infrastructure.outbound.log.schema.connections import LogConnection, open_connection
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.submissions import key, observe, observing
-from tests.support.faults.held_commits import until
 from tests.support.servers.rebuilds import catalog, held_table
 from tests.support.servers.running_log import RunningLog
 from tests.support.tiers import nightly_but
+from tests.support.waiting import until
 
 WAIT_SECONDS_MAX = 3.0
 """Generous: two cores are shared with everything else that is tested."""

@@ -15,9 +15,10 @@ from infrastructure.outbound.log.schema.connections import (
     open_connection,
 )
 from infrastructure.outbound.log.verify.rows import open_read_connection, whole_table_transaction
-from tests.support.faults.held_commits import Lines, until
+from tests.support.faults.held_commits import Lines
 from tests.support.servers.running_log import open_pool, running_on
 from tests.support.tiers import nightly_but
+from tests.support.waiting import until
 
 STEPS = 60
 

@@ -21,8 +21,8 @@ from infrastructure.outbound.log.verify.record import (
 )
 from infrastructure.outbound.log.verify.service import NICENESS, ServedVerifications
 from infrastructure.outbound.log.verify.verify import Verification, VerifyOrder
-from tests.support.faults.held_commits import until
 from tests.support.servers.running_log import RunningLog
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.told("all")
 COMMAND = VerifyingProcess.here("system", "command")

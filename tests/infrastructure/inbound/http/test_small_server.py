@@ -1,4 +1,4 @@
-"""A house with a lane for one and without authentication; in the end it is told to stop, and does
+"""A server with a lane for one and without authentication; in the end it is told to stop, and does
 not wait for those who wait. A server of its own, for tests in this order."""
 
 import time
