@@ -26,7 +26,7 @@ from tests.support.builders.key_spellings import spellings
 from tests.support.servers.server import SOUND
 from world.checker.history import Writing, write_end, write_events
 from world.fleet.siege import Siege, Terms
-from world.society.asking import ANSWER_SECONDS_MAX, Asking
+from world.society.asking import ANSWER_SECONDS_MAX, HttpAsking
 from world.society.callers import SOCIABLE, Caller, Habits
 from world.society.known import Known
 
@@ -125,7 +125,7 @@ class Load:
 
     async def _call(self, name: str, http: httpx2.AsyncClient) -> None:
         with closing(Writing(self._history, name)) as writing:
-            asking = Asking(name, self._siege.servers, http, writing)
+            asking = HttpAsking(name, self._siege.servers, http, writing)
             die = random.Random(f"{self._seed} {name}")
             caller = Caller(asking, self.known, self._siege.up, die, self._terms.habits)
             while not self._over.is_set() and self.calls < CALLS_MAX:
@@ -137,7 +137,7 @@ class Load:
         (requester,) = self._terms.habits.spellings
         async with self._client() as http:
             with closing(Writing(self._history, "last")) as writing:
-                asking = Asking("last", self._siege.servers, http, writing)
+                asking = HttpAsking("last", self._siege.servers, http, writing)
 
                 async def spawned(number: int) -> str | None:
                     label = f"last-{number}"

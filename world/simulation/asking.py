@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import UUID
 
@@ -23,82 +23,40 @@ from domain.spawn.request import SpawnRequest
 from domain.values.refusals import CannotDeliver, Rejected, SessionIsClosed
 from world.checker.history import Call, trace_of
 from world.simulation.world import SimulatedServer, World, configuration
-from world.society.asking import Asking, kept
+from world.society.asking import Answer, Asking, Request
 
 ACTOR = Actor(kind="token", token="admin")
 ANSWER_SECONDS_MAX = 20.0
-Answer = tuple[int, dict[str, Any], int | None]
+NOT_FOUND = {"code": "not_found"}
 
 
 class SimulatedAsking(Asking):
-    """One caller's requests to the servers of a world."""
+    """Requests to the servers of a simulated world."""
 
     def __init__(self, name: str, world: World, calls: list[Call]) -> None:
-        self.name = name
+        super().__init__(name, calls.append)
         self._world = world
-        self._calls = calls
-        self._number = 0
         self._luck = random.Random(f"{world.seed} {name}")
 
-    async def ask(
-        self,
-        what: str,
-        method: str,
-        path: str,
-        server: int,
-        *,
-        query: Mapping[str, str | int] | None = None,
-        body: Mapping[str, Any] | None = None,
-        **facts: Any,
-    ) -> Call:
-        """Ask one of the servers, and write down what came of it."""
-        self._number += 1
-        asked = {**(query or {})}
-        began = self._nanoseconds()
-        answer = await self._answer(self._world.servers[server], what, asked, body or {}, facts)
-        told: dict[str, Any] = {}
-        if answer is not None:
-            status, said, position = answer
-            kept_of_it = kept(what, status, said, asked)
-            told = {"status": status, "position": position, "answer": kept_of_it}
-        call = Call(
-            caller=self.name,
-            number=self._number,
-            what=what,
-            began=began,
-            ended=self._nanoseconds(),
-            server=server,
-            **facts,
-            **told,
-        )
-        self._calls.append(call)
-        return call
-
     def _nanoseconds(self) -> int:
-        """Of virtual time, and never twice the same."""
+        # Virtual time, never twice the same.
         self._world.ticks += 1
         return int(self._world.loop.time() * 1e9) * 1_000 + self._world.ticks
 
-    async def _answer(
-        self,
-        server: SimulatedServer,
-        what: str,
-        query: Mapping[str, Any],
-        body: Mapping[str, Any],
-        facts: Mapping[str, Any],
-    ) -> Answer | None:
+    async def _answer(self, server: int, request: Request) -> Answer | None:
         heard: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
-        request = _Request(server, what, query, body, facts)
+        asked = self._world.servers[server]
+        served = _Served(asked, request)
 
         async def serve() -> None:
-            answer = await request.answer()
+            answer = await served.answer()
             if not heard.done():
                 heard.set_result(answer)
 
-        server.pending.append(heard)
-        server.process.start(serve())
+        asked.pending.append(heard)
+        asked.process.start(serve())
         done, _ = await asyncio.wait({heard}, timeout=ANSWER_SECONDS_MAX)
-        server.pending.remove(heard)
+        asked.pending.remove(heard)
         if not done:
             heard.cancel()
             return None
@@ -106,28 +64,22 @@ class SimulatedAsking(Asking):
         return None if self._luck.random() < 0.03 else heard.result()
 
 
-class _Request:
+class _Served:
     """One request in the hands of a server."""
 
-    def __init__(
-        self,
-        server: SimulatedServer,
-        what: str,
-        query: Mapping[str, Any],
-        body: Mapping[str, Any],
-        facts: Mapping[str, Any],
-    ) -> None:
-        self._server, self._what = server, what
-        self._query, self._body, self._facts = query, body, facts
+    def __init__(self, server: SimulatedServer, request: Request) -> None:
+        self._server, self._what = server, request.what
+        self._query, self._facts = request.query, request.facts
+        self._body = request.body or {}
         self._work = server.work
 
     async def answer(self) -> Answer:
         try:
             return await self._served()
         except LogUnavailable as away:
-            return 503, {"code": "unavailable", "text": str(away)}, None
+            return Answer(503, {"code": "unavailable", "text": str(away)})
         except Exception as error:
-            return 500, {"code": f"{type(error).__name__}: {error}"}, None
+            return Answer(500, {"code": f"{type(error).__name__}: {error}"})
 
     async def _served(self) -> Answer:
         name = "spawn" if self._what == "batch" else self._what.replace(" ", "_")
@@ -150,7 +102,7 @@ class _Request:
             return await self._problem(409, type(rejected).__name__)
 
     async def _problem(self, status: int, code: str) -> Answer:
-        return status, {"code": code}, await self._work.log.head()
+        return Answer(status, {"code": code}, await self._work.log.head())
 
     async def _repeated(self, found: AlreadyReserved) -> Answer:
         reservation, reserved = self._reservation(), found.reserved
@@ -168,7 +120,7 @@ class _Request:
         said = dict(answer.body)
         if status in (403, 422):
             said["code"] = "spawn_forbidden" if status == 403 else "spawn_error"
-        return status, said, await self._work.log.head() if position is None else position
+        return Answer(status, said, await self._work.log.head() if position is None else position)
 
     def _reservation(self) -> Reservation | None:
         key = self._facts.get("key")
@@ -237,26 +189,26 @@ class _Request:
             await tail.changed((run_id,), after=at, timeout_seconds=1.0, types=("RunEnded",))
         at = await self._at()
         run = await self._server.registry.run(UUID(str(self._facts["about"])), at=at)
-        return (404, {"code": "not_found"}, at) if run is None else (200, _run_body(run), at)
+        return Answer(404, NOT_FOUND, at) if run is None else Answer(200, _run_body(run), at)
 
     async def _runs(self) -> Answer:
         at = await self._at()
         query = RunQuery.where(requester=str(self._facts["about"]))
         runs = await self._server.registry.runs(query, at=at, limit=int(self._query["limit"]))
-        return 200, {"items": [_run_body(run) for run in runs]}, at
+        return Answer(200, {"items": [_run_body(run) for run in runs]}, at)
 
     async def _session(self) -> Answer:
         at = await self._at()
         session = await self._server.registry.session(str(self._facts["about"]), at=at)
         if session is None:
-            return 404, {"code": "not_found"}, at
+            return Answer(404, NOT_FOUND, at)
         body = {
             "version": session.version,
             "activeChildren": session.active_children,
             "activeRuns": [str(one) for one in session.counted],
             "ownRuns": await self._own_runs(session, at),
         }
-        return 200, body, at
+        return Answer(200, body, at)
 
     async def _own_runs(self, session: Session, at: int) -> list[dict[str, str]]:
         """The newest first, as far as they are on record at that position."""
@@ -278,7 +230,7 @@ class _Request:
             after=int(self._query["after"]),
             limit=int(self._query["limit"]),
         )
-        return 200, {"items": [_inbox_body(run) for run in runs]}, at
+        return Answer(200, {"items": [_inbox_body(run) for run in runs]}, at)
 
     async def _lanes(self) -> Answer:
         at = await self._work.log.head()
@@ -290,14 +242,15 @@ class _Request:
             }
             for one in lanes
         ]
-        return 200, {"items": items}, at
+        return Answer(200, {"items": items}, at)
 
     async def _events(self) -> Answer:
         head = await self._work.log.head()
         events = await self._work.log.read(
             after=int(self._query["after"]), limit=int(self._query["limit"]), until=head
         )
-        return 200, {"items": [{"position": one.envelope.position} for one in events]}, head
+        items = [{"position": event.envelope.position} for event in events]
+        return Answer(200, {"items": items}, head)
 
 
 def _run_body(run: Run) -> dict[str, Any]:

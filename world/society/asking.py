@@ -1,9 +1,9 @@
-"""A client that writes down each request and what came of it."""
+"""A client that writes down each request with its answer."""
 
-import contextlib
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import httpx2
 
@@ -34,18 +34,33 @@ class Address(Protocol):
         ...
 
 
-class Asking:
-    """One caller's requests, one after the other."""
+class Request(NamedTuple):
+    """A request, with what the call is to remember beside the answer."""
 
-    def __init__(
-        self, name: str, servers: Sequence[Address], http: httpx2.AsyncClient, writing: Writing
-    ) -> None:
+    what: str
+    method: str
+    path: str
+    query: Mapping[str, str | int]
+    body: Mapping[str, Any] | None
+    facts: Mapping[str, Any]
+
+
+class Answer(NamedTuple):
+    """An answer as a server gave it."""
+
+    status: int
+    body: Mapping[str, Any]
+    position: int | None = None
+    replayed: bool = False
+
+
+class Asking(ABC):
+    """One caller's requests, one after the other, each written down with its answer."""
+
+    def __init__(self, name: str, write: Callable[[Call], None]) -> None:
         self.name = name
-        self._servers = servers
-        self._http = http
-        self._writing = writing
+        self._write = write
         self._number = 0
-        self._token = servers[0].token
 
     async def ask(
         self,
@@ -58,48 +73,75 @@ class Asking:
         body: Mapping[str, Any] | None = None,
         **facts: Any,
     ) -> Call:
-        """Send a request to one of the servers; `facts` are what else the call is to remember."""
+        """Send a request to one of the servers. The call remembers `facts` too."""
         self._number += 1
-        headers = {"Authorization": f"Bearer {self._token}"}
-        if facts.get("key") is not None:
-            headers["Idempotency-Key"] = facts["key"]
-        if what == "message":
-            headers["traceparent"] = trace_of(facts["label"])
-        url = self._servers[server].url + path
-        began = time.monotonic_ns()
-        answer: httpx2.Response | None = None
-        # When the connection dies, nobody knows what became of it.
-        with contextlib.suppress(httpx2.TransportError):
-            answer = await self._http.request(
-                method, url, params=dict(query or {}), json=body, headers=headers
-            )
+        request = Request(what, method, path, query or {}, body, facts)
+        began = self._nanoseconds()
+        answer = await self._answer(server, request)
+        returned: dict[str, Any] = {}
+        if answer is not None:
+            returned = answer._asdict()
+            returned["answer"] = kept(what, answer.status, returned.pop("body"), request.query)
         call = Call(
             caller=self.name,
             number=self._number,
             what=what,
             began=began,
-            ended=time.monotonic_ns(),
+            ended=self._nanoseconds(),
             server=server,
             **facts,
-            **_told(what, answer, query or {}),
+            **returned,
         )
-        self._writing.call(call)
+        self._write(call)
         return call
 
+    @abstractmethod
+    def _nanoseconds(self) -> int:
+        """Return the time by the clock of this world."""
 
-def _told(
-    what: str, answer: httpx2.Response | None, query: Mapping[str, str | int]
-) -> dict[str, Any]:
-    if answer is None:
-        return {}
-    position = answer.headers.get("Spawnlog-Position")
-    body: Mapping[str, Any] = answer.json()
-    return {
-        "status": answer.status_code,
-        "position": int(position) if position is not None else None,
-        "replayed": "Idempotent-Replayed" in answer.headers,
-        "answer": kept(what, answer.status_code, body, query),
-    }
+    @abstractmethod
+    async def _answer(self, server: int, request: Request) -> Answer | None:
+        """Return the answer; None if the connection was lost, so that the outcome is unknown."""
+
+
+class HttpAsking(Asking):
+    """Requests to server processes."""
+
+    def __init__(
+        self, name: str, servers: Sequence[Address], http: httpx2.AsyncClient, writing: Writing
+    ) -> None:
+        super().__init__(name, writing.call)
+        self._servers = servers
+        self._http = http
+        self._token = servers[0].token
+
+    def _nanoseconds(self) -> int:
+        return time.monotonic_ns()
+
+    async def _answer(self, server: int, request: Request) -> Answer | None:
+        headers = {"Authorization": f"Bearer {self._token}"}
+        if request.facts.get("key") is not None:
+            headers["Idempotency-Key"] = request.facts["key"]
+        if request.what == "message":
+            headers["traceparent"] = trace_of(request.facts["label"])
+        url = self._servers[server].url + request.path
+        try:
+            answer = await self._http.request(
+                request.method,
+                url,
+                params=dict(request.query),
+                json=request.body,
+                headers=headers,
+            )
+        except httpx2.TransportError:
+            return None
+        position = answer.headers.get("Spawnlog-Position")
+        return Answer(
+            answer.status_code,
+            answer.json(),
+            int(position) if position is not None else None,
+            "Idempotent-Replayed" in answer.headers,
+        )
 
 
 def kept(

@@ -16,7 +16,7 @@ from application.execution.end import UnwrittenOutput
 from application.execution.execute import PreparedStart, _Execution
 from application.execution.external import HOLDER_PREFIX, ExternalRuns, NotOffered
 from application.log.envelope import Actor, Provenance
-from application.log.event_log import Decision, LaneFacts, LaneQuery
+from application.log.event_log import Decision, LaneFacts, LaneQuery, LogUnavailable
 from application.log.texts import TextStore
 from application.ports.registry import WaitingLane
 from application.ports.runtimes import CannotLaunch, RuntimeEnd
@@ -25,6 +25,7 @@ from domain.run.facts import EXTERNAL_LANE
 from domain.run.state import Run
 from domain.spawn.batch import speculative
 from domain.values.record import run_id_of
+from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.log.append.batch import ChangedRuns, lane_after
 from tests.support.builders.family_log import FamilyLog
 from tests.support.builders.run_histories import (
@@ -149,11 +150,13 @@ class Collaborators:
     unclaimed: tuple[UUID, ...] = ()
     failing: tuple[UUID, ...] = ()
     ended: list[UUID] = field(default_factory=list)
+    lease_seconds: list[float] = field(default_factory=list)
 
     async def unclaimed_runs(self, *, seconds: float, limit: int) -> Sequence[UUID]:
         return self.unclaimed
 
-    async def renew(self, holder: str, **_: object) -> bool:
+    async def renew(self, holder: str, *, lease_seconds: float, **_: object) -> bool:
+        self.lease_seconds.append(lease_seconds)
         return True
 
     async def end(self, run: Run, end: RuntimeEnd, **_: object) -> Run:
@@ -166,7 +169,10 @@ class Collaborators:
         raise CannotLaunch("not_executable", "its folder is gone")
 
     def outside(self) -> ExternalRuns:
-        settings = SimpleNamespace(spawnlog=SimpleNamespace(external_claim_seconds=5))
+        settings = SimpleNamespace(
+            spawnlog=SimpleNamespace(external_claim_seconds=5),
+            subagent_defaults=SimpleNamespace(max_concurrent=WIDTH),
+        )
         pinned = SimpleNamespace(configuration=settings)
 
         async def run(asked: UUID) -> Any:
@@ -177,8 +183,13 @@ class Collaborators:
                 envelope=SimpleNamespace(provenance=SimpleNamespace(actor=EXECUTOR))
             )
 
+        async def submit(*_: object, **__: object) -> Any:
+            raise LogUnavailable("the database is away")
+
         work = SimpleNamespace(
             run=run,
+            submit=submit,
+            identities=RandomIdentities(),
             log=SimpleNamespace(event_of=event_of),
             configurations=SimpleNamespace(current=lambda: pinned),
         )
@@ -193,6 +204,21 @@ async def test_run_that_cannot_end_holds_up_no_other() -> None:
     others = Collaborators(unclaimed=ids, failing=(ids[0], ids[1]))
     assert await others.outside().end_unclaimed() == 1
     assert others.ended == [ids[2]]
+
+
+@pytest.mark.parametrize(("timeout", "lease"), [(20, 20), (90, 60), (0, 60)])
+async def test_lease_of_claim_is_capped_by_run_timeout(timeout: int, lease: int) -> None:
+    run = run_of(
+        requested(),
+        resolved(),
+        prepared(),
+        created(plan=plan(runtime="external", run_timeout_seconds=timeout)),
+        queued(lane=EXTERNAL_LANE),
+    )
+    others = Collaborators(run=run)
+    with pytest.raises(LogUnavailable):
+        await others.outside().claim(run.run_id, "mine", 60, EXECUTOR)
+    assert others.lease_seconds == [lease]
 
 
 async def test_repeated_claim_that_fails_ends_nothing() -> None:

@@ -12,12 +12,15 @@ from application.queries.views.event import (
     events_with_texts,
 )
 from application.queries.views.run import pending_undo_views, summary_texts
-from application.steps.step import STEPS_AT_ONCE_MAX
+from application.steps.step import STEPS_AT_ONCE_MAX, StepRefused
+from application.steps.workspace import WorkspaceStep
 from domain.run.events import EffectAttempted, StepBegun
 from domain.run.state import Run
+from infrastructure.outbound.files.workspaces import LocalWorkspaceFolders
 from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.run_histories import a_prepared_run, step_begun
 from tests.support.builders.step_workshop import WaitingStep, Workshop
-from tests.support.builders.storytelling import ROOT
+from tests.support.builders.storytelling import ROOT, plan, run_of
 from tests.support.servers.running_log import RunningLog
 from tests.support.waiting import until
 
@@ -261,3 +264,15 @@ async def test_a_failure_without_a_text_is_recorded_and_tried_again(
     failed, *_ = await workshop.recorded(run, "EffectAttempted")
     assert (failed.attempt, failed.error, failed.retry_after_seconds) == (1, None, 1)
     assert workshop.left() == []
+
+
+async def test_workspace_that_vanished_after_step_is_refused(tmp_path: Path) -> None:
+    """What the step made stood in the folder: an empty one in its place would hide the loss."""
+    step, home = WorkspaceStep(LocalWorkspaceFolders()), plan(workspace_dir=str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    begun = run_of(*a_prepared_run(), step_begun("attachments"))
+    assert await step.place(begun, home) is None
+    (tmp_path / "home").rmdir()
+    assert await step.place(run_of(*a_prepared_run()), home) is not None
+    with pytest.raises(StepRefused, match="it has gone since"):
+        await step.place(begun, home)
