@@ -1,1 +1,1 @@
-"""One run: one turn of one child session, from the request to the archive."""
+"""A run: one turn of one child session, from request to archive."""

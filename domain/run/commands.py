@@ -1,6 +1,6 @@
-"""What may be asked of a run. A holder's command carries the epoch of its claim.
+"""Commands to a run. A command from a holder carries the epoch of its claim.
 
-`action` is what a command is called where the run is past it, or not there yet.
+`action` names the command in the error message of `WrongStage`.
 """
 
 from datetime import datetime
@@ -34,15 +34,18 @@ from domain.values.rules import RefusalStatus
 from domain.values.shared_values import SharedChange, SharedKey
 
 RETRY_SECONDS_MAX = 3600
-"""The longest pause between two attempts, if the configuration does not say."""
+"""Default for the longest pause between two attempts."""
 
 
-# What may be asked of the steps of a preparation.
+# Preparation steps.
 
 
 class BeginStep(Command):
-    """Something is about to be made, within `limit_seconds` from now on; below `root`, if it is
-    files. Whoever goes on after a crash begins it once more, at the place on record."""
+    """Begin a preparation step, which takes at most `limit_seconds` from now.
+
+    Files are made below `root`. After a crash the next holder begins the step again, at the
+    recorded place.
+    """
 
     action: ClassVar[str] = "begin a step"
     epoch: int
@@ -53,7 +56,7 @@ class BeginStep(Command):
 
 
 class TakeStep(Command):
-    """It is made."""
+    """Record that a step is done; `made` is False if there was nothing to make."""
 
     action: ClassVar[str] = "take a step"
     epoch: int
@@ -72,11 +75,11 @@ class TakeStep(Command):
 StepCommand = BeginStep | TakeStep
 
 
-# What may be asked of the effects of a run: by whoever attempted them, without a claim.
+# Effects. These commands need no claim: any server that attempted an effect may send them.
 
 
 class ConfirmEffect(Command):
-    """It succeeded."""
+    """Record that an effect succeeded."""
 
     action: ClassVar[str] = "confirm an effect"
     kind: EffectKind
@@ -86,10 +89,16 @@ class ConfirmEffect(Command):
 
 
 class NoteEffectFailure(Command):
-    """An attempt failed. `attempt` counts from 1; one that is on record is not noted again. `error`
-    is None when nothing can be kept of it any more. It is attempted again after 1, 2, 4 … seconds,
-    `retry_seconds_max` at most, or after `pause_seconds` if that is later; not any more when it was
-    `refused` for good or `attempts_max` were made, unless effects of its kind never stop."""
+    """Record a failed attempt, and retry or park the effect. No-op if the attempt is recorded.
+
+    Retries follow after 1, 2, 4 … seconds, up to `retry_seconds_max`, or after `pause_seconds` if
+    that is longer. If the receiver `refused` permanently or `attempts_max` is reached, the effect
+    is parked, unless effects of its kind are retried forever.
+
+    Attributes:
+        attempt: Number of the attempt, from 1.
+        error: The reason; None if the texts of the session were erased.
+    """
 
     action: ClassVar[str] = "note that an effect failed"
     kind: EffectKind
@@ -104,7 +113,7 @@ class NoteEffectFailure(Command):
 
 
 class ParkEffect(Command):
-    """It is not to be attempted any more, for another reason than an attempt."""
+    """Park an effect for a reason other than failed attempts."""
 
     action: ClassVar[str] = "park an effect"
     kind: EffectKind
@@ -113,7 +122,7 @@ class ParkEffect(Command):
 
 
 class RedriveEffects(Command):
-    """What is parked of a kind is to be attempted again: one, or without its `name` each."""
+    """Retry the parked effect of this kind and `name`, or all of the kind if `name` is None."""
 
     action: ClassVar[str] = "redrive effects"
     kind: EffectKind
@@ -126,7 +135,7 @@ EffectCommand = ConfirmEffect | NoteEffectFailure | ParkEffect | RedriveEffects
 
 
 class ResumePreparation(Command):
-    """Go on with a preparation; `lost_epoch` is the claim found without a living holder."""
+    """Take over a preparation; `lost_epoch` is the claim whose holder is gone."""
 
     action: ClassVar[str] = "resume the preparation"
     holder: str
@@ -135,7 +144,7 @@ class ResumePreparation(Command):
 
 
 class ResolveScripts(Command):
-    """Record the receipts; `override_to` is the winner among the candidates, if any."""
+    """Record the script receipts; `override_to` is the winning candidate, if any."""
 
     action: ClassVar[str] = "resolve the scripts"
     epoch: int
@@ -145,7 +154,7 @@ class ResolveScripts(Command):
 
 
 class StartPreparation(Command):
-    """Mint the child's key and name what will be made, and by which steps."""
+    """Record the child's new key and the steps that will be taken."""
 
     action: ClassVar[str] = "start the preparation"
     epoch: int
@@ -155,10 +164,14 @@ class StartPreparation(Command):
 
 
 class CreateSession(Command):
-    """The child exists; with nothing to wait for it is queued at once. `hooks` are told of it.
+    """Create the child session, and queue the run unless it waits for dependencies.
 
-    `shared` is what its spawn adds to the family's context, texts of the requester's session.
-    `met` and `waits_for` are what was found of its dependencies when this is decided.
+    Attributes:
+        hooks: The hooks to call for this run.
+        shared: Keys that the spawn adds to the family's context; their values are texts of the
+            requester's session.
+        met: Dependencies that are met, with their outcomes; filled in when this is decided.
+        waits_for: Dependencies that are not met yet; filled in when this is decided.
     """
 
     action: ClassVar[str] = "create the session"
@@ -182,8 +195,10 @@ class CreateSession(Command):
 
 
 class SettleDependencies(Command):
-    """Look again at what a waiting run waits for: it is queued when all of it is met. When one
-    failed, `error` is the text of how the run ends, which names that one, the `culprit`."""
+    """Check the dependencies of a waiting run, and queue it if all are met.
+
+    If one has failed, the run ends with the text `error`, which names that run, the `culprit`.
+    """
 
     action: ClassVar[str] = "settle the dependencies"
     lane: str
@@ -195,8 +210,11 @@ class SettleDependencies(Command):
 
 
 class RefuseSpawn(Command):
-    """The preparation failed; None as epoch is for those who may refuse without holding it. A spawn
-    whose texts were erased is refused without a text."""
+    """Refuse a spawn.
+
+    `epoch` is None if the caller may refuse without holding the run. `text` is None if the texts of
+    the run were erased.
+    """
 
     action: ClassVar[str] = "refuse the spawn"
     epoch: int | None
@@ -211,7 +229,7 @@ class RefuseSpawn(Command):
 
 
 class ClaimRun(Command):
-    """Take a queued run out of its lane, or over from a claim that lost its holder."""
+    """Claim a queued run from its lane, or take it over from a claim that lost its holder."""
 
     action: ClassVar[str] = "claim the run"
     holder: str
@@ -221,10 +239,11 @@ class ClaimRun(Command):
 
 
 class StartRun(Command):
-    """The guard stands and the prompt composed: the runtime executes once this is recorded.
+    """Start the runtime; it executes as soon as this is recorded.
 
-    `shared_context` is what of its family's context the child is given; with `inherits` it takes
-    the place of what its session was given before, and what its own children inherit.
+    By now the guard process is ready and the prompt is composed. `shared_context` is the family's
+    context that the child receives. With `inherits` it replaces what the session received before,
+    and is what its own children inherit.
     """
 
     action: ClassVar[str] = "start the run"
@@ -239,9 +258,14 @@ class StartRun(Command):
 
 
 class StopRun(Command):
-    """Somebody wants the run to stop. `text` refuses a spawn that is still in preparation, and
-    `announcement` tells its requester when no caller waits for the answer. A run whose texts were
-    erased is stopped without any."""
+    """Stop the run.
+
+    All texts are None if the texts of the run were erased.
+
+    Attributes:
+        text: The refusal text, in case the spawn is still in preparation.
+        announcement: The announcement of that refusal, if no caller waits for the answer.
+    """
 
     action: ClassVar[str] = "stop the run"
     by: str
@@ -253,8 +277,10 @@ class StopRun(Command):
 
 
 class EndRun(Command):
-    """What came of the run, from its runtime. `lost_epoch` when somebody else ends it,
-    which knows when it last showed a sign of life, `alive_until`."""
+    """End the run with the outcome reported by its runtime.
+
+    If its holder is lost, another server ends it and gives the last sign of life, `alive_until`.
+    """
 
     action: ClassVar[str] = "end the run"
     epoch: int
@@ -271,7 +297,10 @@ class EndRun(Command):
 
 
 class AnnounceRun(Command):
-    """Tell the requester, or record why it need not be told. `origin` is where a hook sends it."""
+    """Announce the result, or record why no announcement is needed.
+
+    `origin` is the delivery target set by a hook.
+    """
 
     action: ClassVar[str] = "announce the run"
     disposition: Disposition
@@ -284,7 +313,7 @@ class AnnounceRun(Command):
 
 
 class AcknowledgeAnnouncement(Command):
-    """The requester has taken it, as it stood in the inbox at `position`; None for as it is."""
+    """Acknowledge the announcement as of inbox `position`; None acknowledges the current one."""
 
     action: ClassVar[str] = "acknowledge the announcement"
     by: str
@@ -292,7 +321,7 @@ class AcknowledgeAnnouncement(Command):
 
 
 class ArchiveRun(Command):
-    """Put the session away."""
+    """Archive the run."""
 
     action: ClassVar[str] = "archive the run"
     reason: Literal["cleanup", "due"]
@@ -300,15 +329,17 @@ class ArchiveRun(Command):
 
 
 class ScheduleArchive(Command):
-    """Put the run away as soon as it is announced; the session of one that was closed is closed."""
+    """Archive the run as soon as it is announced; reason `session_closed` closes its session."""
 
     action: ClassVar[str] = "close the session"
     reason: Literal["session_closed", "continuation_archived"]
 
 
 class QueueMessage(Command):
-    """A message to a run at work waits until that is over; one that steers ends it. `run_id` is
-    minted for the run that will go on with it, `at` is now."""
+    """Queue a message until the active run is over; with cause "steer", end the run for it.
+
+    `run_id` is a new id for the run that will process the message, `at` the current time.
+    """
 
     action: ClassVar[str] = "queue a message"
     run_id: UUID
@@ -320,8 +351,10 @@ class QueueMessage(Command):
 
 
 class YieldRun(Command):
-    """The run at work ends its turn and waits for its children. `awaits` is whether there is
-    anything that it can wait for."""
+    """End the turn of a started run, which then waits for its children.
+
+    `awaits` is True if there is a child to wait for.
+    """
 
     action: ClassVar[str] = "yield"
     by: str
@@ -329,14 +362,14 @@ class YieldRun(Command):
 
 
 class DropMessage(Command):
-    """The message that is to become run `run_id` is not taken. No-op if it does not wait."""
+    """Drop the queued message that would become run `run_id`; no-op if it does not wait."""
 
     action: ClassVar[str] = "drop a message"
     run_id: UUID
 
 
 class FailContinuation(Command):
-    """The run that was to go on with the session was refused."""
+    """Record that the run that was to continue the session was refused."""
 
     action: ClassVar[str] = "note that the session could not go on"
     run_id: UUID

@@ -1,5 +1,7 @@
-"""How a session goes on behind a run: messages that wait, a turn that is yielded, a run that is
-steered. Decisions, and how their events change the run; the latter only grow and judge nothing.
+"""Continuing a session after a run: queued messages, yielded turns and steering.
+
+Holds the decisions, and the changes that their events make. The changes only grow and never refuse
+a recorded event.
 """
 
 from datetime import timedelta
@@ -30,33 +32,41 @@ from domain.values.refusals import Rejected, WrongStage
 QUEUED_MESSAGES_MAX = 20
 STEER_CHARACTERS_MAX = 4_000
 STEER_SECONDS_MIN = 2.0
-"""Between two messages by which one caller steers one session."""
+"""Minimum pause between two steering messages from one caller to one session."""
 
 
 class QueueFull(Rejected):
-    """So many messages wait for the session that no further one is taken."""
+    """The session's message queue is full (`QUEUED_MESSAGES_MAX`)."""
 
 
 class SteeredTooSoon(Rejected):
-    """The same caller has steered the session a moment ago."""
+    """The same caller steered the session less than `STEER_SECONDS_MIN` ago."""
 
 
 class SteerTooLong(Rejected):
-    """A message that steers has a limit of its own."""
+    """The steering message exceeds `STEER_CHARACTERS_MAX`."""
 
 
 class CannotYield(Rejected):
-    """There is nothing at work that could yield, or nothing that it could wait for."""
+    """The run has not started or is over, or it has no sub-agent to wait for."""
 
 
 def must_steer(text: str) -> None:
-    """Raises `SteerTooLong`."""
+    """Raise `SteerTooLong` if a steering message is too long."""
     if len(text) > STEER_CHARACTERS_MAX:
         raise SteerTooLong(f"Message too long ({len(text)} chars, max {STEER_CHARACTERS_MAX}).")
 
 
 def queue_message(run: Run, command: QueueMessage) -> tuple[RunEvent, ...]:
-    """It waits; a run that is steered and that nobody has claimed is over at once."""
+    """Queue a message for the run's session.
+
+    If the message steers a run that is not claimed yet, the run ends at once.
+
+    Raises:
+        QueueFull: The queue is full.
+        SteeredTooSoon: The caller steered this session less than `STEER_SECONDS_MIN` ago.
+        WrongStage: The run is still being prepared.
+    """
     if run.stage in PREPARING:
         raise WrongStage(command.action, run.stage)
     waiting = run.queue or ()
@@ -88,7 +98,11 @@ def queue_message(run: Run, command: QueueMessage) -> tuple[RunEvent, ...]:
 
 
 def yield_run(run: Run, command: YieldRun) -> tuple[RunEvent, ...]:
-    """Once: repeating it changes nothing."""
+    """Record that the run yields its turn; no-op if it has yielded already.
+
+    Raises:
+        CannotYield: The run is not at stage `started`, or has no sub-agent to wait for.
+    """
     if run.stage != "started":
         raise CannotYield(
             f"run {run.run_id} is not at work (stage {run.stage}); only a run at work can yield"
@@ -104,14 +118,19 @@ def yield_run(run: Run, command: YieldRun) -> tuple[RunEvent, ...]:
 
 
 def fail_continuation(command: FailContinuation) -> tuple[RunEvent, ...]:
-    """The run is announced after all, or its session goes on with the next message."""
+    """Record that a continuation was refused.
+
+    The session continues with the next queued message; without one, the run is announced after all.
+    """
     return (ContinuationFailed(run_id=command.run_id, error=command.error),)
 
 
 def drop_message(run: Run, command: DropMessage) -> tuple[RunEvent, ...]:
-    """Drop one message. If the run was ended for it and nothing else waits, the run is announced
-    after all."""
-    if all(one.run_id != command.run_id for one in run.queue or ()):
+    """Drop one queued message; no-op if it does not wait.
+
+    If the run was ended for this message and no other one waits, the run is announced after all.
+    """
+    if all(message.run_id != command.run_id for message in run.queue or ()):
         return ()
     is_last = _without(run, (command.run_id,)) is None
     if is_last and run.stage == "ended" and run.end_reason == "steered":
@@ -120,21 +139,21 @@ def drop_message(run: Run, command: DropMessage) -> tuple[RunEvent, ...]:
 
 
 def drop_messages(run: Run) -> tuple[RunEvent, ...]:
-    """Nothing is to go on with what waits; nothing when nothing waits."""
+    """Drop all queued messages; no-op if the queue is empty."""
     if not run.queue:
         return ()
-    return (MessagesDropped(run_ids=tuple(one.run_id for one in run.queue)),)
+    return (MessagesDropped(run_ids=tuple(message.run_id for message in run.queue)),)
 
 
 def continuation_changes(run: Run, event: ContinuationEvent, stamp: Stamp) -> dict[str, object]:
-    """What such an event changes in a run that is there."""
+    """Return the fields of an existing run that a continuation event changes."""
     match event:
         case MessageReceived():
             return {}
         case ContinuationPlanned():
             return _plan_changes(event)
         case RunContinued():
-            # The last run of a session is put away first.
+            # The newest run of a session is archived first, so this one has no due time.
             return {"continued_by": event.run_id, "archive_at": None, "queue": None}
         case ArchiveScheduled():
             return _schedule_changes(run, stamp)
@@ -153,8 +172,8 @@ def continuation_changes(run: Run, event: ContinuationEvent, stamp: Stamp) -> di
 
 
 def carried_queue(event: MessageReceived) -> tuple[QueuedMessage, ...] | None:
-    """The messages that wait for a new run from its beginning: none of them steers it."""
-    return tuple(one.changed({"cause": "message"}) for one in event.queued) or None
+    """Return the queue that a new run inherits, or None if empty. None of it steers the new run."""
+    return tuple(message.changed({"cause": "message"}) for message in event.queued) or None
 
 
 def _plan_changes(event: ContinuationPlanned) -> dict[str, object]:
@@ -188,7 +207,7 @@ def _queue_changes(run: Run, event: MessageQueued, stamp: Stamp) -> dict[str, ob
     )
     if event.cause != "steer":
         return {"queue": (*waiting, message)}
-    place = sum(one.cause == "steer" for one in waiting)
+    place = sum(message.cause == "steer" for message in waiting)
     return {
         "queue": (*waiting[:place], message, *waiting[place:]),
         "steered_by": event.by,
@@ -205,4 +224,4 @@ def _failure_changes(run: Run, event: ContinuationFailed) -> dict[str, object]:
 
 
 def _without(run: Run, run_ids: tuple[UUID, ...]) -> tuple[QueuedMessage, ...] | None:
-    return tuple(one for one in run.queue or () if one.run_id not in run_ids) or None
+    return tuple(message for message in run.queue or () if message.run_id not in run_ids) or None

@@ -1,4 +1,4 @@
-"""What follows from a command, given what is on record about the run. May be tightened any time."""
+"""Decide which events a command to a run records. These rules may be tightened in any release."""
 
 from typing import assert_never
 
@@ -71,15 +71,12 @@ from domain.values.refusals import (
     WrongStage,
 )
 
-# Keys by which a repeat is told.
-
-
 NOT_CLAIMED = "not_claimed"
-"""The reason of the end of a run that nobody came for. It never had a holder."""
+"""End reason of an external run that no executor claimed in time. It never had a holder."""
 
 
 def dedupe_key(run: Run) -> str:
-    """By this a receiver tells a repeated announcement of the same run."""
+    """Return the key by which a receiver recognizes a repeated announcement of the same run."""
     return f"announce:v1:{run.child_session_key or run.session_id}:{run.run_id}"
 
 
@@ -87,7 +84,13 @@ def dedupe_key(run: Run) -> str:
 
 
 def claim_run(run: Run, command: ClaimRun) -> tuple[RunEvent, ...]:
-    """Out of the lane, when there is room; or over from a claim that lost its holder."""
+    """Claim a queued run if its lane has room, or take it over from a claim that lost its holder.
+
+    Raises:
+        WrongStage: The run is not queued.
+        LostClaim: Another claim than `lost_epoch` holds the run.
+        NotYet: The lane is full.
+    """
     if run.stage != "queued":
         raise WrongStage("claim the run", run.stage)
     if run.holder is not None and run.epoch != command.lost_epoch:
@@ -106,7 +109,13 @@ def claim_run(run: Run, command: ClaimRun) -> tuple[RunEvent, ...]:
 
 
 def start_run(run: Run, command: StartRun) -> tuple[RunEvent, ...]:
-    """The child executes once this is recorded."""
+    """Record the start. The runtime executes the child only after this is recorded.
+
+    Raises:
+        LostClaim: The command's epoch is not that of the current claim.
+        StopWanted: The run was stopped or steered before it started.
+        WrongStage: The run is over, or is not claimed.
+    """
     must_hold(run, command.epoch)
     if run.holder is None:
         raise WrongStage("start the run", "not claimed")
@@ -127,7 +136,12 @@ def start_run(run: Run, command: StartRun) -> tuple[RunEvent, ...]:
 
 
 def stop_run(run: Run, command: StopRun) -> tuple[RunEvent, ...]:
-    """At once while nothing executes; else the holder is told. Messages that wait are dropped."""
+    """Stop the run and drop its waiting messages.
+
+    If the run has no holder yet, it ends (or its spawn is refused) at once. Otherwise its holder is
+    asked to end it. A paused run will not be continued. Repeating a stop only drops messages that
+    were queued since.
+    """
     if run.is_paused:
         stop = StopRequested(
             by=command.by, by_requester=command.by_requester, reason=command.reason
@@ -148,7 +162,7 @@ def stop_run(run: Run, command: StopRun) -> tuple[RunEvent, ...]:
             ),
         )
     if run.holder is None or run.stage == "session-created":
-        # Until it is claimed from its lane nobody executes it: there is nobody to ask.
+        # Before it is claimed from its lane there is no holder to ask.
         return (
             *drop_messages(run),
             RunEnded(
@@ -160,26 +174,36 @@ def stop_run(run: Run, command: StopRun) -> tuple[RunEvent, ...]:
             ),
         )
     if run.stop_requested_by is not None:
-        # What was sent since then is not to be gone on with either.
+        # Messages sent after the first stop must not continue the session either.
         return drop_messages(run)
     stop = StopRequested(by=command.by, by_requester=command.by_requester, reason=command.reason)
     return (stop, *drop_messages(run))
 
 
 def end_run(run: Run, command: EndRun) -> tuple[RunEvent, ...]:
-    """What came of the run."""
+    """Record the end of the run.
+
+    If a stop was requested, an interrupted run counts as stopped. If the run is being steered, it
+    ends as `stopped` with reason `steered`. If it has yielded, it ends as a success with reason
+    `yielded`, whatever its process did after that.
+
+    Raises:
+        LostClaim: The command's epoch is not that of the current claim.
+        WrongStage: The run is over; or it is claimed and the reason is `not_claimed`, or the
+            reverse.
+    """
     must_hold(run, command.epoch)
     if (run.holder is None) != (command.reason == NOT_CLAIMED):
         raise WrongStage(command.action, "not claimed" if run.holder is None else "claimed")
     outcome, reason = command.outcome, command.reason
     if run.stop_requested_by is not None:
         if reason == "interrupted":
-            # Nobody is left to say how it ended, but it had been told to stop.
+            # Its holder is gone, so the outcome is unknown; the requested stop decides.
             outcome = "stopped"
     elif run.is_steered:
         outcome, reason = "stopped", "steered"
     elif run.yielded_by is not None:
-        # Its turn was over by its own word, whatever became of its processes then.
+        # The run ended its own turn; a later failure of its process does not matter.
         outcome, reason = "success", "yielded"
     return (
         RunEnded(
@@ -201,7 +225,7 @@ def end_run(run: Run, command: EndRun) -> tuple[RunEvent, ...]:
 
 
 def resume_preparation(run: Run, command: ResumePreparation) -> tuple[RunEvent, ...]:
-    """Another holder goes on."""
+    """Give the preparation to another holder."""
     must_hold(run, command.lost_epoch)
     return (
         PreparationResumed(holder=command.holder, attempt=run.attempt + 1, reason=command.reason),
@@ -209,7 +233,7 @@ def resume_preparation(run: Run, command: ResumePreparation) -> tuple[RunEvent, 
 
 
 def resolve_scripts(run: Run, command: ResolveScripts) -> tuple[RunEvent, ...]:
-    """What the scripts did, and the override when another agent won."""
+    """Record the script receipts, and the override if a script proposed another agent and won."""
     must_hold(run, command.epoch)
     resolved = ScriptsResolved(receipts=command.receipts, candidates=command.candidates)
     if command.override_to is None or command.override_to == run.agent_id:
@@ -227,7 +251,7 @@ def resolve_scripts(run: Run, command: ResolveScripts) -> tuple[RunEvent, ...]:
 
 
 def create_session(run: Run, command: CreateSession) -> tuple[RunEvent, ...]:
-    """The child exists; with nothing to wait for it is queued at once."""
+    """Create the child session, and queue the run unless it has to wait for dependencies."""
     must_hold(run, command.epoch)
     if run.child_session_key is None or run.agent_id is None:
         raise WrongStage("create the session", "not prepared")
@@ -258,7 +282,13 @@ def create_session(run: Run, command: CreateSession) -> tuple[RunEvent, ...]:
 
 
 def settle_dependencies(run: Run, command: SettleDependencies) -> tuple[RunEvent, ...]:
-    """Nothing when nothing changed; the end of a run that waits for one that failed."""
+    """Record met dependencies; queue the run when all are met, or end it if one has failed.
+
+    No-op if the run does not wait.
+
+    Raises:
+        ReadAgain: Another dependency failed than the one that the command's error text names.
+    """
     if run.stage != "session-created" or run.waits_for is None:
         return ()
     if command.failed is not None:
@@ -270,7 +300,7 @@ def settle_dependencies(run: Run, command: SettleDependencies) -> tuple[RunEvent
 
 
 def _met_events(command: CreateSession | SettleDependencies) -> tuple[RunEvent, ...]:
-    return tuple(DependencyMet(run_id=one, outcome=outcome) for one, outcome in command.met)
+    return tuple(DependencyMet(run_id=run_id, outcome=outcome) for run_id, outcome in command.met)
 
 
 def _queue_if_met(run: Run, command: CreateSession | SettleDependencies) -> tuple[RunEvent, ...]:
@@ -281,7 +311,7 @@ def _queue_if_met(run: Run, command: CreateSession | SettleDependencies) -> tupl
 
 
 def refuse_spawn(run: Run, command: RefuseSpawn) -> tuple[RunEvent, ...]:
-    """The spawn is not to be."""
+    """Refuse the spawn."""
     if command.epoch is not None:
         must_hold(run, command.epoch)
     return (
@@ -300,7 +330,11 @@ def refuse_spawn(run: Run, command: RefuseSpawn) -> tuple[RunEvent, ...]:
 
 
 def decide(run: Run, command: RunCommand) -> tuple[RunEvent, ...]:
-    """The events to record for `command`; raises `Rejected` when it does not fit the record."""
+    """Return the events to record for `command`.
+
+    Raises:
+        Rejected: The command does not fit the state of the run; nothing is to be recorded.
+    """
     events = _decide(run, command)
     if events and type(events[0]) not in LIFECYCLE[run.stage]:
         raise WrongStage(command.action, run.stage)
@@ -308,7 +342,7 @@ def decide(run: Run, command: RunCommand) -> tuple[RunEvent, ...]:
 
 
 def _decide(run: Run, command: RunCommand) -> tuple[RunEvent, ...]:
-    # What each run is asked stands first: each class that a command is not takes its time.
+    # The most frequent commands come first, because every failed class check costs time.
     match command:
         case ResolveScripts():
             return resolve_scripts(run, command)
@@ -389,14 +423,14 @@ def _acknowledge(run: Run, command: AcknowledgeAnnouncement) -> tuple[RunEvent, 
     if run.inbox.acknowledged_at is not None:
         return ()
     if command.position is not None and command.position < run.inbox.position:
-        # What it stands there again for has not been read.
+        # The announcement returned to the inbox since; the reader has not seen that one.
         return ()
     return (AnnouncementAcknowledged(by=command.by),)
 
 
 def _archive(run: Run, command: ArchiveRun) -> tuple[RunEvent, ...]:
     if run.continued_by is not None and run.put_away_from is None:
-        # It was due when somebody looked; a message was faster, and the session goes on.
+        # It was due when it was read; a message came first and continued the session.
         raise WrongStage(command.action, f"continued by run {run.continued_by}")
     if run.queue:
         raise WrongStage(command.action, "one behind which a message waits")

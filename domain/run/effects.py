@@ -1,8 +1,8 @@
-"""The effects of a run outside the log: undos of its steps, calls of hooks, and webhooks.
+"""Effects of a run outside the log: undos of its steps, hook calls, and webhook deliveries.
 
-One machine decides about all of them: an effect is due, attempted until it is done, and maybe
-parked and redriven. `EFFECT_RULES` says in what the kinds differ; `effects_after` says which events
-make an effect due.
+All kinds share one state machine: an effect becomes due and is retried until it is done or parked;
+a parked effect can be redriven. `EFFECT_RULES` holds the differences between the kinds,
+`effects_after` the events that make an effect due.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -47,17 +47,20 @@ from domain.values.record import Stamp
 from domain.values.refusals import CorruptHistory, NotYet, Rejected, WrongStage
 
 PAUSE_SECONDS_MAX = 86_400
-"""A receiver that wants to be left alone for longer is asked again after a day."""
+"""Cap on the pause that a receiver may ask for: one day."""
 
 
 class EffectRules(NamedTuple):
-    """What is special about a kind of effects.
+    """Rules of one kind of effects.
 
-    `order` are its names in their order if one effect waits for the one before it; without it they
-    are attempted side by side. With `gives_up` one is parked after some attempts, or when the texts
-    of its run are erased. With `varies_pause` a pause is up to a half shorter, another
-    one for each run. With `returns_to_inbox` a parked one puts the announcement back into the
-    inbox.
+    Attributes:
+        order: The names in order, if each effect waits for the one before it; empty if they are
+            attempted in parallel.
+        gives_up: Whether an effect is parked after the maximum of attempts, or if the texts of its
+            run are erased. Otherwise it is retried forever.
+        varies_pause: Whether retries have jitter: a pause is up to a half shorter, depending on
+            the run.
+        returns_to_inbox: Whether parking an effect returns the announcement to the inbox.
     """
 
     order: tuple[str, ...] = ()
@@ -67,9 +70,9 @@ class EffectRules(NamedTuple):
 
 
 EFFECT_RULES: Mapping[EffectKind, EffectRules] = {
-    # What was made later may be made on top of it.
+    # Reverse order, because a later step may build on an earlier one.
     "undo": EffectRules(order=STEP_ORDER[::-1], gives_up=False),
-    # Nobody hears of an end before the beginning.
+    # A receiver must not learn of the end before the beginning.
     "hook": EffectRules(order=HOOK_ORDER),
     "webhook": EffectRules(varies_pause=True, returns_to_inbox=True),
 }
@@ -77,11 +80,17 @@ _KINDS = tuple(EFFECT_RULES)
 
 
 class NothingParked(Rejected):
-    """There is no delivery that could be redriven."""
+    """No parked delivery matches."""
 
 
 def decide_effect(run: Run, command: EffectCommand) -> tuple[EffectEvent, ...]:
-    """Return what is recorded of an effect; nothing if that is on record already."""
+    """Return the events to record for an effect; empty if it is done or parked already.
+
+    Raises:
+        NotYet: The effect is not due, or an earlier one of its kind comes first.
+        NothingParked: Nothing can be redriven.
+        WrongStage: The run has no such effect, or the run that continues it has.
+    """
     if isinstance(command, RedriveEffects):
         return redrive_effects(run, command)
     effect = _effect_in_turn(run, command.kind, command.name)
@@ -106,7 +115,7 @@ def decide_effect(run: Run, command: EffectCommand) -> tuple[EffectEvent, ...]:
 
 
 def _note_failure(run: Run, effect: Effect, command: NoteEffectFailure) -> tuple[EffectEvent, ...]:
-    """Each attempt once, whoever made it; the last one parks the effect."""
+    """Record each attempt once, whichever server made it; the last one parks the effect."""
     if command.attempt <= effect.attempts:
         return ()
     failures = effect.attempts - effect.attempts_before
@@ -134,28 +143,28 @@ def redrive_effects(run: Run, command: RedriveEffects) -> tuple[EffectRedriven, 
     """Return the redrive of each parked effect of a kind, or of the one of this name.
 
     Raises:
-        NothingParked: None of them is parked.
+        NothingParked: No such effect is parked.
     """
     parked = [
-        one.name
-        for one in run.effects_of(command.kind)
-        if one.phase == "parked" and command.name in (None, one.name)
+        effect.name
+        for effect in run.effects_of(command.kind)
+        if effect.phase == "parked" and command.name in (None, effect.name)
     ]
     if not parked:
         where = f" to {command.kind} {command.name}" if command.name is not None else ""
         raise NothingParked(f"run {run.run_id} has no parked delivery{where}")
     return tuple(
-        EffectRedriven(kind=command.kind, name=one, by=command.by, reason=command.reason)
-        for one in parked
+        EffectRedriven(kind=command.kind, name=name, by=command.by, reason=command.reason)
+        for name in parked
     )
 
 
 def _pause_seconds(run: Run, failures: int, command: NoteEffectFailure) -> int:
-    """Return how long after a failure the next attempt comes: 1, 2, 4 … seconds.
+    """Return the exponential backoff after a failure: 1, 2, 4 … seconds.
 
-    A pause that varies keeps a receiver that was away from being asked by all at once.
+    Jitter prevents all runs from retrying at once when a receiver is back.
     """
-    # The shift is bounded, or it would become a number without end.
+    # Bound the shift: attempts are not limited, and the number would grow with each.
     longest = min(1 << min(failures, 12), command.retry_seconds_max)
     part = 0.0
     if EFFECT_RULES[command.kind].varies_pause:
@@ -166,7 +175,7 @@ def _pause_seconds(run: Run, failures: int, command: NoteEffectFailure) -> int:
 
 
 def _effect_in_turn(run: Run, kind: EffectKind, name: str) -> Effect | None:
-    """Return the effect if it is its turn; None when it is done or parked."""
+    """Return the effect if it is its turn, or None if it is done or parked."""
     effect = run.effect(kind, name)
     if effect is None:
         raise WrongStage(f"attempt {kind} {name}", "a run without it")
@@ -177,17 +186,21 @@ def _effect_in_turn(run: Run, kind: EffectKind, name: str) -> Effect | None:
     if effect.phase == "waiting":
         raise NotYet(f"{kind} {name} is not due yet")
     if EFFECT_RULES[kind].order:
-        before = next(one for one in run.effects_of(kind) if one.phase == "due")
-        if before is not effect:
-            raise NotYet(f"{kind} {before.name} comes before {name}")
+        first = next(other for other in run.effects_of(kind) if other.phase == "due")
+        if first is not effect:
+            raise NotYet(f"{kind} {first.name} comes before {name}")
     return effect
 
 
-# How events change the effects of a run. It only grows.
+# How events change the effects of a run. This part only grows.
 
 
 def effect_changes(run: Run, event: EffectEvent, stamp: Stamp) -> dict[str, object]:
-    """What such an event changes. `CorruptHistory` when the run has no such effect."""
+    """Return the fields that an effect event changes.
+
+    Raises:
+        CorruptHistory: The run has no such effect.
+    """
     effect = run.effect(event.kind, event.name)
     if effect is None:
         raise CorruptHistory(f"the run has no {event.kind} {event.name}")
@@ -227,7 +240,7 @@ def effect_changes(run: Run, event: EffectEvent, stamp: Stamp) -> dict[str, obje
 
 
 def _inbox_changes(run: Run, stamp: Stamp) -> dict[str, object]:
-    """Whoever reads the inbox is told, also when the announcement was taken already."""
+    """Return the announcement to the inbox as unread, even if it was acknowledged."""
     if run.inbox is None:
         raise CorruptHistory("a delivery was parked of a run without an announcement")
     changes = {
@@ -254,16 +267,16 @@ EFFECT_TRIGGERS: frozenset[type[RunEvent]] = frozenset(
 
 
 def effects_after(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
-    """What one of the `EFFECT_TRIGGERS` changes; `run` is as it is before it."""
+    """Return the fields that one of the `EFFECT_TRIGGERS` changes in `run`, the state before it."""
     webhooks: tuple[str, ...] = ()
     match event:
         case SessionCreated() | ContinuationPlanned():
-            hooks = [Effect(kind="hook", name=one, phase="waiting") for one in event.hooks]
+            hooks = [Effect(kind="hook", name=hook, phase="waiting") for hook in event.hooks]
             return _changes_to((*run.effects, *hooks)) if hooks else {}
         case RunContinued():
             left = tuple(
-                one.changed({"phase": "passed_on"}) if one.phase == "waiting" else one
-                for one in run.effects
+                effect.changed({"phase": "passed_on"}) if effect.phase == "waiting" else effect
+                for effect in run.effects
             )
             return _changes_to(left)
         case SpawnRefused() | RunAnnounced():
@@ -271,23 +284,23 @@ def effects_after(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
         case _:
             pass
     now = stamp.recorded_at
-    # Most runs have no steps: nothing has to be undone of them.
+    # Most runs have no steps to undo.
     new = [*_due_undos(run, event, now)] if run.steps else []
-    new += [Effect(kind="webhook", name=one, due_at=now) for one in webhooks]
+    new += [Effect(kind="webhook", name=webhook, due_at=now) for webhook in webhooks]
     due = _hooks_triggered_by(run, event) if run.effects else ()
     if not new and not due:
         return {}
     effects = (*run.effects, *new)
-    # Undoing the binding of a thread tells the same receiver that there is no child any more.
-    is_unbound = any((one.kind, one.name) == ("undo", "thread_binding") for one in effects)
+    # Undoing the thread binding already notifies the same receiver that the child is gone.
+    is_unbound = any((effect.kind, effect.name) == ("undo", "thread_binding") for effect in effects)
     return _changes_to(
-        one.changed({"phase": "due", "due_at": now})
-        if one.kind == "hook"
-        and one.phase == "waiting"
-        and one.name in due
-        and not (one.name == "subagentEnded" and is_unbound)
-        else one
-        for one in effects
+        effect.changed({"phase": "due", "due_at": now})
+        if effect.kind == "hook"
+        and effect.phase == "waiting"
+        and effect.name in due
+        and not (effect.name == "subagentEnded" and is_unbound)
+        else effect
+        for effect in effects
     )
 
 
@@ -299,16 +312,17 @@ def _due_undos(run: Run, event: RunEvent, now: datetime) -> Iterator[Effect]:
 
 
 def _hooks_triggered_by(run: Run, event: RunEvent) -> tuple[HookName, ...]:
-    """Return the hooks that an event of a run calls.
+    """Return the hooks that become due with an event.
 
-    `subagentEnded` is called at the end of a run if it was stopped or nobody hears its result, else
-    when that is announced. If the session lives on, it is called when that is archived.
+    The hooks for the end are called at once if the run is stopped. Otherwise in mode `session` they
+    are called when it is archived; in mode `run` when it is announced, or when it ends if it
+    expects no announcement.
     """
     match event:
         case RunQueued():
             return ("subagentSpawned",)
         case RunEnded() if event.reason in PAUSES:
-            # Its session goes on: the run in its place tells of the end.
+            # The session continues; the run that replaces this one calls the hooks.
             return ()
         case RunEnded() if event.outcome == "stopped":
             return HOOKS_OF_ENDS
@@ -322,23 +336,27 @@ def _hooks_triggered_by(run: Run, event: RunEvent) -> tuple[HookName, ...]:
             return ()
 
 
-def _replaced(run: Run, effect: Effect, changes: dict[str, object]) -> dict[str, object]:
-    return _changes_to(one.changed(changes) if one is effect else one for one in run.effects)
+def _replaced(run: Run, attempted: Effect, changes: dict[str, object]) -> dict[str, object]:
+    return _changes_to(
+        effect.changed(changes) if effect is attempted else effect for effect in run.effects
+    )
 
 
 def _changes_to(effects: Iterable[Effect]) -> dict[str, object]:
-    """What is changed of a run that has these effects now. None is due before one in front of it
-    that is still to be attempted."""
+    """Return the changes for these effects. In an ordered kind none is due before an earlier one.
+
+    Also computes when the first effect is due.
+    """
     last: dict[EffectKind, datetime] = {}
     kept: list[Effect] = []
-    for one in sorted(effects, key=_place):
-        effect = one
-        if one.due_at is not None and EFFECT_RULES[one.kind].order:
-            at = last[one.kind] = max(one.due_at, last.get(one.kind, one.due_at))
-            if at is not one.due_at:
-                effect = one.changed({"due_at": at})
+    for given in sorted(effects, key=_place):
+        effect = given
+        if given.due_at is not None and EFFECT_RULES[given.kind].order:
+            at = last[given.kind] = max(given.due_at, last.get(given.kind, given.due_at))
+            if at is not given.due_at:
+                effect = given.changed({"due_at": at})
         kept.append(effect)
-    due_at = (one.due_at for one in kept if one.due_at is not None)
+    due_at = (effect.due_at for effect in kept if effect.due_at is not None)
     return {"effects": tuple(kept), "effects_at": min(due_at, default=None)}
 
 

@@ -1,4 +1,4 @@
-"""What can happen to a run. The vocabulary only grows; a changed event gets a new version."""
+"""Events of a run. The set only grows; a changed event gets a new version."""
 
 from datetime import datetime
 from typing import Literal
@@ -40,22 +40,25 @@ from domain.values.role import ControlScope, Role
 from domain.values.rules import RefusalStatus
 from domain.values.shared_values import SharedContextRequest, SharedKey
 
-# The first and the last event of a spawn that was not to be; every spawn begins with the first.
+# Requests and refusals of spawns.
 
 
 class SpawnRequested(Event):
-    """Somebody asked for a child. Carries what the admission was decided from.
+    """Request for a child, with the facts that admission was decided from. Every spawn begins here.
 
-    `requested_agent_id` is the normalised id that was asked for (the requester's own when none
-    was given) and None when what was given is no agent id at all; the text that was given is then
-    in `agent_id_argument`. Likewise `model_argument` and `thinking_argument`, for what is no name
-    of a model and no level of thinking; `workspace_argument` is the folder that was asked for.
-    `shared` is what is shared with the child, `dependencies` what it waits for; only with these
-    there are `ancestors`, the runs above it, its requester's own first. When one of the names that
-    it was to wait for stands for no run, or for several, there are none of them:
-    `dependencies_argument` has all the names as they were given, as JSON.
-    `batch` names the others that were asked for in the same request, `respawn` the earlier run that
-    it was made from.
+    Attributes:
+        requested_agent_id: Normalized agent id of the request; the requester's own if none was
+            given, None if the given text is not an agent id.
+        agent_id_argument: The given text, if it is not an agent id.
+        model_argument: The given text, if it is not the name of a model.
+        thinking_argument: The given text, if it is not a thinking level.
+        workspace_argument: The requested folder.
+        shared: Context that the spawn shares.
+        dependencies: Runs to wait for. Empty if any of the given names matches no run or several.
+        dependencies_argument: In that case, all given names as JSON.
+        ancestors: With dependencies only: the runs above the child, its requester's own first.
+        batch: The place among the runs of the same request.
+        respawn: The earlier run that the request was made from.
     """
 
     run_id: UUID
@@ -83,13 +86,15 @@ class SpawnRequested(Event):
 
 
 class SpawnRefused(Event):
-    """The spawn was not permitted or could not be prepared.
+    """Refusal of a spawn that was not permitted or could not be prepared.
 
-    `step` is where it failed, `text` what the caller was told, `inputs` what was compared; without
-    a text one whose texts were erased by then.
-    `announcement` is the inbox entry written when no caller was there to be told. `facts` is as
-    much as had been looked at of what a plan is decided from; None when nothing was. `webhooks` are
-    the ids of those that are sent the announcement.
+    Attributes:
+        step: Where it failed.
+        text: The message returned to the caller; None if the run's texts were erased.
+        inputs: The values that the rule compared.
+        announcement: The inbox entry, if no caller was waiting for the answer.
+        facts: The planning facts collected until then; None if there were none yet.
+        webhooks: Ids of the webhooks that receive the announcement.
     """
 
     rule: str
@@ -103,17 +108,18 @@ class SpawnRefused(Event):
     webhooks: tuple[str, ...] = ()
 
 
-# What can happen to an effect of a run outside the log.
+# Effects of a run outside the log.
 
 
 class EffectAttempted(Event):
-    """An effect was attempted; `status_code` is that of an answer, if there was one.
+    """An attempt at an effect; `status_code` is the HTTP status of the answer, if there was one.
 
-    If it succeeded, there is neither an `error` nor `retry_after_seconds`; an undo has an
-    `outcome`: nothing of the step is left, or nothing that is the run's (`left_in_place`), or there
-    is nobody any more who could be asked (`no_hook`). If it failed, it is attempted again
-    `retry_after_seconds` later, or, without them, parked. A failure has no `error` if the texts of
-    the session were erased by then.
+    A success has neither `error` nor `retry_after_seconds`. A failure is retried after
+    `retry_after_seconds`; without them it is parked. A failure has no `error` if the texts of the
+    session were erased by then.
+
+    A successful undo has an `outcome`: nothing of the step is left, what is left is not the run's
+    (`left_in_place`), or the hook that could undo it is not configured anymore (`no_hook`).
     """
 
     kind: EffectKind
@@ -126,14 +132,16 @@ class EffectAttempted(Event):
 
     @property
     def has_failed(self) -> bool:
-        """Return True unless the effect is done."""
+        """Return True if the attempt failed."""
         return self.error is not None or self.retry_after_seconds is not None
 
 
 class EffectParked(Event):
-    """It is not attempted any more after these `attempts`, unless somebody redrives it. `reason` is
-    `attempts` when there were enough of them, `refused` when the receiver's answer was for good,
-    `not_configured` when its configuration is gone, `erased` when its texts are."""
+    """End of the retries of an effect, after `attempts` attempts, unless it is redriven.
+
+    `reason` is `attempts` if the limit was reached, `refused` if the receiver refused permanently,
+    `not_configured` if its configuration is gone, and `erased` if its texts were erased.
+    """
 
     kind: EffectKind
     name: str
@@ -142,7 +150,7 @@ class EffectParked(Event):
 
 
 class EffectRedriven(Event):
-    """A parked effect is attempted again, as often as at first."""
+    """Retry of a parked effect, with the full number of attempts again."""
 
     kind: EffectKind
     name: str
@@ -153,24 +161,28 @@ class EffectRedriven(Event):
 EffectEvent = EffectAttempted | EffectParked | EffectRedriven
 
 
-# What can happen to a run by which a session goes on, and to the run before it.
+# Continuation of a session: the run that continues it, and the run before that.
 
 
 class ContinuationFacts(Fact):
-    """What the only rule on continuations was decided from: how many places of the session that
-    spawned the child were taken, and how many there are."""
+    """Facts for the only admission rule of a message: active children of the requester, and cap."""
 
     active_children: int
     max_children: int
 
 
 class MessageReceived(Event):
-    """A session goes on with a message, in a new run.
+    """Continuation of a session by a message, in a new run.
 
-    `continues` is the run before it, `opened_by` the one that the session began with. Who asked for
-    the child, its key, options and where its results go are those of the run that is continued.
-    `by` is who sent the message; with `cause` "wake" it tells the `completions` of these children.
-    `queued` are the messages that wait still, `opened_at` is when the session began.
+    Requester, session key, options and delivery origin are those of the continued run.
+
+    Attributes:
+        continues: The run before it.
+        opened_by: The first run of the session.
+        opened_at: When the session began.
+        by: The sender of the message.
+        completions: With `cause` "wake": the children whose results the message reports.
+        queued: The messages that are still waiting.
     """
 
     run_id: UUID
@@ -199,10 +211,12 @@ class MessageReceived(Event):
 
 
 class ContinuationPlanned(Event):
-    """The plan of a run that goes on with a session is fixed, anew: its caller is answered.
+    """New plan of a run that continues a session; the caller is answered now.
 
-    `facts` is what the plan was decided from, `hooks` are those that are told of the run. With
-    `direct_delivery` the runtime brings its result to where the thread is.
+    Attributes:
+        facts: The facts that the plan was decided from.
+        hooks: The hooks to call for this run.
+        direct_delivery: True if the runtime itself delivers the result to the thread.
     """
 
     max_depth: int
@@ -217,21 +231,26 @@ class ContinuationPlanned(Event):
 
 
 class RunContinued(Event):
-    """Another run goes on with the session: this one is put away when that one is."""
+    """Continuation of the session by run `run_id`; this run is archived after that one."""
 
     run_id: UUID
 
 
 class ArchiveScheduled(Event):
-    """The run is put away as soon as it is announced: its session was closed, or the run that went
-    on with it was put away."""
+    """Order to archive the run as soon as it is announced.
+
+    Its session was closed, or the run that continued it was archived.
+    """
 
     reason: Literal["session_closed", "continuation_archived"]
 
 
 class MessageQueued(Event):
-    """A message to a session whose run is at work: it waits until that is over. With `cause`
-    "steer" the run is ended for it. `run_id` is that of the run which will go on with it."""
+    """Message to a session with an active run; it waits until that run is over.
+
+    With `cause` "steer" the active run is ended for it. `run_id` is the id of the run that will
+    process the message.
+    """
 
     run_id: UUID
     message: ContentRef
@@ -241,27 +260,31 @@ class MessageQueued(Event):
 
 
 class MessagesDropped(Event):
-    """Nothing goes on with these messages any more: the session was stopped or closed."""
+    """Removal of queued messages: they were dropped, or the session was stopped or closed."""
 
     run_ids: tuple[UUID, ...]
 
 
 class YieldRequested(Event):
-    """The run at work wants to end its turn, and to be woken by what its children report."""
+    """Request of a started run to end its turn and be woken when its children report."""
 
     by: str
 
 
 class ChildrenReported(Event):
-    """Children of a run that has yielded are done: the session is to go on with what they report.
-    None are named when the last one is done and has nothing to report."""
+    """Reports of children of a yielded run: the session is to continue with them.
+
+    `run_ids` is empty if the last child is done and has nothing to report.
+    """
 
     run_ids: tuple[UUID, ...]
 
 
 class ContinuationFailed(Event):
-    """The session could not go on with run `run_id`, which was refused: `error` says why, None when
-    its texts were erased."""
+    """Refusal of run `run_id`, which was to continue the session.
+
+    `error` is the reason; None if the texts were erased or the message was dropped.
+    """
 
     run_id: UUID
     error: ContentRef | None = None
@@ -280,14 +303,14 @@ ContinuationEvent = (
 )
 
 
-# What can happen to a step of a preparation.
+# Preparation steps.
 
 
 class StepBegun(Event):
-    """Something is about to be made for the child, for so many seconds at most.
+    """Start of a preparation step, recorded before anything is made for the child.
 
-    Recorded before anything is made, and again when another holder begins the step once more,
-    with the same `key`. `root` is the real path of a folder, `relative` what is made below it.
+    Recorded again with the same `key` if another holder restarts the step. The step takes at most
+    `limit_seconds`. `root` is the real path of a folder, `relative` the path to make below it.
     """
 
     step: StepName
@@ -298,12 +321,15 @@ class StepBegun(Event):
 
 
 class StepTaken(Event):
-    """It is made; `made` is False when it was there already or there was nothing to make.
+    """Completion of a preparation step.
 
-    `manifest`, `file_count` and `total_bytes` are those of files that were written. `can_undo` is
-    whether who made it has said how to unmake it, `token` what it gave to be told then. `origin`
-    is where the child's results go by the word of who bound its thread, as JSON; `fork` what was
-    taken over of the requester's conversation.
+    Attributes:
+        made: False if the result existed already, or there was nothing to make.
+        manifest: For written files; so are `file_count` and `total_bytes`.
+        can_undo: True if the hook that performed the step can undo it.
+        token: A value from that hook, to be sent back with the undo.
+        origin: Where the hook that bound the thread wants results delivered, as JSON.
+        fork: What was copied from the requester's conversation.
     """
 
     step: StepName
@@ -321,17 +347,17 @@ class StepTaken(Event):
 StepEvent = StepBegun | StepTaken
 
 
-# What happens to a run that waits for others before it may be queued.
+# Dependencies.
 
 
 class RunWaits(Event):
-    """The run is prepared and waits until these are done; nobody holds it meanwhile."""
+    """Wait of a prepared run for its dependencies; it has no holder meanwhile."""
 
     run_ids: tuple[UUID, ...]
 
 
 class DependencyMet(Event):
-    """A run that was waited for is over, with all below it, as it was required to be."""
+    """End of a dependency and of all runs below it, with an outcome that meets the requirement."""
 
     run_id: UUID
     outcome: RunOutcome
@@ -341,7 +367,7 @@ WaitingEvent = RunWaits | DependencyMet
 
 
 class PreparationResumed(Event):
-    """Another holder goes on with a preparation whose holder is gone."""
+    """Takeover of a preparation whose holder is gone."""
 
     holder: str
     attempt: int
@@ -349,14 +375,14 @@ class PreparationResumed(Event):
 
 
 class ScriptsResolved(Event):
-    """Every context script has run, failed or been skipped."""
+    """Receipts of all context scripts; each has run, failed or been skipped."""
 
     receipts: tuple[ScriptReceipt, ...]
     candidates: tuple[Candidate, ...] = ()
 
 
 class AgentOverridden(Event):
-    """A script's proposal was taken: the child will be another agent than the one asked for."""
+    """Override of the requested agent by the winning proposal of a context script."""
 
     from_agent_id: str
     to_agent_id: str
@@ -364,7 +390,7 @@ class AgentOverridden(Event):
 
 
 class PreparationStarted(Event):
-    """The child's key is minted; `steps` are those that will be taken for it, in their order."""
+    """Start of the preparation: the child's key is minted, and the `steps` are listed in order."""
 
     child_session_key: str
     agent_id: str
@@ -372,13 +398,16 @@ class PreparationStarted(Event):
 
 
 class SessionCreated(Event):
-    """The child exists and its plan is fixed: the requester is answered.
+    """Creation of the child session with its final plan; the requester is answered now.
 
-    `facts` is what the plan was decided from. `hooks` are those
-    that are told of the run, `delivery_origin` is where its results go by the word of who bound its
-    thread, as JSON; None when that is for the requester to say. With `direct_delivery` the runtime
-    brings them there, and the requester is not told. `preamble` is how much of the parent's words
-    was kept; None when there were none.
+    Attributes:
+        facts: The facts that the plan was decided from.
+        hooks: The hooks to call for this run.
+        delivery_origin: Where the hook that bound the thread wants results delivered, as JSON;
+            None if the requester decides.
+        direct_delivery: True if the runtime delivers results there and nothing is announced to the
+            requester.
+        preamble: How much of the parent's preamble was kept; None without a preamble.
     """
 
     child_session_key: str
@@ -401,17 +430,17 @@ class SessionCreated(Event):
 
 
 class RunQueued(Event):
-    """Nothing to wait for any more; this event's position is the run's place in its lane."""
+    """Entry of the run into its lane; the position of this event is its place in the lane."""
 
     lane: str
     lane_depth: int
 
 
 class RunClaimed(Event):
-    """A holder took the run out of its lane. The claim's epoch is this event's version.
+    """Claim of the run by a holder. The stream version of this event is the epoch of the claim.
 
-    Width and occupation are what was compared; None when it was taken over from a claim that had
-    lost its holder, for then the slot was held already.
+    `lane_width` and `lane_running` are the numbers compared; None if the run was taken over from a
+    lost holder, because its slot was occupied already.
     """
 
     holder: str
@@ -421,10 +450,11 @@ class RunClaimed(Event):
 
 
 class RunStarted(Event):
-    """The runtime is about to execute, with this prompt and no other.
+    """Start of the runtime, with exactly this prompt.
 
-    `shared_context` is what of its family's context it was given, as that was at
-    `shared_context_position`, where the run was claimed; None when nothing was shared.
+    `shared_context` is the family's context that the run receives, as of
+    `shared_context_position`, the position of its claim. The position is None if nothing was
+    shared.
     """
 
     runtime: str
@@ -436,7 +466,7 @@ class RunStarted(Event):
 
 
 class StopRequested(Event):
-    """Somebody asked a run that is held to stop; its holder ends it."""
+    """Request to the holder of a run to stop it, or to a paused run not to continue."""
 
     by: str
     by_requester: bool
@@ -444,12 +474,13 @@ class StopRequested(Event):
 
 
 class RunEnded(Event):
-    """The run is over. The outcome comes from runtime signals, never from the model's text.
-    `reason` is a fixed word (`exit`, `signal`, `timeout`, `stopped`, `interrupted`, `output_limit`,
+    """End of the run. The outcome comes from runtime signals, never from the model's text.
+
+    `reason` is a fixed word: `exit`, `signal`, `timeout`, `stopped`, `interrupted`, `output_limit`,
     `not_executable`, `prompt_too_large`, `played`, `dependency_failed`, `shared_context`, `erased`,
-    `yielded`, `steered`, `usage_limit`; of one that was executed outside `reported`, and
-    `not_claimed` when nobody came for it). `alive_until` is the last sign of life of one whose
-    holder is gone.
+    `yielded`, `steered` or `usage_limit`. For an external run it can also be `reported`, or
+    `not_claimed` if no executor claimed it. If the holder is lost, `alive_until` is the last sign
+    of life.
     """
 
     outcome: RunOutcome
@@ -467,13 +498,17 @@ class RunEnded(Event):
 
 
 class DescendantsSettled(Event):
-    """The last descendant of an ended run is announced or refused, so it can be announced now."""
+    """Settlement of the last descendant of an ended run, which can now be announced."""
 
 
 class RunAnnounced(Event):
-    """The requester's inbox has the result (`inbox`), or needs none (`skipped`, `not_required`).
-    `origin` is where it is to go from there, by the word of a hook, as JSON. `webhooks` are the ids
-    of those that it is sent to."""
+    """Announcement of the result in the requester's inbox, or the decision that it needs none.
+
+    Attributes:
+        disposition: `inbox`, or without an announcement `skipped` or `not_required`.
+        origin: Where a hook wants the announcement delivered, as JSON.
+        webhooks: Ids of the webhooks that receive it.
+    """
 
     disposition: Disposition
     reason: str | None = None
@@ -485,13 +520,13 @@ class RunAnnounced(Event):
 
 
 class AnnouncementAcknowledged(Event):
-    """The requester has taken the announcement."""
+    """Acknowledgment of the announcement by the requester."""
 
     by: str
 
 
 class RunArchived(Event):
-    """The run's session is put away; its transcript keeps existing under `transcript_path`."""
+    """Archiving of the run; its transcript is kept at `transcript_path`."""
 
     reason: Literal["cleanup", "due"]
     transcript_path: str | None = None

@@ -1,4 +1,4 @@
-"""How events change a run. It only grows; it judges nothing."""
+"""Apply events to the state of a run. This code only grows and never refuses a recorded event."""
 
 from datetime import datetime, timedelta
 from typing import assert_never
@@ -37,11 +37,11 @@ from domain.run.state import Inbox, RecordedRefusal, Run
 from domain.values.record import Stamp
 from domain.values.refusals import CorruptHistory
 
-# How a run begins: with a request for a child, or with a message to one that is there.
+# First events: a request for a new child, or a message to an existing one.
 
 
 def initial_run(event: RunEvent, stamp: Stamp) -> Run:
-    """The run as it is after its first event. `CorruptHistory` when no run begins with that."""
+    """Return the run after its first event. Raise `CorruptHistory` if it is not a first event."""
     match event:
         case SpawnRequested():
             return _run_of_spawn(event, stamp)
@@ -118,27 +118,30 @@ def _run_of_message(event: MessageReceived, stamp: Stamp) -> Run:
     )
 
 
-# How a run changes that waits for others. Judges nothing.
+# Changes to a run that waits for dependencies.
 
 
 def waiting_changes(run: Run, event: WaitingEvent) -> dict[str, object]:
-    """What is true of the run after it."""
+    """Return the fields that a waiting event changes."""
     if isinstance(event, DependencyMet):
-        left = tuple(one for one in run.waits_for or () if one != event.run_id)
+        left = tuple(run_id for run_id in run.waits_for or () if run_id != event.run_id)
         return {"waits_for": left or None}
-    # Whoever prepared it is done with it, and nobody else has anything to do for it yet.
+    # Its preparation is done, and no other holder is needed yet.
     return {"holder": None, "waits_for": event.run_ids}
 
 
-# When a run is put away.
+# Archiving.
 
 
 def archive_due(run: Run, announced_at: datetime) -> datetime | None:
-    """When an announced run is archived: at once for `cleanup: "delete"`, else a configured time
-    after its end and never before it is announced; None when archiving is switched off.
+    """Return when to archive an announced run (UTC), or None if never.
 
-    A session that lives on (mode `session`) is archived at once when it was stopped, else when the
-    hours of its plan are over. One that was closed meanwhile is archived at once."""
+    A closed session is archived at once, a continued run only with the run that continues it. In
+    mode `session`, a stopped run is archived at once, another one when it reaches the idle limit or
+    maximum age of its plan. In mode `run`, `cleanup: "delete"` archives at once; otherwise the run
+    is archived `archive_after_minutes` after its end (0 disables archiving), but never before its
+    announcement.
+    """
     if run.put_away_from is not None:
         return announced_at
     if run.continued_by is not None:
@@ -154,7 +157,7 @@ def archive_due(run: Run, announced_at: datetime) -> datetime | None:
 
 
 def _hours_due(run: Run, announced_at: datetime) -> datetime | None:
-    """When a session that stays open has been idle for too long, or is too old."""
+    """Return when a session reaches its idle limit or its maximum age, whichever comes first."""
     if run.plan is None:
         return None
     idle, age = run.plan.idle_hours, run.plan.max_age_hours
@@ -165,7 +168,7 @@ def _hours_due(run: Run, announced_at: datetime) -> datetime | None:
 
 
 def evolve(run: Run | None, event: RunEvent, stamp: Stamp) -> Run:
-    """The run after `event`. `CorruptHistory` when the lifecycle has no such step."""
+    """Return the run after `event`. Raise `CorruptHistory` if the lifecycle has no such step."""
     stage = next_stage(run.stage if run else "unborn", event)
     if run is None:
         return initial_run(event, stamp)
@@ -179,7 +182,7 @@ def evolve(run: Run | None, event: RunEvent, stamp: Stamp) -> Run:
 
 
 def _changes(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
-    # What happens most stands first: each class that an event is not takes its time.
+    # The most frequent events come first, because every failed class check costs time.
     match event:
         case RunClaimed() | PreparationResumed():
             return {"holder": event.holder, "attempt": event.attempt, "epoch": stamp.version}
@@ -232,7 +235,7 @@ def _stop_changes(run: Run, event: StopRequested) -> dict[str, object]:
         "stop_reason": event.reason,
     }
     if run.stage == "ended":
-        # Its session was to go on in its place, and will not.
+        # The run was paused; now no run will continue its session.
         changes["outcome"] = "stopped"
     return changes
 

@@ -1,4 +1,4 @@
-"""The values that events of a run are made of."""
+"""Values used in the events of a run."""
 
 from datetime import datetime
 from typing import Annotated, Literal, get_args
@@ -16,16 +16,21 @@ SpawnMode = Literal["run", "session"]
 
 
 class AdmissionFacts(Fact):
-    """What the answer is made from.
+    """Facts that the admission rules compare.
 
-    `target_agent_id` is normalised; the requester's own when no id was given, None when what was
-    given is no agent id. `mode` is the effective one. `allow_agents` is the list that holds for
-    the requester, as configured; None when none is. `depth_from` says where the caller's depth was
-    found. `require_agent_id_from` and `allow_agents_from` say where in the configuration their
-    values stand; None when they are not configured. `places` is how many children were asked for at
-    once. `shared_bytes` and `shared_keys` are how much its family would share with what the request
-    adds; None when it shares nothing. `spawn_tool` is whether the tool policy of the requester's
-    own run has `sessions_spawn`; None when it has no run here.
+    Attributes:
+        target_agent_id: Normalized; the requester's own if no id was given, None if the given text
+            is not an agent id.
+        mode: The effective mode.
+        depth_from: Where the caller's depth was found.
+        allow_agents: The list configured for the requester, or None.
+        require_agent_id_from: Where in the configuration the value was found, or None; so for
+            `allow_agents_from`.
+        places: How many children the request asks for.
+        shared_bytes: Size of the family's shared context with what the request adds; None if the
+            request shares nothing. `shared_keys` counts its keys.
+        spawn_tool: Whether the tool policy of the requester's own run permits `sessions_spawn`;
+            None if the requester has no run here.
     """
 
     requester_agent_id: str
@@ -49,7 +54,7 @@ class AdmissionFacts(Fact):
 
 
 Disposition = Literal["inbox", "skipped", "not_required"]
-"""Where an announcement goes."""
+"""Whether a result goes to the requester's inbox."""
 RunOutcome = Literal["success", "error", "timeout", "stopped", "unknown"]
 Cleanup = Literal["delete", "keep"]
 ContextMode = Literal["isolated", "fork"]
@@ -57,12 +62,14 @@ OutputEncoding = Literal["utf-8", "base64"]
 
 
 class Requester(Fact):
-    """Who asks: the session as it is on record. `origin` refers to the addresses it gave.
+    """Requesting session, as recorded when the spawn was requested.
 
-    `sandboxed` is what held for it at this moment; `workspace_dir`, `model` (`provider/name`) and
-    `thinking` are those of its own run, None for a session that was not spawned. A sub-agent
-    inherits them. `may_yield` is whether its own run has the tool `sessions_yield`; None when it
-    has no run here.
+    Attributes:
+        origin: The addresses that it gave, as JSON.
+        sandboxed: Whether it was in a sandbox at that moment.
+        workspace_dir: The folder of its own run, which a child inherits; None if the session was
+            not spawned. The same holds for `model` (`provider/name`) and `thinking`.
+        may_yield: Whether its own run has the tool `sessions_yield`; None if it has no run here.
     """
 
     session_key: str
@@ -81,17 +88,17 @@ class Requester(Fact):
 
 
 ScriptChoice = Literal["again", "recorded"]
-"""Whether context scripts run again for a spawn made from an earlier one, or what they printed then
-is read once more."""
+"""For a respawn: whether context scripts run again, or their recorded output is reused."""
 
 
 class RespawnFacts(Fact):
-    """That a spawn was made from an earlier run, and how.
+    """Earlier run that a spawn was made from, and the changes.
 
-    `replaced` are the members of its request that were changed, by the names that a request has
-    for them. With `transcript_up_to` the child begins with so many entries of that run's
-    transcript. `is_revision_chosen` is whether the configuration revision was named by whoever
-    asked, and not the one in force.
+    Attributes:
+        replaced: Members of the request that were changed, by their names in the request body.
+        transcript_up_to: How many entries of that run's transcript the child begins with.
+        is_revision_chosen: True if the caller named the configuration revision; otherwise the one
+            in force was used.
     """
 
     run_id: UUID
@@ -102,45 +109,48 @@ class RespawnFacts(Fact):
 
 
 class GivenOptions(Fact):
-    """The options of a request that are recorded as they were given.
+    """Options of a request that are recorded unchanged.
 
-    A field here is a member of the body of a spawn, of the tool `sessions_spawn`, of the event that
-    records the request, of the state of its run, and of a respawn.
+    Each field here also becomes a member of the spawn body, of the tool `sessions_spawn`, of the
+    event that records the request, of the state of its run, and of a respawn.
     """
 
     run_timeout_seconds: Annotated[
         float | None,
-        Field(description="Rounded down to whole seconds; 0, or less, is without limit."),
+        Field(description="Timeout in seconds, rounded down; 0 or less means no limit."),
     ] = None
     sandbox: Annotated[
         Literal["inherit", "require"],
-        Field(description="`require` refuses a child that would not be in a sandbox."),
+        Field(description="`require`: refuse the spawn if the child would not be in a sandbox."),
     ] = "inherit"
     context: Annotated[
         ContextMode | None,
         Field(
             description=(
-                "`fork`: the child begins with the requester's conversation up to now. Only of the"
-                " requester's own agent. Without it a child in a thread of a channel follows"
-                " `session.threadBindings.defaultSpawnContext`, any other starts `isolated`."
+                "`fork`: the child begins with the requester's conversation up to now; only for the"
+                " requester's own agent. Default: in a channel thread,"
+                " `session.threadBindings.defaultSpawnContext`; otherwise `isolated`."
             )
         ),
     ] = None
     light_context: Annotated[
-        bool, Field(description="Leave the files of the agent's workspace out of the prompt.")
+        bool, Field(description="Leave the workspace's bootstrap files out of the prompt.")
     ] = False
     expects_completion_message: Annotated[
-        bool, Field(description="False: nothing is announced when the run has ended.")
+        bool, Field(description="If false, the end of the run is not announced.")
     ] = True
 
 
 class SpawnOptions(GivenOptions):
-    """The options of a run: those of its request, and what follows from them.
+    """Options of a run: those of its request, and the effective values derived from it.
 
-    `model` and `thinking` are names; of other texts the event has a reference. `mode` and `cleanup`
-    are what holds if the request said nothing. `active_model` and `active_thinking` are what the
-    request says of its requester, and `requester_sandboxed` too, which only ever tightens what is
-    on record.
+    Attributes:
+        model: A model name; other given text is referenced by the event (`model_argument`). The
+            same holds for `thinking`.
+        mode: The effective mode, with the default applied; likewise `cleanup`.
+        active_model: The requester's model, as stated in the request; likewise `active_thinking`.
+        requester_sandboxed: True if the request states that the requester is in a sandbox. It can
+            only tighten the recorded value.
     """
 
     model: str | None = None
@@ -153,11 +163,15 @@ class SpawnOptions(GivenOptions):
 
 
 class AttachmentsRequest(Fact):
-    """What a request attached, judged under the revision it was admitted under.
+    """Attachments of a request, checked under the configuration revision of its admission.
 
-    `manifest` refers to the names, sizes and hashes of the files, `refusal` to the text of what
-    was wrong with them; their contents are in no event. `retain` is whether they stay when the
-    session is kept (`tools.sessions_spawn.attachments.retainOnSessionKeep`).
+    The file contents are in no event.
+
+    Attributes:
+        retain: Whether the files stay if the session is kept
+            (`tools.sessions_spawn.attachments.retainOnSessionKeep`).
+        manifest: Names, sizes and hashes of the files.
+        refusal: Text of the reason why they are refused, if they are.
     """
 
     count: int
@@ -170,10 +184,13 @@ class AttachmentsRequest(Fact):
 
 
 class ForkFacts(Fact):
-    """What a child's session took over from its requester's, or from the run that it was respawned
-    from: so many entries, up to a position of the log. `tokens` is how many they were taken to be;
-    None where there was nothing to count. With `mode` "isolated" they were too many, and nothing
-    was taken over.
+    """Entries that a child's session copied from its requester, or from the respawned run.
+
+    Attributes:
+        position: The log position up to which entries were copied.
+        entries: How many entries.
+        tokens: Their estimated number of tokens; None if there was nothing to count.
+        mode: `isolated` if they were too many, so that nothing was copied.
     """
 
     source_session_id: UUID | None = None
@@ -184,12 +201,14 @@ class ForkFacts(Fact):
 
 
 class ScriptReceipt(Fact):
-    """What one context script did. Texts are references; `uri` is as configured.
+    """Receipt of one context script. Texts are references; `uri` is as configured.
 
-    `output` is what it printed or answered, byte by byte: as text, or in base64 where
-    `output_encoding` says so; `output_hmac` is the keyed hash of these bytes. `status_code` is that
-    of a script at a URL. `reused_from` is the run for which it printed that: it was not run again;
-    None when it was run.
+    Attributes:
+        output: Its exact output: as text, or in base64 according to `output_encoding`.
+        output_hmac: The keyed hash of the output bytes.
+        status_code: The HTTP status, for a script at a URL.
+        reused_from: The run whose recorded output was reused instead of running the script; None
+            if the script ran.
     """
 
     id: str
@@ -212,7 +231,7 @@ class ScriptReceipt(Fact):
 
 
 class Candidate(Fact):
-    """One proposal of another agent, and what became of it."""
+    """Proposal of another agent by a context script, with its verdict."""
 
     script_id: str
     priority: float
@@ -225,13 +244,16 @@ EXTERNAL_LANE = "external"
 
 
 class Plan(Fact):
-    """How the child will run. Times in seconds and minutes; None means without limit.
+    """Plan of how the child will run.
 
-    `model_applied` is whether the model that was named first is the one that will be told to the
-    runtime; None when none was named anywhere. The `*_source` say where a value was found.
-    `auth_profiles` are the ids of the credentials that the child will be given, never values. A
-    session that stays open is put away `idle_hours` after its last run, and `max_age_hours` after
-    its beginning; None is never.
+    Attributes:
+        model_applied: True if the runtime receives the model that was named first; None if no
+            place names one. `*_source` fields name the place of a value.
+        run_timeout_seconds: 0 means no limit.
+        archive_after_minutes: 0 means never.
+        auth_profiles: Ids of the credentials that the child receives, never their values.
+        idle_hours: When to archive an open session after its last run; None means never.
+        max_age_hours: When to archive an open session after its beginning; None means never.
     """
 
     model_provider: str | None = None
@@ -257,20 +279,23 @@ class Plan(Fact):
 
     @property
     def lane(self) -> str:
-        """Where it waits for its place. What is executed outside has a lane of its own, so that
-        nobody stands behind a run that its executor has not come for."""
+        """Return the lane that the run waits in.
+
+        External runs have their own lane, so that they do not block others until an executor claims
+        them.
+        """
         return EXTERNAL_LANE if self.runtime == EXTERNAL else SUBAGENT_LANE
 
     @property
     def model_reference(self) -> str | None:
-        """The model as it is told to the runtime: `provider/name`, or the name alone."""
+        """Return the model as the runtime receives it: `provider/name`, or only the name."""
         if self.model is None:
             return None
         return f"{self.model_provider}/{self.model}" if self.model_provider else self.model
 
 
 class Ingredient(Fact):
-    """A piece of the prompt known before the run starts, in the order it will stand there."""
+    """Piece of the prompt that is known before the run starts."""
 
     source: str
     position: Literal["preamble", "bootstrap", "prepend", "task", "append"]
@@ -278,7 +303,7 @@ class Ingredient(Fact):
 
 
 class PromptPart(Fact):
-    """A stretch of a prompt text: UTF-8 byte offsets `[start, end)` and the keyed hash of it."""
+    """Part of a prompt text: UTF-8 byte offsets `[start, end)` and a keyed hash."""
 
     of: Literal["systemPrompt", "message"]
     source: str
@@ -288,9 +313,13 @@ class PromptPart(Fact):
 
 
 class ModelUsage(Fact):
-    """The share of one model: its name as the runtime reported it, None where it reported none, its
-    tokens, and what they cost in US dollars, None without a price. `priced_as` is whose price that
-    is (`provider/model`)."""
+    """Tokens and cost of one model.
+
+    Attributes:
+        model: The name that the runtime reported, if it reported one.
+        priced_as: The model (`provider/model`) whose price was applied.
+        cost_usd: US dollars; None without a price.
+    """
 
     model: str | None = None
     input_tokens: int = 0
@@ -302,8 +331,10 @@ class ModelUsage(Fact):
 
 
 class Usage(Fact):
-    """Tokens as the runtime reported them, those of the cache beside the input; `total_tokens` is
-    input and output. `models` are the shares of the models."""
+    """Tokens as reported by the runtime, in total and by model.
+
+    Cache tokens are counted apart from input tokens; `total_tokens` is input plus output.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -314,7 +345,7 @@ class Usage(Fact):
 
 
 class TranscriptSeal(Fact):
-    """What the transcript was when the run ended: entries, bytes, keyed hash over all of it."""
+    """Seal of a transcript at the end of the run: entries, bytes, and keyed hash over all of it."""
 
     count: int
     bytes: int
@@ -322,7 +353,7 @@ class TranscriptSeal(Fact):
     path: str | None = None
 
 
-# What a run waits for before it is queued, and with which others it was asked for.
+# Dependencies and batches.
 
 
 DependencyVia = Literal["dependsOn", "chainAfter", "reference"]
@@ -330,8 +361,12 @@ DependencyNeeds = Literal["success", "ended"]
 
 
 class Dependency(Fact):
-    """An earlier run of the tree, by the `name` it was asked for with. It is waited for until it
-    and all below it are over; `require` is whether any end of it will do."""
+    """Earlier run of the tree that a run waits for, until it and all runs below it are over.
+
+    Attributes:
+        name: The name used in the request.
+        require: `success`, or `ended` if any outcome will do.
+    """
 
     run_id: UUID
     name: str
@@ -340,24 +375,26 @@ class Dependency(Fact):
 
 
 class BatchFacts(Fact):
-    """The place of a run among those of one request, from 0 on, and all of them in their order."""
+    """Runs of one request in order, and the 0-based index of this one."""
 
     batch_id: UUID
     index: int
     run_ids: tuple[UUID, ...]
 
 
-# What a session goes on with, once its run has ended.
+# Messages.
 
 
 MessageCause = Literal["message", "steer", "wake"]
-"""Somebody sent it; somebody sent it in the place of what the run was at; or the session's children
-have reported."""
+"""Why a message exists: sent by a caller, sent to replace the current turn, or made by the server
+because children have reported."""
 
 
 class QueuedMessage(Fact):
-    """A message that waits for the run at work. `run_id` is that of the run which will go on with
-    it, `traceparent` the trace context that it was sent with."""
+    """Message that waits for the active run.
+
+    `run_id` is the id of the run that will process it, `traceparent` the sender's trace context.
+    """
 
     run_id: UUID
     message: ContentRef
@@ -367,12 +404,12 @@ class QueuedMessage(Fact):
     traceparent: str | None = None
 
 
-# The steps of a preparation: what is made for a child outside the log, and unmade from it.
+# Preparation steps: resources made for a child outside the log.
 
 
 StepName = Literal["thread_binding", "context_fork", "workspace", "attachments", "context_engine"]
 STEP_ORDER: tuple[StepName, ...] = get_args(StepName)
-"""Steps are taken in this order and undone in the reverse."""
+"""Order of the steps; undos run in reverse."""
 
 
 StepOutcome = Literal["made", "written", "nothing", "bound", "forked", "isolated", "prepared"]
@@ -380,18 +417,20 @@ UndoOutcome = Literal["undone", "nothing_there", "left_in_place", "no_hook"]
 
 
 def step_key(run_id: UUID, name: StepName) -> str:
-    """By this a receiver tells a repeat of the same step of the same run."""
+    """Return the key by which a receiver recognizes a repeat of the same step of the same run."""
     return f"{run_id}:{name}"
 
 
 class StepState(Fact):
-    """One step of one run. Times are UTC.
+    """State of one preparation step of a run. Times are UTC. Its undo is an `Effect` of the run.
 
-    `epoch` is the claim under which it was begun last, `limit_seconds` how long from `begun_at` on
-    its maker may be at work. `root` is a folder by its real path and `relative` what is made below
-    it. `made` is whether anything was; None until it is taken. `token` is what its maker gave to be
-    told when it is undone, `fork` what was taken over of the requester's conversation. That it is
-    undone is an `Effect` of the run.
+    Attributes:
+        epoch: The claim under which it was last begun.
+        limit_seconds: How long after `begun_at` work on it may last.
+        root: The real path of a folder; `relative` is the path to make below it.
+        made: Whether anything was made; None until the step is taken.
+        token: A value from the hook that performed it, to be sent back with the undo.
+        fork: What was copied from the requester's conversation.
     """
 
     name: StepName
@@ -411,22 +450,22 @@ class StepState(Fact):
     token: ContentRef | None = None
 
 
-# The hooks that are told of a run.
+# Lifecycle hooks.
 
 
 HOOK_ORDER: tuple[HookName, ...] = get_args(HookName)
-"""Nobody is told of an end before the beginning."""
+"""Call order: hooks for the start of a run before those for its end."""
 
 
 HOOKS_OF_ENDS: tuple[HookName, ...] = ("subagentEnded", "onSubagentEnded")
 
 
 def hook_key(run_id: UUID, name: HookName) -> str:
-    """By this a receiver tells a repeat of the same hook of the same run."""
+    """Return the key by which a receiver recognizes a repeat of the same hook of the same run."""
     return f"{run_id}:{name}"
 
 
-# What a run has to do outside the log, and how far each of it has come.
+# Effects.
 
 
 EffectKind = Literal["undo", "hook", "webhook"]
@@ -434,13 +473,16 @@ ParkReason = Literal["attempts", "refused", "not_configured", "erased"]
 
 
 class Effect(Fact):
-    """One effect of one run outside the log: the undo of a step, a call of a hook, or the
-    announcement on its way to a webhook. `name` is that of the step, hook or webhook.
+    """Effect of a run outside the log: an undo, a hook call, or a delivery to a webhook.
 
-    It is attempted from `due_at` (UTC) on while its `phase` is `due`. A hook is `waiting` until
-    its event happens, and `passed_on` if the run that continues this one calls it. `attempts`
-    counts the attempts, `attempts_before` those before the last redrive. `status_code`, `error` and
-    `outcome` are those of the last attempt, `reason` is why it is parked.
+    Attributes:
+        name: The name of the step, hook or webhook.
+        phase: `due` effects are attempted. A hook is `waiting` until its event happens, and
+            `passed_on` if the run that continues this one calls it.
+        due_at: When the next attempt is due (UTC).
+        attempts: All attempts; `attempts_before` counts those before the last redrive.
+        status_code: From the last attempt, as are `error` and `outcome`.
+        reason: Why it is parked.
     """
 
     kind: EffectKind

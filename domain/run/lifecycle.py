@@ -1,40 +1,40 @@
-"""The life of a run, as a table. Every rule of order is here; the table only ever grows.
+"""State machine of a run, as a table. All ordering rules are here; the table only ever grows.
 
-A cell says: at this stage this event may be recorded, and this stage follows. What is not in the
-table may never be recorded, and a history that contains it is corrupt.
+Each cell maps a stage and an event to the next stage. An event without a cell may not be recorded,
+and a history that contains one is corrupt.
 
 How it works
 ------------
-A run is one turn of one child session. It is two functions and this table: `decide` takes the state
-and a command and gives events, `evolve` takes the state and an event and gives the next state. Both
-ask the table, so an event that it does not permit is neither decided nor read. `decide` may become
-stricter with any release. `evolve` and the table only grow, because every history that was ever
-written has to be readable.
+A run is one turn of one child session. Two functions and this table define it: `decide` turns a
+state and a command into events, `evolve` turns a state and an event into the next state. Both check
+the table, so an event without a cell is neither decided nor read. `decide` may become stricter in
+any release. `evolve` and the table only grow, because every recorded history must stay readable.
 
-A run begins in one of two ways. `SpawnRequested` asks for a child of its own: scripts are resolved,
-the agent may be overridden, and what the child needs outside the log is made, step by step, each
-step recorded before it is made so that a crash leaves nothing that cannot be found. Until then the
-spawn can be refused, and nothing else. `MessageReceived` continues a session that is there: nothing
-has to be asked or made, so it is planned at once. From `session-created` on there is a child, its
-caller has been answered, and what fails is an end (`RunEnded`), never a refusal.
+A run begins in one of two ways. `SpawnRequested` asks for a new child. Context scripts run, the
+agent may be overridden, and the resources that the child needs outside the log are made, step by
+step. Each step is recorded before it is made, so that after a crash everything can be found and
+undone. During this preparation the spawn can be refused, but it cannot fail in any other way.
+`MessageReceived` continues an existing session: it has no scripts and no steps, so the run is
+planned at once. From `session-created` on the child exists and its caller has been answered: a
+failure ends the run (`RunEnded`) and is never a refusal.
 
-A run that depends on others waits at `session-created` until each of them has ended. Then it is
-`queued`: its place in the lane is the position of that event. It is claimed with an epoch, the
-version of the stream at the claim, and everything that its holder records afterwards is fenced by
-it. `started` is recorded before the child executes; so a run that was claimed and has not started
-may be claimed again, and one that has started is never executed a second time.
+If a run depends on others, it waits at `session-created` until all of them have ended. Then it is
+`queued`; the position of that event is its place in the lane. A claim carries an epoch, the stream
+version at the claim, and fences every later write of its holder. `started` is recorded before the
+child executes. So a run that was claimed but has not started may be claimed again, and a started
+run is never executed a second time.
 
-The end says what became of the child. What comes after it is for others: the announcement waits
-until all descendants are settled, hooks are told until they confirm or are parked, and what the
-preparation made is undone where it has to be. These events do not move the stage, because none of
-them waits for another. An announced run may be continued or archived; an archived or refused one is
-final, and only what is still owed to others is recorded of it.
+`RunEnded` records the outcome of the child. The events after it serve others: the announcement
+waits until all descendants are settled, hooks are called until they confirm or are parked, and
+steps of the preparation are undone where necessary. Effects do not wait for each other across
+kinds, so their events do not change the stage. An announced run may be continued or archived. An
+archived or refused run is final: only its effects and acknowledgment are recorded afterwards.
 
-A run that yields, or is steered, ends without being announced: its session goes on in another run,
-which takes its place. Messages wait in the state of the run that is at work.
+A run that yields or is steered ends without an announcement: its session continues in another run,
+which takes its place. Messages wait in the state of the active run.
 
-A stop before there is a child is a refusal (rule `stopped`). A stop of a run that waits or is
-queued ends it. A stop of a claimed or started run is a request to its holder, which ends it.
+A stop before the child exists is a refusal (rule `stopped`). A stop of a waiting or queued run ends
+it. A stop of a claimed or started run is a request to its holder, which ends it.
 """
 
 from typing import Literal
@@ -191,13 +191,13 @@ LIFECYCLE: dict[RunStage, dict[type[RunEvent], RunStage]] = {
 }
 
 PREPARING: frozenset[RunStage] = frozenset({"requested", "scripts-resolved", "overridden"})
-"""Stages at which a spawn may still be refused."""
+"""Stages at which a spawn can still be refused."""
 
 OVER: frozenset[RunStage] = frozenset({"ended", "announced", "archived", "refused"})
-"""Stages at which nothing executes for the run any more."""
+"""Stages at which nothing executes for the run anymore."""
 
 SETTLED: frozenset[RunStage] = frozenset({"announced", "archived", "refused"})
-"""Stages at which nobody above waits for the run any more."""
+"""Stages at which no ancestor waits for the run anymore."""
 
 
 STAGE_REACHED_BY: dict[str, RunStage] = {
@@ -206,11 +206,11 @@ STAGE_REACHED_BY: dict[str, RunStage] = {
     for event, target in cells.items()
     if target != stage
 }
-"""To which stage an event of that name moves a run; the others leave it where it is."""
+"""Stage that each event moves a run to, by event name; events that keep the stage are absent."""
 
 
 def next_stage(stage: RunStage, event: RunEvent) -> RunStage:
-    """The stage after `event`; `CorruptHistory` when the table has no such cell."""
+    """Return the stage after `event`. Raise `CorruptHistory` if the table has no such cell."""
     try:
         return LIFECYCLE[stage][type(event)]
     except KeyError:
@@ -218,7 +218,7 @@ def next_stage(stage: RunStage, event: RunEvent) -> RunStage:
 
 
 def mermaid() -> str:
-    """The table as a mermaid state diagram; the README shows exactly this."""
+    """Return the table as a mermaid state diagram, exactly as the README shows it."""
     lines = ["stateDiagram-v2"]
     for stage, cells in LIFECYCLE.items():
         source = "[*]" if stage == "unborn" else stage.replace("-", "_")

@@ -1,4 +1,4 @@
-"""What a child's plan was decided from, recorded with the decision; also with a refusal."""
+"""Facts that a child's plan was decided from, recorded with the plan or with the refusal."""
 
 from typing import Literal
 
@@ -7,8 +7,14 @@ from domain.values.runtime_types import SandboxMode
 
 
 class SandboxFacts(Fact):
-    """`mode` is that of the agent that will run, and `child_sandboxed` what it makes of the child;
-    `runtime_provides` whether that agent's runtime says that it isolates what it executes."""
+    """Facts about the sandbox.
+
+    Attributes:
+        mode: The sandbox mode of the agent that will run.
+        child_sandboxed: Whether that mode puts the child into a sandbox.
+        runtime_provides: Whether the agent's runtime declares that it isolates its runs.
+        required: Whether the request requires a sandbox.
+    """
 
     mode: SandboxMode
     child_sandboxed: bool
@@ -18,7 +24,7 @@ class SandboxFacts(Fact):
 
 
 class PreambleSizes(Fact):
-    """How much a parent told its child, and how much of it was kept under the limit."""
+    """Size of a preamble as given by the parent, and as kept within the limit."""
 
     given_characters: int
     given_bytes: int
@@ -28,8 +34,11 @@ class PreambleSizes(Fact):
 
 
 class ModelVerdict(Fact):
-    """One place where a model may be named, in their order. `reference` is the name that stands
-    there; None when what stands there is no name of a model, which is kept beside the log."""
+    """Verdict on one place where a model may be named, in order of precedence.
+
+    `reference` is the name found there. It is None if the text there is not a model name; that text
+    is kept beside the log.
+    """
 
     source: str
     reference: str | None
@@ -37,8 +46,10 @@ class ModelVerdict(Fact):
 
 
 class ThinkingFacts(Fact):
-    """The levels that stand at each place, in their order; the first is taken. An argument that is
-    no level is kept beside the log and None here."""
+    """Thinking levels by place, in order of precedence; the first one is taken.
+
+    `argument` is None if the given text is not a level; that text is kept beside the log.
+    """
 
     argument: str | None = None
     agent_subagents: str | None = None
@@ -48,16 +59,17 @@ class ThinkingFacts(Fact):
 
 
 class TimeoutFacts(Fact):
-    """The limit that was asked for, as given, and the one that holds otherwise, in seconds; 0 is
-    without limit."""
+    """Requested timeout, as given, and the configured default, in seconds; 0 means no limit."""
 
     argument: float | None
     configured: int
 
 
 class WorkspaceFacts(Fact):
-    """Whose folder was taken; `recorded` is the requester's on record. One that the request names
-    is kept beside the log."""
+    """Whose folder was taken. A folder named by the request is kept beside the log.
+
+    `recorded` is the recorded folder of the requester.
+    """
 
     source: Literal["agent", "requester"]
     recorded: str | None
@@ -65,16 +77,18 @@ class WorkspaceFacts(Fact):
 
 
 class CredentialFacts(Fact):
-    """The profiles that were found for the agent, by id, and what could not be resolved: ids of
-    profiles, names of variables, and the name of a file of profiles that cannot be used. Both are
-    empty for a runtime that is given no credentials."""
+    """Credential profiles found for the agent, and those that could not be resolved.
+
+    `missing` holds ids of profiles, names of variables, and the name of an unusable profile file.
+    Both are empty if the runtime receives no credentials.
+    """
 
     profile_ids: tuple[str, ...]
     missing: tuple[str, ...] = ()
 
 
 class PlanFacts(Fact):
-    """Each is None when the decision did not come that far."""
+    """All facts of one plan; each is None if the decision did not get that far."""
 
     agent_configured: bool | None = None
     sandbox: SandboxFacts | None = None

@@ -1,4 +1,4 @@
-"""Decisions about the steps of a preparation, and which of them have to be undone."""
+"""Preparation steps: decisions, and which steps have to be undone."""
 
 from datetime import datetime, timedelta
 from typing import assert_never
@@ -21,8 +21,14 @@ from domain.values.refusals import CorruptHistory, WrongStage
 
 
 def begin_step(run: Run, command: BeginStep) -> tuple[StepBegun, ...]:
-    """In their order, one at a time. The same holder begins a step once; another one begins it
-    once more, so that the record says until when somebody may be at it."""
+    """Begin a step. Steps run in order, one at a time; no-op if this holder has begun it already.
+
+    Another holder records the step again, so that its time limit is counted anew.
+
+    Raises:
+        LostClaim: The command's epoch is not that of the current claim.
+        WrongStage: The step is done, another step is not, or its recorded place is another one.
+    """
     must_hold(run, command.epoch)
     name = command.step
     if run.child_session_key is None:
@@ -31,9 +37,9 @@ def begin_step(run: Run, command: BeginStep) -> tuple[StepBegun, ...]:
     if before is not None and before.phase != "begun":
         raise WrongStage(f"begin step {name}", f"past it ({before.phase})")
     place = STEP_ORDER.index(name)
-    for one in run.steps:
-        if one.name != name and (one.phase != "taken" or STEP_ORDER.index(one.name) > place):
-            raise WrongStage(f"begin step {name}", f"at step {one.name} ({one.phase})")
+    for step in run.steps:
+        if step.name != name and (step.phase != "taken" or STEP_ORDER.index(step.name) > place):
+            raise WrongStage(f"begin step {name}", f"at step {step.name} ({step.phase})")
     if before is not None:
         if (before.root, before.relative) != (command.root, command.relative):
             raise WrongStage(f"begin step {name} elsewhere", "bound to the place on record")
@@ -51,7 +57,12 @@ def begin_step(run: Run, command: BeginStep) -> tuple[StepBegun, ...]:
 
 
 def take_step(run: Run, command: TakeStep) -> tuple[StepTaken, ...]:
-    """Only what this holder has begun; once."""
+    """Record that a step is done; no-op if that is recorded.
+
+    Raises:
+        LostClaim: The command's epoch is not that of the current claim.
+        WrongStage: This holder has not begun the step.
+    """
     must_hold(run, command.epoch)
     state = run.step(command.step)
     if state is not None and state.phase == "taken":
@@ -75,20 +86,20 @@ def take_step(run: Run, command: TakeStep) -> tuple[StepTaken, ...]:
 
 
 def must_be_taken(run: Run, action: str) -> None:
-    """`WrongStage` while a step is begun and not taken."""
-    for one in run.steps:
-        if one.phase == "begun":
-            raise WrongStage(action, f"at step {one.name}")
+    """Raise `WrongStage` if a step is begun but not done."""
+    for step in run.steps:
+        if step.phase == "begun":
+            raise WrongStage(action, f"at step {step.name}")
 
 
-# How events change the steps of a run, and which steps are to be undone. It only grows.
+# How events change the steps of a run, and which steps to undo. This part only grows.
 
 
 StepStates = tuple[StepState, ...]
 
 
 def step_changes(run: Run, event: StepEvent, stamp: Stamp) -> dict[str, object]:
-    """What an event of a step changes. `CorruptHistory` when it was never begun."""
+    """Return the fields that a step event changes. Raise `CorruptHistory` if it was never begun."""
     match event:
         case StepBegun():
             return {"steps": _begin_changes(run, event, stamp)}
@@ -112,18 +123,18 @@ def step_changes(run: Run, event: StepEvent, stamp: Stamp) -> dict[str, object]:
 
 
 def steps_to_undo(run: Run, event: RunEvent) -> tuple[StepState, ...]:
-    """Return the steps that have to be undone because of an event of their run."""
+    """Return the steps that have to be undone because of this event."""
     match event:
         case SpawnRefused():
             return run.steps
         case RunEnded() if event.reason in PAUSES:
             return ()
         case RunEnded() if run.started_at is None or event.reason == "not_executable":
-            return tuple(one for one in run.steps if _is_in_vain(run, event, one))
+            return tuple(step for step in run.steps if _is_in_vain(run, event, step))
         case RunAnnounced() if run.options.mode == "run" and run.continued_by is None:
-            return tuple(one for one in run.steps if _is_cleared_away(run, one))
+            return tuple(step for step in run.steps if _is_cleared_away(run, step))
         case RunArchived() if run.options.mode == "session" or run.end_reason in PAUSES:
-            return tuple(one for one in run.steps if _is_cleared_away(run, one))
+            return tuple(step for step in run.steps if _is_cleared_away(run, step))
         case _:
             return ()
 
@@ -140,27 +151,36 @@ def _begin_changes(run: Run, event: StepBegun, stamp: Stamp) -> StepStates:
         relative=event.relative,
     )
     if before is not None:
-        return tuple(state if one is before else one for one in run.steps)
-    return tuple(sorted((*run.steps, state), key=lambda one: STEP_ORDER.index(one.name)))
+        return tuple(state if step is before else step for step in run.steps)
+    return tuple(sorted((*run.steps, state), key=lambda step: STEP_ORDER.index(step.name)))
 
 
 def refusal_undo_time(run: Run, event: SpawnRefused, now: datetime) -> datetime:
-    """At once, unless somebody may still be at work: who makes a step looks at its limit, but not
-    at the log. The step that the refusal names is one whose maker has come back."""
-    under_way = (one for one in run.steps if one.phase == "begun" and one.name != event.step)
-    ends = (one.begun_at + timedelta(seconds=one.limit_seconds) for one in under_way)
+    """Return when to undo the steps of a refused spawn.
+
+    That is at once, unless a step may still be in progress: its maker checks the time limit but not
+    the log. The step named by the refusal has returned, so it is not waited for.
+    """
+    under_way = (step for step in run.steps if step.phase == "begun" and step.name != event.step)
+    ends = (step.begun_at + timedelta(seconds=step.limit_seconds) for step in under_way)
     return max((now, *ends))
 
 
 def _is_in_vain(run: Run, event: RunEnded, step: StepState) -> bool:
-    """Told to somebody outside, of a child that never started. Its conversation stays with it."""
+    """Return True if a hook has to be told that this child never started.
+
+    A thread binding stays if the session stays open; a fork stays with its session.
+    """
     if step.name == "thread_binding":
         return run.options.mode == "run" or event.outcome == "stopped"
     return step.name == "context_engine"
 
 
 def _is_cleared_away(run: Run, step: StepState) -> bool:
-    """Files stay where they are kept with the session. A workspace is the agent's by now."""
+    """Return True if the step's files are deleted with the session.
+
+    Attachments stay if the session and its files are kept. A workspace belongs to the agent.
+    """
     retain = run.attachments is not None and run.attachments.retain
     return step.name == "attachments" and (run.cleanup == "delete" or not retain)
 
@@ -168,4 +188,4 @@ def _is_cleared_away(run: Run, step: StepState) -> bool:
 def _replace_step_state(run: Run, name: StepName, changes: dict[str, object]) -> StepStates:
     if run.step(name) is None:
         raise CorruptHistory(f"step {name} was never begun")
-    return tuple(one.changed(changes) if one.name == name else one for one in run.steps)
+    return tuple(step.changed(changes) if step.name == name else step for step in run.steps)

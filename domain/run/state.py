@@ -1,4 +1,4 @@
-"""What is true of a run: the fold of its events."""
+"""State of a run: the fold of its events."""
 
 from datetime import datetime
 from uuid import UUID
@@ -33,11 +33,11 @@ from domain.values.record import ContentRef, Fact
 from domain.values.refusals import LostClaim, WrongStage
 
 PAUSES = ("yielded", "steered")
-"""The reasons of ends behind which the session goes on in the place of the run."""
+"""End reasons after which another run continues the session in place of this one."""
 
 
 class RecordedRefusal(Fact):
-    """Why a spawn was refused, for the registry."""
+    """Reason why a spawn was refused, for the registry."""
 
     rule: str
     status: str
@@ -47,7 +47,7 @@ class RecordedRefusal(Fact):
 
 
 class Inbox(Fact):
-    """The announcement of a run: its text and what became of it."""
+    """Announcement of a run: its text and its delivery state."""
 
     disposition: Disposition
     reason: str | None = None
@@ -62,32 +62,35 @@ class Inbox(Fact):
 
     @property
     def announced_position(self) -> int:
-        """Where it was announced. It stands further on in the inbox when a delivery of it was
-        parked since."""
+        """Return the log position of the announcement.
+
+        `position` is later if a delivery was parked since, which returns it to the inbox.
+        """
         return self.first_position or self.position
 
 
 class Run(Fact):
-    """The state of one run after some of its events. Times are UTC, `*_ms` milliseconds.
+    """State of one run after some of its events. Times are UTC, `*_ms` are milliseconds.
 
-    `epoch` is the stream version of the event by which the present holder took the run; every
-    write of a holder carries it, so that a holder that was replaced can write no more. `effects_at`
-    is when the first of its `effects` is due, None when none is.
-
-    Of a run that goes on with a session `continues` is the run before it, `opened_by` the one that
-    the session began with, at `opened_at`. `put_away_from` is when it was said that the run is to
-    be archived as soon as it is announced. `direct_delivery` is whether its runtime brings the
-    result to `delivery_origin` itself.
-
-    `queue` are the messages that wait until it is over. `yielded_by` is who asked it to end its
-    turn, `wake_at` when its children had reported then; `steered_by` and `steered_at` who replaced
-    what it was at last, or asked for that. `continuation_failed` is whether its session could not
-    go on in its place, and `continuation_error` says why.
-
-    `shares` is whether its spawn shares anything, which is read from its request. `waits_for` are
-    those of its `dependencies` that are not met yet, `ancestors` the runs above it, recorded with
-    dependencies alone; `dependencies_argument` are the names that it was to wait for, as JSON, when
-    one of them stood for no run.
+    Attributes:
+        epoch: Stream version of the event by which the current holder took the run. Every write of
+            a holder carries it, so that a replaced holder can write nothing more.
+        effects_at: When the first of its `effects` is due; None if none is.
+        continues: The run before it in the same session.
+        opened_by: The first run of the session, which began at `opened_at`.
+        put_away_from: When it was ordered to archive the run as soon as it is announced.
+        direct_delivery: True if its runtime itself delivers the result to `delivery_origin`.
+        queue: Messages that wait until the run is over.
+        yielded_by: The caller that ended its turn.
+        wake_at: When its children first reported after that.
+        steered_by: The last caller that steered the session, at `steered_at`.
+        continuation_failed: True if no run could continue the session in its place;
+            `continuation_error` is the reason.
+        shares: True if its spawn shares context, which is stored in its request.
+        waits_for: Those of its `dependencies` that are not met yet.
+        ancestors: The runs above it; recorded only with dependencies.
+        dependencies_argument: All given names of dependencies as JSON, if one of them matched no
+            run or several.
     """
 
     stage: RunStage = "unborn"
@@ -173,54 +176,58 @@ class Run(Fact):
 
     @property
     def is_paused(self) -> bool:
-        """Whether it has ended and is not to be announced, because its session goes on in its
-        place: with what its children report, or with a message for which it was ended."""
+        """Return True if the run ended without an announcement because its session will continue.
+
+        It continues with reports of its children, or with the message that steered the run.
+        """
         if self.stage != "ended" or self.stop_requested_by is not None or self.continuation_failed:
             return False
         return self.end_reason in PAUSES or self.is_steered
 
     @property
     def is_replaced(self) -> bool:
-        """Whether its session goes on in its place: what came of it is told by the run behind."""
+        """Return True if another run continued the session in its place and reports the result."""
         return self.continued_by is not None and self.end_reason in PAUSES
 
     @property
     def is_steered(self) -> bool:
-        """Whether the message that its session goes on with next is to replace what it is at."""
+        """Return True if the next queued message steers the run."""
         return self.queue is not None and self.queue[0].cause == "steer"
 
     @property
     def is_of_same_agent(self) -> bool:
-        """Whether the agent that will run is its requester's; only then does a child inherit."""
+        """Return True if the run has the agent of its requester; only then does it inherit."""
         return self.agent_id == self.requester.agent_id
 
     @property
     def takes_transcript_over(self) -> bool:
-        """Whether it begins with the transcript of the run that it was respawned from."""
+        """Return True if it begins with the transcript of the run that it was respawned from."""
         return self.respawn is not None and self.respawn.transcript_up_to is not None
 
     @property
     def expects_completion(self) -> bool:
-        """Whether its requester wants to be told of its end, and nobody else is told instead."""
+        """Return True if the requester wants an announcement and there is no direct delivery."""
         return self.options.expects_completion_message and not self.direct_delivery
 
     @property
     def cleanup(self) -> Cleanup:
-        """What becomes of the session after the announcement."""
+        """Return the cleanup option: `delete` archives right after the announcement."""
         return self.options.cleanup
 
     def step(self, name: StepName) -> StepState | None:
-        """The step of this name, if it was begun."""
-        for one in self.steps:
-            if one.name == name:
-                return one
+        """Return the step of this name, or None if it was not begun."""
+        for step in self.steps:
+            if step.name == name:
+                return step
         return None
 
     @property
     def inbox_target(self) -> ContentRef | None:
-        """Where its announcement is to go from the inbox: by the word of a hook, else to the
-        child's thread, else to where the requester is. What a sub-agent has asked for goes nowhere
-        from there."""
+        """Return the addresses that the announcement goes to from the inbox, as JSON.
+
+        The first that exists: the origin set by a hook, the child's thread, the requester's
+        addresses. None if the requester is itself a sub-agent.
+        """
         if self.requester.depth > 0:
             return None
         origin = self.inbox.origin if self.inbox is not None else None
@@ -228,37 +235,40 @@ class Run(Fact):
 
     @property
     def is_parked(self) -> bool:
-        """Whether its announcement is not sent to somebody any more who has not got it."""
-        return any(one.phase == "parked" and one.kind == "webhook" for one in self.effects)
+        """Return True if delivery of the announcement to some webhook is parked."""
+        return any(effect.phase == "parked" and effect.kind == "webhook" for effect in self.effects)
 
     def effects_of(self, kind: EffectKind) -> tuple[Effect, ...]:
-        """Return the effects of a kind, in their order."""
-        return tuple(one for one in self.effects if one.kind == kind)
+        """Return the effects of a kind, in order."""
+        return tuple(effect for effect in self.effects if effect.kind == kind)
 
     def effect(self, kind: EffectKind, name: str) -> Effect | None:
-        """Return the effect of this kind and name, if the run has it."""
-        return next((one for one in self.effects if (one.kind, one.name) == (kind, name)), None)
+        """Return the effect of this kind and name, or None if the run has none."""
+        return next(
+            (effect for effect in self.effects if (effect.kind, effect.name) == (kind, name)), None
+        )
 
     @property
     def fork(self) -> ForkFacts | None:
-        """What was taken over of the requester's conversation; None when that was not tried."""
+        """Return the copied part of the requester's conversation; None if no fork was tried."""
         step = self.step("context_fork")
         return step.fork if step is not None else None
 
     @property
     def context_mode(self) -> ContextMode:
-        """Whether the child begins with the requester's conversation: as it came to be, which is
-        not always as it was asked for."""
+        """Return whether the child was actually forked; the request may have asked otherwise."""
         if self.fork is not None:
             return self.fork.mode
         return self.kept_context_mode or "isolated"
 
 
-# Whether a command comes from whoever holds the run.
-
-
 def must_hold(run: Run, epoch: int) -> None:
-    """`WrongStage` when the run is over, `LostClaim` when `epoch` is not the present claim."""
+    """Raise unless a command comes from the current holder of the run.
+
+    Raises:
+        WrongStage: The run is over.
+        LostClaim: `epoch` is not that of the current claim.
+    """
     if run.stage in OVER:
         raise WrongStage("go on", run.stage)
     if run.epoch != epoch:
