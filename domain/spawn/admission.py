@@ -1,8 +1,8 @@
-"""Whether a spawn or a message is permitted: ordered tables of rules over recorded facts.
+"""Admission of spawns and messages: ordered tables of rules over recorded facts.
 
-The rules are judged in their order, and the first that refuses speaks. What a rule compared is told
-afterwards from the same facts, whether it refused from the record. That the agent exists is judged
-later, with the rules of eligibility, once context scripts have had their say.
+Rules are checked in order, and the first that refuses decides. An explanation shows later what each
+rule compared, from the same facts; the record says whether it refused. Whether the agent exists is
+checked later, with the eligibility rules, because context scripts may still override the agent.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -34,7 +34,7 @@ F = TypeVar("F")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpawnPolicy:
-    """What the pinned configuration says about the requester's spawns."""
+    """Limits on a requester's spawns in the pinned configuration revision."""
 
     max_spawn_depth: int
     max_children: int
@@ -45,7 +45,7 @@ class SpawnPolicy:
 
 
 def policy_of(configuration: Configuration, requester_agent_id: str) -> SpawnPolicy:
-    """What the configuration says about this requester's spawns."""
+    """Return the limits on the spawns of a requester of this agent."""
     agent = configuration.effective_agent(requester_agent_id)
     own = agent.subagents
     return SpawnPolicy(
@@ -67,9 +67,17 @@ def admission_facts(
     places: int,
     own_plan: Plan | None = None,
 ) -> AdmissionFacts:
-    """What the rules are judged from: the request, the policy, and what is on record now. `family`
-    is what the requester's family shares, `places` how many children are asked for, `own_plan` that
-    of the requester's own run."""
+    """Return the facts that the admission rules compare.
+
+    Args:
+        command: The request.
+        policy: The configured limits of the requester.
+        found: The requester's depth.
+        active_children: How many children of the requester count now.
+        family: The shared context of the requester's family.
+        places: How many children are requested.
+        own_plan: The plan of the requester's own run; None if it has none here.
+    """
     spawn_tool: Literal["permitted", "denied"] | None = None
     if own_plan is not None:
         spawn_tool = "permitted" if permits_tool(own_plan, SPAWN_TOOL) else "denied"
@@ -98,11 +106,14 @@ def admission_facts(
 
 @dataclass(frozen=True, slots=True)
 class AdmissionRule(Generic[F]):
-    """A rule of admission over the facts of a request, or of a message.
+    """Admission rule over the facts of a request or a message.
 
-    `refuses` is the text for the caller when it refuses, else None; it is also given the agent id
-    as it was asked for, which is in no fact. `compared` is what it looked at, with whether it
-    refused. `counts` are the number it compared and the limit, where it compares any.
+    Attributes:
+        refuses: Returns the text for the caller if the rule refuses, else None. Its second
+            argument is the agent id as given, which is in no fact.
+        compared: Returns the compared values and a sentence about them, given whether the rule
+            refused.
+        counts: Returns the compared number and its limit, for a rule that compares numbers.
     """
 
     rule: Rule
@@ -111,7 +122,7 @@ class AdmissionRule(Generic[F]):
     counts: Callable[[F], tuple[int, int]] | None = None
 
     def refusal(self, facts: F, raw_agent_id: str = "") -> Refusal | None:
-        """The refusal when it refuses; None when it does not."""
+        """Return the refusal, or None if the rule permits."""
         text = self.refuses(facts, raw_agent_id)
         if text is None:
             return None
@@ -220,7 +231,6 @@ def _active_children(facts: AdmissionFacts, refused: bool) -> RuleFinding:
 
 
 def _count_children(active: int, most: int, *, refused: bool) -> RuleFinding:
-    """How many places for children a session had left."""
     text = f"{active} of {most} children are active"
     if refused:
         text += ", so no place is free"
@@ -314,7 +324,7 @@ ADMISSION: tuple[AdmissionRule[AdmissionFacts], ...] = (
     AdmissionRule(rules.REQUIRE_AGENT_ID, _missing_agent_id, _require_agent_id),
     AdmissionRule(rules.ALLOW_AGENTS, _forbidden_agent, _allow_agents),
 )
-"""For a spawn, in the order in which they are judged."""
+"""Rules for a spawn, in the order of checking."""
 
 CONTINUATION: tuple[AdmissionRule[ContinuationFacts], ...] = (
     AdmissionRule(
@@ -326,16 +336,18 @@ CONTINUATION: tuple[AdmissionRule[ContinuationFacts], ...] = (
         counts=lambda facts: (facts.active_children, facts.max_children),
     ),
 )
-"""For a message: its run takes the place that the run before it has released."""
+"""Rules for a message; its run takes the place that the previous run of the session released."""
 
 
 def admit(
     table: Iterable[AdmissionRule[F]], facts: F, *, raw_agent_id: str = ""
 ) -> Permitted | Refusal:
-    """Judge a request, or a message. `raw_agent_id` is the id as it was given, for the text
-    alone."""
-    for one in table:
-        refusal = one.refusal(facts, raw_agent_id)
+    """Return the verdict on a request or a message: the first refusal, or `Permitted`.
+
+    `raw_agent_id` is the agent id as given; it is used only in the refusal text.
+    """
+    for rule in table:
+        refusal = rule.refusal(facts, raw_agent_id)
         if refusal is not None:
             return refusal
     return Permitted()

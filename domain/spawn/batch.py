@@ -1,7 +1,7 @@
-"""Decisions about several runs that were asked for in one request: recorded in one append or not.
+"""Decisions about the runs of one request, recorded in one append or not at all.
 
-Until their sessions are created there is no batch of which a part is there: all are created, or
-all are refused.
+A batch is atomic until its sessions are created: either all of its runs are created, or all are
+refused.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,16 +25,14 @@ from domain.values.text import single_line
 
 AnyState = TypeVar("AnyState", Run, Session)
 
-# What is so after changes that are decided and not recorded yet, for what is decided next.
-#
-# Stamps are provisional here: positions and times are given when the whole is recorded.
+# Speculative state. Its stamps are provisional: positions and times are assigned by the append.
 
 
 class Speculation:
-    """A family with changes that are decided and not recorded yet.
+    """Speculative state of a family: changes that are decided but not recorded yet.
 
-    Changes are taken in when the family is asked for, so the last ones cost nothing if it is not.
-    `at` stands for when runs and sessions are seen first.
+    Changes are applied lazily, when `family` is read. `at` is the provisional creation time of new
+    runs and sessions.
     """
 
     def __init__(self, family: CascadeState, at: datetime) -> None:
@@ -44,12 +42,12 @@ class Speculation:
         self._changes: StreamChanges = []
 
     def add(self, changes: Iterable[tuple[str, AnyEvent]]) -> None:
-        """Add changes to any runs and sessions, behind those before."""
+        """Add changes after those added before."""
         self._changes += changes
 
     @property
     def family(self) -> CascadeState:
-        """Return the family after all changes."""
+        """Return the family after all added changes."""
         if self._changes:
             memory = self._memory
             if memory is None:
@@ -66,15 +64,15 @@ class Speculation:
 def begun_runs(
     run_ids: Iterable[UUID], changes: Iterable[tuple[str, AnyEvent]], at: datetime
 ) -> Mapping[UUID, Run]:
-    """Return runs that begin with changes, as these leave them. `at` stands for when that is."""
-    streams = {run_stream(one) for one in run_ids}
+    """Return new runs in the state after `changes`; `at` is their provisional creation time."""
+    streams = {run_stream(run_id) for run_id in run_ids}
     begun = Speculation(CascadeState({}, {}), at)
     begun.add((stream, event) for stream, event in changes if stream in streams)
     return begun.family.runs
 
 
 def speculative(state: AnyState, event: RunEvent | SessionEvent) -> AnyState:
-    """The run or session after one more event."""
+    """Return the run or session after one more event, with a provisional stamp."""
     stamp = _provisional(state, state.created_at)
     _, after = States((state,)).take(stream_of(state), event, stamp)
     return cast("AnyState", after)
@@ -87,7 +85,7 @@ def _provisional(state: State | None, at: datetime) -> Stamp:
 
 
 def is_as_assumed(run: Run, assumed: Run) -> bool:
-    """Whether a run on record is what was assumed of it, but for where and when it was recorded."""
+    """Return True if a recorded run equals the assumed one except for positions and times."""
     recorded = {
         "created_position": run.created_position,
         "created_at": run.created_at,
@@ -102,18 +100,21 @@ def is_as_assumed(run: Run, assumed: Run) -> bool:
 NONE_STARTED = " No task of this batch was started."
 LABEL_SHOWN_CHARACTERS_MAX = 200
 AddressedCommands = tuple[UUID, Sequence[RunCommand]]
-"""A run and the commands to it, one after the other."""
+"""A run and the commands to it, in order."""
 
 
 class PartOfBatch(Rejected):
-    """Some runs of a batch are to be created or refused, and others of it are not."""
+    """Only a part of a batch would be created or refused."""
 
 
 def decide_for_all(ahead: Speculation, addressed: Iterable[AddressedCommands]) -> StreamChanges:
-    """The changes of commands to several runs, each decided after all that were before it, and
-    added to those.
+    """Decide commands to several runs in order, and add the changes to `ahead`.
 
-    Raises `PartOfBatch` when they would leave a batch of which a part is there.
+    Returns:
+        The changes of all commands.
+
+    Raises:
+        PartOfBatch: The commands would create or refuse only a part of a batch.
     """
     before = ahead.family
     changes: StreamChanges = []
@@ -127,7 +128,7 @@ def decide_for_all(ahead: Speculation, addressed: Iterable[AddressedCommands]) -
 
 
 def _must_be_whole(family: CascadeState, changes: StreamChanges) -> None:
-    """The last guard; use cases ask for all of a batch in the first place."""
+    """Raise `PartOfBatch` as a last guard; use cases already address a whole batch."""
     for kind in (SessionCreated, SpawnRefused):
         decided = [run_id_of(stream) for stream, event in changes if type(event) is kind]
         for run_id in decided:
@@ -137,23 +138,28 @@ def _must_be_whole(family: CascadeState, changes: StreamChanges) -> None:
 
 
 def must_be_prepared(family: CascadeState, run_ids: Iterable[UUID]) -> None:
-    """Raises `ReadAgain` when they are created or refused by now: it is so of all or of none."""
-    if any(family.run(one).stage not in PREPARING for one in run_ids):
+    """Raise `ReadAgain` if the runs of a batch are created or refused by now."""
+    if any(family.run(run_id).stage not in PREPARING for run_id in run_ids):
         raise ReadAgain("the batch was decided meanwhile; read the run and ask again")
 
 
 def batch_members(run: Run) -> tuple[UUID, ...]:
-    """The runs that were asked for with it, itself among them, in their order."""
+    """Return the ids of all runs of the same request in order, including this one."""
     return run.batch.run_ids if run.batch is not None else (run.run_id,)
 
 
 def is_refused_by_batch(run: Run) -> bool:
-    """Whether it was refused because another of its batch was."""
+    """Return True if the run was refused because another run of its batch was."""
     return run.refusal is not None and run.refusal.rule == rules.BATCH.name
 
 
 def batch_refusal_text(culprit: Run, text: str) -> str:
-    """What is told of a run that is refused because another of its batch was, for that reason."""
+    """Return the refusal text for the other runs of a batch.
+
+    Args:
+        culprit: The run whose preparation failed.
+        text: Its refusal text.
+    """
     assert culprit.batch is not None
     label = single_line(culprit.label or "", characters_max=LABEL_SHOWN_CHARACTERS_MAX)
     name = f'"{label}", ' if label else ""

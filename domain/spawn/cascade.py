@@ -1,7 +1,7 @@
-"""Decisions that touch a run and the sessions above it: they are recorded in one append or not.
+"""Decisions that change a run and the streams around it, recorded in one append or not at all.
 
-A child counts from its admission until it has ended and all below it are announced or refused. An
-announcement waits for everything below, so it is enough to look one level down.
+A child counts from its admission until it has ended and all runs below it are announced or refused.
+An announcement waits for all descendants, so checking one level down is enough.
 """
 
 from collections.abc import Mapping, Sequence
@@ -53,14 +53,14 @@ from domain.spawn.dependencies import with_dependencies
 from domain.values.record import run_stream, session_stream
 from domain.values.refusals import ReadAgain, Refusal, Rejected
 
-# What a family comes to share when a child is created, and what a child is given.
+# Shared context: what a spawn adds, and what a child inherits.
 
 
 StreamChanges = list[tuple[str, AnyEvent]]
 
 
 class CannotShare(Rejected):
-    """What the spawn shares has no room beside what was shared since it was admitted."""
+    """The keys of the spawn do not fit with those shared since its admission."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.text)
@@ -70,12 +70,17 @@ class CannotShare(Rejected):
 def share_from_spawn(
     run: Run, sessions: Mapping[str, Session], command: CreateSession
 ) -> StreamChanges:
-    """What the spawn adds to the context of its requester's family. `CannotShare` when it does not
-    fit any more."""
+    """Return the changes that add the spawn's keys to the shared context of its family.
+
+    Raises:
+        CannotShare: They do not fit anymore.
+    """
     requester = sessions.get(run.requester.session_key)
     if not command.shared or requester is None:
         return []
-    added = [(one.key, one.value.bytes) for one in command.shared if one.value is not None]
+    added = [
+        (change.key, change.value.bytes) for change in command.shared if change.value is not None
+    ]
     refusal = limit_refusal(effective_shared_keys(requester), added, "family")
     if refusal is not None:
         raise CannotShare(refusal)
@@ -85,7 +90,7 @@ def share_from_spawn(
 
 
 def inherit_for_run(run: Run, sessions: Mapping[str, Session], command: StartRun) -> StreamChanges:
-    """What the session of the run starts with, for its own children."""
+    """Return the changes that record the shared context which the run's own children inherit."""
     assert run.child_session_key is not None
     own = sessions.get(run.child_session_key)
     if own is None or command.shared_context_position is None:
@@ -101,16 +106,15 @@ def inherit_for_run(run: Run, sessions: Mapping[str, Session], command: StartRun
 
 
 class UnknownRun(Rejected):
-    """There is no such run."""
+    """The run is not on record."""
 
 
 class KeyTaken(Rejected):
-    """The key minted for the child is another session's: prepare again with a new one."""
+    """The new child's key belongs to another session; prepare again with a new key."""
 
 
 class SessionWentOn(Rejected):
-    """The session above has another run by now, which has to be looked at too: decide again with
-    that one."""
+    """The session above has a newer run, `run_id`; read that run too and decide again."""
 
     def __init__(self, run_id: UUID) -> None:
         super().__init__("the session above went on meanwhile; read it and ask again")
@@ -118,13 +122,13 @@ class SessionWentOn(Rejected):
 
 
 class CascadeState(NamedTuple):
-    """What is on record about a run and those around it."""
+    """Recorded state of a run and of the runs and sessions around it."""
 
     runs: Mapping[UUID, Run]
     sessions: Mapping[str, Session]
 
     def run(self, run_id: UUID) -> Run:
-        """The run; `UnknownRun` when there is none."""
+        """Return the run. Raise `UnknownRun` if it is not on record."""
         run = self.runs.get(run_id)
         if run is None:
             raise UnknownRun(f"run {run_id} is not on record")
@@ -132,7 +136,7 @@ class CascadeState(NamedTuple):
 
 
 def streams_of(run: Run) -> tuple[str, ...]:
-    """Every stream that a decision about this run may read or write."""
+    """Return all streams that a decision about this run may read or write."""
     requester = run.requester
     streams = [run_stream(run.run_id), session_stream(requester.session_key)]
     if run.child_session_key is not None:
@@ -143,12 +147,21 @@ def streams_of(run: Run) -> tuple[str, ...]:
         streams.append(session_stream(requester.spawned_by))
     if run.continues is not None:
         streams.append(run_stream(run.continues))
-    streams += [run_stream(one.run_id) for one in run.dependencies or ()]
+    streams += [run_stream(dependency.run_id) for dependency in run.dependencies or ()]
     return tuple(streams)
 
 
 def decide(family: CascadeState, run_id: UUID, command: RunCommand) -> StreamChanges:
-    """The changes of every stream that `command` to this run brings about."""
+    """Return the changes to all streams that follow from `command` to this run.
+
+    Raises:
+        UnknownRun: The run is not on record.
+        KeyTaken: The child's key belongs to another session.
+        CannotShare: The keys of the spawn do not fit into the shared context.
+        SessionWentOn: The session above has a newer run that was not read.
+        ReadAgain: The state changed since it was read.
+        Rejected: The command does not fit the state of the run.
+    """
     run = family.run(run_id)
     match command:
         case EndRun() | AnnounceRun():
@@ -163,7 +176,7 @@ def decide(family: CascadeState, run_id: UUID, command: RunCommand) -> StreamCha
         return []
     stream = run_stream(run_id)
     changes: StreamChanges = [
-        (stream, _with_pending_descendants(family, run, one)) for one in events
+        (stream, _with_pending_descendants(family, run, event)) for event in events
     ]
     match command:
         case CreateSession():
@@ -237,7 +250,11 @@ def _release(family: CascadeState, run: Run) -> StreamChanges:
 
 
 def _settle_child(family: CascadeState, run: Run, *, has_report: bool) -> StreamChanges:
-    """Tell the requester's own run, when it is one, that this child is done."""
+    """Record in the requester's session, and for its own run if it has one, that a child is done.
+
+    If the requester's run has yielded, the report wakes it. If it has ended and this was its last
+    child, it can be announced.
+    """
     requester = family.sessions.get(run.requester.session_key)
     if requester is None or run.run_id not in requester.unsettled:
         return []
@@ -262,16 +279,15 @@ def _settle_child(family: CascadeState, run: Run, *, has_report: bool) -> Stream
 
 
 def _reports(run: Run, requester: Session, *, has_report: bool) -> tuple[UUID, ...]:
-    """The children of which their session may be told once this one is done: those of a batch all
-    together, when the last of them is."""
+    """Return the children to report to the session now; a batch is reported when all are done."""
     if run.batch is None:
         return (run.run_id,) if has_report else ()
-    others = (one for one in run.batch.run_ids if one != run.run_id)
-    return () if any(one in requester.unsettled for one in others) else run.batch.run_ids
+    others = (run_id for run_id in run.batch.run_ids if run_id != run.run_id)
+    return () if any(run_id in requester.unsettled for run_id in others) else run.batch.run_ids
 
 
 def _report_at_once(family: CascadeState, run: Run, ended: RunEnded) -> StreamChanges:
-    """What a run that yields can be told already, and that there is nothing more to wait for."""
+    """Wake a run that yields if children have reported already, or if it has none to wait for."""
     own = family.sessions.get(run.child_session_key or "")
     if ended.reason != "yielded" or own is None or (own.unsettled and not own.reports):
         return []
@@ -281,10 +297,10 @@ def _report_at_once(family: CascadeState, run: Run, ended: RunEnded) -> StreamCh
 def _is_awaited(
     family: CascadeState, run: Run, event: RunEnded | StopRequested | ContinuationFailed
 ) -> bool:
-    """Whether the place of the run is still held: by itself, or by something below it."""
+    """Return True if the run or a descendant still holds its place among the children."""
     if isinstance(event, RunEnded):
         return event.pending_descendants > 0
-    # Of a run that is over, and that its session was to go on in the place of.
+    # The other events release the place only if the run is paused, that is, it has ended already.
     return run.stage != "ended" or _pending_descendants(family, run) > 0
 
 
@@ -295,7 +311,7 @@ def _close(family: CascadeState, run: Run, reason: str) -> StreamChanges:
 
 
 def _archive_predecessors(family: CascadeState, run: Run) -> StreamChanges:
-    """The run that this one continues follows it, and so on to the first of the session."""
+    """Archive the previous run of the session too, which in turn archives the one before it."""
     before = family.runs.get(run.continues) if run.continues is not None else None
     if before is None:
         return []

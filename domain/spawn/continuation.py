@@ -1,11 +1,11 @@
-"""Whether a session goes on with a message, decided from the record, and what is recorded then.
+"""Continuation of a session by a message: the decision, and the events it records.
 
-A message starts a new run of the session once the one before it is announced. So nobody above waits
-for that one any more, and none of its children is at work: the new run takes a place of its own
-among the children of the session that spawned it, and that is the only rule of admission.
+A message starts a new run of the session after the previous run is announced. By then no ancestor
+waits for that run and none of its children is active. So the new run takes a place of its own among
+the children of the session's requester; that cap is the only admission rule.
 
-Behind a run that has yielded, or was steered, the new run comes in its place: that one is announced
-as skipped in the same append, and its place among the children is handed over.
+If the previous run has yielded or was steered, the new run replaces it. The previous run is
+announced as skipped in the same append and hands over its place.
 """
 
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ from domain.values.refusals import (
 )
 
 COMPLETIONS_MAX = 50
-"""So many reports are told by one message; the next one tells the others."""
+"""How many reports of children one wake message carries; the rest follow in the next one."""
 
 _NOT_ANNOUNCED: Mapping[MessageCause, str] = {
     "wake": "it yielded",
@@ -59,18 +59,24 @@ _NOT_ANNOUNCED: Mapping[MessageCause, str] = {
 
 
 class RunIsActive(Rejected):
-    """The session's last run is not announced yet: it takes no message until it is."""
+    """The session cannot take the message yet, because a run has to be announced first."""
 
 
 class NoSession(Rejected):
-    """The run never had a session that could be continued."""
+    """The run never had a session."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """What is sent to a session. `text` is kept beside the log; `by` is who sends it. One that has
-    waited is the first in the queue of the `last` run. With `cause` "wake" it tells what these
-    children reported, its `completions`."""
+    """Message to a session.
+
+    Attributes:
+        run_id: The id of the run that will process it.
+        by: The sender.
+        max_children: The cap on active children of the session's requester.
+        completions: With `cause` "wake": the children whose reports it carries.
+        has_waited: True if it comes from the queue of the last run, where it must be first.
+    """
 
     run_id: UUID
     text: ContentRef
@@ -84,15 +90,17 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ContinuationDecision:
-    """What was recorded, and the refusal when it was one."""
+    """Changes to record, and the refusal if the message was refused."""
 
     changes: tuple[tuple[str, AnyEvent], ...]
     refusal: Refusal | None
 
 
 def must_be_open(session: Session, last: Run, now: datetime | None = None) -> None:
-    """Raises `SessionIsClosed` for a session that was put away or is about to be (by `now`, if that
-    is known)."""
+    """Raise `SessionIsClosed` if the session is closed or about to be archived.
+
+    Without `now`, an archive time after the announcement counts as not reached.
+    """
     if session.stage == "closed" or last.stage == "archived" or _is_closing(last, now):
         raise SessionIsClosed(
             f"session {session.display_key} is closed and takes no messages; spawn a new child"
@@ -100,15 +108,23 @@ def must_be_open(session: Session, last: Run, now: datetime | None = None) -> No
 
 
 def must_wait(session: Session, last: Run) -> bool:
-    """Whether a message waits: the session's last run, or any that it waits for, is not done, or
-    other messages are before it. Behind a run that has yielded none waits."""
+    """Return True if a message to the session has to wait.
+
+    It waits behind other messages, and until the last run and all its children are settled. If the
+    last run is paused and the queue is empty, it does not wait.
+    """
     if last.queue:
         return True
     return not last.is_paused and (last.stage not in SETTLED or bool(session.unsettled))
 
 
 def must_take_messages(session: Session, last: Run, now: datetime | None = None) -> None:
-    """Raises what `must_be_open` raises, and `RunIsActive` when a message has to wait."""
+    """Raise unless the session can take a message now.
+
+    Raises:
+        SessionIsClosed: The session is closed or about to be archived.
+        RunIsActive: The message would have to wait.
+    """
     must_be_open(session, last, now)
     if must_wait(session, last):
         raise RunIsActive(
@@ -118,9 +134,11 @@ def must_take_messages(session: Session, last: Run, now: datetime | None = None)
 
 
 def _is_closing(last: Run, now: datetime | None) -> bool:
-    """Also before somebody has come to it: what hangs on the session is undone with its end, and
-    whoever puts it away may be at it. Behind a run for which messages wait it is put away after
-    them."""
+    """Return True if the session is due to be archived, even if no worker has archived it yet.
+
+    Its resources may be in the process of being undone. If messages wait, it is archived only after
+    them.
+    """
     if last.put_away_from is not None or _ends_with_a_stop(last):
         return True
     if last.queue:
@@ -130,7 +148,7 @@ def _is_closing(last: Run, now: datetime | None) -> bool:
 
 
 def _ends_with_a_stop(last: Run) -> bool:
-    """Whether the session is put away as soon as its last run, which was stopped, is announced."""
+    """Return True if the session is archived once its last run, a stopped one, is announced."""
     if last.stage == "announced" or (last.options.mode != "session" and last.cleanup != "delete"):
         return False
     if last.outcome is None:
@@ -139,8 +157,10 @@ def _ends_with_a_stop(last: Run) -> bool:
 
 
 def _must_not_be_announced_now(requester: Session, runs: Mapping[UUID, Run]) -> None:
-    """A run that waits for nothing any more is announced as it is: it can wait for nobody new.
-    One that still waits for others waits for this one, too."""
+    """Raise `RunIsActive` if the run above is being announced, because it can wait for no new run.
+
+    If it still waits for other descendants, it will wait for the new run too.
+    """
     if requester.run_id is None:
         return
     above = runs.get(requester.run_id)
@@ -154,7 +174,7 @@ def _must_not_be_announced_now(requester: Session, runs: Mapping[UUID, Run]) -> 
 
 
 def message_received(message: Message, last: Run, requester: Session) -> MessageReceived:
-    """The message as it is recorded, with what holds for its run of the run before it."""
+    """Return the event for a message; the rest of its fields come from the last run."""
     assert last.child_session_key is not None
     assert last.agent_id is not None
     return MessageReceived(
@@ -181,7 +201,7 @@ def message_received(message: Message, last: Run, requester: Session) -> Message
         by=message.by,
         cause=message.cause,
         completions=message.completions,
-        queued=tuple(one for one in last.queue or () if one.run_id != message.run_id),
+        queued=tuple(queued for queued in last.queue or () if queued.run_id != message.run_id),
         opened_at=last.opened_at or last.created_at,
     )
 
@@ -195,10 +215,22 @@ def continue_session(
     keep: StoreText,
     at: datetime | None = None,
 ) -> ContinuationDecision:
-    """Judge and record a message. `last` is the run that it is to continue, as `planned` was made
-    from it; `ReadAgain` when another has become the last one meanwhile. `at` is the time now.
+    """Decide whether a session continues with a message.
 
-    Raises `SessionIsClosed` and `RunIsActive`.
+    Args:
+        sessions: The session and that of its requester, by key.
+        runs: The runs around them, with those of the message's completions.
+        message: The message.
+        last: The run to continue, as it was when `planned` was made.
+        planned: The plan of the new run, or its refusal.
+        keep: Stores the text of a refusal.
+        at: The time now.
+
+    Raises:
+        ReadAgain: The session has another last run meanwhile, or more children have reported.
+        SessionIsClosed: The session is closed or about to be archived.
+        RunIsActive: The message has to wait, or the run above is being announced.
+        NotYet: A message that has waited, or a wake, is not next.
     """
     assert last.child_session_key is not None
     session = sessions.get(last.child_session_key)
@@ -227,7 +259,7 @@ def continue_session(
     admission = AdmitContinuation(
         message.run_id, message.max_children, replaces=now.run_id if now.is_paused else None
     )
-    # Of a run that was announced the children were told with it.
+    # If the last run was announced, its announcement included all reports of its children.
     settled = message.completions if now.is_paused else session.reports
     going_on = ContinueSession(message.run_id, planned.role, planned.control_scope, settled)
     on_session, above = session_stream(session.session_key), session_stream(requester.session_key)
@@ -243,8 +275,11 @@ def continue_session(
 
 
 def _must_be_next(message: Message, session: Session, last: Run, at: datetime | None) -> None:
-    """A message that has waited is the next one; one that tells of children tells of all that have
-    reported; another one is taken by a session that nothing else is the next for."""
+    """Raise unless the message is the next one for the session.
+
+    A message that has waited must be first in the queue. A wake must carry all reports, up to
+    `COMPLETIONS_MAX`. Any other message needs a session without queue and active run.
+    """
     if message.has_waited:
         must_be_open(session, last, at)
         if not last.queue or last.queue[0].run_id != message.run_id:
@@ -264,7 +299,6 @@ def _must_be_next(message: Message, session: Session, last: Run, at: datetime | 
 
 
 def _not_announced(last: Run, message: Message) -> RunAnnounced:
-    """Nobody is told of a run in whose place its session goes on."""
     return RunAnnounced(
         disposition="skipped",
         reason=f"{_NOT_ANNOUNCED[message.cause]}; run {message.run_id} goes on in its place",
@@ -274,7 +308,7 @@ def _not_announced(last: Run, message: Message) -> RunAnnounced:
 
 
 def _acknowledged(runs: Mapping[UUID, Run], message: Message) -> list[tuple[str, AnyEvent]]:
-    """Whose announcement is told by the message has been taken by its reader."""
+    """Acknowledge the announcements of children whose reports the message carries."""
     taken: list[tuple[str, AnyEvent]] = []
     command = AcknowledgeAnnouncement(by=f"run {message.run_id}")
     for run_id in message.completions:
@@ -293,7 +327,7 @@ def _failed(
     refusal: Refusal,
     keep: StoreText,
 ) -> list[tuple[str, AnyEvent]]:
-    """Nobody waits for the answer: the run before it is announced after all, with the reason."""
+    """Announce the previous run after all, with the reason, since no caller waits for an answer."""
     command = FailContinuation(run_id=message.run_id, error=keep("refusal", refusal.text))
     return decide_cascade(CascadeState(runs, sessions), last.run_id, command)
 

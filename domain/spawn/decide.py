@@ -1,4 +1,4 @@
-"""Whether a spawn is permitted, decided from the record, and what is recorded either way."""
+"""Decide from the record whether a spawn is permitted, and which events are recorded."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,19 +32,20 @@ from domain.values.record import run_stream, session_stream
 from domain.values.refusals import AgentOnRecord, Permitted, ReadAgain, Refusal, SessionIsClosed
 from domain.values.shared_values import SharedChange, SharedContextRequest
 
-# The session that asks for a child: as it is on record, or as it is seen for the first time.
+# The requesting session, as recorded or as first seen.
 
 
 def find_depth(key: str, sessions: Mapping[str, Session]) -> FoundDepth:
-    """How deep a requester is. Every session on record has a depth, so that it is the recorded
-    one, or what the key's shape says."""
-    return depth_of(key, lambda one: _known_depth(sessions.get(one)))
+    """Return the depth of a requester: the recorded one, else the depth that its key implies."""
+    return depth_of(key, lambda parent: _known_depth(sessions.get(parent)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRegistration:
-    """What whoever speaks of a session says of it, and its key. `assertions` name the facts that
-    rest on that word alone."""
+    """First sighting of a session: its key, and the facts stated by the caller.
+
+    `assertions` names the facts that only the caller vouches for.
+    """
 
     session_id: UUID
     session_key: str
@@ -58,7 +59,10 @@ class SessionRegistration:
 def observe_session(
     sighting: SessionRegistration, *, depth: int, max_spawn_depth: int
 ) -> SessionObserved:
-    """A session that nothing is known of but that; so deep is what the shape of its key says."""
+    """Return the event that records a session seen for the first time.
+
+    `depth` is the depth that its key implies.
+    """
     capabilities = capabilities_at(depth, max_spawn_depth)
     return SessionObserved(
         session_id=sighting.session_id,
@@ -79,7 +83,7 @@ def observe_session(
 
 
 def observe_requester(command: RequestSpawn, policy: SpawnPolicy, depth: int) -> SessionObserved:
-    """A requester that nothing is known of but what its request and its key say."""
+    """Return the event that records a requester seen for the first time."""
     assertions: list[Assertion] = ["agentId"] if command.asserts_agent else []
     if command.options.requester_sandboxed:
         assertions.append("sandboxed")
@@ -105,8 +109,15 @@ def requester_of(
     own: Run | None,
     keep: StoreText,
 ) -> Requester:
-    """What the plan will inherit, as it is on record now."""
-    # What is on record, what is configured now, what the request says: each only tightens.
+    """Return the requester as recorded now; the child's plan inherits from it.
+
+    Args:
+        command: The request.
+        session: The requester's session.
+        own: The requester's own run, if it has one here.
+        keep: Stores the addresses.
+    """
+    # The record, the configuration and the request can each only tighten the sandbox.
     sandboxed = session.sandboxed or command.requester_in_sandbox
     plan = own.plan if own is not None else None
     return Requester(
@@ -128,7 +139,7 @@ def requester_of(
 
 @dataclass(frozen=True, slots=True)
 class SpawnDecision:
-    """What was recorded, and the refusal when it was one."""
+    """Changes to record, the facts compared, and the refusal if the request was refused."""
 
     changes: tuple[tuple[str, AnyEvent], ...]
     refusal: Refusal | None
@@ -142,15 +153,23 @@ def request_spawns(
     policy: SpawnPolicy,
     waiting: Collection[Run] = (),
 ) -> SpawnDecision:
-    """Judge and record what one request asks for: all of it is permitted, or nothing is.
+    """Decide on all spawns of one request: either all are permitted, or all are refused.
 
-    A permitted one takes its places in the same append. The commands differ in their run, its
-    texts and its label alone, so each rule is judged once. `waiting` is all of the tree that
-    depends on others and has not been queued; `runs` has what `linked_runs` names of it, too.
+    Permitted spawns take their places in the same append. The commands differ only in run, texts
+    and label, so each rule is checked once.
 
-    Raises `SessionIsClosed` when the requester's own run is over or told to stop: it cannot ask
-    for anything; `ReadAgain` when `runs` is without that run. `AgentOnRecord` when the request, and
-    so its policy, is of another agent than the session on record.
+    Args:
+        sessions: Sessions by key, with the requester's if it is on record.
+        runs: The requester's own run and the runs above it, the named dependencies, and the runs
+            that `linked_runs` returns for `waiting`.
+        spawns: A command for each run, with the store for its texts.
+        policy: The configured limits of the requester.
+        waiting: All runs of the tree that depend on others and are not queued yet.
+
+    Raises:
+        SessionIsClosed: The requester's session is closed, or its own run is over or being stopped.
+        AgentOnRecord: The session belongs to another agent than the request and its policy.
+        ReadAgain: `runs` lacks a run, or the session has a newer run.
     """
     command, _ = spawns[0]
     known = sessions.get(command.requester_key)
@@ -169,7 +188,7 @@ def request_spawns(
     if isinstance(verdict, Permitted) and command.shared is not None:
         refusal = limit_refusal(family, command.shared.sizes, command.shared.scope)
         refusal = refusal or references_refusal(
-            family, (one.key for one in command.shared.references)
+            family, (reference.key for reference in command.shared.references)
         )
         verdict = refusal or verdict
     if isinstance(verdict, Permitted):
@@ -178,11 +197,13 @@ def request_spawns(
     changes: list[tuple[str, AnyEvent]] = []
     if isinstance(observed, SessionObserved):
         changes.append((stream, observed))
-    for one, keep in spawns:
-        requester = requester_of(one, observed, own, keep)
-        changes.append((run_stream(one.run_id), _requested_event(one, requester, facts, keep)))
+    for spawn, keep in spawns:
+        requester = requester_of(spawn, observed, own, keep)
+        changes.append((run_stream(spawn.run_id), _requested_event(spawn, requester, facts, keep)))
     if isinstance(verdict, Refusal):
-        changes += [(run_stream(one.run_id), _refused_event(verdict, keep)) for one, keep in spawns]
+        changes += [
+            (run_stream(spawn.run_id), _refused_event(verdict, keep)) for spawn, keep in spawns
+        ]
         return SpawnDecision(tuple(changes), verdict, facts)
     changes += [(stream, event) for event in _admit_children(known, spawns, policy)]
     return SpawnDecision(tuple(changes), None, facts)
@@ -201,7 +222,6 @@ def _refused_event(refusal: Refusal, keep: StoreText) -> SpawnRefused:
 def _admit_children(
     known: Session | None, spawns: Sequence[tuple[RequestSpawn, StoreText]], policy: SpawnPolicy
 ) -> Iterator[SessionEvent]:
-    """A place for each, in their order."""
     session = known
     for number, (command, _) in enumerate(spawns):
         if session is None:
@@ -231,13 +251,15 @@ def _must_be_open(session: Session | None, runs: Mapping[UUID, Run]) -> None:
             " session that spawned it, or go on with it by a message while it is open"
         )
     if own is not None and own.stop_requested_by is not None:
-        # A stop goes on to those below: one asked for after it would escape it.
+        # A stop cascades to the existing children; a new one would escape it.
         raise SessionIsClosed(f"session {session.display_key} is being stopped and spawns no more")
 
 
 def _require_newest_ancestors(command: RequestSpawn, session: Session | None) -> None:
-    """Raise `ReadAgain` if the dependencies were judged below another run of the session than its
-    newest: the spawn might wait for the run that waits for it."""
+    """Raise `ReadAgain` if the dependencies were checked against an older run of the session.
+
+    The spawn could then wait for a run that waits for it.
+    """
     newest = (session.run_id,) if session is not None and session.run_id is not None else ()
     if command.dependencies and command.ancestors[:1] != newest:
         raise ReadAgain("the requester's session went on meanwhile; read it and ask again")

@@ -1,4 +1,4 @@
-"""Whether what a run depends on is done, from what is on record about it."""
+"""Dependencies of a run: whether they are met, and whether they would form a cycle."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -17,7 +17,7 @@ from domain.values.text import SHOWN_CHARACTERS_MAX, quote_name, single_line
 
 @dataclass(frozen=True, slots=True)
 class DependencyRequest:
-    """A run by the name that a request has for it: its label or its id."""
+    """Dependency as named in a request, by label or id of a run."""
 
     name: str
     via: DependencyVia
@@ -25,22 +25,22 @@ class DependencyRequest:
 
 
 def dependencies_text(requests: Iterable[DependencyRequest]) -> str:
-    """The names of a request as a text, for they are free text until each stands for a run."""
-    return compact_json([asdict(one) for one in requests])
+    """Return the names of a request as JSON; they are free text until each is resolved."""
+    return compact_json([asdict(request) for request in requests])
 
 
 def read_dependencies(text: str) -> tuple[DependencyRequest, ...]:
-    """The names of a text that `dependencies_text` gave."""
+    """Return the names from a text made by `dependencies_text`."""
     named = read_json(text)
     assert isinstance(named, list)
-    return tuple(DependencyRequest(**one) for one in named)
+    return tuple(DependencyRequest(**request) for request in named)
 
 
 DependencyVerdict = Literal["waits", "met", "failed"]
 
 
 class DependencyFailed(Rejected):
-    """A run that the spawn depends on is over, and not as it was required to be."""
+    """A dependency of the spawn is over and has not met its requirement."""
 
     def __init__(self, dependency: Dependency, target: Run) -> None:
         super().__init__(f"run {dependency.run_id} ended as {target.outcome or target.stage}")
@@ -49,15 +49,14 @@ class DependencyFailed(Rejected):
 
     @property
     def refusal(self) -> Refusal:
-        """Return the refusal of a spawn whose dependency has failed."""
+        """Return the refusal of the spawn."""
         text = failed_dependency_text(self.dependency, self.target)
         return rules.DEPENDENCY_FAILED.refusal(text)
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedDependencies:
-    """What came of dependencies so far: those that were met now, those that are still waited for,
-    and the first that failed."""
+    """Newly met dependencies with outcomes, those still waited for, and the first failed one."""
 
     met: tuple[tuple[UUID, RunOutcome], ...] = ()
     waits_for: tuple[UUID, ...] = ()
@@ -65,28 +64,28 @@ class EvaluatedDependencies:
 
 
 def outcome_text(target: Run) -> str:
-    """In words, for those that depend on it."""
+    """Return the outcome of a dependency as the predicate of a sentence."""
     if target.stage == "refused":
         return "was refused"
     return "was stopped" if target.outcome == "stopped" else f"ended as {target.outcome}"
 
 
 def render_dependency(dependency: Dependency) -> str:
-    """The run as it was asked for, and which one that is."""
+    """Return the dependency as named in the request, with the run id."""
     if dependency.name == str(dependency.run_id):
         return f"run {dependency.run_id}"
     return f"{quote_name(dependency.name)} (run {dependency.run_id})"
 
 
 def request_field(dependency: Dependency | DependencyRequest) -> str:
-    """Where in its request the name stands."""
+    """Return the field of the request that names the dependency."""
     if dependency.via != "reference":
         return dependency.via
     return f"sharedContext.${single_line(dependency.name, characters_max=SHOWN_CHARACTERS_MAX)}"
 
 
 def failed_dependency_text(dependency: Dependency, target: Run) -> str:
-    """What is told of a spawn that depends on a run which is over, and failed."""
+    """Return the refusal text for a spawn whose dependency has failed."""
     text = (
         f"{request_field(dependency)} names {render_dependency(dependency)}, which "
         f"{outcome_text(target)}"
@@ -103,8 +102,11 @@ def failed_dependency_text(dependency: Dependency, target: Run) -> str:
 
 
 def dependency_verdict(dependency: Dependency, target: Run) -> DependencyVerdict:
-    """A run is done when it is over and all below it is; one that was refused never ran. Whatever
-    goes on below one that failed makes no success of it."""
+    """Return whether a dependency waits, is met, or has failed.
+
+    A run is done if it and all runs below it are over. A refused run has failed, because it never
+    ran. If success is required, another outcome fails at once, even if descendants are active.
+    """
     is_over = target.stage in SETTLED or target.stage == "ended"
     must_succeed = dependency.require == "success"
     if target.stage == "refused" or (must_succeed and is_over and target.outcome != "success"):
@@ -114,9 +116,10 @@ def dependency_verdict(dependency: Dependency, target: Run) -> DependencyVerdict
 
 
 def evaluate_dependencies(run: Run, runs: Mapping[UUID, Run]) -> EvaluatedDependencies:
-    """The dependencies of a run that is prepared, or those that it still waits for.
+    """Evaluate all dependencies of a prepared run, or those that a waiting run still waits for.
 
-    Raises `ReadAgain` when `runs` is without one of them.
+    Raises:
+        ReadAgain: `runs` lacks one of them.
     """
     met: list[tuple[UUID, RunOutcome]] = []
     waits_for: list[UUID] = []
@@ -137,9 +140,12 @@ def evaluate_dependencies(run: Run, runs: Mapping[UUID, Run]) -> EvaluatedDepend
 def with_dependencies(
     run: Run, runs: Mapping[UUID, Run], command: CreateSession | SettleDependencies
 ) -> CreateSession | SettleDependencies:
-    """The command with what is so of the run's dependencies now.
+    """Return the command with the current state of the run's dependencies filled in.
 
-    Raises `DependencyFailed` for a child that is to be created: a waiting one ends instead.
+    Raises:
+        DependencyFailed: A dependency failed before the child was created. If a run already waits,
+            it ends instead.
+        ReadAgain: `runs` lacks one of the dependencies.
     """
     judged = evaluate_dependencies(run, runs)
     failed = judged.failed
@@ -151,11 +157,11 @@ def with_dependencies(
     return command.changed(found)
 
 
-# Whether sessions would wait for each other in a ring, and so for ever.
+# Cycle detection, so that sessions do not wait for each other forever.
 #
-# The run that a session is at ends after all children of the session, whichever of its runs asked
-# for them: a session goes on behind a run that yields, is steered, or is over. So sessions are
-# compared. Descendants are found from below: a run knows those above it since it was asked for.
+# The active run of a session ends after all children of the session, whichever of its runs spawned
+# them, because a session continues after a run that yields, is steered, or is over. So sessions are
+# compared, not runs. Descendants are found from below: each run records its ancestors.
 
 
 PATH_SHOWN_MAX = 20
@@ -167,20 +173,23 @@ def find_cycle(
     waiting: Iterable[Run],
     runs: Mapping[UUID, Run],
 ) -> tuple[UUID, ...] | None:
-    """Return the path from one of `targets` to a session above a new child: who waits, and for
-    whom, in turn. Return None if the child may wait for the targets, which are not done.
+    """Return the cycle that a new child would close by waiting for `targets`.
 
-    A new run is waited for by nobody and has nobody below it, so only a path to a session above it
-    closes a ring.
+    No run waits for a new run, and it has no descendants. So only a path to a session above it
+    closes a cycle.
 
     Args:
         ancestors: The runs above the child, its requester's own first.
-        targets: The runs that it is to wait for.
-        waiting: All runs of the tree that are prepared or wait, and depend on others.
-        runs: All of these, and those that `linked_runs` names of `waiting`.
+        targets: The runs that it would wait for; none of them is done.
+        waiting: All runs of the tree that have dependencies and are prepared or waiting.
+        runs: All of these, and the runs that `linked_runs` returns for `waiting`.
+
+    Returns:
+        The path from one of `targets` to a run above the child, where each run waits for the next;
+        None if there is no cycle.
 
     Raises:
-        ReadAgain: `runs` is without one of them.
+        ReadAgain: `runs` lacks one of the runs.
     """
     above = set(_sessions_above(ancestors, runs))
     ends_after: dict[UUID, list[Run]] = {}
@@ -196,25 +205,27 @@ def find_cycle(
             return _path_to(run_id, came_from)
         for run in ends_after.get(session_id, ()):
             by = (run_id,) if run.run_id == run_id else (run_id, run.run_id)
-            for one in evaluate_dependencies(run, runs).waits_for:
-                if one not in came_from:
-                    came_from[one] = by
-                    ahead.append(one)
+            for next_id in evaluate_dependencies(run, runs).waits_for:
+                if next_id not in came_from:
+                    came_from[next_id] = by
+                    ahead.append(next_id)
     return None
 
 
 def linked_runs(waiting: Iterable[Run]) -> set[UUID]:
-    """Return the runs that these still wait for, or may come to, and the runs above them."""
+    """Return the runs that these wait for, or may wait for later, and all their ancestors."""
     linked: set[UUID] = set()
     for run in waiting:
-        named = (one.run_id for one in run.dependencies or ())
+        named = (dependency.run_id for dependency in run.dependencies or ())
         linked.update(named if run.waits_for is None else run.waits_for, run.ancestors or ())
     return linked
 
 
 def _sessions_above(ancestors: Iterable[UUID], runs: Mapping[UUID, Run]) -> Iterator[UUID]:
-    """Yield the sessions that end after a run with these ancestors. A run that is announced waits
-    for nothing, unless its session has gone on in its place."""
+    """Yield the sessions that end after a run with these ancestors.
+
+    An announced run waits for nothing, unless another run has continued its session.
+    """
     for run_id in ancestors:
         run = run_on_record(run_id, runs)
         if run.stage in SETTLED and run.continued_by is None:
@@ -223,7 +234,7 @@ def _sessions_above(ancestors: Iterable[UUID], runs: Mapping[UUID, Run]) -> Iter
 
 
 def run_on_record(run_id: UUID, runs: Mapping[UUID, Run]) -> Run:
-    """Return a run that was read. Raise `ReadAgain` if it was not."""
+    """Return the run. Raise `ReadAgain` if it was not read."""
     run = runs.get(run_id)
     if run is None:
         raise ReadAgain(f"run {run_id} was not read; read it and ask again")
@@ -238,8 +249,8 @@ def _path_to(run_id: UUID, came_from: Mapping[UUID, tuple[UUID, ...]]) -> tuple[
 
 
 def render_path(path: Sequence[UUID]) -> str:
-    """Return the runs between the first and the last of a path, in words."""
-    between = [f"run {one}" for one in path[1:-1]]
+    """Return the runs between the first and the last of a path, as text for a refusal."""
+    between = [f"run {run_id}" for run_id in path[1:-1]]
     more = len(between) - PATH_SHOWN_MAX
     shown = " → ".join(between[:PATH_SHOWN_MAX])
     return f"{shown} and {more} more" if more > 0 else shown

@@ -1,4 +1,4 @@
-"""What a spawn may wait for: ordered tables of rules over the runs that its request names."""
+"""Rules for dependencies: ordered tables over the runs that a request names."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,8 +25,7 @@ RUNS_SHOWN_MAX = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedRuns:
-    """A name in a request, the runs that it stands for, and those that it could name when it
-    stands for none."""
+    """Name in a request, the runs that match it, and the candidates to list if none matches."""
 
     request: DependencyRequest
     runs: Sequence[Run]
@@ -34,7 +33,7 @@ class NamedRuns:
 
     @property
     def is_reference(self) -> bool:
-        """Whether the result of the run is to be shared."""
+        """Return True if the run's result is to be shared with the child."""
         return self.request.via == "reference"
 
 
@@ -101,14 +100,18 @@ NAMES: tuple[TableRule[NamedRuns], ...] = (
     TableRule(rules.REFERENCE_UNKNOWN, _unknown_reference),
     TableRule(rules.REFERENCE_AMBIGUOUS, _ambiguous_reference),
 )
-"""Of each name, before the spawn is decided: which run it stands for does not change."""
+"""Rules for each name, checked before the spawn is decided: its meaning does not change later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DependencyFacts:
-    """A run that is to be waited for by a spawn below `ancestors`. `waiting` are all runs of the
-    tree that depend on others and have not been queued; `runs` are all of these as they are on
-    record, and those that `linked_runs` names of `waiting`."""
+    """Facts about one dependency of a spawn.
+
+    Attributes:
+        ancestors: The runs above the spawn, its requester's own first.
+        waiting: All runs of the tree that depend on others and are not queued yet.
+        runs: All of these runs as recorded, and those that `linked_runs` returns for `waiting`.
+    """
 
     dependency: Dependency
     ancestors: Sequence[UUID]
@@ -117,7 +120,7 @@ class DependencyFacts:
 
     @property
     def target(self) -> Run:
-        """Return the run that is to be waited for. Raise `ReadAgain` if it was not read."""
+        """Return the run to wait for. Raise `ReadAgain` if it was not read."""
         return run_on_record(self.dependency.run_id, self.runs)
 
 
@@ -148,4 +151,4 @@ WAITS: tuple[TableRule[DependencyFacts], ...] = (
     TableRule(rules.DEPENDENCY_CYCLE, _closes_cycle),
     TableRule(rules.DEPENDENCY_FAILED, _has_failed),
 )
-"""Of each run, under the log's lock."""
+"""Rules for each dependency, checked under the log's lock."""

@@ -1,11 +1,11 @@
-"""What is decided of a child, as functions of the facts so far.
+"""Decision stages for a child, as pure functions of the facts so far.
 
-A stage gives the facts with what it has decided, or a refusal, or a need: something that must be
-looked up or done before it can decide. What comes of that is one more fact, and the stages are gone
-through again. A server does what is needed and records it; after a crash another goes on from what
-is on record; a what-if takes it from the record, or says that it is not there.
+A stage returns the facts with its decision, a refusal, or a need: something that must be looked up
+or done before it can decide. The answer to a need is one more fact, and all stages run again. A
+server meets the need and records it; after a crash another server continues from the record. A
+what-if answers it from the record, or reports that it is missing.
 
-`domain/spawn/stages.py` has their order.
+`domain/spawn/stages.py` defines their order.
 """
 
 from collections.abc import Mapping
@@ -32,20 +32,19 @@ from domain.values.record import Fact
 from domain.values.refusals import Refusal
 
 FRAMES_MAX = 256
-"""So many plans are kept, each without its folder: one for an agent, a revision of the
-configuration, its credentials and a shape of request."""
+"""Size of the plan cache. A cached plan has no folder; it depends on the agent, the configuration
+revision, the credentials and the shape of the request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Something that has to be known before a stage can decide.
+    """Fact that a stage needs before it can decide.
 
     Attributes:
-        what: `agent`, the agent that will run, once its context scripts have been run;
-            `credentials` and `workspace`, those of that agent; `places`, whether there is anything
-            to do for each step, in their order up to the first that cannot be taken; `step`, what
-            came of a step that was taken.
-        step: The step, for the last.
+        what: `agent`: the agent that will run, after its context scripts have run. `credentials`,
+            `workspace`: those of that agent. `places`: whether each step has anything to do, in
+            order, up to the first that is impossible. `step`: the result of taking a step.
+        step: The step, if `what` is `step`.
     """
 
     what: Literal["agent", "credentials", "workspace", "places", "step"]
@@ -53,21 +52,21 @@ class Need:
 
 
 class ChildFacts(Fact):
-    """What is known of a child so far; None stands for what nobody has looked at.
+    """Facts about a child so far; None means not looked up yet.
 
     Attributes:
-        run: Its run, as it was admitted.
-        configuration: The configuration that it is decided under.
-        requester_sandboxed: Whether the session that asks for it is in a sandbox.
-        thinking_argument: The text of a level of thinking that is none.
+        run: Its run, as admitted.
+        configuration: The configuration that decides.
+        requester_sandboxed: Whether the requesting session is in a sandbox.
+        thinking_argument: The given thinking level, if it is not a valid one.
         agent_id: The agent that will run.
-        credentials: Those of this agent.
-        workspace: The folder that was chosen.
-        frame: Its plan without the folder.
-        planned: Its plan.
-        places: For each step, whether there is anything to do, or why it cannot be done; those
-            behind one that cannot be done are left out.
-        taken: What came of each step that was taken: None, or a refusal.
+        credentials: The credentials of this agent.
+        workspace: The chosen folder.
+        frame: The plan without the folder.
+        planned: The plan.
+        places: For each step, whether there is anything to do, or why it is impossible; steps after
+            an impossible one are absent.
+        taken: For each step that was taken, None or the refusal.
     """
 
     run: Run
@@ -84,38 +83,38 @@ class ChildFacts(Fact):
 
     @property
     def plan(self) -> PlannedChild:
-        """Return its plan, once that is decided."""
+        """Return the plan, which must be decided by now."""
         assert self.planned is not None
         return self.planned
 
     @property
     def agent(self) -> EffectiveAgent:
-        """Return the agent that will run, as it is configured."""
+        """Return the configuration of the agent that will run."""
         assert self.agent_id is not None
         return self.configuration.effective_agent(self.agent_id)
 
     def with_step(self, step: StepName, refusal: Refusal | None) -> "ChildFacts":
-        """Return the facts with what came of a step."""
+        """Return the facts with the result of a step."""
         return self.changed({"taken": {**self.taken, step: refusal}})
 
 
 Decided = ChildFacts | RefusedChild | Need
-"""The facts with what was decided, a refusal, or what has to be known first."""
+"""The facts with the decision, a refusal, or a need."""
 
 
 def choose_agent(facts: ChildFacts) -> Decided:
-    """Decide which agent runs: the one that was asked for, or that a context script named."""
+    """Decide which agent runs: the requested one, or one that a context script proposed."""
     return Need("agent") if facts.agent_id is None else facts
 
 
 def frame_spawn(facts: ChildFacts) -> Decided:
-    """Decide how a child runs, but for its folder: that is the same for all requests of a shape."""
-    # A text that can be erased is not kept.
+    """Decide the plan of a spawn without its folder; equal for all requests of the same shape."""
+    # A text that can be erased must not be cached.
     return _framed(facts, ELIGIBILITY, is_kept=facts.thinking_argument is None)
 
 
 def frame_message(facts: ChildFacts) -> Decided:
-    """Decide how a session goes on, but for its folder."""
+    """Decide the plan of a continued session without its folder."""
     return _framed(facts, CONTINUED_ELIGIBILITY, is_kept=False)
 
 
@@ -135,12 +134,12 @@ def _kept_frame(request: PlanRequest) -> PlannedChild | RefusedChild:
 
 
 def settle_spawn(facts: ChildFacts) -> Decided:
-    """Decide whether a child can work in its folder."""
+    """Decide whether a child can work in its folder, and complete its plan."""
     return _settled(facts, ELIGIBILITY)
 
 
 def settle_message(facts: ChildFacts) -> Decided:
-    """Decide whether a session can go on in its folder."""
+    """Decide whether a session can continue in its folder, and complete its plan."""
     return _settled(facts, CONTINUED_ELIGIBILITY)
 
 
@@ -174,7 +173,7 @@ def _plan_request(
 
 
 def place_steps(facts: ChildFacts) -> Decided:
-    """Decide what has to be made before there can be a child: all of it is looked at first."""
+    """Decide which steps the preparation needs; all are checked before any is taken."""
     if facts.places is None:
         return Need("places")
     for step, found in facts.places.items():
@@ -184,7 +183,7 @@ def place_steps(facts: ChildFacts) -> Decided:
 
 
 def take_steps(facts: ChildFacts) -> Decided:
-    """Decide whether all of that was made."""
+    """Decide whether all needed steps succeeded."""
     for step, found in (facts.places or {}).items():
         if found is False:
             continue

@@ -1,4 +1,4 @@
-"""A request for a sub-agent: as it is given, with what its names stand for, and as a command."""
+"""Request for a sub-agent: as given, with its names resolved, and as a command."""
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -35,7 +35,7 @@ from domain.values.rules import RefusalStatus, first_refusal
 from domain.values.shared_values import ReferenceRequest, SharedScope
 
 TASK_BYTES_MAX = 8 * 1024 * 1024
-"""Of a task, of all tasks of a batch together, and of a message."""
+"""Limit for a task, for all tasks of a batch together, and for a message."""
 NAME_CHARS_MAX = 256
 LABEL_CHARS_MAX = 200
 ADDRESS_CHARS_MAX = 1024
@@ -43,10 +43,10 @@ ATTACHMENTS_MAX = 1_000
 DEPENDENCIES_MAX = 20
 DEPENDENCY_CHARS_MAX = 200
 StoreText = Callable[[str, str], ContentRef]
-"""Keeps a text (kind, text) beside the log and gives the reference to put into an event."""
+"""Stores a text (kind, text) beside the log and returns the reference for an event."""
 
 
-# What a request says: the body of `POST /v1/spawns`, and what every other door makes of its own.
+# The body of `POST /v1/spawns`; the MCP tool and other commands build the same body.
 
 
 NameField = Annotated[str, Field(max_length=NAME_CHARS_MAX)]
@@ -64,7 +64,7 @@ ADDRESS_FIELDS = (
 
 
 class RequesterBody(Body):
-    """Who asks, and where it can be answered."""
+    """Requesting session, and the addresses for its answers."""
 
     session_key: Annotated[
         str,
@@ -72,8 +72,8 @@ class RequesterBody(Body):
             min_length=1,
             max_length=2048,
             description=(
-                "Its key in any spelling, its session id, or `current` for the one session that the"
-                " token acts for."
+                "The session key in any spelling, the session id, or `current` for the session that"
+                " the token acts for."
             ),
         ),
     ]
@@ -91,14 +91,14 @@ class RequesterBody(Body):
         Field(
             max_length=4096,
             description=(
-                "The folder it works in, as an absolute path: a child of the same agent works there"
-                " too. It has to be in its folder on record; without one, in its agent's own or"
-                " below `spawnlog.workspaceRoots`."
+                "The requester's folder, as an absolute path. A child of the same agent works there"
+                " too. It must be inside the recorded folder of the session; if none is recorded,"
+                " inside its agent's folder or below `spawnlog.workspaceRoots`."
             ),
         ),
     ] = None
     sandboxed: Annotated[
-        bool, Field(description="That it is in a sandbox, also when the record does not say so.")
+        bool, Field(description="Treat the requester as sandboxed even if it is not recorded so.")
     ] = False
     active_model: NameField | None = None
     active_thinking: Annotated[str, Field(pattern=r"^[A-Za-z_ -]{1,32}$")] | None = None
@@ -121,7 +121,7 @@ class RequesterBody(Body):
 
     @property
     def origin(self) -> str | None:
-        """Where it can be answered, as JSON text; None if it gave no address."""
+        """Return the given addresses as JSON text, or None if there are none."""
         given = {
             type(self).model_fields[name].alias: value
             for name in ADDRESS_FIELDS
@@ -131,7 +131,7 @@ class RequesterBody(Body):
 
 
 class AttachmentBody(Body):
-    """A file: its name, and its content as text or as base64."""
+    """Attached file: name, and content as text or base64."""
 
     name: Annotated[str, Field(max_length=4096)]
     content: str
@@ -140,7 +140,7 @@ class AttachmentBody(Body):
 
 
 class AttachAsBody(Body):
-    """Where attachments are wanted; a hint that the child is told."""
+    """Hint for the child where to look for attachments."""
 
     mount_path: str | None = None
 
@@ -163,7 +163,7 @@ TaskField = Annotated[
     WithJsonSchema(
         {"anyOf": [{"type": "string"}, {"items": {"type": "string"}, "type": "array"}]},
     ),
-    Field(description="With `parallel` a list: a run for each of them, or for none."),
+    Field(description="The task. With `parallel`, a list of tasks: one run for each, or none."),
 ]
 
 
@@ -187,16 +187,16 @@ DependsOnField = Annotated[
     Field(
         max_length=DEPENDENCIES_MAX,
         description=(
-            "Earlier runs of the same tree, by their labels or ids. The child is prepared, and"
-            " queued when all of them have ended with `success` and all below them is done; with"
-            ' `{"run": …, "require": "ended"}` any end will do.'
+            "Earlier runs of the same tree to wait for, by label or id. The child is prepared at"
+            " once, and queued when all of them have ended with `success` and their descendants are"
+            ' done. With `{"run": …, "require": "ended"}`, any outcome will do.'
         ),
     ),
 ]
 ChainAfterField = Annotated[
     Any,
     WithJsonSchema({"anyOf": [*DEPENDENCY_SCHEMA["anyOf"], {"type": "null"}]}),
-    Field(description="One run more to wait for, as in `dependsOn`."),
+    Field(description="One more run to wait for, as in `dependsOn`."),
 ]
 
 
@@ -209,11 +209,11 @@ class _AskedFor(Body):
     task: TaskField
     label: Annotated[
         Annotated[str, Field(max_length=LABEL_CHARS_MAX)] | None,
-        Field(description="A name for the run, on one line."),
+        Field(description="A name for the run, one line."),
     ] = None
     agent_id: Annotated[
         Annotated[str, Field(max_length=4096)] | None,
-        Field(description="The agent that runs the child, or an alias of it."),
+        Field(description="The agent that runs the child, or an alias for it."),
     ] = None
     model: Annotated[NameField | None, Field(description="The model, as `provider/name`.")] = None
     thinking: Annotated[NameField | None, Field(description="The thinking level.")] = None
@@ -239,27 +239,27 @@ else:
 
 
 class SpawnRequest(_Given, _AskedFor):
-    """`POST /v1/spawns`."""
+    """Body of `POST /v1/spawns`."""
 
     thread: Annotated[
         bool,
         Field(
             description=(
-                "Bind the child to a thread of the requester's channel. `mode` is `session` then,"
-                " unless it is given: the child stays and takes messages until it is stopped."
+                "Bind the child to a thread of the requester's channel. `mode` then defaults to"
+                " `session`: the child stays open and takes messages until it is stopped."
             )
         ),
     ] = False
     mode: Annotated[
         Literal["run", "session"] | None,
-        Field(description="One run, or a session that stays, which needs `thread`."),
+        Field(description="`run`: one run. `session`: a session that stays; requires `thread`."),
     ] = None
     cleanup: Annotated[
         Literal["delete", "keep"] | None,
         Field(
             description=(
-                "`delete`: the session is archived right after the announcement; `keep`, the"
-                " default: later."
+                "`delete`: archive the session right after the announcement. `keep` (default):"
+                " archive it later."
             )
         ),
     ] = None
@@ -268,37 +268,37 @@ class SpawnRequest(_Given, _AskedFor):
         Field(
             max_length=ATTACHMENTS_MAX,
             description=(
-                "Files that are put into the child's workspace, as far as"
-                " `tools.sessions_spawn.attachments` permits; off unless it is enabled."
+                "Files to put into the child's workspace, within the limits of"
+                " `tools.sessions_spawn.attachments`. Refused unless enabled there."
             ),
         ),
     ] = Field(default_factory=list)
     attach_as: Annotated[
-        AttachAsBody, Field(description="Where the child is told to look for the files.")
+        AttachAsBody, Field(description="Path where the child's prompt says to find the files.")
     ] = Field(default_factory=AttachAsBody)
     context_preamble: Annotated[
-        str | None, Field(description="A text that stands in front of the child's system prompt.")
+        str | None, Field(description="Text to put in front of the child's system prompt.")
     ] = None
     shared_context: Annotated[
         dict[str, Any] | None,
         Field(
             description=(
-                "Keys with any values, at most 64 KiB of JSON with what the requester's session"
-                " shares already. The child reads them in its prompt, as do those that are spawned"
-                " by this session later, and those below it."
+                "Keys and JSON values, at most 64 KiB together with those that the requester's"
+                " session shares already. They are added to the prompts of the child, of later"
+                " children of this session, and of their descendants."
             )
         ),
     ] = None
     shared_context_scope: Annotated[
         Literal["family", "child"],
-        Field(description="`child`: the keys are for this child, and for those below it, alone."),
+        Field(description="`child`: share the keys only with this child and its descendants."),
     ] = "family"
     parallel: Annotated[
         bool,
         Field(
             description=(
-                "Of a list of tasks: they run side by side. All runs are admitted and prepared, or"
-                " none is. Their labels are `<label>-1` and so on."
+                "Run a list of tasks in parallel. Either all runs are admitted and prepared, or"
+                " none is. They are labeled `<label>-1`, `<label>-2` and so on."
             )
         ),
     ] = False
@@ -320,7 +320,7 @@ class SpawnRequest(_Given, _AskedFor):
     @field_validator("run_timeout_seconds", mode="before")
     @classmethod
     def _a_number(cls, value: object) -> object:
-        # An integer is a number too; a boolean is none.
+        # Accept integers, but not booleans, which are integers in Python.
         if isinstance(value, int) and not isinstance(value, bool):
             return float(value)
         return value
@@ -334,16 +334,24 @@ class SpawnRequest(_Given, _AskedFor):
 
     @property
     def files(self) -> tuple[RequestedAttachment, ...]:
-        """What is attached."""
+        """Return the attached files."""
         return tuple(
             RequestedAttachment(
-                name=one.name, content=one.content, encoding=one.encoding, mime_type=one.mime_type
+                name=file.name,
+                content=file.content,
+                encoding=file.encoding,
+                mime_type=file.mime_type,
             )
-            for one in self.attachments
+            for file in self.attachments
         )
 
     def options(self, *, model: str | None, thinking: str | None) -> SpawnOptions:
-        """Return the options of its runs, with these names of a model and of a thinking level."""
+        """Return the options of its runs.
+
+        Args:
+            model: The model name, if the given text is one.
+            thinking: The thinking level, if the given text is one.
+        """
         mode = effective_mode(self.mode, thread=self.thread)
         given: Any = {name: getattr(self, name) for name in GivenOptions.__struct_fields__}
         return SpawnOptions(
@@ -360,8 +368,7 @@ class SpawnRequest(_Given, _AskedFor):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedContextInput:
-    """What a request shares: keys with their values as compact JSON, and runs whose results are
-    to arrive under keys."""
+    """Shared context of a request: keys with compact JSON values, and references to results."""
 
     values: tuple[tuple[str, str], ...] = ()
     scope: SharedScope = "family"
@@ -369,24 +376,24 @@ class SharedContextInput:
 
     @property
     def sizes(self) -> list[tuple[str, int]]:
-        """Each key with the bytes of its value."""
+        """Return each key with the size of its value in bytes."""
         return [(key, len(text.encode())) for key, text in self.values]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedSpawn:
-    """A request with what its names stand for.
+    """Request with its names resolved.
 
     Attributes:
-        request: The request as it was given.
-        requester_key: The canonical key of the session that asks.
-        requester_display_key: The key as it is shown.
-        requester_agent_id: The agent that the requester is, or says it is.
+        request: The request as given.
+        requester_key: The canonical key of the requesting session.
+        requester_display_key: The key as shown to users.
+        requester_agent_id: The requester's agent, as recorded or as stated by the request.
         asserts_agent: True if that is another agent than the one in the key.
-        tasks: A task for each run that is asked for.
-        shared: The values that are shared; None if none are.
-        dependencies: The runs that are waited for, by name.
-        respawn: The run that the request was made from, if it was made from one.
+        tasks: One task for each requested run.
+        shared: The shared values; None if there are none.
+        dependencies: The runs to wait for, by name.
+        respawn: The earlier run that the request was made from, if any.
     """
 
     request: SpawnRequest
@@ -400,12 +407,12 @@ class ResolvedSpawn:
     respawn: RespawnFacts | None = None
 
 
-# The request of one run as a command.
+# The request for one run as a command.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttachmentsVerdict:
-    """What came of the files of a request: their list as a text, or why they are refused."""
+    """Result of checking the files of a request: their manifest as text, or the refusal."""
 
     count: int
     total_bytes: int = 0
@@ -418,13 +425,14 @@ class AttachmentsVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestSpawn:
-    """A request whose shape is right.
+    """Command to spawn one run, made from a well-formed request.
 
-    `asserts_agent` is whether the requester's agent is the request's word alone; it counts only for
-    a session that is seen for the first time. `requester_in_sandbox` is whether the configuration
-    puts the requester into a sandbox now. `unbound` is what is to be said of a name that stands for
-    none of the runs that it may depend on, or for several; only then `dependencies_argument` has
-    all such names, as they were given (`dependencies_text`).
+    Attributes:
+        asserts_agent: True if only the request vouches for the requester's agent. This counts only
+            for a session that is seen for the first time.
+        requester_in_sandbox: Whether the configuration puts the requester into a sandbox now.
+        unbound: The refusal if a dependency name matches no run, or several.
+        dependencies_argument: In that case, all names as given (`dependencies_text`).
     """
 
     run_id: UUID
@@ -460,51 +468,58 @@ class RequestSpawn:
 
 
 def store_optional(keep: StoreText, kind: str, text: str | None) -> ContentRef | None:
-    """The reference to a text; None when there is none."""
+    """Store a text and return its reference; None if the text is empty or None."""
     return keep(kind, text) if text else None
 
 
-# What mode and cleanup a spawn gets from what was asked.
+# Defaults of mode and cleanup.
 
 
 def effective_mode(mode: SpawnMode | None, *, thread: bool) -> SpawnMode:
-    """The mode that was asked for; else `session` when a thread was, else `run`."""
+    """Return the requested mode; by default `session` with a thread, else `run`."""
     return mode or ("session" if thread else "run")
 
 
 def effective_cleanup(cleanup: Cleanup | None, mode: SpawnMode) -> Cleanup:
-    """`keep` for a session that lives on; else what was asked for, else `keep`."""
+    """Return `keep` in mode `session`; else the requested cleanup, by default `keep`."""
     return "keep" if mode == "session" else cleanup or "keep"
 
 
-# What a request says that its run is to wait for, and whether it may.
+# Dependencies of a request.
 
 
 def merge_dependencies(dependencies: Sequence[Dependency]) -> tuple[Dependency, ...]:
-    """Each run once, by the name that came first; by the first with which it has to succeed when
-    there is one, for that is what a failure is told of."""
+    """Return each run once, under its first name.
+
+    If any name requires success, the first of those is kept, because a failure is reported by it.
+    """
     runs: dict[UUID, Dependency] = {}
-    for one in dependencies:
-        before = runs.setdefault(one.run_id, one)
+    for dependency in dependencies:
+        before = runs.setdefault(dependency.run_id, dependency)
         if before.require == "ended":
-            runs[one.run_id] = one if one.require == "success" else before
+            runs[dependency.run_id] = dependency if dependency.require == "success" else before
     return tuple(runs.values())
 
 
 def dependencies_refusal(
     command: RequestSpawn, runs: Mapping[UUID, Run], waiting: Collection[Run]
 ) -> Refusal | None:
-    """Why a spawn may not wait for what it is asked to; None when it may.
+    """Return the refusal if a spawn may not wait for the runs that it names, or None.
 
-    `waiting` are all of its tree that depend on others and have not been queued, `runs` those that
-    it names, those above it, and what `linked_runs` names of `waiting`. Raises `ReadAgain` when
-    `runs` is without one of them.
+    Args:
+        command: The spawn.
+        runs: The named runs, the runs above the spawn, and those that `linked_runs` returns for
+            `waiting`.
+        waiting: All runs of the tree that depend on others and are not queued yet.
+
+    Raises:
+        ReadAgain: `runs` lacks one of them.
     """
     if command.unbound is not None:
         return command.unbound
-    for one in command.dependencies:
+    for dependency in command.dependencies:
         facts = DependencyFacts(
-            dependency=one, ancestors=command.ancestors, waiting=waiting, runs=runs
+            dependency=dependency, ancestors=command.ancestors, waiting=waiting, runs=runs
         )
         refusal = first_refusal(WAITS, facts)
         if refusal is not None:

@@ -1,8 +1,8 @@
-"""The stages in which a spawn, or a message, is decided: their order, and the rules of each.
+"""Stages that decide a spawn or a message: their order, and the rules of each.
 
-This is the one list. A server and a what-if go through it to decide, explanations to tell what was
-compared; the documentation, the description of the API and filters take the names of rules from it.
-What a stage judges stands in its table: a new rule is a row there.
+This is the only list. Servers and what-ifs use it to decide, explanations to show the comparisons.
+The documentation, the OpenAPI document and the filters take their rule names from it. Each stage
+checks the rules of its table; add a new rule as a row there.
 """
 
 from collections.abc import Callable, Iterable
@@ -35,13 +35,13 @@ StageName = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stage, and its rules in the order in which they are judged, choices among them.
+    """Stage with its rules and choices in the order of checking.
 
     Attributes:
-        name: Its name.
-        rules: Rules that refuse, and choices, which have no status and refuse nothing.
-        decides: What is decided of each child, in this order. A stage without any is judged for all
-            that one request asks for, under the lock of the log.
+        name: The name of the stage.
+        rules: Rules that refuse, and choices, which have no status and never refuse.
+        decides: Decisions for each child, in order. A stage without any is decided for all runs of
+            a request together, under the log's lock.
     """
 
     name: StageName
@@ -50,29 +50,29 @@ class Stage:
 
 
 SPAWN_STAGES = (
-    # What a family shares is in no fact of a request, and is judged for a patch and at the start of
-    # a run too, so that rule is no row of the table.
-    Stage("admission", (*(one.rule for one in ADMISSION), rules.SHARED_CONTEXT)),
+    # The shared-context rule is not a row of the table: it also applies to patches and to the start
+    # of a run, and the family's shared context is in no fact of a request.
+    Stage("admission", (*(row.rule for row in ADMISSION), rules.SHARED_CONTEXT)),
     Stage("batch", ()),
     Stage(
         "dependencies",
-        (rules.WAITS_FOR, *(one.rule for one in NAMES), *(one.rule for one in WAITS)),
+        (rules.WAITS_FOR, *(row.rule for row in NAMES), *(row.rule for row in WAITS)),
     ),
     Stage("scripts", (rules.CONTEXT_SCRIPTS,)),
     Stage("override", (rules.OVERRIDE,), (choose_agent,)),
-    Stage("plan", tuple(one.rule for one in ELIGIBILITY), (frame_spawn, settle_spawn)),
-    # Steps are no table that is judged: a step refuses because of what came of an effect outside,
-    # at whichever moment that was.
+    Stage("plan", tuple(row.rule for row in ELIGIBILITY), (frame_spawn, settle_spawn)),
+    # Steps are not checked from a table: a step refuses because of the result of an effect outside
+    # the log, whenever that arrives.
     Stage("steps", rules.STEPS, (place_steps, take_steps)),
     Stage("outcome", (rules.TOOLS, rules.CAPABILITIES, rules.PREAMBLE)),
-    # Each of these is the act of somebody else, at any time, and nothing is compared.
+    # These refusals come from outside the decision, at any time, and compare nothing.
     Stage("other", (rules.STOPPED, rules.ERASED, rules.BATCH)),
 )
 MESSAGE_STAGES = (
-    Stage("admission", tuple(one.rule for one in CONTINUATION)),
+    Stage("admission", tuple(row.rule for row in CONTINUATION)),
     Stage(
         "plan",
-        tuple(one.rule for one in CONTINUED_ELIGIBILITY),
+        tuple(row.rule for row in CONTINUED_ELIGIBILITY),
         (frame_message, settle_message),
     ),
     Stage("outcome", (rules.TOOLS, rules.CAPABILITIES)),
@@ -82,10 +82,11 @@ MESSAGE_STAGES = (
 def decide_child(
     stages: Iterable[Stage], facts: ChildFacts
 ) -> tuple[ChildFacts, RefusedChild | Need | None]:
-    """Go through the stages with what is known of a child.
+    """Run the stages on the facts about a child.
 
     Returns:
-        What is known then, and the first refusal or need; None if all was decided.
+        The facts after the last completed decision, and the first refusal or need; None if all
+        stages decided.
     """
     for stage in stages:
         for decide in stage.decides:
@@ -97,15 +98,15 @@ def decide_child(
 
 
 def names_of(*stages: StageName) -> frozenset[str]:
-    """Return the names of the rules that refuse a spawn in these stages."""
-    return frozenset(one.name for one in _refusing(stages))
+    """Return the names of the rules that can refuse a spawn in these stages."""
+    return frozenset(rule.name for rule in _refusing(stages))
 
 
 def _refusing(stages: Iterable[StageName]) -> Iterable[Rule]:
-    taken = [one for one in SPAWN_STAGES if one.name in stages]
+    taken = [stage for stage in SPAWN_STAGES if stage.name in stages]
     return (rule for stage in taken for rule in stage.rules if rule.statuses)
 
 
-RULES = tuple(_refusing([one.name for one in SPAWN_STAGES]))
-RULE_NAMES = tuple(one.name for one in RULES)
-CHOICES = tuple(one for stage in SPAWN_STAGES for one in stage.rules if not one.statuses)
+RULES = tuple(_refusing([stage.name for stage in SPAWN_STAGES]))
+RULE_NAMES = tuple(rule.name for rule in RULES)
+CHOICES = tuple(rule for stage in SPAWN_STAGES for rule in stage.rules if not rule.statuses)
