@@ -1,1 +1,1 @@
-"""One session: a requester or a child, and the children it was granted."""
+"""A session: a requester or a child, and the children admitted for it."""

@@ -1,4 +1,4 @@
-"""What follows from a command to a session, given what is on record about it."""
+"""Decide which events a command to a session records."""
 
 from typing import Literal, assert_never
 from uuid import UUID
@@ -22,13 +22,13 @@ from domain.values.refusals import Rejected, SessionIsClosed
 from domain.values.role import ControlScope, Role
 from domain.values.shared_values import SharedChange, SharedKey
 
-# What follows when a session shares something with its family, or is given what that shares.
+# Shared context.
 
 
 class ChangeSharedContext(Command, kw_only=False):
-    """Write into what the session shares, or take away. Texts are those of the session.
+    """Write or remove keys of the session's shared context. The values are texts of the session.
 
-    `expected` is the position at which whoever patches saw it last; None when it does not matter.
+    `expected` is the position of the version that a patch was made for; None skips this check.
     """
 
     changes: tuple[SharedChange, ...]
@@ -39,7 +39,7 @@ class ChangeSharedContext(Command, kw_only=False):
 
 
 class InheritSharedContext(Command, kw_only=False):
-    """A run of the session starts with this."""
+    """Record the shared context that a run of the session starts with."""
 
     run_id: UUID
     from_session: str
@@ -48,7 +48,7 @@ class InheritSharedContext(Command, kw_only=False):
 
 
 class ContextMoved(Rejected):
-    """What the session shares is not what the patch was made for any more."""
+    """The shared context has another version, `current`, than the patch was made for."""
 
     def __init__(self, current: int) -> None:
         super().__init__(
@@ -58,7 +58,14 @@ class ContextMoved(Rejected):
 
 
 def share(session: Session, command: ChangeSharedContext) -> tuple[SessionEvent, ...]:
-    """A spawn's keys come even when its requester was closed meanwhile; a patch does not."""
+    """Change the shared context; no-op without changes.
+
+    A spawn may add its keys even if the session was closed meanwhile; a patch may not.
+
+    Raises:
+        SessionIsClosed: The session is closed, and the change is a patch.
+        ContextMoved: The shared context is not at the expected version.
+    """
     if command.cause == "patch" and session.stage == "closed":
         raise SessionIsClosed(f"session {session.display_key} is closed and shares no more")
     current = session.shared_position or 0
@@ -74,7 +81,7 @@ def share(session: Session, command: ChangeSharedContext) -> tuple[SessionEvent,
 
 
 def inherit(session: Session, command: InheritSharedContext) -> tuple[SessionEvent, ...]:
-    """Nothing when there is nothing, and nothing was there before."""
+    """Record the inherited context; no-op if it is empty and none was inherited before."""
     if not command.keys and session.inherited is None:
         return ()
     return (
@@ -88,15 +95,17 @@ def inherit(session: Session, command: InheritSharedContext) -> tuple[SessionEve
 
 
 class AdmitChild(Command, kw_only=False):
-    """Give the run a place. `active_children` is what the rule saw, `max_children` the cap."""
+    """Give a new child's run a place, up to the cap `max_children`."""
 
     run_id: UUID
     max_children: int
 
 
 class AdmitContinuation(Command, kw_only=False):
-    """Give the run of a child that is there a place, also of a session that was put away: its
-    children may outlive it. One that `replaces` another has the place of that one."""
+    """Give a new run of an existing child a place, or the place of the run that it `replaces`.
+
+    This works for a closed session too, because its children may outlive it.
+    """
 
     run_id: UUID
     max_children: int
@@ -104,7 +113,7 @@ class AdmitContinuation(Command, kw_only=False):
 
 
 class ContinueSession(Command, kw_only=False):
-    """Go on with another run."""
+    """Continue the session with another run; `settled` reports are delivered and removed."""
 
     run_id: UUID
     role: Role
@@ -113,20 +122,26 @@ class ContinueSession(Command, kw_only=False):
 
 
 class ReleaseChild(Command, kw_only=False):
-    """The run and all below it are over."""
+    """Free the place of a run that is over with all its descendants; no-op if it holds none."""
 
     run_id: UUID
 
 
 class SettleChild(Command, kw_only=False):
-    """The run is announced or refused. `reports` are the children of which may be told then."""
+    """Record that a run is announced or refused; `reports` are the children to report now.
+
+    No-op if the session does not wait for the run.
+    """
 
     run_id: UUID
     reports: tuple[UUID, ...] = ()
 
 
 class ProvideTranscript(Command, kw_only=False):
-    """Keep what has been said in the session; `content` is a text of that session's own."""
+    """Store the transcript of a session that was not spawned here, replacing the one before.
+
+    `content` is a text of the session.
+    """
 
     entries: int
     tokens: int | None
@@ -135,14 +150,14 @@ class ProvideTranscript(Command, kw_only=False):
 
 
 class ChangePreamble(Command, kw_only=False):
-    """Put something else in front of the prompts of the session's later runs; None for nothing."""
+    """Replace the preamble of the session's later runs; None removes it."""
 
     preamble: ContentRef | None
     by: str
 
 
 class CloseSession(Command, kw_only=False):
-    """Put the session away."""
+    """Close the session; no-op if it is closed."""
 
     reason: str
 
@@ -163,22 +178,25 @@ SessionCommand = (
 
 
 class CapReached(Rejected):
-    """All places are taken. The rule says so first; this is the last guard."""
+    """All places are taken. The admission rule refuses first; this is the last guard."""
 
 
 class NotSpawnedHere(Rejected):
-    """The session is nobody's child here, and has no runs."""
+    """The session was not spawned here and has no runs."""
 
 
 class TranscriptStoredHere(Rejected):
-    """The session is a child of ours: what was said in it is on record, and nobody's to tell."""
+    """The session was spawned here, so its transcript is recorded and cannot be provided."""
 
 
 def decide(session: Session | None, command: SessionCommand) -> tuple[SessionEvent, ...]:
-    """The events to record for `command`; raises `Rejected` when it does not fit the record.
+    """Return the events to record for `command`.
 
-    Repeating what is already so (observing a known session, releasing a released child, the same
-    transcript, closing a closed session) records nothing.
+    A repeated command is a no-op: observing a known session, releasing a released child, providing
+    the same transcript, closing a closed session.
+
+    Raises:
+        Rejected: The command does not fit the state of the session.
     """
     if session is None:
         if isinstance(command, SessionObserved):
@@ -274,7 +292,7 @@ def _change_preamble(session: Session, command: ChangePreamble) -> tuple[Session
 
 
 def _hash(ref: ContentRef | None) -> str | None:
-    """Of the text, under the session's own key: the same for the same text."""
+    # The hash is keyed by session, so within one session equal texts have equal hashes.
     return ref.hmac if ref is not None else None
 
 
@@ -286,7 +304,7 @@ def _provide(session: Session, command: ProvideTranscript) -> tuple[SessionEvent
     if session.stage == "closed":
         raise SessionIsClosed(f"session {session.display_key} is closed and says no more")
     known = session.transcript
-    # The hash under the session's own key is the same for the same text.
+    # Within one session, equal texts have equal hashes.
     if known is not None and (known.content.hmac, known.content.bytes, known.tokens) == (
         command.content.hmac,
         command.content.bytes,

@@ -1,4 +1,4 @@
-"""What can happen to a session."""
+"""Events of a session."""
 
 from typing import Literal
 from uuid import UUID
@@ -8,16 +8,18 @@ from domain.values.role import ControlScope, Role
 from domain.values.shared_values import SharedChange, SharedKey
 
 Assertion = Literal["agentId", "sandboxed"]
-"""A fact of a session for which there is nothing but the word of who asked."""
+"""Fact of a session that only the caller vouches for."""
 
 
 class SessionObserved(Event):
-    """The session was seen for the first time: as a requester, or because it was spawned.
+    """First sighting of a session: as a requester, or because it was spawned.
 
-    `asserted_by` says on whose word the facts stand: `spawn` for a child, else the session that the
-    token acts for, or the token's id. `assertions` names the facts that rest on that word alone
-    (`agentId`, `sandboxed`); `depth_from` says where the depth was found. `sandboxed` and
-    `workspace_dir` are those of the plan for a child.
+    Attributes:
+        asserted_by: Source of the facts: `spawn` for a child, else the session that the token acts
+            for, or the id of the token.
+        assertions: The facts that only this source vouches for.
+        depth_from: Where the depth was found.
+        sandboxed: For a child, from its plan; so is `workspace_dir`.
     """
 
     session_id: UUID
@@ -38,7 +40,10 @@ class SessionObserved(Event):
 
 
 class ChildAdmitted(Event):
-    """A child was permitted: it takes one of the requester's places."""
+    """Admission of a child, which takes one of the requester's places.
+
+    `active_children` is the number of places taken before it.
+    """
 
     run_id: UUID
     active_children: int
@@ -46,24 +51,28 @@ class ChildAdmitted(Event):
 
 
 class ChildReleased(Event):
-    """The child and all below it are over: its place is free."""
+    """Release of a child's place: the child and all its descendants are over."""
 
     run_id: UUID
 
 
 class ChildSettled(Event):
-    """The child is announced or refused; recorded where an orchestrator may be waiting for it.
-    `reports` are the children of which its session may be told from now on: this one, all of a
-    batch whose last one this is, or none."""
+    """Announcement or refusal of a child that the session may be waiting for.
+
+    `reports` are the children to report to the session from now on: this one, all of a batch if
+    this is its last one, or none.
+    """
 
     run_id: UUID
     reports: tuple[UUID, ...] = ()
 
 
 class SessionContinued(Event):
-    """Another run goes on with the session, in the place of the one before it. `role` and
-    `control_scope` are those of its plan. `settled` are the children of which is told no more: they
-    were told to this run, or with the announcement of the one before it."""
+    """Continuation of the session by another run, with the role and control scope of its plan.
+
+    `settled` are the children whose reports are delivered: to this run, or with the announcement of
+    the run before it.
+    """
 
     run_id: UUID
     role: Role
@@ -72,16 +81,17 @@ class SessionContinued(Event):
 
 
 class SessionClosed(Event):
-    """The session is put away and spawns no more."""
+    """Closing of the session, which then takes no messages and spawns no more."""
 
     reason: str
 
 
 class TranscriptProvided(Event):
-    """Somebody told what has been said in the session so far, in the place of what was told before.
+    """Transcript of the session so far, provided by `by`; it replaces the one provided before.
 
-    `content` is a text of this session, a JSON object a line, with `entries` lines. `tokens` is how
-    many they are by the word of who told it.
+    Attributes:
+        content: A text of this session: one JSON object a line, `entries` lines.
+        tokens: The number of tokens, as stated by the caller.
     """
 
     entries: int
@@ -91,10 +101,10 @@ class TranscriptProvided(Event):
 
 
 class SharedContextChanged(Event):
-    """The session's family shares more, or something else, or less.
+    """Change of the session's shared context. Values are texts of this session.
 
-    With `cause` "spawn" these are the keys of its spawn `run_id`, recorded with that one's
-    `SessionCreated`; with "patch" what `by` wrote. Values are texts of this session.
+    With `cause` "spawn" these are the keys of the spawn `run_id`, recorded together with its
+    `SessionCreated`; with "patch" they were written by `by`.
     """
 
     cause: Literal["spawn", "patch"]
@@ -104,8 +114,10 @@ class SharedContextChanged(Event):
 
 
 class SharedContextInherited(Event):
-    """A run of the session starts with what its family shares, as it was at `at_position` in the
-    session that spawned it; in the place of what an earlier run was given."""
+    """Shared context that a run of the session starts with; it replaces that of an earlier run.
+
+    It comes from `from_session`, the session that spawned this one, as of `at_position`.
+    """
 
     run_id: UUID
     from_session: str
@@ -114,16 +126,20 @@ class SharedContextInherited(Event):
 
 
 class PreambleChanged(Event):
-    """What stands in front of the system prompt of the session's later runs, in the place of what
-    its spawn said; None when nothing does any more. A text of this session."""
+    """New preamble for the session's later runs, replacing that of its spawn; None removes it.
+
+    The preamble is a text of this session.
+    """
 
     preamble: ContentRef | None = None
     by: str
 
 
 class ToolRefused(Event):
-    """A run of the session asked for something that its tool policy denies (rule `tools`). `about`
-    is the run or the session of which it asked that; None for its own."""
+    """Refused request of a run for something that its tool policy denies (rule `tools`).
+
+    `about` is the run or session that the request was about; None for its own.
+    """
 
     tool: str
     by: str

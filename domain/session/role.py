@@ -1,4 +1,4 @@
-"""What a session may do, by its depth."""
+"""Role and depth of a session: what it may do, and how deep it is."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,19 +10,24 @@ from domain.values.sources import DepthSource
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """`control_scope` says which sessions it may stop and message."""
+    """Role of a session, and which sessions it may stop and message."""
 
     role: Role
     control_scope: ControlScope
 
     @property
     def can_spawn(self) -> bool:
-        """Whether it may have children of its own."""
+        """Return True if the session may have children."""
         return self.role != "leaf"
 
 
 def capabilities_at(depth: int, max_spawn_depth: int) -> Capabilities:
-    """What a session at `depth` may do; 0 is a root, `max_spawn_depth` the deepest there may be."""
+    """Return the capabilities of a session.
+
+    Args:
+        depth: The depth of the session; 0 is a root.
+        max_spawn_depth: The largest depth allowed; a session there is a leaf.
+    """
     if depth <= 0:
         return Capabilities(role="main", control_scope="children")
     if depth < max(1, max_spawn_depth):
@@ -30,20 +35,16 @@ def capabilities_at(depth: int, max_spawn_depth: int) -> Capabilities:
     return Capabilities(role="leaf", control_scope="none")
 
 
-# How deep a session is: what is on record, else how deep its parents are, else its key's shape.
-
-
-"""Where a depth was found."""
+# Depth of a session: the recorded one, else that of its ancestors, else the shape of its key.
 
 
 ANCESTORS_MAX = 64
-"""Nobody goes up a tree further than this: none is so deep, and a record that was a circle would
-have no end."""
+"""How many ancestors are followed. No tree is that deep, and a cycle in the record must end."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownDepth:
-    """What is known of a session: a depth, as somebody wrote it down, and who spawned it."""
+    """Recorded depth of a session, not validated yet, and the session that spawned it."""
 
     depth: object
     spawned_by: str | None
@@ -51,19 +52,23 @@ class KnownDepth:
 
 @dataclass(frozen=True, slots=True)
 class FoundDepth:
-    """A depth, 0 for a root session, and where it was found."""
+    """Depth of a session (0 for a root), and where it was found."""
 
     depth: int
     source: DepthSource
 
 
 def depth_of(key: str, known: Callable[[str], KnownDepth | None]) -> FoundDepth:
-    """The depth of the session with this canonical key.
+    """Return the depth of the session with this canonical key.
 
-    A recorded depth (a whole number from 0, or its digits) counts before everything else. Without
-    one it is one more than the parent's, found in the same way; a parent of whom nothing is known
-    is as deep as its key says. A circle, and what is above `ANCESTORS_MAX` parents, ends at the
-    shape of the key where it was noticed.
+    A recorded depth (a whole number from 0, or its digits as text) wins. Without one, the depth is
+    that of the parent plus one, found in the same way. If nothing is known of an ancestor, the
+    shape of its key gives its depth. The same holds for the ancestor where a cycle is noticed or
+    `ANCESTORS_MAX` is reached.
+
+    Args:
+        key: The canonical session key.
+        known: Returns the recorded depth and parent of a session, or None.
     """
     above = 0
     keys: set[str] = set()

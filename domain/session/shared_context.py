@@ -1,8 +1,8 @@
-"""What a family shares: how it adds up, what a child starts with, and how much it may be.
+"""Shared context of a family: merging, the context that a child starts with, and size limits.
 
-Every session has its own: what its run started with, and above that what its spawns and its owner
-wrote since. The last word about a key counts, whole: values are not merged. Nothing that a child
-does changes what its parent has.
+Each session has its own context: the keys that its run inherited, overlaid by keys that its spawns
+and its owner wrote since. The last write of a key wins as a whole; values are not merged. A child
+never changes its parent's context.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,18 +31,18 @@ KEY_RULE = f"a key has 1 to {KEY_CHARACTERS_MAX} printable characters and no $ i
 
 @dataclass(frozen=True, slots=True)
 class SharedSize:
-    """How much the literal keys of a context are: as one JSON object, and how many."""
+    """Size of the literal keys of a context: bytes as one JSON object, and number of keys."""
 
     bytes: int
     keys: int
 
 
 def effective_shared_keys(session: Session | None) -> tuple[SharedKey, ...]:
-    """What a session shares now, in the order in which its keys were written first."""
+    """Return the keys that a session shares now, in the order of their first write."""
     if session is None:
         return ()
-    keys = {one.key: one for one in (*(session.inherited or ()), *(session.shared or ()))}
-    return tuple(one for one in keys.values() if one.value is not None)
+    keys = {shared.key: shared for shared in (*(session.inherited or ()), *(session.shared or ()))}
+    return tuple(shared for shared in keys.values() if shared.value is not None)
 
 
 def starting_shared_keys(
@@ -50,26 +50,34 @@ def starting_shared_keys(
     literals: Sequence[SharedKey] = (),
     references: Sequence[SharedKey] = (),
 ) -> tuple[SharedKey, ...]:
-    """What a child starts with: its family's context with what its own spawn brings on top. A key
-    that the family has keeps its place; one that this spawn brought the family is told as that."""
-    keys = {one.key: one for one in family}
-    for one in (*literals, *references):
-        before = keys.get(one.key)
-        if before is None or before.run_id != one.run_id or before.kind != one.kind:
-            keys[one.key] = one
+    """Return the shared context that a child starts with.
+
+    The keys of its own spawn overlay the family's context; an existing key keeps its place. If a
+    key came to the family from this same spawn, the family's entry is kept.
+
+    Args:
+        family: The context of the requester's family.
+        literals: Literal keys of the child's spawn.
+        references: Keys of the spawn whose values are results of other runs.
+    """
+    keys = {shared.key: shared for shared in family}
+    for shared in (*literals, *references):
+        before = keys.get(shared.key)
+        if before is None or before.run_id != shared.run_id or before.kind != shared.kind:
+            keys[shared.key] = shared
     return tuple(keys.values())
 
 
 def order_by_first_write(
     keys: Sequence[SharedKey], before: Iterable[SharedKey]
 ) -> tuple[SharedKey, ...]:
-    """The same keys, those that a session was given before where they stood then."""
-    places = {one.key: place for place, one in enumerate(before)}
-    return tuple(sorted(keys, key=lambda one: places.get(one.key, len(places))))
+    """Return the keys sorted so that those in `before` keep their earlier order, new ones last."""
+    places = {shared.key: place for place, shared in enumerate(before)}
+    return tuple(sorted(keys, key=lambda shared: places.get(shared.key, len(places))))
 
 
 def is_key(key: str) -> bool:
-    """Whether this may be a key of a shared context."""
+    """Return True if this is a valid key of a shared context."""
     return (
         0 < len(key) <= KEY_CHARACTERS_MAX
         and key.isprintable()
@@ -79,27 +87,37 @@ def is_key(key: str) -> bool:
 
 
 def shared_size(keys: Iterable[tuple[str, int]]) -> SharedSize:
-    """The size of these keys and the bytes of their values as compact JSON."""
+    """Return the size of a context, given each key and the bytes of its value as compact JSON."""
     sizes = [len(compact_json(key).encode()) + len(":") + value for key, value in keys]
     return SharedSize(len("{}") + sum(sizes) + max(0, len(sizes) - 1), len(sizes))
 
 
 def literals_of(keys: Iterable[SharedKey]) -> dict[str, int]:
-    """The literal keys with the bytes of their values; references are counted by themselves."""
+    """Return the literal keys with the sizes of their values in bytes.
+
+    References are excluded, because they have a limit of their own.
+    """
     return {
-        one.key: one.value.bytes for one in keys if one.kind == "literal" and one.value is not None
+        shared.key: shared.value.bytes
+        for shared in keys
+        if shared.kind == "literal" and shared.value is not None
     }
 
 
 def shared_size_with(family: Iterable[SharedKey], added: Iterable[tuple[str, int]]) -> SharedSize:
-    """What a context is with these keys on top."""
+    """Return the size of a family's context with these keys added."""
     return shared_size({**literals_of(family), **dict(added)}.items())
 
 
 def start_refusal_text(keys: Sequence[SharedKey]) -> str | None:
-    """Why a child cannot start with these keys: its family may have come to share more since it was
-    admitted. None when it can."""
-    size, references = shared_size_with(keys, ()), sum(one.kind == "reference" for one in keys)
+    """Return the reason why a child cannot start with these keys, or None if it can.
+
+    The family may have shared more since the child was admitted.
+    """
+    size, references = (
+        shared_size_with(keys, ()),
+        sum(shared.kind == "reference" for shared in keys),
+    )
     for current, limit, unit in (
         (size.bytes, SHARED_BYTES_MAX, "bytes"),
         (size.keys, SHARED_KEYS_MAX, "keys"),
@@ -115,9 +133,8 @@ def start_refusal_text(keys: Sequence[SharedKey]) -> str | None:
 
 
 def references_refusal(family: Iterable[SharedKey], added: Iterable[str]) -> Refusal | None:
-    """The refusal of a spawn whose child would have too many results of others; None when it may
-    have them."""
-    taken = {one.key for one in family if one.kind == "reference"}
+    """Return the refusal of a spawn if its child would have too many references, or None."""
+    taken = {shared.key for shared in family if shared.kind == "reference"}
     would = taken.union(added)
     if len(would) <= REFERENCES_MAX:
         return None
@@ -131,8 +148,14 @@ def references_refusal(family: Iterable[SharedKey], added: Iterable[str]) -> Ref
 def limit_refusal(
     family: Sequence[SharedKey], added: Sequence[tuple[str, int]], scope: SharedScope | None
 ) -> Refusal | None:
-    """The refusal of a spawn with which its family would share too much; None when it fits. Without
-    a `scope` it is of a patch."""
+    """Return the refusal if the family would share too much, or None if the added keys fit.
+
+    Args:
+        family: The context of the family.
+        added: Each added key with the bytes of its value.
+        scope: The scope of a spawn's keys; None for a patch. It only selects the advice in the
+            text.
+    """
     taken, would = shared_size(literals_of(family).items()), shared_size_with(family, added)
     advice = _ADVICE[scope]
     for current, limit, unit, before in (

@@ -1,4 +1,7 @@
-"""What is true of a session: the fold of its events. `evolve` only grows; it judges nothing."""
+"""State of a session: the fold of its events.
+
+`evolve` only grows and never refuses a recorded event.
+"""
 
 from datetime import datetime
 from typing import Literal, assert_never
@@ -55,7 +58,7 @@ REPORTS_MAX = 500
 
 
 class ProvidedTranscript(Fact):
-    """What has been said in a session, as it was told at a position of the log."""
+    """Transcript of a session as provided at a position of the log."""
 
     entries: int
     tokens: int | None = None
@@ -65,18 +68,20 @@ class ProvidedTranscript(Fact):
 
 
 class Session(Fact):
-    """The state of one session after some of its events.
+    """State of one session after some of its events.
 
-    `run_id` is the newest run of a child. `counted` are the runs that hold a place now, in order of
-    admission; `unsettled` (kept for children only) those that an announcement of this session's own
-    run waits for, and `reports` the last 500 of those that are done and of which no run of it was
-    told.
-
-    `inherited` is what its newest run started with of its family's context, `shared` what its own
-    spawns and its owner wrote, keys that were taken away included; both in the order in which the
-    keys were written first. `shared_position` is where either changed last. `preamble_position` is
-    where what stands in front of the prompts of its later runs was written last, `preamble`; None
-    where that is what its spawn said.
+    Attributes:
+        run_id: The newest run, if the session is a child.
+        counted: The runs that hold a place now, in order of admission.
+        unsettled: The children that the announcement of the session's own run waits for; kept only
+            if the session is itself a child.
+        reports: The last 500 children that are done and not yet reported to a run of the session.
+        inherited: The shared context that its newest run started with, in order of first write.
+        shared: Keys written by its spawns and its owner, in order of first write. A removed key
+            stays if it hides an inherited one.
+        shared_position: Where either of the two last changed.
+        preamble: The preamble of later runs, if it was changed.
+        preamble_position: Where it was changed; None if the preamble is still that of the spawn.
     """
 
     stage: SessionStage
@@ -112,12 +117,12 @@ class Session(Fact):
 
     @property
     def active_children(self) -> int:
-        """How many places are taken."""
+        """Return how many places for children are taken."""
         return len(self.counted)
 
 
 def evolve(session: Session | None, event: SessionEvent, stamp: Stamp) -> Session:
-    """The session after `event`. `CorruptHistory` when its lifecycle has no such step."""
+    """Return the session after `event`. Raise `CorruptHistory` if its lifecycle forbids it."""
     before: SessionStage = session.stage if session else "unseen"
     stage = SESSION_LIFECYCLE[before].get(type(event))
     if stage is None:
@@ -190,7 +195,9 @@ def _changes(session: Session, event: SessionEvent, stamp: Stamp) -> dict[str, o
                 "run_id": event.run_id,
                 "role": event.role,
                 "control_scope": event.control_scope,
-                "reports": tuple(one for one in session.reports if one not in event.settled),
+                "reports": tuple(
+                    run_id for run_id in session.reports if run_id not in event.settled
+                ),
             }
         case SharedContextChanged():
             written = _apply_shared_change(session, event, stamp)
@@ -208,10 +215,12 @@ def _changes(session: Session, event: SessionEvent, stamp: Stamp) -> dict[str, o
 def _apply_shared_change(
     session: Session, event: SharedContextChanged, stamp: Stamp
 ) -> tuple[SharedKey, ...]:
-    """Own keys after a change. What was written before keeps its place; what is taken away is only
-    remembered when it hides something."""
-    keys = {one.key: one for one in session.shared or ()}
-    hidden = {one.key for one in session.inherited or ()}
+    """Return the session's own keys after a change.
+
+    A rewritten key keeps its place. A removed key is kept only if it hides an inherited one.
+    """
+    keys = {shared.key: shared for shared in session.shared or ()}
+    hidden = {shared.key for shared in session.inherited or ()}
     for change in event.changes:
         if change.value is None and change.key not in hidden:
             keys.pop(change.key, None)
@@ -228,6 +237,6 @@ def _apply_shared_change(
 
 
 def _remove_run(runs: tuple[UUID, ...], run_id: UUID) -> tuple[UUID, ...]:
-    # To compare the numbers of two ids takes a fifth of what it takes to compare the ids.
+    # Comparing the integers takes a fifth of the time of comparing the UUIDs.
     number = run_id.int
     return tuple(run for run in runs if run.int != number)
