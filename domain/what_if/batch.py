@@ -1,4 +1,4 @@
-"""Runs that were requested together: all of them are created, or all are refused."""
+"""What-if for batches: the runs of one request are all created, or all refused."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,32 +20,42 @@ _Member = tuple[RecordedDecision, DecidedAgain]
 
 
 def decide_batch_again(members: Sequence[_Member]) -> list[DecidedAgain]:
-    """Return the verdicts of all runs of one request, of which each was decided by itself."""
-    decided = [one for _, one in members]
+    """Combine the separate verdicts on the runs of one request.
+
+    Args:
+        members: All runs of the batch, each decided again on its own.
+
+    Returns:
+        The result for each, in the same order. If one would be refused, so would all; otherwise, if
+        one cannot be replayed, none of them can.
+    """
+    decided = [again for _, again in members]
     if len(members) < 2:
         return decided
-    culprit = next((record for record, one in members if _is_refused(record, one)), None)
+    culprit = next((record for record, again in members if _is_refused(record, again)), None)
     if culprit is not None:
         return [_refused_with(culprit, *member) for member in members]
-    verdicts = [one.verdict for one in decided]
-    if any(one.verdict == "not-replayable" for one in verdicts):
+    verdicts = [again.verdict for again in decided]
+    if any(again.verdict == "not-replayable" for again in verdicts):
         unknown = DecidedAgain(not_replayable(_OTHER_UNKNOWN))
-        return [one if one.verdict.verdict == "not-replayable" else unknown for one in decided]
-    if any(_is_by_others(record) for record, _ in members):
+        return [
+            again if again.verdict.verdict == "not-replayable" else unknown for again in decided
+        ]
+    if any(_is_refused_by_batch(record) for record, _ in members):
         return [_allowed_with_others(*member) for member in members]
     return decided
 
 
 def _is_refused(record: RecordedDecision, decided: DecidedAgain) -> bool:
-    """Return True if it is refused now because of itself."""
+    """Return True if the run would be refused on its own account."""
     if decided.verdict.verdict == "newly-refused":
         return True
-    by_itself = record.refused is not None and not _is_by_others(record)
+    by_itself = record.refused is not None and not _is_refused_by_batch(record)
     return by_itself and decided.verdict.verdict == "same"
 
 
-def _is_by_others(record: RecordedDecision) -> bool:
-    """Return True if it was refused because another was: it was not looked at itself."""
+def _is_refused_by_batch(record: RecordedDecision) -> bool:
+    """Return True if the run was refused only because another was; it was not checked itself."""
     return record.refused is not None and record.refused.rule == BATCH
 
 
@@ -68,9 +78,9 @@ def _refused_with(
 
 
 def _allowed_with_others(record: RecordedDecision, decided: DecidedAgain) -> DecidedAgain:
-    """What is allowed now is so if the others can be prepared, which were not looked at."""
+    """Return the result with the assumption that the rest of the batch can be prepared."""
     verdict = decided.verdict
-    if _is_by_others(record):
+    if _is_refused_by_batch(record):
         return DecidedAgain(_ALLOWED)
     if verdict.verdict != "newly-allowed":
         return decided

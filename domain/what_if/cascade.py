@@ -1,8 +1,7 @@
-"""Cascade: decide in the order of the log, each decision with what earlier ones would have changed.
+"""Cascading what-if: decide in log order, each time with the effects of earlier verdicts.
 
-A run that is newly refused had no place for as long as the record gave it one. A run that was
-refused and may be there now takes a place, nobody knows for how long. A run that cannot be decided
-again may have had its place or not.
+A newly refused run frees the place that it held on record. A newly allowed run takes a place for an
+unknown time. A run that cannot be replayed may or may not have held its place.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,9 +28,9 @@ from domain.what_if.record import RecordedDecision
 from domain.what_if.verdict import SAME, Verdict, VerdictName, not_replayable
 
 REMOVED_MAX = 1_000_000
-"""How many runs and sessions that would be otherwise are remembered."""
+"""How many changed runs and sessions are remembered."""
 LABELS_COMPARED_MAX = 1_000
-"""If a session has more labels of runs that may be there now, a reference may mean any of them."""
+"""If a session has more labels of newly allowed runs, a reference counts as a match for one."""
 _NAMES_NOTHING = frozenset({rules.DEPENDENCY_UNKNOWN.name, rules.REFERENCE_UNKNOWN.name})
 _TOO_MANY = frozenset(
     {rules.DEPENDENCY_AMBIGUOUS.name, rules.REFERENCE_AMBIGUOUS.name, rules.SHARED_CONTEXT.name}
@@ -39,7 +38,7 @@ _TOO_MANY = frozenset(
 
 
 class CascadeTooLarge(Exception):
-    """More would be otherwise than can be remembered."""
+    """More runs and sessions would change than can be remembered."""
 
 
 Fate = Literal["never-ran", "may-run", "undecided"]
@@ -47,9 +46,9 @@ _FATES: Mapping[VerdictName, Fate] = {"newly-refused": "never-ran", "newly-allow
 
 
 class OtherRun(NamedTuple):
-    """A run that would be there otherwise than the record says.
+    """Run whose existence differs from the record.
 
-    `rule` is the one that refuses it now, None if it would not have been requested.
+    `rule` is the rule that refuses it now; None if it would not have been requested.
     """
 
     run_id: UUID
@@ -59,14 +58,14 @@ class OtherRun(NamedTuple):
 
     @property
     def doubt(self) -> str:
-        """Say what the record cannot tell about this run."""
+        """Return a phrase for the missing fact about this run."""
         if self.fate == "may-run":
             return f"for how long run {self.run_id}, newly allowed, would have run"
         return f"whether run {self.run_id}, which cannot be decided again, would have run"
 
 
 class CountRange(NamedTuple):
-    """A count between two numbers, both included, and what is missing to know which it is."""
+    """Count between `least` and `most`, inclusive, and the facts missing to know it exactly."""
 
     least: int
     most: int
@@ -75,9 +74,9 @@ class CountRange(NamedTuple):
 
 @dataclass(slots=True)
 class _AddedRuns:
-    """Runs of one session, or of one tree, that were refused and may be there now.
+    """Runs of one session or tree that were refused and may exist now.
 
-    Of each fate, of each label, and of those that share with their family, the first is kept.
+    Keeps the first run of each fate and label, and the first that shares with its family.
     """
 
     count: int = 0
@@ -86,7 +85,7 @@ class _AddedRuns:
     sharing: UUID | None = None
 
     def add(self, other: OtherRun, record: RecordedDecision) -> None:
-        """Count one more."""
+        """Add a run."""
         self.count += 1
         self.first.setdefault(other.fate, other)
         if record.run.label is not None:
@@ -104,10 +103,11 @@ _ALIKE = (AS_RECORDED, AS_RECORDED, AS_NAMED)
 
 @dataclass(slots=True)
 class Cascade:
-    """What is otherwise after the decisions so far.
+    """Differences from the record after the decisions so far.
 
-    `_held` are the runs that have a place by the record, and `_added` those that were refused, by
-    their requester; `_lost_in` (the first of those that ran) and `_added_in` are by their tree.
+    By requester, `_held` has the changed runs that hold a place on record, and `_added` the refused
+    runs that may exist now. By tree, `_lost_in` has the first run that may not exist now, and
+    `_added_in` the refused runs that may exist.
     """
 
     _runs: dict[UUID, OtherRun] = field(default_factory=dict)
@@ -124,15 +124,19 @@ class Cascade:
         texts: Mapping[UUID, str],
         namesakes: Mapping[str, Sequence[UUID]] = _NO_NAMESAKES,
     ) -> DecidedAgain:
-        """Decide again with what is otherwise.
+        """Decide again, given the differences so far.
 
-        `namesakes` are, for each name in its request, the runs that sessions of that name began
-        with.
+        Args:
+            question: The decision.
+            texts: Texts needed for it, by content id; erased ones are absent.
+            namesakes: For each name in the request, the first runs of all sessions with that label.
         """
         record, run = question.record, question.record.run
         needed = (run.requester.run_id, run.opened_by if run.continues is not None else None)
-        others = [self._runs[one] for one in needed if one is not None and one in self._runs]
-        never_ran = next((one for one in others if one.fate == "never-ran"), None)
+        others = [
+            self._runs[run_id] for run_id in needed if run_id is not None and run_id in self._runs
+        ]
+        never_ran = next((other for other in others if other.fate == "never-ran"), None)
         if never_ran is not None:
             return DecidedAgain(_never_requested(record, never_ran))
         changed = question.changed(
@@ -148,7 +152,10 @@ class Cascade:
         return DecidedAgain(not_replayable(others[0].doubt))
 
     def _decide_in_range(self, question: Question, texts: Mapping[UUID, str]) -> DecidedAgain:
-        """Decide with the least and with the most children that its requester may have."""
+        """Decide with the smallest and the largest number of children the requester may have.
+
+        If the verdicts differ, the decision is not replayable.
+        """
         record, asks = question.record, question.requester_now
         if asks.agent_id is not None:
             agent = f'agent "{asks.agent_id}", in the place of its requester,'
@@ -164,43 +171,50 @@ class Cascade:
         other = decide_again(question.changed({**changes, "active_children": most}), texts)
         if decided.verdict == other.verdict:
             return decided
-        # A refusal says how many there are. Refused by one rule either way, it says no number.
-        unnumbered, others = (one.verdict.changed({"text": None}) for one in (decided, other))
+        # The text of a refusal contains the number; drop the text if only the number differs.
+        unnumbered, others = (
+            verdict.verdict.changed({"text": None}) for verdict in (decided, other)
+        )
         if unnumbered != others:
             return DecidedAgain(not_replayable(*missing))
         return replace(decided, verdict=unnumbered)
 
     def active_children(self, requester_key: str, recorded: int) -> CountRange:
-        """How many children of a session would be counted, of which the record has so many."""
+        """Return how many children of a session would count, if the record counts `recorded`."""
         held = self._held.get(requester_key, {})
         added = self._added.get(requester_key, _NONE_ADDED)
-        undecided = [one for one in held.values() if one.fate == "undecided"]
+        undecided = [run for run in held.values() if run.fate == "undecided"]
         most = max(0, recorded - len(held) + len(undecided))
         doubtful = next(iter(undecided), added.first.get("undecided"))
-        missing = [one.doubt for one in (added.first.get("may-run"), doubtful) if one is not None]
+        missing = [run.doubt for run in (added.first.get("may-run"), doubtful) if run is not None]
         least = max(0, most - len(undecided))
         return CountRange(least, most + added.count, tuple(missing))
 
     def release(self, requester_key: str, run_id: UUID) -> None:
-        """The record counts this child no longer."""
+        """Forget the place of this child, which is released on record."""
         held = self._held.get(requester_key, {})
         held.pop(run_id, None)
         if not held:
             self._held.pop(requester_key, None)
 
     def session(self, key: str | None) -> OtherSession:
-        """What of a session would be otherwise."""
+        """Return the hypothetical changes to a session."""
         return self._sessions.get(key, AS_RECORDED) if key is not None else AS_RECORDED
 
     def names(self, record: RecordedDecision, namesakes: Mapping[str, Sequence[UUID]]) -> NamesNow:
-        """What the names of runs in a request stand for now."""
+        """Return how the run names in a request would resolve now.
+
+        Args:
+            record: The decision.
+            namesakes: For each name, the first runs of all sessions with that label.
+        """
         request = record.request
         if not isinstance(request, SpawnRequested):
             return AS_NAMED
         unknown = [*self._doubts_of_refusal(record, request)]
         for name in request.dependencies:
             unknown += self._doubts_of_name(record.run, name, namesakes.get(name.name, ()))
-        lost = next((one for one in request.dependencies if self._never_ran(one.run_id)), None)
+        lost = next((name for name in request.dependencies if self._never_ran(name.run_id)), None)
         again = request.respawn
         if again is not None and self._never_ran(again.run_id) and _takes_over(again):
             unknown.append(f"what run {again.run_id}, which it was respawned from, had said")
@@ -213,7 +227,7 @@ class Cascade:
     def _doubts_of_refusal(
         self, record: RecordedDecision, request: SpawnRequested
     ) -> Iterator[str]:
-        """Whether a spawn that was refused for the runs that there were would be refused now."""
+        """Yield doubts about a refusal that depended on which runs existed."""
         refused, root = record.refused, record.run.requester.root_session_key
         if refused is None or refused.step != "admission":
             return
@@ -236,22 +250,28 @@ class Cascade:
         if meant is not None:
             yield f"{said}: run {meant} may be there now"
         elif other is not None and not _is_id(name):
-            left = [one for one in namesakes if one != name.run_id and not self._never_ran(one)]
+            left = [
+                run_id
+                for run_id in namesakes
+                if run_id != name.run_id and not self._never_ran(run_id)
+            ]
             if left or other.is_message:
                 yield f"{said} in the place of run {name.run_id}, which would not be there"
 
     def _added_by_name(self, run: Run, name: Dependency) -> UUID | None:
-        """The run that may be there now and that a name in a request could stand for."""
+        """Return a newly allowed run that the name could mean now, or None."""
         if name.via != "reference":
             tree = self._added_in.get(run.requester.root_session_key, _NONE_ADDED)
             return tree.labels.get(name.name)
         labels = self._added.get(run.requester.session_key, _NONE_ADDED).labels
         if len(labels) > LABELS_COMPARED_MAX:
             return next(iter(labels.values()))
-        return next((one for label, one in labels.items() if label.startswith(name.name)), None)
+        return next(
+            (run_id for label, run_id in labels.items() if label.startswith(name.name)), None
+        )
 
     def _refusal_of(self, name: Dependency) -> Refusal:
-        """The refusal of the name of a run that would not be there."""
+        """Return the refusal for the name of a run that would not exist."""
         field_name, rule = request_field(name), self._runs[name.run_id].rule
         if _is_id(name) and rule is not None:
             text = f"{field_name} names run {name.run_id}, which would be refused"
@@ -261,26 +281,26 @@ class Cascade:
         return named.refusal(text)
 
     def unshared(self, record: RecordedDecision) -> tuple[str, ...]:
-        """What is not known of the shared context that a run was given."""
+        """Return the unknowns about the shared context that a run received."""
         found: list[str] = []
-        for one in record.started.shared_context if record.started is not None else ():
-            other = self._runs.get(one.run_id) if one.run_id is not None else None
+        for shared in record.started.shared_context if record.started is not None else ():
+            other = self._runs.get(shared.run_id) if shared.run_id is not None else None
             if other is not None and other.fate == "never-ran":
                 found.append(
-                    f"its key {one.key!r} is of run {one.run_id}, which would not be there"
+                    f"its key {shared.key!r} is of run {shared.run_id}, which would not be there"
                 )
             elif other is not None:
                 found.append(other.doubt)
         added = self._added_in.get(record.run.requester.root_session_key, _NONE_ADDED)
         if added.sharing is not None:
             found.append(f"run {added.sharing}, which may be there now, shares with its family")
-        return tuple(f"the shared context: {one}" for one in dict.fromkeys(found))
+        return tuple(f"the shared context: {doubt}" for doubt in dict.fromkeys(found))
 
     def note(self, record: RecordedDecision, decided: DecidedAgain) -> None:
         """Remember the result of a decision.
 
         Raises:
-            CascadeTooLarge: More would be otherwise than can be remembered.
+            CascadeTooLarge: More runs and sessions would change than can be remembered.
         """
         name, run, other = decided.verdict.verdict, record.run, None
         fate = _FATES.get(name)
@@ -311,8 +331,10 @@ class Cascade:
     def _note_session(
         self, record: RecordedDecision, decided: DecidedAgain, *, is_created: bool
     ) -> None:
-        """Remember a session of a child that may spawn, or be sent messages. A message that is
-        refused leaves it as it is."""
+        """Remember the changes to a child's session, for its later spawns and messages.
+
+        A refused message changes nothing.
+        """
         created, is_message = record.created, record.run.continues is not None
         if created is None or (is_message and not is_created):
             return
@@ -323,10 +345,10 @@ class Cascade:
         self._sessions.pop(child, None)
         session, planned = decided.session, decided.planned
         if planned is not None and created.role == "leaf" and not planned.capabilities.can_spawn:
-            # A session that cannot spawn passes no plan on.
+            # If a session cannot spawn, no child inherits its plan.
             session = replace(session, plan=None)
         if is_created and session != AS_RECORDED:
-            # A history has many children, and few plans.
+            # Share equal values: a history has many children but few plans.
             self._sessions[child] = self._known_sessions.setdefault(session, session)
 
 
@@ -342,5 +364,5 @@ def _takes_over(respawn: RespawnFacts) -> bool:
 
 
 def _is_id(name: Dependency) -> bool:
-    """Return True if the run was named by its id."""
+    """Return True if the request named the run by its id."""
     return name.name.replace("-", "").lower() == name.run_id.hex

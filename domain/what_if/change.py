@@ -1,6 +1,6 @@
-"""A configuration and the one that takes its place, and what differs between the two.
+"""Change of configuration: the two configurations of a what-if, and their differences.
 
-Each difference is looked for once, however many decisions are decided again.
+Each difference is computed once, for all decisions that are decided again.
 """
 
 from collections.abc import Mapping
@@ -18,52 +18,54 @@ AGENTS_REMEMBERED_MAX = 1_000
 
 @dataclass(frozen=True, eq=False)
 class WholeConfiguration:
-    """A configuration, and the whole of it as scripts are told it."""
+    """Configuration, and the complete document that context scripts receive as `cfg`."""
 
     configuration: Configuration
     told: Mapping[str, object]
 
     @cached_property
     def printed(self) -> str:
-        """Return what scripts are told, as it is printed: 1 is not true there, and an object has
-        its members in an order."""
+        """Return the document as JSON text.
+
+        Comparing texts keeps apart 1 and true, and objects with members in another order.
+        """
         return compact_json(dict(self.told))
 
 
 @dataclass(frozen=True, eq=False)
 class AgentChange:
-    """What is configured for one agent, then and now."""
+    """Configuration of one agent, then and now."""
 
     then: EffectiveAgent
     now: EffectiveAgent
     scripts: ScriptsChange
     limits: Mapping[str, object]
-    """What its spawns are admitted by now, as changes of `AdmissionFacts`."""
+    """Limits on its spawns now, as changes to `AdmissionFacts`."""
 
     @cached_property
     def are_credentials_elsewhere(self) -> bool:
-        """Whether they are looked for in another folder, or for another runtime."""
+        """Return True if its credentials are looked up in another folder or for another runtime."""
         return _found_by(self.then) != _found_by(self.now)
 
     @property
     def is_workspace_same(self) -> bool:
-        """Whether it has the folder that it had."""
+        """Return True if it has the same workspace."""
         return self.then.workspace == self.now.workspace
 
     @property
     def preamble_limits(self) -> tuple[int, int]:
-        """How many characters of a preamble are kept, then and now."""
+        """Return the preamble limits in characters, then and now."""
         then, now = self.then.subagents, self.now.subagents
         return then.context_preamble_max_chars, now.context_preamble_max_chars
 
     @cached_property
     def is_bootstrap_cut_alike(self) -> bool:
-        """Whether files are cut at the limits of then."""
+        """Return True if the limits for bootstrap files are the same."""
         return self.then.bootstrap == self.now.bootstrap
 
 
 def _found_by(agent: EffectiveAgent) -> tuple[object, ...]:
-    """Return by what the credentials of an agent are found."""
+    """Return everything that determines where the credentials of an agent are found."""
     runtime = agent.runtime
     kind = runtime.type if runtime is not None else None
     return agent.is_configured, kind, values_of(runtime), agent.folder, agent.main_folder
@@ -71,7 +73,7 @@ def _found_by(agent: EffectiveAgent) -> tuple[object, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """A configuration, and the one that takes its place."""
+    """Recorded configuration, and the hypothetical one that replaces it."""
 
     then: WholeConfiguration
     now: WholeConfiguration
@@ -79,11 +81,11 @@ class Change:
 
     @property
     def both(self) -> tuple[Configuration, Configuration]:
-        """The configurations of then and of now."""
+        """Return both configurations, the recorded one first."""
         return self.then.configuration, self.now.configuration
 
     def agent(self, agent_id: str) -> AgentChange:
-        """Return what is configured for an agent, which may be listed in one of them or in none."""
+        """Return the change for an agent, which may be listed in both, one or neither of them."""
         known = self._agents.get(agent_id)
         if known is None:
             known = self._agent(agent_id)
@@ -111,7 +113,7 @@ class Change:
 
     @cached_property
     def is_session_named_alike(self) -> bool:
-        """Whether every key of a session stands for the session that it stood for."""
+        """Return True if every session key still resolves to the same session."""
         then, now = self.both
         return (
             then.session.main_key == now.session.main_key
@@ -121,29 +123,29 @@ class Change:
 
     @cached_property
     def aliases(self) -> tuple[dict[str, str], dict[str, str]]:
-        """The aliases of models, then and now."""
+        """Return the model aliases, then and now."""
         then, now = self.both
         return then.model_aliases(), now.model_aliases()
 
     @cached_property
     def is_alias_changed(self) -> bool:
-        """Whether an alias stands for another model, is new, or is gone."""
+        """Return True if a model alias was added, removed or changed."""
         return self.aliases[0] != self.aliases[1]
 
     @cached_property
     def is_announced_alike(self) -> bool:
-        """Whether results are sent to whom they were sent."""
-        then, now = (one.spawnlog for one in self.both)
+        """Return True if announcements go to the same receivers."""
+        then, now = (configuration.spawnlog for configuration in self.both)
         return then.announce == now.announce
 
     @cached_property
     def is_prepared_alike(self) -> bool:
-        """Whether the hook that prepares spawns is the one of then, or there is none."""
-        then, now = (one.spawnlog.hooks for one in self.both)
+        """Return True if the hook that prepares spawns is the same, or is not configured now."""
+        then, now = (configuration.spawnlog.hooks for configuration in self.both)
         return now.prepare_subagent_spawn in (None, then.prepare_subagent_spawn)
 
     @cached_property
     def are_roots_same(self) -> bool:
-        """Whether requested folders may lie where they might."""
-        then, now = (one.spawnlog for one in self.both)
+        """Return True if the workspace roots are the same."""
+        then, now = (configuration.spawnlog for configuration in self.both)
         return then.workspace_roots == now.workspace_roots

@@ -1,7 +1,7 @@
-"""A recorded decision, decided again under another configuration, from what was recorded for it.
+"""What-if: decide a recorded decision again under another configuration, from the record alone.
 
-Nothing is run, looked at or written: a rule is a function of recorded facts and of the two
-configurations. What it needs and the record does not have is named.
+Nothing is run, looked up or written: the rules are functions of the recorded facts and the two
+configurations. If a rule needs a fact that is not on record, the verdict names that fact.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -59,22 +59,24 @@ from domain.what_if.verdict import (
     not_replayable,
 )
 
-ADMISSION_NAMES = frozenset(one.rule.name for one in ADMISSION)
+ADMISSION_NAMES = frozenset(row.rule.name for row in ADMISSION)
 REQUEST_NAMES = ADMISSION_NAMES | names_of("dependencies")
-"""The rules by which all that one request asks for is permitted or refused."""
+"""Rules that permit or refuse all runs of one request together."""
 _TARGET = "hook subagentDeliveryTarget"
 _UNREAD = "?"
-"""For a text that decides nothing but what is said to the caller."""
+"""Placeholder for a text that affects only the message to the caller, not the decision."""
 
 
 @dataclass(frozen=True, slots=True)
 class OtherSession:
-    """What of the session of a child is otherwise; None where it is as it is on record, or there is
-    nothing of it.
+    """Hypothetical changes to a child's session; None means unchanged or absent.
 
-    `agent_id` is the agent that it would be of, `plan` that of its newest run, `named_model` the
-    model that the alias of its spawn stands for. `workspace` is the folder that is configured for
-    the agent whose it is, as it was and as it is now.
+    Attributes:
+        agent_id: The agent that it would belong to.
+        plan: The plan of its newest run.
+        named_model: The model that the alias in its spawn would resolve to.
+        workspace: The folder configured for the agent that it inherits its folder from, then and
+            now.
     """
 
     agent_id: str | None = None
@@ -88,8 +90,12 @@ AS_RECORDED = OtherSession()
 
 @dataclass(frozen=True, slots=True)
 class NamesNow:
-    """What the names of runs in a request stand for: `refusal` where one of them stands for none,
-    `unknown` what nobody knows of them."""
+    """Resolution of the run names in a request.
+
+    Attributes:
+        refusal: The refusal, if a name matches no run now.
+        unknown: Facts about the names that are not on record.
+    """
 
     refusal: Refusal | None = None
     unknown: tuple[str, ...] = ()
@@ -99,17 +105,20 @@ AS_NAMED = NamesNow()
 
 
 class Question(Fact):
-    """A recorded decision, and what it was decided under with what is in its place now.
+    """Recorded decision, with the circumstances under which to decide it again.
 
-    `announced` is what was in force when its run was announced, and what would be in its place;
-    None when it was not announced.
-    `requester` is its requester's session as it was on record just behind the request, where
-    `is_session_needed` says so. `active_children` are the places of its requester that are taken
-    now; None for those that were taken then. `requester_now` is what its requester would be, and
-    `session_now`, of a message, the session that it goes to; `names` what it names.
-    `waits_for` are the runs that it names and those above it, as they were, where nobody had looked
-    at them.
-    `is_unaffected` says of one that is prepared still that it goes by nothing that differs.
+    Attributes:
+        record: The decision.
+        change: The configuration of the decision, and the one that replaces it.
+        announced: The same for the time of its announcement; None if it was not announced.
+        requester: The requester's session right after the request, if `is_session_needed`.
+        active_children: How many places of the requester would be taken; None means as recorded.
+        requester_now: Hypothetical changes to the requester's session.
+        session_now: For a message: hypothetical changes to the session that receives it.
+        names: How the run names in the request would resolve.
+        waits_for: The runs from `waits_for_needed`, in their state at that time.
+        is_unaffected: For a spawn that is still being prepared: True if it depends on nothing that
+            differs.
     """
 
     record: RecordedDecision
@@ -126,8 +135,13 @@ class Question(Fact):
 
 @dataclass(frozen=True, slots=True)
 class DecidedAgain:
-    """The verdict, and what a prompt is made of when the child would be created: its plan, and what
-    its scripts put into its message. `session` is what its session would be."""
+    """Verdict, with the inputs for the prompt if the child would be created.
+
+    Attributes:
+        planned: The plan of the child.
+        scripts: The results of its context scripts.
+        session: Hypothetical changes to its session.
+    """
 
     verdict: Verdict
     planned: PlannedChild | None = None
@@ -136,7 +150,7 @@ class DecidedAgain:
 
 
 def _run_of(question: Question) -> Run:
-    """Return the run as it was requested, by a requester with the plan that it has now."""
+    """Return the run as requested, but with the requester's hypothetical plan."""
     run, plan = question.record.run, question.requester_now.plan
     if plan is None:
         return run
@@ -146,7 +160,7 @@ def _run_of(question: Question) -> Run:
 
 
 def texts_needed(question: Question) -> list[ContentRef]:
-    """Return the texts beside the log that the decision is to be made from."""
+    """Return references to the texts beside the log that the decision needs."""
     record, run, change = question.record, question.record.run, question.change
     refs: list[ContentRef | None] = []
     is_spawn = run.continues is None
@@ -154,7 +168,7 @@ def texts_needed(question: Question) -> list[ContentRef]:
         refs += outputs_needed(record, change.agent(run.requested_agent_id).scripts)
     if is_spawn and run.model_argument is not None and change.is_alias_changed:
         refs.append(run.model_argument)
-    if run.thread or run.options.mode == "session" or _is_sent_otherwise(question):
+    if run.thread or run.options.mode == "session" or _are_receivers_changed(question):
         refs += [run.requester.origin, run.delivery_origin]
         if isinstance(record.created, SessionCreated):
             refs.append(record.created.delivery_origin)
@@ -165,23 +179,28 @@ def texts_needed(question: Question) -> list[ContentRef]:
         before, limit = change.agent(agent_id).preamble_limits
         if before != limit:
             refs.append(run.preamble)
-    return [one for one in refs if one is not None]
+    return [ref for ref in refs if ref is not None]
 
 
 def waits_for_needed(request: SpawnRequested) -> tuple[UUID, ...]:
-    """Return the runs of which has to be known how they were: those that it names and those above
-    it, if it was refused before they were looked at."""
+    """Return the ids of runs whose state at that time is needed.
+
+    These are the named dependencies and the ancestors, if admission refused the request before the
+    dependencies were checked.
+    """
     if not request.dependencies:
         return ()
     is_refused = isinstance(admit(ADMISSION, request.facts, raw_agent_id=_UNREAD), Refusal)
-    named = (one.run_id for one in request.dependencies)
+    named = (dependency.run_id for dependency in request.dependencies)
     return (*named, *request.ancestors) if is_refused else ()
 
 
 def is_session_needed(question: Question) -> bool:
-    """Return whether the decision alone does not tell if its requester is in a sandbox by its
-    record, or was put into one by the configuration of then; or whether there is a conversation
-    that a child can begin with."""
+    """Return True if the requester's session has to be read for this decision.
+
+    It shows whether the requester is sandboxed on record or only was by the old configuration, and
+    whether it has a transcript to fork.
+    """
     run = question.record.run
     return is_conversation_needed(question.record) or (
         run.continues is None
@@ -195,15 +214,20 @@ def is_session_needed(question: Question) -> bool:
 def _is_configured_sandboxed(run: Run, configuration: Configuration) -> bool:
     requester = run.requester
     agents = {requester.agent_id, agent_id_of(requester.session_key)}
-    return any(configuration.is_sandboxed(one, requester.session_key) for one in agents)
+    return any(configuration.is_sandboxed(agent_id, requester.session_key) for agent_id in agents)
 
 
-def _is_sent_otherwise(question: Question) -> bool:
+def _are_receivers_changed(question: Question) -> bool:
     return question.announced is not None and not question.announced.is_announced_alike
 
 
 def decide_again(question: Question, texts: Mapping[UUID, str]) -> DecidedAgain:
-    """Return the verdict. `texts` has those that are needed; what is absent was erased."""
+    """Return the verdict on a decision.
+
+    Args:
+        question: The decision and its circumstances.
+        texts: The texts from `texts_needed`, by content id; erased ones are absent.
+    """
     try:
         return _DecisionAgain(question, texts).decide()
     except NotReplayable as unknown:
@@ -212,7 +236,7 @@ def decide_again(question: Question, texts: Mapping[UUID, str]) -> DecidedAgain:
 
 
 class _DecisionAgain:
-    """One decision. `_assumed` is what had to be taken to be in order."""
+    """Replay of one decision. `_assumed` collects the assumptions."""
 
     def __init__(self, question: Question, texts: Mapping[UUID, str]) -> None:
         self._record = question.record
@@ -241,10 +265,10 @@ class _DecisionAgain:
         is_newly_admitted = self._refused_rule in ADMISSION_NAMES
         if self._is_refused_in(("admission",)) and not is_newly_admitted:
             return DecidedAgain(SAME)
-        if self._refused_rule in _OF_OTHERS:
+        if self._refused_rule in _OTHER_RULES:
             return DecidedAgain(SAME)
         if is_newly_admitted and self._is_a_name_unbound:
-            # Which rule about names that is depends on what there was, and is not on record.
+            # It would be refused by a rule about names; which one is not on record.
             return DecidedAgain(SAME)
         refusal = self._request_refusal() if is_newly_admitted else None
         if refusal is not None:
@@ -259,7 +283,7 @@ class _DecisionAgain:
             verdict = self._compare(child, scripts)
             return DecidedAgain(verdict, planned, scripts, self._session(verdict, planned))
         if self._refused_rule not in _BEFORE_CREATION:
-            # What it shares or waits for refused it behind all that a configuration says.
+            # A shared-context or dependency rule refused it after all configured rules.
             return DecidedAgain(SAME)
         return self._allowed(planned, scripts)
 
@@ -293,7 +317,7 @@ class _DecisionAgain:
         return verdict if isinstance(verdict, Refusal) else None
 
     def _was_not_admitted(self) -> bool:
-        """Return whether it was refused at once, and only its refusal is not in sight."""
+        """Return True if admission refused the request; the refusal itself was just not read."""
         request = self._record.request
         if isinstance(request, MessageReceived):
             return isinstance(admit(CONTINUATION, request.facts), Refusal)
@@ -333,30 +357,34 @@ class _DecisionAgain:
             return DecidedAgain(verdict)
         if recorded == refusal.rule:
             return DecidedAgain(SAME)
-        # Refused either way; who reads the record sees why it is so now.
+        # Refused either way; the difference shows the rule that refuses now.
         difference = DecisionDifference(field="/rule", recorded=recorded, decided=refusal.rule)
         return DecidedAgain(Verdict(verdict="same", rule=refusal.rule, difference=difference))
 
     @property
     def _is_a_name_unbound(self) -> bool:
-        """Return whether a run that it was to wait for is none, or may be one of several."""
+        """Return True if a dependency name matched no run, or several."""
         request = self._record.request
         return isinstance(request, SpawnRequested) and request.dependencies_argument is not None
 
     def _request_refusal(self) -> Refusal | None:
-        """Judge what else is judged with admission, and was not looked at then: what is shared, and
-        the runs that are named. A message has nothing of it, nor of scripts."""
+        """Check the remaining rules of admission, which the recorded refusal had skipped.
+
+        They concern shared context and dependencies. A message has neither, nor context scripts.
+        """
         request = self._record.request
         if not isinstance(request, SpawnRequested):
             return None
         agent_id = request.requested_agent_id
         assert agent_id is not None
         scripts = self._now.effective_agent(agent_id).context_scripts
-        self._assumed += [f'context script "{one.id}" names no other agent' for one in scripts]
+        self._assumed += [
+            f'context script "{script.id}" names no other agent' for script in scripts
+        ]
         return self._shared_refusal(request) or self._waits_refusal(request)
 
     def _shared_refusal(self, request: SpawnRequested) -> Refusal | None:
-        """Judge how much its family would share, which is on record but for results of others."""
+        """Check the size of the shared context, which is on record except for references."""
         size, keys = request.facts.shared_bytes, request.facts.shared_keys
         if (size or 0) > SHARED_BYTES_MAX or (keys or 0) > SHARED_KEYS_MAX:
             return rules.SHARED_CONTEXT.refusal(_UNREAD)
@@ -365,22 +393,26 @@ class _DecisionAgain:
         return None
 
     def _waits_refusal(self, request: SpawnRequested) -> Refusal | None:
-        """Judge whether it may wait for the runs that it names, as they were."""
+        """Check the dependencies against the state of these runs at that time."""
         runs = self._question.waits_for
         for run_id in request.ancestors:
             if run_id not in runs:
                 raise NotReplayable(f"run {run_id} above the spawn")
-        for one in request.dependencies:
-            if one.run_id not in runs:
-                raise NotReplayable(f"run {one.run_id}, which {request_field(one)} names")
+        for dependency in request.dependencies:
+            if dependency.run_id not in runs:
+                raise NotReplayable(
+                    f"run {dependency.run_id}, which {request_field(dependency)} names"
+                )
             facts = DependencyFacts(
-                dependency=one, ancestors=request.ancestors, waiting=(), runs=runs
+                dependency=dependency, ancestors=request.ancestors, waiting=(), runs=runs
             )
             refusal = first_refusal(WAITS, facts)
             if refusal is not None:
                 return refusal
-            if request.ancestors and dependency_verdict(one, facts.target) == "waits":
-                raise NotReplayable(f"whether run {one.run_id} waits for one above the spawn")
+            if request.ancestors and dependency_verdict(dependency, facts.target) == "waits":
+                raise NotReplayable(
+                    f"whether run {dependency.run_id} waits for one above the spawn"
+                )
         return None
 
     def _allowed(self, planned: PlannedChild, scripts: ReplayedScripts | None) -> DecidedAgain:
@@ -401,18 +433,20 @@ class _DecisionAgain:
             return ReplayedScripts()
         change = self._change.agent(requested).scripts
         if record.scripts is None:
-            # It was refused before they had all run.
+            # The spawn was refused before all scripts had run.
             if change.is_nothing:
                 return recorded_scripts(record)
             raise NotReplayable("the context scripts: they had not run when it was refused")
-        for one in record.scripts.candidates:
-            if one.verdict == CREDENTIALS_MISSING and one.agent_id is not None:
-                self._must_have_no_credentials(one.agent_id)
+        for candidate in record.scripts.candidates:
+            if candidate.verdict == CREDENTIALS_MISSING and candidate.agent_id is not None:
+                self._must_have_no_credentials(candidate.agent_id)
         return replay_scripts(record, change, self._texts)
 
     def _must_have_no_credentials(self, agent_id: str) -> None:
-        """Require that credentials are looked for as they were then, for an agent that a script
-        named and that was passed over for want of them."""
+        """Raise unless credentials of this agent are looked up as before.
+
+        A script proposed the agent, which was passed over because its credentials were missing.
+        """
         agent = self._change.agent(agent_id)
         if agent.now.is_configured and agent.are_credentials_elsewhere:
             raise NotReplayable(
@@ -420,10 +454,10 @@ class _DecisionAgain:
                 " runtime and folder of now"
             )
 
-    # The child: the stages that a server goes through, which are answered from the record.
+    # The child: the same stages as on a server; needs are answered from the record.
 
     def _child(self, scripts: ReplayedScripts | None) -> ChildFacts | RefusedChild:
-        """Go through the stages of a spawn, or of a message."""
+        """Run the stages of a spawn or a message."""
         run, question = self._run, self._question
         agent_id = scripts.override_to if scripts is not None else None
         agent_id = agent_id or question.session_now.agent_id or run.requested_agent_id
@@ -452,7 +486,7 @@ class _DecisionAgain:
         return facts
 
     def _answered(self, facts: ChildFacts, need: Need, steps: StepsAgain) -> ChildFacts:
-        """Return the facts with what is on record of a need."""
+        """Return the facts with a need answered from the record."""
         if need.what == "credentials":
             return facts.changed({"credentials": self._credentials(facts.agent)})
         if need.what == "workspace":
@@ -463,18 +497,23 @@ class _DecisionAgain:
         return facts.with_step(need.step, steps.take(need.step))
 
     def _model_argument(self) -> dict[str, object]:
-        """Return the changes of a run whose request names a model. A word that named none may be an
-        alias now; an alias that is no name is on record as the model that it stood for."""
+        """Return the changes to the run for the model that its request names.
+
+        Text that was not a model name then may be an alias now. An alias is recorded as the model
+        that it resolved to, so the alias itself is unknown.
+        """
         run = self._run
         if run.continues is not None:
-            # A session goes on with what its spawn was recorded with, or would be.
+            # A session continues with the model argument of its spawn, recorded or hypothetical.
             return self._named(self._question.session_now.named_model)
         if not self._change.is_alias_changed:
             return {}
         before, aliases = self._change.aliases
         if run.model_argument is None:
-            given = [one for one, model in before.items() if model == run.options.model]
-            if any(aliases.get(one) != before[one] and not is_model_name(one) for one in given):
+            given = [alias for alias, model in before.items() if model == run.options.model]
+            if any(
+                aliases.get(alias) != before[alias] and not is_model_name(alias) for alias in given
+            ):
                 raise NotReplayable(
                     "the model that was requested: maybe by an alias that stands for another now"
                 )
@@ -485,7 +524,7 @@ class _DecisionAgain:
         return self._named(storable_model_name(text, aliases))
 
     def _named(self, model: str | None) -> dict[str, object]:
-        """Return the changes of a run whose request names this model, by an alias of now."""
+        """Return the changes to a run whose request names this model."""
         self._named_model = model
         if model is None:
             return {}
@@ -493,12 +532,14 @@ class _DecisionAgain:
         return {"model_argument": None, "options": options}
 
     def _requester_sandboxed(self) -> bool:
-        """Return whether its requester is in a sandbox: on record, as it is configured now, or by
-        the request; each only tightens. One that was seen for the first time would be put on record
-        as it is configured now."""
+        """Return True if the requester is in a sandbox.
+
+        The record, the new configuration and the request can each only tighten this. A requester
+        seen for the first time with this request would be recorded by the new configuration.
+        """
         run = self._run
         if run.continues is not None:
-            # As it was when it spawned the child.
+            # As recorded when it spawned the child.
             return run.options.requester_sandboxed or run.requester.sandboxed
         if run.options.requester_sandboxed or _is_configured_sandboxed(run, self._now):
             return True
@@ -528,7 +569,7 @@ class _DecisionAgain:
         return FoundCredentials(facts.profile_ids, given, missing)
 
     def _workspace(self, agent: EffectiveAgent) -> ChosenWorkspace:
-        """Return the folder as it was chosen; which one another path leads to is not on record."""
+        """Return the recorded folder; the record does not show where another path leads."""
         record = self._record
         facts = record.facts.workspace if record.facts is not None else None
         is_same = agent.id == record.agent_id
@@ -537,7 +578,7 @@ class _DecisionAgain:
                 raise NotReplayable("the workspace: which folder it was is not on record")
             return ChosenWorkspace(WorkspaceFacts(source="agent", recorded=None), _UNREAD)
         if (facts is None or not is_same) and self._run.continues is not None:
-            # It works where the run before it did.
+            # A continued session works in the folder of its previous run.
             before = record.before.plan if record.before is not None else None
             source = before.workspace_source if before is not None else None
             worked_in = WorkspaceFacts(source=source or "agent", recorded=None)
@@ -557,7 +598,7 @@ class _DecisionAgain:
     def _is_workspace_unchanged(self, agent: EffectiveAgent, facts: WorkspaceFacts) -> bool:
         if facts.source == "agent":
             return self._change.agent(agent.id).is_workspace_same
-        # What a request names lies below a root, and the agent's own folder is one.
+        # A requested folder must be below a workspace root or in the agent's own folder.
         return facts.recorded is not None or self._are_workspaces_unchanged(agent.id)
 
     def _origin(self, ref: ContentRef | None) -> Origin:
@@ -568,13 +609,13 @@ class _DecisionAgain:
             raise NotReplayable("the requester's addresses: they were erased")
         return read_origin(text)
 
-    # What differs, the first of it.
+    # Comparison with the record: the first difference.
 
     def _compare(self, child: ChildFacts, scripts: ReplayedScripts) -> Verdict:
         created, planned, agent_id = self._record.created, child.plan, child.agent.id
         assert created is not None
         if agent_id == self._record.agent_id:
-            # Whether its folder may be used decides before anything that differs.
+            # Raise first if it is unknown whether the folder may be used.
             self._workspaces(planned)
         found: tuple[tuple[VerdictName, DecisionDifference | None], ...] = (
             ("different-agent", _differs("/agentId", self._record.agent_id, agent_id)),
@@ -590,22 +631,22 @@ class _DecisionAgain:
         if difference is not None:
             return self._different("different-plan", difference)
         try:
-            told = self._told_otherwise(agent_id, planned, scripts)
+            verdict = self._compare_context(agent_id, planned, scripts)
         except NotReplayable as unknown:
-            if self._is_prepared_otherwise():
+            if self._has_new_prepare_hook():
                 raise
-            # It is created by its plan all the same.
+            # The plan is the same, so the child is created in any case.
             return not_replayable(*unknown.missing)
-        if told is not None:
-            return told
-        if self._is_prepared_otherwise():
+        if verdict is not None:
+            return verdict
+        if self._has_new_prepare_hook():
             raise NotReplayable(f"the preparation: what it asks is another one ({ENGINE})")
         return SAME.changed({"assumed": tuple(dict.fromkeys(self._assumed))})
 
-    def _told_otherwise(
+    def _compare_context(
         self, agent_id: str, planned: PlannedChild, scripts: ReplayedScripts
     ) -> Verdict | None:
-        """Compare what the child is told, and who is told of its end."""
+        """Compare the context of the child, and the receivers of its announcement."""
         difference = self._context_difference(agent_id, planned, scripts)
         if difference is not None:
             return self._different("different-context", difference)
@@ -614,8 +655,8 @@ class _DecisionAgain:
             return self._different("different-announcement", difference)
         return None
 
-    def _is_prepared_otherwise(self) -> bool:
-        """Return whether a hook would be asked that was not: it may refuse the spawn."""
+    def _has_new_prepare_hook(self) -> bool:
+        """Return True if a hook would prepare the spawn that did not then; it could refuse it."""
         return self._run.continues is None and not self._change.is_prepared_alike
 
     def _different(self, name: VerdictName, difference: DecisionDifference) -> Verdict:
@@ -628,22 +669,27 @@ class _DecisionAgain:
         assert created is not None
         role, scope = planned.capabilities.role, planned.capabilities.control_scope
         hooks = self._now.spawnlog.hooks.configured
-        # A session that goes on is not spawned again.
-        told = HOOK_ORDER if self._run.continues is None else HOOKS_OF_ENDS
-        # Which folder that is, is for the file system to say.
+        # A continued session is not spawned again, so only the hooks for the end are called.
+        called = HOOK_ORDER if self._run.continues is None else HOOKS_OF_ENDS
+        # Only configured paths are compared; their real paths are not on record.
         folder, folder_now = self._workspaces(planned)
         return (
             _differs("/role", created.role, role)
             or _differs("/controlScope", created.control_scope, scope)
             or _first_difference(_PLAN_FIELDS, _plan_values(recorded), _plan_values(planned.plan))
-            or _differs("/hooks", created.hooks, tuple(one for one in told if one in hooks))
+            or _differs("/hooks", created.hooks, tuple(hook for hook in called if hook in hooks))
             or _differs("/workspaceDir", folder, folder_now)
         )
 
     def _workspaces(self, planned: PlannedChild) -> tuple[str | None, str | None]:
-        """Return the folder that was configured then, and is now, for the agent in whose folder it
-        works: its own agent, the one that its requester has its folder from, or the one in whose
-        folder its session began."""
+        """Return the configured folder, then and now, of the agent in whose folder the child works.
+
+        That is the child's own agent, the agent that its requester inherited its folder from, or
+        for a message the agent in whose folder the session began.
+
+        Raises:
+            NotReplayable: Whether a requested folder is allowed now is not on record.
+        """
         facts, agent, question = planned.facts.workspace, planned.agent, self._question
         if self._run.continues is not None:
             return question.session_now.workspace or (None, None)
@@ -667,7 +713,7 @@ class _DecisionAgain:
         return inherited or (None, None)
 
     def _session(self, verdict: Verdict, planned: PlannedChild) -> OtherSession:
-        """Return what of the session of the child would be otherwise."""
+        """Return the hypothetical changes to the child's session."""
         name, named_model = verdict.verdict, self._named_model
         if name == "different-agent":
             return OtherSession(agent_id=planned.agent.id, named_model=named_model)
@@ -684,14 +730,15 @@ class _DecisionAgain:
         assert created is not None
         difference = None
         if self._run.continues is None:
-            # The first message says how deep sessions may be; a later prompt only whether this one
-            # may have children, which is its role.
+            # The first message contains the maximum depth. Later prompts contain only whether this
+            # session may have children, which follows from its role.
             now_depth = planned.agent.defaults.max_spawn_depth
             difference = _differs("/maxSpawnDepth", created.max_depth, now_depth)
             recorded = recorded_scripts(self._record).contributions
             if difference is None and scripts.contributions != recorded:
                 message, now = (
-                    _shown(_in_message(one)) for one in (recorded, scripts.contributions)
+                    _shown(_in_message(contributions))
+                    for contributions in (recorded, scripts.contributions)
                 )
                 difference = _differs("/contextScripts", message, now)
         return difference or self._preamble_difference(agent_id) or self._bootstrap(agent_id)
@@ -705,16 +752,22 @@ class _DecisionAgain:
         text = self._texts.get(run.preamble.id)
         if text is None:
             raise NotReplayable("the preamble: its text was erased")
-        kept = [preamble_sizes(text, one).kept_characters for one in limits]
+        kept = [preamble_sizes(text, limit).kept_characters for limit in limits]
         return _differs("/contextPreamble/keptCharacters", kept[0], kept[1])
 
     def _must_be_shorter(self, characters_max: int) -> None:
-        """Require that the preamble on record is within this limit: what was written for a session
-        since it began is there only as it was cut then."""
+        """Raise unless the recorded preamble is within this limit.
+
+        If the session's preamble was longer, only the truncated text is on record.
+        """
         created = self._record.created
         assert created is not None
-        texts = [one.content for one in created.ingredients if one.position == "preamble"]
-        if any(one.bytes > characters_max for one in texts):
+        texts = [
+            ingredient.content
+            for ingredient in created.ingredients
+            if ingredient.position == "preamble"
+        ]
+        if any(text.bytes > characters_max for text in texts):
             raise NotReplayable("the preamble of the session: it is on record as it was cut then")
 
     def _bootstrap(self, agent_id: str) -> DecisionDifference | None:
@@ -723,11 +776,15 @@ class _DecisionAgain:
         if agent.is_bootstrap_cut_alike or self._run.options.light_context:
             return None
         limits = agent.now.bootstrap
-        sources = [one.source for one in created.ingredients if one.position == "bootstrap"]
+        sources = [
+            ingredient.source
+            for ingredient in created.ingredients
+            if ingredient.position == "bootstrap"
+        ]
         cut = any(map(is_about_limits, created.warnings))
-        sizes = {one.source: one.content.bytes for one in created.ingredients}
+        sizes = {ingredient.source: ingredient.content.bytes for ingredient in created.ingredients}
         shortest = min(limits.chars_max, limits.total_chars_max)
-        if not cut and sum(sizes[one] for one in sources) <= shortest:
+        if not cut and sum(sizes[source] for source in sources) <= shortest:
             return None
         raise NotReplayable(
             "the bootstrap files: they are on record as they were within the limits of then"
@@ -750,14 +807,15 @@ class _DecisionAgain:
             return difference
         if run.requester.depth == 0 and origin is None:
             targets = [
-                one.spawnlog.hooks.subagent_delivery_target for one in (self._then, self._now)
+                configuration.spawnlog.hooks.subagent_delivery_target
+                for configuration in (self._then, self._now)
             ]
             was_said = targets[0] is not None and announced.origin is not None
             if was_said and targets[1] is None:
                 return _differs("/announcement/origin", _TARGET, None)
             if targets[1] is not None and targets[0] != targets[1]:
                 raise NotReplayable(f"where its result goes: {_TARGET} is another one")
-        if not _is_sent_otherwise(self._question):
+        if not _are_receivers_changed(self._question):
             return None
         there = announced.origin or origin or run.requester.origin
         if run.requester.depth > 0:
@@ -769,7 +827,7 @@ class _DecisionAgain:
 
 
 _BEFORE_CREATION = ADMISSION_NAMES | names_of("plan", "steps")
-_OF_OTHERS = names_of("other")
+_OTHER_RULES = names_of("other")
 _PLAN_FIELDS = {
     "model_applied": "/modelApplied",
     "thinking": "/thinking",
@@ -785,25 +843,27 @@ _PLAN_FIELDS = {
     "cost_input_usd_per_million": "/prices/input",
     "cost_output_usd_per_million": "/prices/output",
 }
-"""What of a plan is compared, and how it is called."""
+"""Compared fields of a plan, with their JSON pointers."""
 _plan_values = attrgetter(*_PLAN_FIELDS)
 
 
 def _in_message(contributions: Sequence[ScriptContribution]) -> list[ScriptContribution]:
-    """Return them in the order of the message: those in front of the task, those behind it."""
-    return sorted(contributions, key=lambda one: one.position != "prepend")
+    """Return the contributions in message order: those before the task first."""
+    return sorted(contributions, key=lambda contribution: contribution.position != "prepend")
 
 
 def _shown(contributions: Sequence[ScriptContribution]) -> list[JsonValue]:
-    """Return which script stands where, and which text it is: the recorded one by its hash."""
+    """Return script, position and text of each contribution; a recorded text by its hash."""
     return [
         {
-            "script": one.script_id,
-            "position": one.position,
-            "hmac": one.injected.hmac if one.injected is not None else None,
-            "bytes": one.injected.bytes if one.injected else len((one.text or "").encode()),
+            "script": contribution.script_id,
+            "position": contribution.position,
+            "hmac": contribution.injected.hmac if contribution.injected is not None else None,
+            "bytes": contribution.injected.bytes
+            if contribution.injected
+            else len((contribution.text or "").encode()),
         }
-        for one in contributions
+        for contribution in contributions
     ]
 
 
@@ -816,17 +876,17 @@ def _differs(field: str, recorded: object, decided: object) -> DecisionDifferenc
 def _first_difference(
     fields: Mapping[str, str], recorded: Sequence[object], decided: Sequence[object]
 ) -> DecisionDifference | None:
-    """Compare values, which are mostly equal, under these names."""
+    """Return the first difference of the values, named by these fields."""
     if recorded == decided:
         return None
     found = map(_differs, fields.values(), recorded, decided)
-    return next((one for one in found if one is not None), None)
+    return next((difference for difference in found if difference is not None), None)
 
 
 def _json(value: object) -> JsonValue:
     if isinstance(value, tuple | list):
-        return [_json(one) for one in value]
+        return [_json(member) for member in value]
     if isinstance(value, dict):
-        return {str(name): _json(one) for name, one in value.items()}
+        return {str(name): _json(member) for name, member in value.items()}
     assert value is None or isinstance(value, bool | int | float | str)
     return value

@@ -1,4 +1,4 @@
-"""The prompt of a decision, composed again from recorded ingredients, and where it differs."""
+"""What-if for prompts: compose the prompt again from recorded ingredients and compare it."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -20,17 +20,17 @@ _ORDER = {"preamble": 0, "bootstrap": 1, "prepend": 2, "task": 3, "append": 4}
 _TEXTS: tuple[PromptText, PromptText] = ("systemPrompt", "message")
 _SPACE = UUID(int=0)
 SESSION_SOURCE = "session"
-"""The part of the system prompt that says who the child is, and which channel it was asked from."""
+"""Part of the system prompt with the child's identity and the channel of its requester."""
 
 
 def prompt_texts_needed(record: RecordedDecision, run: Run) -> list[ContentRef]:
-    """The texts that the prompt was made from, and those that were made."""
+    """Return references to the texts of the prompt, and to those it was composed from."""
     assert record.created is not None
     assert record.started is not None
-    refs = [one.content for one in record.created.ingredients]
-    refs += [one.value for one in record.started.shared_context if one.value is not None]
+    refs = [ingredient.content for ingredient in record.created.ingredients]
+    refs += [shared.value for shared in record.started.shared_context if shared.value is not None]
     refs += address_refs(run)
-    refs += [one for one in (run.preamble,) if one is not None]
+    refs += [ref for ref in (run.preamble,) if ref is not None]
     return [*refs, record.started.system_prompt, record.started.message]
 
 
@@ -41,20 +41,29 @@ def compare_prompts(
     decided: DecidedAgain,
     texts: Mapping[UUID, str],
 ) -> Verdict | None:
-    """The verdict when the prompt would be another one, or cannot be composed; None when it would
-    be the same. `run` is the run as it was when its prompt was composed."""
+    """Compare the hypothetical prompt with the recorded one.
+
+    Args:
+        record: The decision of the run.
+        run: The run as of the time when its prompt was composed.
+        opened: The first run of its session.
+        decided: The result of deciding again, with a plan.
+        texts: Texts by content id; erased ones are absent.
+
+    Returns:
+        A verdict if the prompt would differ or cannot be composed; None if it would be the same.
+    """
     assert record.started is not None
     assert record.created is not None
     assert decided.planned is not None
-    # Addresses only say which channel the child was asked from. They may have been erased before
-    # it started.
+    # Addresses only name the requester's channel, and may have been erased before the run started.
     addresses = address_refs(run)
-    needed = {one.id for one in prompt_texts_needed(record, run)} - {one.id for one in addresses}
+    needed = {ref.id for ref in prompt_texts_needed(record, run)} - {ref.id for ref in addresses}
     if not needed <= texts.keys():
         return not_replayable("the prompt: texts that it was made from, or its own, were erased")
     then = (texts[record.started.system_prompt.id], texts[record.started.message.id])
     composed = _composed(record, run, opened, decided, texts)
-    is_address_erased = any(one.id not in texts for one in addresses)
+    is_address_erased = any(ref.id not in texts for ref in addresses)
     is_unknown = False
     pairs = zip(_TEXTS, then, (composed.system_prompt, composed.message), strict=True)
     for name, before, text in pairs:
@@ -90,8 +99,12 @@ def _composed(
     known = dict(texts)
     pieces = _message_and_preamble(record, run, decided, known)
     shared = [
-        SharedValue(one.key, one.kind, texts.get(one.value.id) if one.value is not None else None)
-        for one in record.started.shared_context
+        SharedValue(
+            shared.key,
+            shared.kind,
+            texts.get(shared.value.id) if shared.value is not None else None,
+        )
+        for shared in record.started.shared_context
     ]
     return compose_run_prompt(
         run.changed({"plan": planned.plan}),
@@ -106,42 +119,51 @@ def _composed(
 def _message_and_preamble(
     record: RecordedDecision, run: Run, decided: DecidedAgain, known: dict[UUID, str]
 ) -> list[Ingredient]:
-    """Those of then, with what scripts and preamble come to now; new texts are added to `known`."""
+    """Return the recorded ingredients with today's script output and preamble.
+
+    Adds new texts to `known`.
+    """
     assert record.created is not None
     assert decided.planned is not None
     assert decided.scripts is not None
     recorded = record.created.ingredients
     if run.continues is not None:
         return list(recorded)
-    found = [one for one in recorded if one.position in ("bootstrap", "task")]
-    if run.preamble is not None and any(one.position == "preamble" for one in recorded):
+    found = [ingredient for ingredient in recorded if ingredient.position in ("bootstrap", "task")]
+    if run.preamble is not None and any(
+        ingredient.position == "preamble" for ingredient in recorded
+    ):
         limit = decided.planned.agent.subagents.context_preamble_max_chars
         ref = run.preamble.changed({"id": uuid5(_SPACE, "preamble")})
         known[ref.id] = truncated_preamble(known[run.preamble.id], limit)
         found.append(Ingredient(source="preamble", position="preamble", content=ref))
-    for one in decided.scripts.contributions:
-        ref = one.injected or run.task.changed({"id": uuid5(_SPACE, one.script_id)})
-        if one.injected is None:
-            known[ref.id] = one.text or ""
-        source = f"{SCRIPT_SOURCE}{one.script_id}"
-        place: Literal["prepend", "append"] = "prepend" if one.position == "prepend" else "append"
+    for contribution in decided.scripts.contributions:
+        ref = contribution.injected or run.task.changed(
+            {"id": uuid5(_SPACE, contribution.script_id)}
+        )
+        if contribution.injected is None:
+            known[ref.id] = contribution.text or ""
+        source = f"{SCRIPT_SOURCE}{contribution.script_id}"
+        place: Literal["prepend", "append"] = (
+            "prepend" if contribution.position == "prepend" else "append"
+        )
         found.append(Ingredient(source=source, position=place, content=ref))
-    return sorted(found, key=lambda one: _ORDER[one.position])
+    return sorted(found, key=lambda ingredient: _ORDER[ingredient.position])
 
 
 def _first_difference(text: str, before: str) -> int:
-    """The first byte in which two texts differ."""
+    """Return the offset of the first byte that differs."""
     now, then = text.encode(), before.encode()
     shorter = min(len(now), len(then))
     return next((index for index in range(shorter) if now[index] != then[index]), shorter)
 
 
 def _start_of_session(prompt: ComposedPrompt) -> int:
-    """Where the part begins that names the channel."""
-    return next(one.start for one in prompt.parts if one.source == SESSION_SOURCE)
+    """Return the byte offset of the part that names the channel."""
+    return next(part.start for part in prompt.parts if part.source == SESSION_SOURCE)
 
 
 def _source_at(prompt: ComposedPrompt, name: PromptText, at: int) -> str:
-    """The part in which this byte stands."""
-    parts = (one for one in prompt.parts if one.of == name)
-    return next((one.source for one in parts if one.start <= at < one.end), "end")
+    """Return the source of the part that contains this byte."""
+    parts = (part for part in prompt.parts if part.of == name)
+    return next((part.source for part in parts if part.start <= at < part.end), "end")

@@ -1,4 +1,4 @@
-"""A spawn, or a message, as it was recorded: what it was decided from, and what came of it."""
+"""Recorded decision on a spawn or a message: its inputs and its result."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -29,14 +29,17 @@ _MEMBERS: Mapping[type, str] = {
     RunStarted: "started",
     RunAnnounced: "announced",
 }
-DECIDED_BY = tuple(one for one in _MEMBERS if one is not RunStarted)
-"""The events of a run, behind its request, that say how it was decided. Its prompt is in
-`RunStarted`."""
+DECIDED_BY = tuple(event_type for event_type in _MEMBERS if event_type is not RunStarted)
+"""Events of a run after its request that record the decision. Its prompt is in `RunStarted`."""
 
 
 class RecordedDecision(Fact):
-    """`run` is the run as its request made it. Of a message `before` is the run that it continues,
-    as it was then."""
+    """Recorded decision, collected from the events of one run.
+
+    Attributes:
+        run: The run in the state right after its request.
+        before: For a message, the run that it continues, in its state at that time.
+    """
 
     run: Run
     request: SpawnRequested | MessageReceived
@@ -52,37 +55,41 @@ class RecordedDecision(Fact):
 
     @property
     def agent_id(self) -> str | None:
-        """The agent that was to run."""
+        """Return the agent that was to run."""
         if self.overridden is not None:
             return self.overridden.to_agent_id
         return self.run.requested_agent_id
 
     @property
     def facts(self) -> PlanFacts | None:
-        """What its plan was decided from, as far as it came."""
+        """Return the planning facts, if the decision got that far."""
         by = self.created or self.refused
         return by.facts if by is not None else None
 
     @property
     def is_decided(self) -> bool:
-        """Whether its caller was answered."""
+        """Return True if the child was created or the request refused."""
         return self.created is not None or self.refused is not None
 
 
 def recorded_decision(
     events: Sequence[Occurrence], *, before: Run | None = None
 ) -> RecordedDecision:
-    """Return the decision that these events of one run tell of, its request first."""
+    """Return the decision recorded by the events of one run, of which the first is its request.
+
+    Raises:
+        ValueError: The first event is not a request.
+    """
     request = events[0].event if events else None
     if not isinstance(request, SpawnRequested | MessageReceived):
         raise ValueError("a decision is read from its request on")
     found: dict[str, Any] = {}
-    for one in events:
-        name = _MEMBERS.get(type(one.event))
+    for occurrence in events:
+        name = _MEMBERS.get(type(occurrence.event))
         if name is not None:
-            found[name] = one.event
+            found[name] = occurrence.event
         if name == "announced":
-            found["announced_position"] = one.stamp.position
+            found["announced_position"] = occurrence.stamp.position
     return RecordedDecision(
         run=initial_run(request, events[0].stamp),
         request=request,

@@ -1,5 +1,6 @@
-"""Context scripts decided again: their order, what they contribute, and which agent they name,
-from the outputs that are on record. No script is run.
+"""What-if for context scripts: replay order, contributions and overrides from recorded output.
+
+No script is run.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,8 +24,10 @@ _CALLED_BY = ("uri", "format", "method", "arg_map")
 
 @dataclass(frozen=True, slots=True)
 class ScriptContribution:
-    """What a script puts into the message. `injected` is the recorded text when it is that, else
-    `text` is what its output says now."""
+    """Text that a script adds to the message.
+
+    `injected` is the recorded text if it is unchanged; otherwise `text` is the new one.
+    """
 
     script_id: str
     position: str
@@ -34,18 +37,19 @@ class ScriptContribution:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedScripts:
-    """What the scripts of a spawn come to: what goes into its message, in the order of the scripts,
-    and the agent that is put in the place of the one that was requested, if one is."""
+    """Result of a spawn's scripts: contributions in script order, and the override, if any."""
 
     contributions: tuple[ScriptContribution, ...] = ()
     override_to: str | None = None
 
 
 def recorded_scripts(record: RecordedDecision) -> ReplayedScripts:
-    """What they came to then."""
+    """Return the recorded result."""
     receipts = record.scripts.receipts if record.scripts is not None else ()
     override = record.overridden.to_agent_id if record.overridden is not None else None
-    return ReplayedScripts(tuple(_recorded(one) for one in receipts if one.injected), override)
+    return ReplayedScripts(
+        tuple(_recorded(receipt) for receipt in receipts if receipt.injected), override
+    )
 
 
 def _recorded(receipt: ScriptReceipt) -> ScriptContribution:
@@ -54,8 +58,10 @@ def _recorded(receipt: ScriptReceipt) -> ScriptContribution:
 
 @dataclass(frozen=True, slots=True)
 class ScriptsUnder:
-    """The scripts of an agent under a configuration, and what holds for all of them. `told` is the
-    whole of it, as it is printed for scripts."""
+    """Scripts of an agent under one configuration, with their common limits.
+
+    `told` is the JSON text of the configuration that scripts receive as `cfg`.
+    """
 
     listed: tuple[ContextScript, ...]
     total_seconds: float
@@ -65,12 +71,12 @@ class ScriptsUnder:
 
     @property
     def is_told(self) -> bool:
-        """Whether a script is told the configuration."""
-        return any("cfg" in one.arg_map.values() for one in self.listed)
+        """Return True if a script receives the configuration (`cfg`)."""
+        return any("cfg" in script.arg_map.values() for script in self.listed)
 
 
 def scripts_under(configuration: Configuration, told: str, requested_agent_id: str) -> ScriptsUnder:
-    """Those that run for whoever asks for this agent."""
+    """Return the scripts that run if this agent is requested."""
     settings = configuration.spawnlog
     return ScriptsUnder(
         listed=configuration.effective_agent(requested_agent_id).context_scripts,
@@ -83,19 +89,21 @@ def scripts_under(configuration: Configuration, told: str, requested_agent_id: s
 
 @dataclass(frozen=True, eq=False)
 class ScriptsChange:
-    """The scripts of an agent, then and now."""
+    """Scripts of an agent, then and now."""
 
     then: ScriptsUnder
     now: ScriptsUnder
 
     @cached_property
     def is_nothing(self) -> bool:
-        """Whether each would run as it did, and be read as it was."""
+        """Return True if every script would run, and its output be read, as before."""
         then, now = self.then, self.now
         if then.listed != now.listed or (not then.listed and not now.listed):
             return then.listed == now.listed
-        if [list(one.arg_map) for one in then.listed] != [list(one.arg_map) for one in now.listed]:
-            # The order of arguments is that of the file.
+        if [list(script.arg_map) for script in then.listed] != [
+            list(script.arg_map) for script in now.listed
+        ]:
+            # Equal mappings may list their arguments in another order, which scripts see.
             return False
         return (then.total_seconds, then.output_bytes_max) == (
             now.total_seconds,
@@ -104,42 +112,50 @@ class ScriptsChange:
 
     @cached_property
     def names_same_agents(self) -> bool:
-        """Whether a script may name those that it might."""
+        """Return True if the same agents can be named by a script."""
         return set(self.then.agent_ids) == set(self.now.agent_ids)
 
 
 def outputs_needed(record: RecordedDecision, change: ScriptsChange) -> list[ContentRef]:
-    """The outputs that have to be read again, and what they were read as."""
+    """Return the recorded outputs that have to be parsed again, and the texts they gave."""
     if record.scripts is None or change.is_nothing:
         return []
     then, now = change.then, change.now
-    before = {one.id: one for one in then.listed}
-    receipts = {one.id: one for one in record.scripts.receipts}
+    before = {script.id: script for script in then.listed}
+    receipts = {receipt.id: receipt for receipt in record.scripts.receipts}
     refs = []
     for script in now.listed:
         old, receipt = before.get(script.id), receipts.get(script.id)
         if old is not None and receipt is not None and not _is_read_alike(old, script):
-            refs += [one for one in (receipt.output, receipt.injected) if one is not None]
+            refs += [ref for ref in (receipt.output, receipt.injected) if ref is not None]
     return refs
 
 
 def replay_scripts(
     record: RecordedDecision, change: ScriptsChange, texts: Mapping[UUID, str]
 ) -> ReplayedScripts:
-    """What the scripts come to under another configuration. Raises `NotReplayable` with each script
-    that has no recorded output for what it would be called with now."""
+    """Return the result of the scripts under the new configuration, from recorded output.
+
+    Args:
+        record: The decision, with script receipts.
+        change: The scripts of the requested agent, then and now.
+        texts: Texts by content id; erased ones are absent.
+
+    Raises:
+        NotReplayable: The record does not show the output of some scripts; each one is named.
+    """
     assert record.scripts is not None
     requested = record.run.requested_agent_id
     assert requested is not None
     then, now, unchanged = change.then, change.now, change.is_nothing
     if unchanged and change.names_same_agents:
         return recorded_scripts(record)
-    receipts = {one.id: one for one in record.scripts.receipts}
+    receipts = {receipt.id: receipt for receipt in record.scripts.receipts}
     contributions: list[ScriptContribution] = []
     candidates: list[OverrideCandidate] = []
     missing: list[str] = []
     ran: list[ScriptReceipt] = []
-    before = {one.id: one for one in then.listed}
+    before = {script.id: script for script in then.listed}
     stopped = False
     for script in now.listed:
         receipt = receipts.get(script.id)
@@ -167,9 +183,9 @@ def replay_scripts(
     if not unchanged:
         _must_fit_in_time(now, ran)
     without = {
-        one.agent_id
-        for one in record.scripts.candidates
-        if one.verdict == CREDENTIALS_MISSING and one.agent_id is not None
+        candidate.agent_id
+        for candidate in record.scripts.candidates
+        if candidate.verdict == CREDENTIALS_MISSING and candidate.agent_id is not None
     }
     choice = choose_override(
         requested, candidates, now.agent_ids, lambda agent_id: agent_id not in without
@@ -184,7 +200,7 @@ def _missing_input(
     then: ScriptsUnder,
     now: ScriptsUnder,
 ) -> str | None:
-    """Why what is on record of a script does not say what it would do now; None when it does."""
+    """Return why the record does not show what a script would do now, or None if it does."""
     if old is None or receipt is None:
         return "it is new, so there is no output of it"
     changed = [name for name in _CALLED_BY if getattr(old, name) != getattr(script, name)]
@@ -201,7 +217,7 @@ def _missing_input(
 
 
 _NEARLY = 0.95
-"""Of its timeout: a script that took so long may have been ended by it."""
+"""Fraction of a timeout: a script that took this long may have been ended by it."""
 _SHORT_OF_TIME = "it failed, maybe for want of the time that all may take (scriptsTotalSeconds)"
 _WORDS = {"uri": "uri", "format": "format", "method": "method", "arg_map": "argMap"}
 
@@ -234,27 +250,33 @@ def _was_short_of_time(
     receipts: Mapping[str, ScriptReceipt],
     ran: Sequence[ScriptReceipt],
 ) -> bool:
-    """Whether it may have failed because those in front of it had used up the time of all, and
-    others stand there now: these are `ran`."""
+    """Return True if a script may have failed for lack of total time, and others precede it now.
+
+    `ran` holds the receipts of the scripts that precede it now.
+    """
     if receipt.outcome != "failed" or _ended_well(receipt):
         return False
-    order = [one.id for one in then.listed]
-    in_front = [receipts[one] for one in order[: order.index(receipt.id)] if one in receipts]
-    used = sum(one.duration_ms for one in (*in_front, receipt)) / 1000
+    order = [script.id for script in then.listed]
+    in_front = [
+        receipts[script_id]
+        for script_id in order[: order.index(receipt.id)]
+        if script_id in receipts
+    ]
+    used = sum(earlier.duration_ms for earlier in (*in_front, receipt)) / 1000
     if used < then.total_seconds * _NEARLY:
         return False
-    return {one.id for one in in_front} != {one.id for one in ran}
+    return {earlier.id for earlier in in_front} != {earlier.id for earlier in ran}
 
 
 def _ended_well(receipt: ScriptReceipt) -> bool:
-    """Whether its output was read: what failed then is what it said."""
+    """Return True if the script itself succeeded, so that any failure came from its output."""
     if receipt.status_code is not None:
         return 200 <= receipt.status_code < 300
     return receipt.exit_code == 0
 
 
 def _must_fit_in_time(now: ScriptsUnder, ran: Sequence[ScriptReceipt]) -> None:
-    took = sum(one.duration_ms for one in ran) / 1000
+    took = sum(receipt.duration_ms for receipt in ran) / 1000
     if took >= now.total_seconds:
         raise NotReplayable(
             f"context scripts: they took {took:.1f} s together, and may take"
@@ -269,7 +291,7 @@ def _is_read_alike(old: ContextScript, script: ContextScript) -> bool:
 def _reading(
     old: ContextScript, script: ContextScript, receipt: ScriptReceipt, texts: Mapping[UUID, str]
 ) -> tuple[ScriptReading, bool]:
-    """What its output says, and whether that is as it was recorded."""
+    """Return what the script's output says now, and whether that is unchanged from the record."""
     failed = receipt.outcome == "failed"
     if _is_read_alike(old, script) or (failed and not _ended_well(receipt)):
         if failed:
@@ -282,7 +304,7 @@ def _reading(
         raise NotReplayable(f'context script "{script.id}": its output was erased')
     text = decode_output(kept, receipt.output_encoding)
     if failed and _read_by(old, text).error is None:
-        # It said no error: it was cut off, and would be again.
+        # The output reported no error, so the script failed because it was cut off.
         return ScriptReading(error="failed"), True
     return _read_by(script, text), False
 
@@ -300,7 +322,7 @@ def _read_by(script: ContextScript, text: str) -> ScriptReading:
 def _reread(
     script: ContextScript, receipt: ScriptReceipt, content: str, texts: Mapping[UUID, str]
 ) -> ScriptContribution:
-    """What it says now; the recorded text where it says the same."""
+    """Return the new contribution, with the recorded text if it is the same."""
     injected = receipt.injected
     if injected is not None and texts.get(injected.id) == content:
         return ScriptContribution(script.id, script.position, injected)

@@ -1,7 +1,7 @@
-"""The steps behind the plan, decided again: what the record says of each, and what it does not.
+"""What-if for preparation steps: the result of each from the record, or what is missing.
 
-The stages ask for each step first whether it has anything to do, and then what came of it. What was
-taken under the same settings is taken again, whatever they are. Nothing is asked or made.
+The stages ask first whether each step has anything to do, then for its result. A step that
+succeeded under the same settings succeeds again. No hook is called and nothing is made.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,15 +24,21 @@ from domain.what_if.verdict import NotReplayable
 
 ENGINE = "hook prepareSubagentSpawn"
 _UNTOLD = "?"
-"""For the text of a refusal of which is recorded that it was one: it is the same."""
-_RULES = {one.name: one for one in rules.STEPS}
+"""Placeholder text for a refusal that is the same as on record, so that its text is not needed."""
+_RULES = {rule.name: rule for rule in rules.STEPS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepFinding:
-    """What is so of a step now: it refuses, or `missing` decides and is not on record, or `assumed`
-    is taken to be in order. Without any of them it is taken as it was, or there is nothing to
-    take."""
+    """Finding about a step: at most one of the fields is set.
+
+    If none is set, the step succeeds or has nothing to do.
+
+    Attributes:
+        refusal: The step refuses.
+        missing: A fact that decides and is not on record.
+        assumed: An assumption under which the step succeeds.
+    """
 
     refusal: Refusal | None = None
     missing: str | None = None
@@ -43,8 +49,10 @@ PASSES = StepFinding()
 
 
 def is_conversation_needed(record: RecordedDecision) -> bool:
-    """Return whether a decision goes by what is on record of the requester's session: it asks for a
-    fork of its conversation that nobody looked for then."""
+    """Return True if the decision needs the requester's session, to check a fork.
+
+    The request asks for a fork, but was refused before its requester's transcript was checked.
+    """
     run = record.run
     return (
         run.continues is None
@@ -56,14 +64,15 @@ def is_conversation_needed(record: RecordedDecision) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepsAgain:
-    """The steps of a decision under two configurations.
+    """Steps of a decision under the new configuration.
 
     Attributes:
-        run: The run with the agent of now.
-        requester: The session of its requester as it was behind the request; None where that is
-            not needed.
-        origin: Reads the addresses of the requester.
-        assumed: What was taken to be in order.
+        record: The recorded decision.
+        run: The run with its new agent.
+        change: The two configurations.
+        requester: The requester's session right after the request; None if it is not needed.
+        origin: Reads the requester's addresses.
+        assumed: Assumptions made so far.
     """
 
     record: RecordedDecision
@@ -74,10 +83,10 @@ class StepsAgain:
     assumed: list[str] = field(default_factory=list)
 
     def places(self) -> Mapping[StepName, bool | Refusal]:
-        """Return whether each step has anything to do, up to the first that cannot be taken.
+        """Return whether each step has anything to do, up to the first that is refused.
 
         Raises:
-            NotReplayable: That is not on record.
+            NotReplayable: The record does not say.
         """
         found: dict[StepName, bool | Refusal] = {}
         for step in STEP_ORDER:
@@ -97,17 +106,17 @@ class StepsAgain:
                 is_asked = self.run.attachments is not None or self._was_refused_by(step)
                 return self._found(self._attachments_need()) or is_asked
             case "workspace":
-                # Which folder is missing is for the file system to say.
+                # Only the file system knows which folders are missing.
                 return False
             case "context_engine":
                 hooks = self.change.now.configuration.spawnlog.hooks
                 return hooks.prepare_subagent_spawn is not None
 
     def take(self, step: StepName) -> Refusal | None:
-        """Return what came of a step.
+        """Return the refusal by a step, or None if it succeeds.
 
         Raises:
-            NotReplayable: That is not on record.
+            NotReplayable: The record does not say.
         """
         match step:
             case "thread_binding":
@@ -132,7 +141,7 @@ class StepsAgain:
 
     @property
     def _was_taken(self) -> bool:
-        """Return whether all were taken: a child was created, or refused by what comes behind."""
+        """Return True if all steps succeeded: the child was created, or refused after them."""
         refused = self.record.refused
         if refused is None:
             return self.record.created is not None
@@ -141,22 +150,22 @@ class StepsAgain:
 
     @property
     def _is_same_agent(self) -> bool:
-        """Return whether the agent that was to run then is that of now."""
+        """Return True if the agent is the recorded one."""
         return self.run.agent_id == self.record.agent_id
 
     def _was_refused_by(self, name: StepName) -> bool:
         refused = self.record.refused
         return refused is not None and refused.rule == name and refused.rule in _RULES
 
-    def _again(self) -> StepFinding:
-        """Return the refusal of then: what it goes by is the same."""
+    def _recorded_refusal(self) -> StepFinding:
+        """Return the recorded refusal, because its inputs are the same."""
         refused = self.record.refused
         assert refused is not None
         rule = _RULES[refused.rule]
         return StepFinding(refusal=rule.refusal(_UNTOLD, status=refused.status))
 
-    def _taken_alike(self, name: StepName, *, is_alike: bool, assumed: str) -> StepFinding:
-        """Look at a step that somebody outside answers, who is told which agent will run."""
+    def _hook_step(self, name: StepName, *, is_alike: bool, assumed: str) -> StepFinding:
+        """Return the finding for a step that a hook performs, given the agent that will run."""
         if self._was_taken:
             return PASSES if is_alike and self._is_same_agent else StepFinding(assumed=assumed)
         if not self._was_refused_by(name):
@@ -166,7 +175,7 @@ class StepsAgain:
             return StepFinding(missing=text)
         if not self._is_same_agent:
             return StepFinding(missing=f"{name}: it was taken for another agent")
-        return self._again()
+        return self._recorded_refusal()
 
     # A thread.
 
@@ -182,16 +191,16 @@ class StepsAgain:
         if self._was_taken and not is_alike:
             text = "the thread: what binds it changed (hooks or threadBindings)"
             return StepFinding(missing=text)
-        return self._taken_alike("thread_binding", is_alike=is_alike, assumed="a thread is bound")
+        return self._hook_step("thread_binding", is_alike=is_alike, assumed="a thread is bound")
 
     @property
     def _is_bound_alike(self) -> bool:
         then, now = self.change.both
-        hooks = [one.spawnlog.hooks.subagent_spawning for one in (then, now)]
+        hooks = [configuration.spawnlog.hooks.subagent_spawning for configuration in (then, now)]
         return hooks[0] == hooks[1] and self._threads(then) == self._threads(now)
 
     def _binds(self, configuration: Configuration) -> bool:
-        """Return whether somebody is asked to bind threads where the requester is."""
+        """Return True if a hook binds threads in the requester's channel."""
         if configuration.spawnlog.hooks.subagent_spawning is None:
             return False
         return self._threads(configuration).binds
@@ -207,12 +216,12 @@ class StepsAgain:
 
     @property
     def _is_fork_required(self) -> bool:
-        """Return whether the request asks for it; another fork is no reason to refuse a spawn."""
+        """Return True if the request asks for a fork; only then can it be refused for one."""
         return self.run.options.context == "fork" or self.run.takes_transcript_over
 
     @property
     def _was_of_another_agent(self) -> bool:
-        """Return whether the child was to be of another agent than its requester's."""
+        """Return True if the child was to have another agent than its requester."""
         return self.record.agent_id != self.run.requester.agent_id
 
     def _fork_needs(self) -> StepFinding:
@@ -234,7 +243,7 @@ class StepsAgain:
         if self._was_refused_by("context_fork"):
             is_of_others = self._was_of_another_agent and not self.run.takes_transcript_over
             if not is_of_others:
-                return self._again()
+                return self._recorded_refusal()
         elif self._was_taken:
             return PASSES
         return StepFinding(assumed="the conversation that it begins with can be taken over")
@@ -245,7 +254,9 @@ class StepsAgain:
         attached = self.run.attachments
         if attached is None:
             return PASSES
-        then, now = (one.tools.sessions_spawn.attachments for one in self.change.both)
+        then, now = (
+            configuration.tools.sessions_spawn.attachments for configuration in self.change.both
+        )
         if self._was_taken and then == now:
             return PASSES
         why = check_unread_attachments(attached.count, now)
@@ -260,8 +271,10 @@ class StepsAgain:
         return StepFinding(missing=text)
 
     def _fit(self, attached: AttachmentsRequest) -> bool:
-        """Return whether files that were taken would be, whatever each of them is."""
-        then, now = (one.tools.sessions_spawn.attachments for one in self.change.both)
+        """Return True if the accepted files fit the new limits, whatever their single sizes."""
+        then, now = (
+            configuration.tools.sessions_spawn.attachments for configuration in self.change.both
+        )
         largest = min(attached.total_bytes, then.max_file_bytes)
         return (
             then.retain_on_session_keep == now.retain_on_session_keep
@@ -271,16 +284,16 @@ class StepsAgain:
 
     def _attachments(self) -> StepFinding:
         if self._was_refused_by("attachments"):
-            # They were taken, and could not be written.
+            # They were accepted but could not be written.
             if self._is_same_agent:
-                return self._again()
+                return self._recorded_refusal()
             return StepFinding(missing="attachments: it was taken for another agent")
         if self._was_taken and self._is_same_agent:
             return PASSES
         return StepFinding(assumed="what is attached can be written")
 
-    # Who prepares elsewhere.
+    # The hook that prepares spawns.
 
     def _engine(self) -> StepFinding:
         assumed, is_alike = f"{ENGINE} refuses nothing", self.change.is_prepared_alike
-        return self._taken_alike("context_engine", is_alike=is_alike, assumed=assumed)
+        return self._hook_step("context_engine", is_alike=is_alike, assumed=assumed)

@@ -1,6 +1,7 @@
-"""Two configurations that differ in the limits of admission alone.
+"""Fast path of a what-if for configurations that differ only in admission limits.
 
-A decision under them is the same if its request is admitted alike: nothing else of it is looked at.
+A decision under such configurations is the same if its request is admitted alike; nothing else has
+to be checked.
 """
 
 from collections.abc import Sequence
@@ -14,21 +15,29 @@ from domain.what_if.change import Change
 
 _UNREAD = "?"
 _UNLISTED = "?"
-"""An agent that is not listed has the scripts of the defaults."""
+"""Stands for any unlisted agent, which has the scripts of the defaults."""
 
 
 def differ_in_limits_alone(change: Change, announcing: Sequence[Configuration]) -> bool:
-    """Return True if nothing differs but limits of admission.
+    """Return True if the configurations differ only in admission limits.
 
-    `announcing` are all configurations that runs may have been announced under.
+    Args:
+        change: The two configurations.
+        announcing: All configurations that runs may have been announced under.
     """
     before, after = change.both
     return (
         _without_limits(before) == _without_limits(after)
-        # Values that are equal may be printed differently: 1 for true, and keys in another order.
+        # Equal values may have different JSON texts: 1 and true, or keys in another order.
         and compact_json(before.extra) == compact_json(after.extra)
-        and all(one.spawnlog.announce == after.spawnlog.announce for one in announcing)
-        and all(change.agent(one).scripts.is_nothing for one in (*after.agent_ids(), _UNLISTED))
+        and all(
+            configuration.spawnlog.announce == after.spawnlog.announce
+            for configuration in announcing
+        )
+        and all(
+            change.agent(agent_id).scripts.is_nothing
+            for agent_id in (*after.agent_ids(), _UNLISTED)
+        )
     )
 
 
@@ -41,8 +50,8 @@ def _without_limits(configuration: Configuration) -> Configuration:
     changes = {
         "defaults": defaults.model_copy(update={"subagents": subagents}),
         "list": tuple(
-            one.model_copy(update={"subagents": one.subagents.model_copy(update=limits)})
-            for one in agents.roster
+            agent.model_copy(update={"subagents": agent.subagents.model_copy(update=limits)})
+            for agent in agents.roster
         ),
         "entries": None,
     }
@@ -50,9 +59,9 @@ def _without_limits(configuration: Configuration) -> Configuration:
 
 
 def is_admitted_alike(change: Change, request: SpawnRequested | MessageReceived) -> bool:
-    """Return True if a request is admitted as it was, or refused by the same rule.
+    """Return True if the request is admitted as recorded, or refused by the same rule.
 
-    A task of a batch is the same only if all of its batch are.
+    In a batch this says nothing unless it is True for all of its tasks.
     """
     if isinstance(request, MessageReceived):
         children = change.now.configuration.subagent_defaults.max_children_per_agent
@@ -60,7 +69,7 @@ def is_admitted_alike(change: Change, request: SpawnRequested | MessageReceived)
         return _rule(admit(CONTINUATION, request.facts)) == _rule(admit(CONTINUATION, facts))
     limits = change.agent(request.facts.requester_agent_id).limits
     under = request.facts, request.facts.changed({**limits})
-    before, after = (_rule(admit(ADMISSION, one, raw_agent_id=_UNREAD)) for one in under)
+    before, after = (_rule(admit(ADMISSION, facts, raw_agent_id=_UNREAD)) for facts in under)
     return before == after
 
 

@@ -1,4 +1,4 @@
-"""What comes of a recorded decision when it is decided again under another configuration."""
+"""Verdict on a recorded decision that is decided again under another configuration."""
 
 from typing import Literal, get_args
 
@@ -17,16 +17,17 @@ VerdictName = Literal[
     "different-announcement",
     "not-replayable",
 ]
-"""`same`: nothing that is recorded of the decision would be otherwise, or it is refused either way.
-The others but the last name the first that would be, in the order in which it is decided.
-`not-replayable`: something that decides it now is not on record."""
+"""`same`: nothing recorded would differ, or the request is refused either way. `not-replayable`: a
+deciding fact is not on record. All others name the first difference, in the order of deciding."""
 
 VERDICTS: tuple[VerdictName, ...] = get_args(VerdictName)
 
 
 class DecisionDifference(Fact):
-    """The first thing that differs: what it is, as a JSON pointer, as it was recorded, and as it is
-    decided now. Texts are not shown; they are referred to by where they come from."""
+    """First difference: a JSON pointer, the recorded value, and the value decided now.
+
+    Texts are not shown; they are identified by their source.
+    """
 
     field: str
     recorded: JsonValue = None
@@ -34,9 +35,14 @@ class DecisionDifference(Fact):
 
 
 class Verdict(Fact):
-    """`rule` is the one that refuses now, or, of what is newly allowed, the one that had refused;
-    `text` is what the caller would be told of a refusal. `missing` names what has no recorded input
-    and decides; `assumed` what has none either and was taken to be in order."""
+    """Verdict with its reasons.
+
+    Attributes:
+        rule: The rule that refuses now; for `newly-allowed`, the rule that had refused.
+        text: The refusal text that the caller would receive.
+        missing: Facts that decide but are not on record.
+        assumed: Facts that are not on record and were assumed to be in order.
+    """
 
     verdict: VerdictName
     rule: str | None = None
@@ -50,7 +56,7 @@ SAME = Verdict(verdict="same")
 
 
 class NotReplayable(Exception):
-    """What is decided now depends on something that is not on record."""
+    """The decision depends on facts that are not on record; `missing` names them."""
 
     def __init__(self, *missing: str) -> None:
         super().__init__("; ".join(missing))
@@ -58,5 +64,5 @@ class NotReplayable(Exception):
 
 
 def not_replayable(*missing: str) -> Verdict:
-    """The verdict that names what is missing."""
+    """Return the verdict `not-replayable` with the missing facts."""
     return Verdict(verdict="not-replayable", missing=missing)
