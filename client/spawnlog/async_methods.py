@@ -1682,42 +1682,41 @@ class AsyncMethods(AsyncSender):
         about it outranks what the request says of it.
 
         Args:
-            task: With `parallel` a list: a run for each of them, or for none.
-            label: A name for the run, on one line.
-            agent_id: The agent that runs the child, or an alias of it.
+            task: The task. With `parallel`, a list of tasks: one run for each, or none.
+            label: A name for the run, one line.
+            agent_id: The agent that runs the child, or an alias for it.
             model: The model, as `provider/name`.
             thinking: The thinking level.
-            run_timeout_seconds: Rounded down to whole seconds; 0, or less, is without
+            run_timeout_seconds: Timeout in seconds, rounded down; 0 or less means no
                 limit.
-            sandbox: `require` refuses a child that would not be in a sandbox.
-            context: `fork`: the child begins with the requester's conversation up to now.
-                Only of the requester's own agent. Without it a child in a thread of a channel
-                follows `session.threadBindings.defaultSpawnContext`, any other starts
-                `isolated`.
-            light_context: Leave the files of the agent's workspace out of the prompt.
-            expects_completion_message: False: nothing is announced when the run has
-                ended.
-            thread: Bind the child to a thread of the requester's channel. `mode` is
-                `session` then, unless it is given: the child stays and takes messages until
-                it is stopped.
-            mode: One run, or a session that stays, which needs `thread`.
-            cleanup: `delete`: the session is archived right after the announcement;
-                `keep`, the default: later.
-            attachments: Files that are put into the child's workspace, as far as
-                `tools.sessions_spawn.attachments` permits; off unless it is enabled.
-            attach_as: Where the child is told to look for the files.
-            context_preamble: A text that stands in front of the child's system prompt.
-            shared_context: Keys with any values, at most 64 KiB of JSON with what the
-                requester's session shares already. The child reads them in its prompt, as do
-                those that are spawned by this session later, and those below it.
-            shared_context_scope: `child`: the keys are for this child, and for those
-                below it, alone.
-            parallel: Of a list of tasks: they run side by side. All runs are admitted and
-                prepared, or none is. Their labels are `<label>-1` and so on.
-            depends_on: Earlier runs of the same tree, by their labels or ids. The child
-                is prepared, and queued when all of them have ended with `success` and all
-                below them is done; with `{"run": …, "require": "ended"}` any end will do.
-            chain_after: One run more to wait for, as in `depends_on`.
+            sandbox: `require`: refuse the spawn if the child would not be in a sandbox.
+            context: `fork`: the child begins with the requester's conversation up to now;
+                only for the requester's own agent. Default: in a channel thread,
+                `session.threadBindings.defaultSpawnContext`; otherwise `isolated`.
+            light_context: Leave the workspace's bootstrap files out of the prompt.
+            expects_completion_message: If false, the end of the run is not announced.
+            thread: Bind the child to a thread of the requester's channel. `mode` then
+                defaults to `session`: the child stays open and takes messages until it is
+                stopped.
+            mode: `run`: one run. `session`: a session that stays; requires `thread`.
+            cleanup: `delete`: archive the session right after the announcement. `keep`
+                (default): archive it later.
+            attachments: Files to put into the child's workspace, within the limits of
+                `tools.sessions_spawn.attachments`. Refused unless enabled there.
+            attach_as: Path where the child's prompt says to find the files.
+            context_preamble: Text to put in front of the child's system prompt.
+            shared_context: Keys and JSON values, at most 64 KiB together with those that
+                the requester's session shares already. They are added to the prompts of the
+                child, of later children of this session, and of their descendants.
+            shared_context_scope: `child`: share the keys only with this child and its
+                descendants.
+            parallel: Run a list of tasks in parallel. Either all runs are admitted and
+                prepared, or none is. They are labeled `<label>-1`, `<label>-2` and so on.
+            depends_on: Earlier runs of the same tree to wait for, by label or id. The
+                child is prepared at once, and queued when all of them have ended with
+                `success` and their descendants are done. With `{"run": …, "require":
+                "ended"}`, any outcome will do.
+            chain_after: One more run to wait for, as in `depends_on`.
             idempotency_key: The same key with the same body gets the first answer again,
                 with `is_replayed`. It counts for one token and path, for seven days. Default:
                 a key of its own for each call.

@@ -6,13 +6,13 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 
 class AttachAsBody(TypedDict):
-    """Where attachments are wanted; a hint that the child is told."""
+    """Hint for the child where to look for attachments."""
 
     mountPath: NotRequired[str]
 
 
 class AttachmentBody(TypedDict):
-    """A file: its name, and its content as text or as base64."""
+    """Attached file: name, and content as text or base64."""
 
     name: str
     content: str
@@ -45,11 +45,11 @@ class EntryBody(TypedDict):
 
 
 class RequesterBody(TypedDict):
-    """Who asks, and where it can be answered."""
+    """Requesting session, and the addresses for its answers."""
 
     sessionKey: str
-    """Its key in any spelling, its session id, or `current` for the one session that the token
-    acts for.
+    """The session key in any spelling, the session id, or `current` for the session that the
+    token acts for.
     """
     channel: NotRequired[str]
     accountId: NotRequired[str]
@@ -61,12 +61,12 @@ class RequesterBody(TypedDict):
     memberRoleIds: NotRequired[list[str]]
     agentIdOverride: NotRequired[str]
     workspaceDir: NotRequired[str]
-    """The folder it works in, as an absolute path: a child of the same agent works there too. It
-    has to be in its folder on record; without one, in its agent's own or below
-    `spawnlog.workspaceRoots`.
+    """The requester's folder, as an absolute path. A child of the same agent works there too. It
+    must be inside the recorded folder of the session; if none is recorded, inside its agent's
+    folder or below `spawnlog.workspaceRoots`.
     """
     sandboxed: NotRequired[bool]
-    """That it is in a sandbox, also when the record does not say so."""
+    """Treat the requester as sandboxed even if it is not recorded so."""
     activeModel: NotRequired[str]
     activeThinking: NotRequired[str]
 
@@ -103,58 +103,58 @@ class SpawnChoices(TypedDict, total=False):
     """Options of a spawn beside its task and its requester, as `spawn` takes them."""
 
     label: str
-    """A name for the run, on one line."""
+    """A name for the run, one line."""
     agent_id: str
-    """The agent that runs the child, or an alias of it."""
+    """The agent that runs the child, or an alias for it."""
     model: str
     """The model, as `provider/name`."""
     thinking: str
     """The thinking level."""
     run_timeout_seconds: float
-    """Rounded down to whole seconds; 0, or less, is without limit."""
+    """Timeout in seconds, rounded down; 0 or less means no limit."""
     sandbox: Literal["inherit", "require"]
-    """`require` refuses a child that would not be in a sandbox."""
+    """`require`: refuse the spawn if the child would not be in a sandbox."""
     context: Literal["isolated", "fork"]
-    """`fork`: the child begins with the requester's conversation up to now. Only of the
-    requester's own agent. Without it a child in a thread of a channel follows
-    `session.threadBindings.defaultSpawnContext`, any other starts `isolated`.
+    """`fork`: the child begins with the requester's conversation up to now; only for the
+    requester's own agent. Default: in a channel thread,
+    `session.threadBindings.defaultSpawnContext`; otherwise `isolated`.
     """
     light_context: bool
-    """Leave the files of the agent's workspace out of the prompt."""
+    """Leave the workspace's bootstrap files out of the prompt."""
     expects_completion_message: bool
-    """False: nothing is announced when the run has ended."""
+    """If false, the end of the run is not announced."""
     thread: bool
-    """Bind the child to a thread of the requester's channel. `mode` is `session` then, unless it
-    is given: the child stays and takes messages until it is stopped.
+    """Bind the child to a thread of the requester's channel. `mode` then defaults to `session`:
+    the child stays open and takes messages until it is stopped.
     """
     mode: Literal["run", "session"]
-    """One run, or a session that stays, which needs `thread`."""
+    """`run`: one run. `session`: a session that stays; requires `thread`."""
     cleanup: Literal["delete", "keep"]
-    """`delete`: the session is archived right after the announcement; `keep`, the default:
+    """`delete`: archive the session right after the announcement. `keep` (default): archive it
     later.
     """
     attachments: Sequence[AttachmentBody]
-    """Files that are put into the child's workspace, as far as
-    `tools.sessions_spawn.attachments` permits; off unless it is enabled.
+    """Files to put into the child's workspace, within the limits of
+    `tools.sessions_spawn.attachments`. Refused unless enabled there.
     """
     attach_as: AttachAsBody
-    """Where the child is told to look for the files."""
+    """Path where the child's prompt says to find the files."""
     context_preamble: str
-    """A text that stands in front of the child's system prompt."""
+    """Text to put in front of the child's system prompt."""
     shared_context: Mapping[str, Any]
-    """Keys with any values, at most 64 KiB of JSON with what the requester's session shares
-    already. The child reads them in its prompt, as do those that are spawned by this session
-    later, and those below it.
+    """Keys and JSON values, at most 64 KiB together with those that the requester's session
+    shares already. They are added to the prompts of the child, of later children of this
+    session, and of their descendants.
     """
     shared_context_scope: Literal["family", "child"]
-    """`child`: the keys are for this child, and for those below it, alone."""
+    """`child`: share the keys only with this child and its descendants."""
     depends_on: Sequence[str | DependencyBody]
-    """Earlier runs of the same tree, by their labels or ids. The child is prepared, and queued
-    when all of them have ended with `success` and all below them is done; with `{"run": …,
-    "require": "ended"}` any end will do.
+    """Earlier runs of the same tree to wait for, by label or id. The child is prepared at once,
+    and queued when all of them have ended with `success` and their descendants are done. With
+    `{"run": …, "require": "ended"}`, any outcome will do.
     """
     chain_after: str | DependencyBody
-    """One run more to wait for, as in `depends_on`."""
+    """One more run to wait for, as in `depends_on`."""
     idempotency_key: str
     """The same key with the same body gets the first answer again, with `is_replayed`. It counts
     for one token and path, for seven days.
