@@ -1,7 +1,7 @@
 """Continuing a session after a run: queued messages, yielded turns and steering.
 
-Holds the decisions, and the changes that their events make. The changes only grow and never refuse
-a recorded event.
+Holds the decisions, and the changes that their events make. The latter only grow and decide
+nothing.
 """
 
 from datetime import timedelta

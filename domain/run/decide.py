@@ -138,9 +138,9 @@ def start_run(run: Run, command: StartRun) -> tuple[RunEvent, ...]:
 def stop_run(run: Run, command: StopRun) -> tuple[RunEvent, ...]:
     """Stop the run and drop its waiting messages.
 
-    If the run has no holder yet, it ends (or its spawn is refused) at once. Otherwise its holder is
-    asked to end it. A paused run will not be continued. Repeating a stop only drops messages that
-    were queued since.
+    If the run is still being prepared, its spawn is refused. If it waits or is queued without a
+    holder, it ends at once. Otherwise its holder is asked to end it. A paused run will not be
+    continued. Repeating a stop only drops the messages queued since.
     """
     if run.is_paused:
         stop = StopRequested(

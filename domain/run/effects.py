@@ -58,8 +58,8 @@ class EffectRules(NamedTuple):
             attempted in parallel.
         gives_up: Whether an effect is parked after the maximum of attempts, or if the texts of its
             run are erased. Otherwise it is retried forever.
-        varies_pause: Whether retries have jitter: a pause is up to a half shorter, depending on
-            the run.
+        varies_pause: Whether retries have jitter: a pause is up to a half shorter, derived from
+            run, effect and attempt.
         returns_to_inbox: Whether parking an effect returns the announcement to the inbox.
     """
 
@@ -80,7 +80,7 @@ _KINDS = tuple(EFFECT_RULES)
 
 
 class NothingParked(Rejected):
-    """No parked delivery matches."""
+    """No parked effect matches."""
 
 
 def decide_effect(run: Run, command: EffectCommand) -> tuple[EffectEvent, ...]:

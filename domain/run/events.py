@@ -453,8 +453,8 @@ class RunStarted(Event):
     """Start of the runtime, with exactly this prompt.
 
     `shared_context` is the family's context that the run receives, as of
-    `shared_context_position`, the position of its claim. The position is None if nothing was
-    shared.
+    `shared_context_position`, the position of its claim. The position is None if there was no
+    shared context to read.
     """
 
     runtime: str

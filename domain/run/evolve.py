@@ -1,4 +1,4 @@
-"""Apply events to the state of a run. This code only grows and never refuses a recorded event."""
+"""Apply events to the state of a run. This code only grows and makes no decisions."""
 
 from datetime import datetime, timedelta
 from typing import assert_never

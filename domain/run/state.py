@@ -256,7 +256,7 @@ class Run(Fact):
 
     @property
     def context_mode(self) -> ContextMode:
-        """Return whether the child was actually forked; the request may have asked otherwise."""
+        """Return the actual context mode, which may differ from the requested one."""
         if self.fork is not None:
             return self.fork.mode
         return self.kept_context_mode or "isolated"

@@ -1,6 +1,6 @@
 """State of a session: the fold of its events.
 
-`evolve` only grows and never refuses a recorded event.
+`evolve` only grows and makes no decisions.
 """
 
 from datetime import datetime
