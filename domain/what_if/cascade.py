@@ -30,7 +30,7 @@ from domain.what_if.verdict import SAME, Verdict, VerdictName, not_replayable
 REMOVED_MAX = 1_000_000
 """How many changed runs and sessions are remembered."""
 LABELS_COMPARED_MAX = 1_000
-"""If a session has more labels of newly allowed runs, a reference counts as a match for one."""
+"""If a session has more labels of newly allowed runs, any reference counts as a possible match."""
 _NAMES_NOTHING = frozenset({rules.DEPENDENCY_UNKNOWN.name, rules.REFERENCE_UNKNOWN.name})
 _TOO_MANY = frozenset(
     {rules.DEPENDENCY_AMBIGUOUS.name, rules.REFERENCE_AMBIGUOUS.name, rules.SHARED_CONTEXT.name}
