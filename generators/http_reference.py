@@ -1,7 +1,7 @@
-"""Writes the table of endpoints into docs/http.md. `make docs` runs it.
+"""Generate the table of endpoints in docs/http.md; run by `make docs`.
 
-What an endpoint does stays as it stands there, and so does what its handler asks of a token beside
-the scope of the row. An operation that is new gets its summary.
+The text in the column "what it does" is kept, and so are the conditions that follow a scope. A new
+operation gets its summary.
 """
 
 import re
@@ -23,7 +23,7 @@ FOR_ALL_READS = "minPosition"
 
 
 def reference(page: str) -> str:
-    """Return the page with the operations that there are, in the order of their table."""
+    """Return the page with an up-to-date table, in the order of the operations."""
     before, head, after = page.partition(HEAD)
     assert head, "docs/http.md has no table of endpoints"
     table, gap, rest = after.partition("\n\n")
@@ -55,8 +55,8 @@ def _statuses() -> dict[str, set[int]]:
 
 
 def _common() -> str:
-    """Return the statuses of all operations, and of all of a kind."""
-    statuses, known, told = _statuses(), set[int](), []
+    """Return the statuses that all operations share, then those of each kind of operation."""
+    statuses, known, parts = _statuses(), set[int](), []
     for words, rows in {
         "": OPERATIONS,
         "to a token ": [row for row in OPERATIONS if row.token],
@@ -65,19 +65,20 @@ def _common() -> str:
     }.items():
         own = set.intersection(*(statuses[row.name] for row in rows)) - known
         known |= own
-        told.append(words + _listed(own))
-    return ";\n".join(told)
+        parts.append(words + _listed(own))
+    return ";\n".join(parts)
 
 
 def _answers(row: Operation) -> str:
-    """Return the statuses of a success, and those of the problems that the row names."""
+    """Return the success statuses, then those of the problems that the row names."""
     done = {status for status in _statuses()[row.name] if status < HTTPStatus.MULTIPLE_CHOICES}
-    return ", ".join(filter(None, (_listed(done), _listed({TITLES[one][0] for one in row.errors}))))
+    return ", ".join(
+        filter(None, (_listed(done), _listed({TITLES[code][0] for code in row.errors})))
+    )
 
 
 def _scope(row: Operation, known: str) -> str:
-    """Return the scope of the row with what the page says behind it, or what the page says of an
-    operation whose handler decides."""
+    """Return the scope with the page's condition. Without a scope, return the text of the page."""
     if row.scope is None:
         return known or ("any" if row.token else "none")
     return f"`{row.scope}`" + (OWN_SCOPE.sub("", known) if OWN_SCOPE.match(known) else "")
@@ -85,7 +86,7 @@ def _scope(row: Operation, known: str) -> str:
 
 def _parameters(query: type[Parameters] | None) -> list[str]:
     fields = query.model_fields if query is not None else {}
-    names = [one.alias or name for name, one in fields.items()]
+    names = [field.alias or name for name, field in fields.items()]
     return [name for name in names if name != FOR_ALL_READS]
 
 

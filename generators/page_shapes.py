@@ -1,5 +1,7 @@
-"""Writes `shapes.ts`, the operations that the page asks for and their shapes, from the description
-that the server gives of itself. `make docs` runs it."""
+"""Generate `shapes.ts` for the page from the OpenAPI document; run by `make docs`.
+
+It has the operations that the page calls, and the types that they need.
+"""
 
 import re
 from collections.abc import Iterable
@@ -12,7 +14,7 @@ from infrastructure.inbound.http.openapi import document
 SOURCE = Path("infrastructure/inbound/web/page/src")
 SHAPES = SOURCE / "api" / "shapes.ts"
 _HEAD = "// Written by `make docs` from the description of the HTTP API: what the page asks for.\n"
-# An operation is the first argument of each function that asks.
+# The first argument of each of these functions is an operation id.
 _ASKED = re.compile(r"\b(?:read|act|actAsNobody|send|lines|requestOf|Asked|Listing)\(\s*'(\w+)'")
 _SCHEMAS = "#/components/schemas/"
 _READ = ("application/json", "application/x-ndjson")
@@ -21,8 +23,14 @@ _NOTHING = "Record<string, never>"
 
 
 def shapes(source: Path = SOURCE) -> str:
-    """Return the text of `shapes.ts` for the page in `source`: for each operation that it asks for
-    the route, the parameters, the body and the answer, and each shape that these are made of."""
+    """Return the source of `shapes.ts`.
+
+    It has the route, parameters, body and answer of each operation that the page calls, and each
+    type that these refer to.
+
+    Args:
+        source: Folder with the source of the page, searched for calls.
+    """
     described, names = document(), _names_asked(source)
     asked = {
         operation["operationId"]: (f"{method.upper()} {path}", operation)
@@ -77,8 +85,10 @@ def _interface(name: str, says: str, members: dict[str, str]) -> str:
 
 
 def _parameters(operation: dict[str, Any]) -> str:
-    """Return the type of all parameters but headers; no name is both in the path and behind it. A
-    parameter that may be repeated takes one value or a list."""
+    """Return the type of all parameters except headers.
+
+    No name is in both the path and the query. A repeatable parameter takes one value or a list.
+    """
     fields = []
     for parameter in sorted(operation.get("parameters", ()), key=itemgetter("name")):
         name, schema, of = parameter["name"], parameter["schema"], _type(parameter["schema"])
@@ -98,8 +108,7 @@ def _body(operation: dict[str, Any]) -> str:
 
 
 def _answer(operation: dict[str, Any]) -> str:
-    """Return the type of the answer. What one token is shown and another is not makes that a
-    union, which the page has to tell apart."""
+    """Return the type of the answer: a union if different tokens get different answers."""
     options = (
         option
         for status, response in operation["responses"].items()
@@ -111,7 +120,7 @@ def _answer(operation: dict[str, Any]) -> str:
 
 
 def _shapes_of(operations: dict[str, Any], schemas: dict[str, Any]) -> str:
-    """Return the declarations of the shapes that the operations are made of."""
+    """Return the declarations of all types that the operations need."""
     needed: set[str] = set()
     left = list(_references(operations))
     while left:
@@ -136,7 +145,7 @@ def _references(node: Any) -> Iterable[str]:
 
 def _declared(name: str, schema: dict[str, Any]) -> str:
     if name == "JsonValue":
-        # It says nothing, so that every JSON would be of it; in TypeScript it has to say so.
+        # An empty schema permits any JSON; TypeScript needs `unknown` for that.
         return "\nexport type JsonValue = unknown\n"
     if schema.get("type") == "object" and "properties" in schema:
         required = set(schema.get("required", ()))
@@ -158,8 +167,8 @@ def _type(schema: Any) -> str:
             return " | ".join(_quoted(word) for word in words)
         case {"anyOf": list(options)} | {"oneOf": list(options)}:
             return " | ".join(dict.fromkeys(_type(option) for option in options))
-        case {"allOf": [one]}:
-            return _type(one)
+        case {"allOf": [only]}:
+            return _type(only)
         case {"type": list(names)}:
             return " | ".join(_type({**schema, "type": name}) for name in names)
         case {"type": "array", "items": items}:

@@ -1,5 +1,16 @@
-"""The Python client of spawnlog: `Client` blocks, `AsyncClient` awaits. Both have every operation
-of the server. Names are loaded when they are first used."""
+"""Python client of spawnlog: `Client` is blocking, `AsyncClient` is for asyncio.
+
+Both have one method for each operation of the server, and the same helpers: `session` to spawn runs
+and wait for their results, `follow_events` for the live stream. Errors derive from `SpawnlogError`.
+Modules are loaded at the first use of a name, so `import spawnlog` is cheap.
+
+Example:
+    from spawnlog import Client
+
+    with Client() as client:
+        run = client.session("agent:main:main").spawn("Summarize the report")
+        print(run.result(seconds=60))
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

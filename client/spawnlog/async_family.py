@@ -1,4 +1,4 @@
-"""Objects that the client that awaits returns: a run, a session with its runs, a live stream."""
+"""Objects that the asynchronous client returns: a run, a session with its runs, a live stream."""
 
 from __future__ import annotations
 
@@ -38,11 +38,20 @@ SPAWNED_MAX = 10_000
 
 
 class AsyncSpawnedRun:
-    """A run that was spawned. `view` is its last state that was read, None until then.
+    """A run and its operations: wait, read the result, stop, send a message.
 
-    A run ends by a stop, its time limit or by itself. Dropping this object, or cancelling a wait,
-    changes nothing. Two objects are equal if they were made for the same run, also when one of them
-    stands for the run in its place by now.
+    The run belongs to the server. It ends by itself, by a stop or by its time limit; dropping this
+    object or cancelling a wait does not affect it.
+
+    Two objects are equal if they were created for the same run id. This also holds if `run_id`
+    changed because another run took the place of a run that yielded or was steered.
+
+    Attributes:
+        run_id: Id of the run that this object now represents.
+        child_session_key: Session key of the child; None until the first read if the run came from
+            `client.run`.
+        view: The last state that was read; None before the first read.
+        warnings: Warnings of the spawn.
     """
 
     def __init__(
@@ -75,21 +84,26 @@ class AsyncSpawnedRun:
         return hash(self._made_for)
 
     async def refresh(self) -> RunView | RunMetadataView:
-        """Return the run as it is now, and keep it in `view`."""
+        """Read the current state of the run, store it in `view` and return it."""
         return self._seen(await self.client.get_run(self.run_id))
 
     async def wait(
         self, until: WaitUntil = "announced", *, seconds: float | None = None
     ) -> RunView | RunMetadataView:
-        """Return the run when it has reached a stage, or was refused.
+        """Wait until the run has reached a stage, then return its state.
+
+        A refused run reaches every stage. The wait survives a restart of the server.
 
         Args:
-            until: `started`, `ended`, `announced` (its result is in its requester's inbox) or
+            until: `started`, `ended`, `announced` (the result is in the requester's inbox) or
                 `archived`.
-            seconds: How long to wait at most. Default: without limit.
+            seconds: Timeout in seconds. Default: none.
 
         Raises:
-            WaitTimeout: It takes longer. The run continues.
+            WaitTimeout: The run did not reach the stage in time. It continues.
+            UnsuccessfulRun: The message was dropped before it became a run.
+            ServerUnreachable: The server is away for more than a minute.
+            InvalidSetting: `seconds` is negative.
         """
         require_wait_seconds(seconds)
         began = time.monotonic()
@@ -100,14 +114,27 @@ class AsyncSpawnedRun:
         return self._seen(await wait_for_run(self.client, self.run_id, until, left))
 
     async def result(self, *, seconds: float | None = None) -> str | None:
-        """Return the text of the result when the run is announced.
+        """Wait until the run is announced, then return the text of its result.
 
-        If the run yielded or was steered, it is that of the run in its place, which this object
-        stands for from then on. None if there is no text, or the token has no scope `content`.
+        If the run yielded or was steered, wait for the run that took its place. From then on this
+        object represents that run.
+
+        Args:
+            seconds: Timeout in seconds over all waits. Default: none.
+
+        Returns:
+            The text. None if the run has no text, or if the token lacks the scope `content`.
 
         Raises:
-            UnsuccessfulRun: Any end but success.
-            WaitTimeout: It takes longer than `seconds`. The run continues.
+            UnsuccessfulRun: The run ended without success, or was refused.
+            WaitTimeout: The run was not announced in time. It continues.
+            ServerUnreachable: The server is away for more than a minute.
+
+        Example:
+            try:
+                text = await run.result(seconds=60)
+            except UnsuccessfulRun as failure:
+                print(failure)
         """
         require_wait_seconds(seconds)
         began = time.monotonic()
@@ -119,12 +146,24 @@ class AsyncSpawnedRun:
             self.run_id = following
 
     async def stop(self, reason: str | None = None) -> StoppedAnswer:
-        """Stop the run and its descendants. `wait("ended")` until its processes are gone."""
+        """Stop the run and its descendants.
+
+        The answer may come before their processes are gone. To wait for that, call `wait("ended")`.
+
+        Args:
+            reason: Text that is recorded with the stop.
+        """
         return await self.client.stop_run(self.run_id, reason=reason)
 
     async def send(self, message: str) -> AsyncSpawnedRun:
-        """Continue the run's session with a message. Return the run that the message becomes; it
-        waits until the one before it is over."""
+        """Send a message to the run's session and return the run that the message becomes.
+
+        If the run before it is not over, the message waits in the session's queue. `wait` and
+        `result` of the returned run wait for that too.
+
+        Raises:
+            RefusalProblem: A rule refused the message.
+        """
         sent = await self.client.send_message(self.run_id, message)
         return AsyncSpawnedRun(
             self.client,
@@ -135,19 +174,31 @@ class AsyncSpawnedRun:
         )
 
     async def steer(self, message: str) -> AsyncSpawnedRun | FinishedAnswer:
-        """End the run at work and continue with the message. Return the run in its place, or the
-        answer that it was over already."""
+        """End the current turn and continue the session with a message.
+
+        Returns:
+            The run that takes its place. If the run was already over, the answer that says so; then
+            nothing happened.
+        """
         sent: Any = await self.client.send_message(self.run_id, message, mode="steer")
         if sent.status == "done":
             return sent  # type: ignore[no-any-return]
         return AsyncSpawnedRun(self.client, sent.run_id, sent.child_session_key, is_queued=True)
 
     def transcript(self, *, tools: bool | None = None) -> AsyncIterator[TranscriptEntryView]:
-        """Yield the entries of the transcript so far."""
+        """Yield the transcript entries recorded so far.
+
+        Args:
+            tools: Include calls of tools and their results.
+        """
         return self.client.transcript(self.run_id, tools=tools)
 
     def events(self, *, after: int | None = None) -> AsyncIterator[EventWithTexts | EventView]:
-        """Yield the events of the run so far."""
+        """Yield the events of the run recorded so far.
+
+        Args:
+            after: Position after which to begin. Default: the first event.
+        """
         return self.client.run_events(self.run_id, after=after)
 
     def _seen(self, run: RunView | RunMetadataView) -> RunView | RunMetadataView:
@@ -157,10 +208,13 @@ class AsyncSpawnedRun:
 
 
 class AsyncFamily:
-    """A session and the runs that are spawned for it, in `runs`.
+    """A session and the runs that this object spawned for it.
 
-    The runs continue when its block is left, and are announced in the session's inbox. With
-    `stop_on_error` those that are not over are stopped if an exception leaves the block.
+    When the block is left, the runs continue and are announced in the session's inbox. With
+    `stop_on_error`, an exception that leaves the block first stops the runs that are not over.
+
+    Attributes:
+        requester: The requester that each spawn sends.
     """
 
     def __init__(
@@ -181,12 +235,12 @@ class AsyncFamily:
 
     @property
     def key(self) -> str:
-        """The session's key, as it was given."""
+        """The session key, as given."""
         return self.requester["sessionKey"]
 
     @property
     def runs(self) -> tuple[AsyncSpawnedRun, ...]:
-        """The runs that were spawned here, in order."""
+        """The spawned runs, in order."""
         return tuple(self._runs)
 
     async def __aenter__(self) -> Self:
@@ -202,16 +256,19 @@ class AsyncFamily:
             await self._stop_runs(error)
 
     async def spawn(self, task: str, **choices: Unpack[SpawnChoices]) -> AsyncSpawnedRun:
-        """Spawn a child of the session.
+        """Spawn a child of the session and return its run.
 
         Args:
-            task: What the child is to do.
-            choices: Options of `Client.spawn`, each with its name there: label, agent_id, model,
-                thinking, run_timeout_seconds, attachments, shared_context, depends_on,
-                idempotency_key and so on. `SpawnChoices` lists all of them.
+            task: Task of the child.
+            choices: Options of `Client.spawn` by the same names: label, agent_id, model, thinking,
+                run_timeout_seconds, attachments, shared_context, depends_on, idempotency_key and so
+                on. `SpawnChoices` lists all of them.
 
         Raises:
-            RefusalProblem: A rule does not permit it.
+            RefusalProblem: A rule refused the spawn. The refusal is recorded.
+
+        Example:
+            run = await family.spawn("Summarize the report", run_timeout_seconds=600)
         """
         (run,) = await self._spawned({**choices, "task": task})
         return run
@@ -219,11 +276,18 @@ class AsyncFamily:
     async def spawn_all(
         self, tasks: Sequence[str], **choices: Unpack[SpawnChoices]
     ) -> list[AsyncSpawnedRun]:
-        """Spawn a child for each task, in parallel: all are accepted, or none is.
+        """Spawn one child for each task, in parallel. Either all are accepted, or none is.
 
         Args:
-            tasks: What each child is to do.
+            tasks: Task of each child.
             choices: Options of every child, as `spawn` takes them.
+
+        Returns:
+            The runs, in the order of the tasks.
+
+        Raises:
+            RefusalProblem: A rule refused one of the spawns, and so all of them.
+            InvalidSetting: `tasks` is a single text, or the family has too many runs.
         """
         if isinstance(tasks, str):
             raise InvalidSetting("spawn_all takes a list of tasks; spawn takes one")
@@ -248,19 +312,22 @@ class AsyncFamily:
             raise
         self._unanswered.pop(key, None)
         made = [
-            AsyncSpawnedRun(self.client, one.run_id, one.child_session_key, warnings=one.warnings)
-            for one in accepted.runs
+            AsyncSpawnedRun(
+                self.client, spawned.run_id, spawned.child_session_key, warnings=spawned.warnings
+            )
+            for spawned in accepted.runs
         ]
         self._runs += made
         return made
 
     async def _stop_runs(self, error: BaseException) -> None:
-        """Stop the runs that were spawned here. The reason why one could not be stopped is a note
-        on `error`, which is raised in any case."""
+        """Stop the spawned runs. Add the reason why a run could not be stopped to `error` as a
+        note."""
         if not await self._stop_each([run.run_id for run in self._runs], error):
             return
         for spawn in self._unanswered.values():
-            # The same key is the same run, if there is one; else this one ends where it begins.
+            # If the lost spawn was accepted, the same key returns its run. If not, this spawns a
+            # run that is stopped at once.
             try:
                 accepted = await self.client.spawn(**spawn)
             except RefusalProblem:
@@ -273,18 +340,18 @@ class AsyncFamily:
                 if isinstance(failure, ServerUnreachable):
                     return
                 continue
-            if not await self._stop_each([one.run_id for one in accepted.runs], error):
+            if not await self._stop_each([spawned.run_id for spawned in accepted.runs], error):
                 return
 
     async def _stop_each(self, run_ids: Sequence[str], error: BaseException) -> bool:
         """Stop these runs. Return False if the server does not answer."""
-        # By the kind alone: its text may hold secrets.
+        # Only the type of the error: its text may contain secrets.
         reason = f"the program that spawned it ended with {type(error).__name__}"
         for number, run_id in enumerate(run_ids, 1):
             try:
                 await self.client.stop_run(run_id, reason=reason)
             except ServerUnreachable as failure:
-                # The server would not hear of the others either, and each would take as long.
+                # The other stops would fail too, and each would take as long.
                 left = len(run_ids) - number
                 others = f" and {left} more" if left else ""
                 error.add_note(f"run {run_id}{others} could not be stopped: {failure.message}")
@@ -295,8 +362,11 @@ class AsyncFamily:
 
 
 class AsyncFollowedEvents(Generic[T]):
-    """Events as they are recorded, without end. Iterate over it with `async for`; leave its
-    `async with` to close the connection."""
+    """Live stream of events, without end.
+
+    Iterate over it with `async for`. Leave its `async with`, or call `close`, to close the
+    connection.
+    """
 
     def __init__(self, client: AsyncClient, feed: Feed[T]) -> None:
         self._client = client
@@ -306,8 +376,11 @@ class AsyncFollowedEvents(Generic[T]):
 
     @property
     def position(self) -> int | None:
-        """Position up to which all events were yielded or filtered: the `after` with which another
-        program continues."""
+        """Position up to which every event was yielded or filtered out; None before the first
+        answer.
+
+        Pass it as `after` to continue the stream in another program.
+        """
         return self._feed.position
 
     def __aiter__(self) -> AsyncIterator[T]:
@@ -320,8 +393,8 @@ class AsyncFollowedEvents(Generic[T]):
             except StopAsyncIteration:
                 if self._is_closed:
                     raise
-                # A step before was interrupted, which ends the connection and not the stream: the
-                # feed knows its position.
+                # A cancelled step ended the connection, not the stream: resume from the position
+                # of the feed.
                 self._events = self._client._feed_events(self._feed)
 
     async def __aenter__(self) -> Self:
@@ -336,11 +409,11 @@ class AsyncFollowedEvents(Generic[T]):
         await self.close()
 
     async def close(self) -> None:
-        """Close the connection."""
+        """Close the connection. The iteration ends."""
         self._is_closed = True
         await self._events.aclose()
 
 
 def _left(seconds: float | None, began: float) -> float | None:
-    """Return how much is left of a wait; never nothing."""
+    """Return the seconds left of a wait: at least one millisecond, or None without a limit."""
     return None if seconds is None else max(seconds - (time.monotonic() - began), 0.001)

@@ -1,5 +1,5 @@
 # Written by `make client` from the description of the HTTP API.
-"""Objects in the bodies of requests, with the names that they have in JSON."""
+"""Typed dictionaries for the objects in request bodies, with JSON names."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NotRequired, TypedDict
@@ -100,7 +100,7 @@ class WhatIfFilter(TypedDict):
 
 
 class SpawnChoices(TypedDict, total=False):
-    """Options of a spawn beside its task and its requester, as `spawn` takes them."""
+    """Options of `spawn` other than its task and its requester, by the same names."""
 
     label: str
     """A name for the run, one line."""

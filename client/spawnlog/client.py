@@ -1,5 +1,5 @@
 # Written by `make client` from `async_client.py`.
-"""The client that blocks."""
+"""Blocking client of one server."""
 
 from __future__ import annotations
 
@@ -16,15 +16,35 @@ if TYPE_CHECKING:
 
 
 class Client(Methods):
-    """Client of one server that blocks. Use it in a `with`, or `close` it.
+    """Blocking client of one server.
 
-    The server is that of `url`, else SPAWNLOG_URL, else the one that runs on the data directory
-    (`data_dir`, else SPAWNLOG_DATA_DIR, else this user's), else port 8700 of this machine. The
-    token is SPAWNLOG_TOKEN, else that of the data directory, which is sent only to its servers and
-    to this machine. An `address` replaces both. Every method raises a SpawnlogError if it has no
-    answer.
+    Use it in a `with`, or call `close`. It may be shared by threads. If
+    a method gets no answer, it raises a `SpawnlogError`.
 
-    It may be shared by threads.
+    Every operation of the server is a method. `session` spawns runs and waits for them, `run`
+    continues with an existing run, and `follow_events` is the live stream.
+
+    Args:
+        url: Address of the server. Default: SPAWNLOG_URL, else the server that runs on the data
+            directory, else port 8700 of this machine.
+        token: Token to send. Default: SPAWNLOG_TOKEN, else the admin token of the data directory.
+            That one is sent only to servers of the directory and to this machine.
+        data_dir: Data directory in which to look for a server and its token. Default:
+            SPAWNLOG_DATA_DIR, else the data directory of this user.
+        address: Address and token together; replaces the three arguments above.
+        retries: Limits of the retries of each request.
+        answer_seconds: Timeout of an answer in seconds. A request with `wait` gets that much
+            longer.
+        agent: Value of the `User-Agent` header.
+
+    Raises:
+        InvalidSetting: The address, the token or a file is invalid.
+
+    Example:
+        with Client() as client:
+            with client.session("agent:main:main") as family:
+                run = family.spawn("Summarize the report", label="summary")
+                print(run.result(seconds=60))
     """
 
     def follow_events(
@@ -37,17 +57,31 @@ class Client(Methods):
         actor: str | None = None,
         absent_seconds_max: float = ABSENT_SECONDS_MAX,
     ) -> FollowedEvents[EventView]:
-        """Follow the events as they are recorded, each once and in order, without end.
+        """Return a live stream of events: each once, in order, without end.
 
-        A lost connection is resumed where it was lost.
+        If the connection is lost, the stream resumes after the last event.
 
         Args:
-            after: Position after which to begin. Default: now.
-            types: Only events of these types.
+            after: Position after which to begin. Default: only events recorded from now on.
+            types: Only events of these types. Default: all.
             run_id: Only events of this run.
             tree: Only events of the tree below this root session.
             actor: Only events of this actor.
-            absent_seconds_max: How long the server may be away before its failure is raised.
+            absent_seconds_max: Maximum time in seconds that the server may be away, as in a
+                restart. After that the last failure is raised.
+
+        Returns:
+            An iterator for `for`. Its `position` is the `after` with which to continue later.
+
+        Raises:
+            ServerUnreachable: While iterating: there was no connection yet, or the server is away
+                for too long.
+            Problem: While iterating: the server refused the request.
+
+        Example:
+            with client.follow_events(types=["RunEnded"]) as events:
+                for event in events:
+                    print(event.position, event.run_id)
         """
         request = event_stream_request(
             after=after, types=types, run_id=run_id, tree=tree, actor=actor
@@ -55,16 +89,28 @@ class Client(Methods):
         return FollowedEvents(self, Feed(request, absent_seconds_max=absent_seconds_max))
 
     def session(self, session: str | RequesterBody, *, stop_on_error: bool = False) -> Family:
-        """Return a session, to spawn its family in a `with`.
+        """Return a session in which to spawn runs.
 
-        Its runs continue when the block is left.
+        The server is not asked; the first spawn registers the session if it is new. When the block
+        is left, the runs continue.
 
         Args:
-            session: Key of the session, or a whole requester.
-            stop_on_error: Stop the runs that are not over if an exception leaves the block.
+            session: Session key such as `agent:main:main`, `current` for the session of a child's
+                token, or a whole requester.
+            stop_on_error: If an exception leaves the block, stop the runs that are not over.
+
+        Raises:
+            InvalidSetting: The requester has no session key.
+
+        Example:
+            with client.session("agent:main:main", stop_on_error=True) as family:
+                runs = family.spawn_all(["Read the tides", "Read the log"])
         """
         return Family(self, session, stop_on_error=stop_on_error)
 
     def run(self, run_id: str) -> SpawnedRun:
-        """Return a run that exists already, to wait for it or to send it messages."""
+        """Return an existing run, to wait for it or to send it messages.
+
+        The server is not asked: an unknown id raises `NotFoundProblem` at the first call.
+        """
         return SpawnedRun(self, run_id)

@@ -1,5 +1,5 @@
 # Written by `make client` from `async_methods.py`.
-"""Every operation of a server as a method of the client that blocks."""
+"""Every operation of the server as a method of the blocking client."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ if TYPE_CHECKING:
 
 
 class Methods(Sender):
-    """Every operation of a server."""
+    """Every operation of the server."""
 
     def acknowledge_announcement(
         self, key: str, id: str, *, position: int | None = None, idempotency_key: str | None = None
@@ -120,7 +120,7 @@ class Methods(Sender):
             id: The announcement's id: that of its run.
             idempotency_key: The same key with the same body gets the first answer again,
                 with `is_replayed`. It counts for one token and path, for seven days. Default:
-                a key of its own for each call.
+                a new key for each call.
         """
         request: Request[AcknowledgedAnswer] = command_request(
             "acknowledgeAnnouncement",
@@ -1474,7 +1474,7 @@ class Methods(Sender):
             total_tokens: How many tokens it is, when that is known.
             idempotency_key: The same key with the same body gets the first answer again,
                 with `is_replayed`. It counts for one token and path, for seven days. Default:
-                a key of its own for each call.
+                a new key for each call.
         """
         request: Request[TranscriptProvidedAnswer] = command_request(
             "provideTranscript",
@@ -1505,7 +1505,7 @@ class Methods(Sender):
             id: The announcement's id: that of its run.
             idempotency_key: The same key with the same body gets the first answer again,
                 with `is_replayed`. It counts for one token and path, for seven days. Default:
-                a key of its own for each call.
+                a new key for each call.
         """
         request: Request[RedrivenAnswer] = command_request(
             "redriveAnnouncement",
@@ -1572,7 +1572,7 @@ class Methods(Sender):
                 for a token with the pattern `*`, or the scope `admin`.
             idempotency_key: The same key with the same body gets the first answer again,
                 with `is_replayed`. It counts for one token and path, for seven days. Default:
-                a key of its own for each call.
+                a new key for each call.
         """
         request: Request[AcceptedSpawn] = command_request(
             "respawn",
@@ -1627,7 +1627,7 @@ class Methods(Sender):
                 goes on with the message in its place (4000 characters at most, one in 2 s).
             idempotency_key: The same key with the same body gets the first answer again,
                 with `is_replayed`. It counts for one token and path, for seven days. Default:
-                a key of its own for each call.
+                a new key for each call.
         """
         request: Request[FinishedAnswer | ContinuedAnswer | QueuedAnswer | SteeredAnswer] = (
             command_request(
@@ -1719,7 +1719,7 @@ class Methods(Sender):
             chain_after: One more run to wait for, as in `depends_on`.
             idempotency_key: The same key with the same body gets the first answer again,
                 with `is_replayed`. It counts for one token and path, for seven days. Default:
-                a key of its own for each call.
+                a new key for each call.
         """
         request: Request[AcceptedBatchOfOne | AcceptedSpawn | AcceptedBatch] = command_request(
             "spawn",
@@ -1788,7 +1788,7 @@ class Methods(Sender):
             run_id: The run's id.
             idempotency_key: The same key with the same body gets the first answer again,
                 with `is_replayed`. It counts for one token and path, for seven days. Default:
-                a key of its own for each call.
+                a new key for each call.
         """
         request: Request[StoppedAnswer] = command_request(
             "stopRun",
@@ -1815,7 +1815,7 @@ class Methods(Sender):
                 session that the token acts for.
             idempotency_key: The same key with the same body gets the first answer again,
                 with `is_replayed`. It counts for one token and path, for seven days. Default:
-                a key of its own for each call.
+                a new key for each call.
         """
         request: Request[SessionStoppedAnswer] = command_request(
             "stopSession",
@@ -1931,7 +1931,7 @@ class Methods(Sender):
                 session that the token acts for.
             idempotency_key: The same key with the same body gets the first answer again,
                 with `is_replayed`. It counts for one token and path, for seven days. Default:
-                a key of its own for each call.
+                a new key for each call.
         """
         request: Request[PreambleAnswer] = command_request(
             "writePreamble",
@@ -1960,7 +1960,7 @@ class Methods(Sender):
             message: Said again in the answer.
             idempotency_key: The same key with the same body gets the first answer again,
                 with `is_replayed`. It counts for one token and path, for seven days. Default:
-                a key of its own for each call.
+                a new key for each call.
         """
         request: Request[YieldedAnswer] = command_request(
             "yieldSession",
@@ -1991,7 +1991,7 @@ class Methods(Sender):
         types: Sequence[str] = (),
         when: str | None = None,
     ) -> Iterator[BreakpointView]:
-        """Yield the items of all pages of `find_events`, which are requested as needed.
+        """Yield the items of all pages of `find_events`; request pages as needed.
 
         The first positions, between `from_` and `to`, at which a condition begins to hold
         (`when`), a field of a run's or a session's state becomes a value (`field` with
@@ -2063,7 +2063,7 @@ class Methods(Sender):
         session: str | None = None,
         tree: str | None = None,
     ) -> Iterator[DiffItemView]:
-        """Yield the items of all pages of `get_diff`, which are requested as needed.
+        """Yield the items of all pages of `get_diff`; request pages as needed.
 
         Of a run, a session, a tree, or, for a token with the pattern `*`, of the whole
         registry: who came to be, who is not there, and who changed, each with a patch (RFC
@@ -2115,7 +2115,7 @@ class Methods(Sender):
         limit: int | None = None,
         min_position: int | None = None,
     ) -> Iterator[StateChangeView]:
-        """Yield the items of all pages of `get_run_history`, which are requested as needed.
+        """Yield the items of all pages of `get_run_history`; request pages as needed.
 
         For each event of the run what it changed, as a patch (RFC 6902) from the run as it
         read before to how it read then; the first begins with `{}`. All in order give what
@@ -2157,7 +2157,7 @@ class Methods(Sender):
         tools: bool | None = None,
         wait: float | None = None,
     ) -> Iterator[TranscriptEntryView]:
-        """Yield the items of all pages of `get_run_transcript`, which are requested as needed.
+        """Yield the items of all pages of `get_run_transcript`; request pages as needed.
 
         Entries as they came, also while the run goes on; the first one of its own is what it
         was told. Tool calls and token counts are shown with `tools=True`. An entry `session`
@@ -2211,7 +2211,7 @@ class Methods(Sender):
         min_position: int | None = None,
         wait: float | None = None,
     ) -> Iterator[AnnouncementView]:
-        """Yield the items of all pages of `list_announcements`, which are requested as needed.
+        """Yield the items of all pages of `list_announcements`; request pages as needed.
 
         Announcements by position, those behind `after`. With `wait` an empty answer waits for
         the first one. `origin` is where the result is to be sent from here, if anybody said.
@@ -2252,7 +2252,7 @@ class Methods(Sender):
         tree: str | None = None,
         types: Sequence[str] = (),
     ) -> Iterator[EventView]:
-        """Yield the items of all pages of `list_events`, which are requested as needed.
+        """Yield the items of all pages of `list_events`; request pages as needed.
 
         A page of events behind `after`, or of the newest ones with `before` or `order=desc`,
         as of `at`. With `Accept: text/event-stream` it is a live stream that resumes from
@@ -2307,7 +2307,7 @@ class Methods(Sender):
         min_position: int | None = None,
         state: Literal["parked", "due", "delivered", "acknowledged"] | None = None,
     ) -> Iterator[AnnouncementView]:
-        """Yield the items of all pages of `list_ledger`, which are requested as needed.
+        """Yield the items of all pages of `list_ledger`; request pages as needed.
 
         Of all sessions that the token covers, in this `state` or in any, by position, behind
         `after`; one that was parked stands where that was recorded last. `deliveries` has the
@@ -2343,7 +2343,7 @@ class Methods(Sender):
         limit: int | None = None,
         min_position: int | None = None,
     ) -> Iterator[RevisionSummary]:
-        """Yield the items of all pages of `list_revisions`, which are requested as needed.
+        """Yield the items of all pages of `list_revisions`; request pages as needed.
 
         The revisions of the configuration, the newest first: the first one is that which is
         active, or was `at` then. Needs a token for the sessions `*`.
@@ -2375,7 +2375,7 @@ class Methods(Sender):
         limit: int | None = None,
         min_position: int | None = None,
     ) -> Iterator[EventWithTexts | EventView]:
-        """Yield the items of all pages of `list_run_events`, which are requested as needed.
+        """Yield the items of all pages of `list_run_events`; request pages as needed.
 
         In order, those behind `after`, with their envelopes. Free texts are references. Only
         why an effect failed is told, as `texts.error` of an `EffectAttempted`, and why
@@ -2451,7 +2451,7 @@ class Methods(Sender):
         tree: str | None = None,
         until: str | datetime | None = None,
     ) -> Iterator[RunSummary]:
-        """Yield the items of all pages of `list_runs`, which are requested as needed.
+        """Yield the items of all pages of `list_runs`; request pages as needed.
 
         Runs, newest first, as summaries. The pages of one listing are one snapshot: a cursor
         keeps the position at which the listing began. One request looks at a bounded number
@@ -2572,7 +2572,7 @@ class Methods(Sender):
         tree: str | None = None,
         until: str | datetime | None = None,
     ) -> Iterator[RunBarView]:
-        """Yield the items of all pages of `list_timeline`, which are requested as needed.
+        """Yield the items of all pages of `list_timeline`; request pages as needed.
 
         The runs that were asked for and not over between `from_` and `to`, the newest first,
         each with the position and instant of every stage that it had come to as of `at`, and

@@ -1,5 +1,7 @@
-"""The OpenAPI document as the generators of the Python client read it: operations, with names and
-types of Python."""
+"""Read the OpenAPI document for the generators of the Python client.
+
+The result is operations with Python names and types.
+"""
 
 import keyword
 import re
@@ -10,29 +12,30 @@ from typing import Any
 Json = Mapping[str, Any]
 
 OPEN_SETS = frozenset({"rule", "types"})
-"""Parameters that are texts in Python although the document lists their values: a newer server has
-more rules and more types of events."""
+"""Parameters that stay `str` although the document lists their values: a newer server has more
+rules and more event types."""
 
 MOMENTS = frozenset({"at", "from", "to", "since", "until"})
-"""Parameters that may be a `datetime`, unless the document lists their values."""
+"""Parameters that may also be a `datetime`, unless the document lists their values."""
 
 ORDER_OF_REQUIRED = {"spawn": ("task", "requester")}
 DEFAULTS = {"If-Match": '"*"'}
 UNNAMED_SHAPES = {("run", "require"): "DependencyBody"}
-"""Objects in bodies that the document does not name, by their members."""
+"""Name of the typed dictionary for each unnamed object in bodies, by its members."""
 
 SENT_ONCE = frozenset({"tradePageCode"})
-"""A POST without an idempotency key that must not be repeated: the first one uses up the code."""
+"""POST operations without an idempotency key that must not be retried. This one uses up the code.
+"""
 
 KEY = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"
 ANY = "JsonValue"
-"""The schema that permits any JSON."""
+"""Name of the schema that permits any JSON value."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One argument of an operation. `default` is None if the argument is required."""
+    """One argument of an operation. If `default` is None, the argument is required."""
 
     name: str
     json_name: str
@@ -44,8 +47,15 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation. `item` is the type of an item and `lists` are the members that hold them, if
-    the operation answers with a page; `body_model` is the schema of its body."""
+    """One operation of the API.
+
+    Attributes:
+        is_lines: True if the answer is lines of JSON.
+        is_repeatable: True if a retry is safe.
+        body_model: Name of the body schema, or None.
+        item: Type of the items, if the answer is a page.
+        lists: Members of the page that hold the items.
+    """
 
     id: str
     method: str
@@ -67,52 +77,58 @@ class Operation:
 
     @property
     def has_key(self) -> bool:
-        """Return True if the operation takes an idempotency key."""
-        return any(one.json_name == KEY for one in self.parameters)
+        """True if the operation takes an idempotency key."""
+        return any(parameter.json_name == KEY for parameter in self.parameters)
 
     def placed(self, place: str) -> list[Parameter]:
-        """Return the parameters in the path, query, headers or body."""
-        return [one for one in self.parameters if one.place == place]
+        """Return the parameters in one place: `path`, `query`, `header` or `body`."""
+        return [parameter for parameter in self.parameters if parameter.place == place]
 
 
 def operations(document: Json) -> list[Operation]:
-    """Return all operations by their names."""
+    """Return all operations, sorted by name."""
     found = [
         _operation(method, path, described, document["components"]["schemas"])
         for path, methods in document["paths"].items()
         for method, described in methods.items()
     ]
-    return sorted(found, key=lambda one: one.name)
+    return sorted(found, key=lambda operation: operation.name)
 
 
 def python_name(name: str) -> str:
-    """Return the name in Python's spelling: `listRuns` is `list_runs`, `from` is `from_`."""
+    """Return the name in Python spelling: `list_runs` for `listRuns`, `from_` for `from`."""
     made = re.sub("([A-Z])", lambda found: f"_{found[1].lower()}", name)
     made = made.replace("-_", "_").removeprefix("_")
     return f"{made}_" if keyword.iskeyword(made) else made
 
 
 def python_names(document: Json) -> Mapping[str, str]:
-    """Return the words of Python for those of HTTP that differ: names of operations with their
-    routes, of parameters and of members of answers."""
+    """Return the Python names for all HTTP names that differ.
+
+    These are operations and their routes, parameters, members of answers, and some literals.
+    """
     schemas = document["components"]["schemas"]
-    found = {name for one in answer_names(document) for name in schemas[one].get("properties", {})}
+    found = {
+        member for name in answer_names(document) for member in schemas[name].get("properties", {})
+    }
     routes = {}
     for operation in operations(document):
-        found |= {operation.id, *(one.json_name for one in operation.parameters)}
+        found |= {operation.id, *(parameter.json_name for parameter in operation.parameters)}
         routes[f"{operation.method} {operation.path}"] = operation.name
     names = {name: python_name(name) for name in found if name.isalpha()}
     return {**names, **routes, "true": "True", "false": "False", f"{REPLAYED}: true": "is_replayed"}
 
 
 def python_words(text: str, names: Mapping[str, str]) -> str:
-    """Return a description with the names and values of Python in place of those of HTTP. What is
-    said about URLs, which the client writes, goes."""
+    """Return a description with Python names and values in place of HTTP ones.
+
+    Sentences about URL quoting are dropped, because the client does that.
+    """
 
     def word(found: re.Match[str]) -> str:
         name, _, query = found[1].partition("?")
         made = "=".join(names.get(part, part) for part in name.split("="))
-        used = [f"`{names.get(one, one)}`" for one in re.findall(r"(\w+)=", query)]
+        used = [f"`{names.get(key, key)}`" for key in re.findall(r"(\w+)=", query)]
         return f"`{made}`{' with ' if used else ''}{' and '.join(used)}"
 
     text = re.sub(r" ?[^.]*`%2F`[^.]*\.", "", text)
@@ -120,28 +136,29 @@ def python_words(text: str, names: Mapping[str, str]) -> str:
 
 
 def methods(document: Json) -> list[Operation]:
-    """Return all operations by their names, described in the words of Python."""
+    """Return all operations sorted by name, with descriptions in Python names."""
     names = python_names(document)
     return [
-        _in_python(one, names, document["components"]["schemas"]) for one in operations(document)
+        _in_python(operation, names, document["components"]["schemas"])
+        for operation in operations(document)
     ]
 
 
 def _in_python(operation: Operation, names: Mapping[str, str], schemas: Json) -> Operation:
-    # Objects in bodies are dictionaries with the names of JSON.
+    # Objects inside bodies are dictionaries and keep the JSON names.
     whole = {operation.body_model} if operation.body_model is not None else set()
     bodies = reachable(whole, schemas) - whole
-    kept = {name for one in bodies for name in schemas[one].get("properties", {})}
-    kept -= {one.json_name for one in operation.parameters}
+    kept = {member for name in bodies for member in schemas[name].get("properties", {})}
+    kept -= {parameter.json_name for parameter in operation.parameters}
     words = {name: word for name, word in names.items() if name not in kept}
-    # A dictionary that is an argument may be in the shape of a body.
+    # An argument that is a dictionary may have the shape of a body, so keep JSON paths.
     words_of_arguments = {name: word for name, word in words.items() if "/" not in name}
     return replace(
         operation,
         description=python_words(operation.description, words),
         parameters=tuple(
-            replace(one, description=python_words(one.description, words_of_arguments))
-            for one in operation.parameters
+            replace(parameter, description=python_words(parameter.description, words_of_arguments))
+            for parameter in operation.parameters
         ),
     )
 
@@ -159,7 +176,7 @@ def referenced(part: Any) -> Iterator[str]:
 
 
 def reachable(names: set[str], schemas: Json) -> set[str]:
-    """Return the schemas with these names and all that they refer to."""
+    """Return these schema names and all that they refer to, directly or not."""
     found: set[str] = set()
     left = set(names)
     while left:
@@ -170,7 +187,7 @@ def reachable(names: set[str], schemas: Json) -> set[str]:
 
 
 def answer_names(document: Json) -> set[str]:
-    """Return the names of all models of answers."""
+    """Return the schema names of all answers and their parts."""
     named = {
         name
         for methods in document["paths"].values()
@@ -182,15 +199,19 @@ def answer_names(document: Json) -> set[str]:
 
 
 def body_names(document: Json) -> set[str]:
-    """Return the names of the objects in bodies that are no body themselves."""
+    """Return the names of the objects inside bodies, without the bodies themselves."""
     schemas = document["components"]["schemas"]
-    bodies = {one.body_model for one in operations(document) if one.body_model is not None}
-    inner = {name for one in bodies for name in referenced(schemas[one])}
+    bodies = {
+        operation.body_model
+        for operation in operations(document)
+        if operation.body_model is not None
+    }
+    inner = {name for body in bodies for name in referenced(schemas[body])}
     return (reachable(inner, schemas) | set(UNNAMED_SHAPES.values())) - {ANY}
 
 
 def successes(operation: Json) -> Iterator[tuple[str, Json]]:
-    """Yield media type and schema of each successful answer."""
+    """Yield the media type and schema of each successful answer."""
     for status, response in sorted(operation["responses"].items()):
         if status < "300":
             for media_type, content in response.get("content", {}).items():
@@ -198,19 +219,23 @@ def successes(operation: Json) -> Iterator[tuple[str, Json]]:
 
 
 def annotation(schema: Json, *, takes: str = "Sequence") -> str:
-    """Return the type in Python of a value that is sent. Null means "not given" and is left out.
+    """Return the Python type of a value to send. Null means "not given", so it is left out.
 
     Args:
-        schema: The schema of the value.
+        schema: Schema of the value.
         takes: Type of a list: `Sequence` in arguments, `list` in typed dictionaries.
     """
     if "$ref" in schema:
         name = _last(schema["$ref"])
         return "Any" if name == ANY else name
     if "enum" in schema:
-        return f"Literal[{', '.join(repr(one) for one in schema['enum'])}]"
+        return f"Literal[{', '.join(repr(option) for option in schema['enum'])}]"
     if "anyOf" in schema:
-        kinds = [annotation(one, takes=takes) for one in schema["anyOf"] if one != {"type": "null"}]
+        kinds = [
+            annotation(option, takes=takes)
+            for option in schema["anyOf"]
+            if option != {"type": "null"}
+        ]
         return " | ".join(dict.fromkeys(kinds))
     match schema.get("type"):
         case "array":
@@ -229,25 +254,37 @@ def annotation(schema: Json, *, takes: str = "Sequence") -> str:
 
 def _operation(method: str, path: str, described: Json, schemas: Json) -> Operation:
     body = described.get("requestBody")
-    parameters = [_parameter(one) for one in described.get("parameters", ()) if one["name"] != KEY]
+    parameters = [
+        _parameter(parameter)
+        for parameter in described.get("parameters", ())
+        if parameter["name"] != KEY
+    ]
     body_model = None
     if body is not None:
         body_model = _last(body["content"]["application/json"]["schema"]["$ref"])
         parameters += _members(schemas[body_model])
-    parameters += [_parameter(one) for one in described.get("parameters", ()) if one["name"] == KEY]
+    parameters += [
+        _parameter(parameter)
+        for parameter in described.get("parameters", ())
+        if parameter["name"] == KEY
+    ]
     wanted = ORDER_OF_REQUIRED.get(described["operationId"], ())
-    required = {one.name for one in parameters if one.default is None and one.place != "path"}
+    required = {
+        parameter.name
+        for parameter in parameters
+        if parameter.default is None and parameter.place != "path"
+    }
     parameters.sort(
-        key=lambda one: (
-            one.place != "path",
-            one.name not in required,
-            wanted.index(one.name) if one.name in wanted else 0,
-            one.name if one.place == "query" and one.name not in required else "",
+        key=lambda parameter: (
+            parameter.place != "path",
+            parameter.name not in required,
+            wanted.index(parameter.name) if parameter.name in wanted else 0,
+            parameter.name if parameter.place == "query" and parameter.name not in required else "",
         )
     )
     answers, is_lines = _answers(described)
     item, lists = _items(schemas[answers[0]]) if answers[0] in schemas else ("", ())
-    has_key = any(one.json_name == KEY for one in parameters)
+    has_key = any(parameter.json_name == KEY for parameter in parameters)
     id_ = described["operationId"]
     return Operation(
         id=id_,
@@ -285,7 +322,7 @@ def _parameter(described: Json) -> Parameter:
 
 
 def _members(schema: Json) -> list[Parameter]:
-    """Return the members of a body as parameters; the body of a merge patch is one of them."""
+    """Return the members of a body as parameters. The body of a merge patch is one parameter."""
     if schema.get("additionalProperties") is True:
         text = schema["description"].partition(": ")[2]
         return [Parameter("changes", "", "body", "Mapping[str, Any]", None, _capitalized(text))]
@@ -312,7 +349,7 @@ def _members(schema: Json) -> list[Parameter]:
 
 
 def _answers(described: Json) -> tuple[tuple[str, ...], bool]:
-    """Return the names of the models of an answer, and whether each line is one."""
+    """Return the model names of an answer, and whether the answer is lines."""
     found: list[str] = []
     for media_type, schema in successes(described):
         if media_type == "application/x-ndjson":
@@ -323,15 +360,19 @@ def _answers(described: Json) -> tuple[tuple[str, ...], bool]:
 
 
 def _items(schema: Json) -> tuple[str, tuple[str, ...]]:
-    """Return the type of the items of a page, and the members that hold them. A page says where the
-    next one begins."""
+    """Return the item type of a page and the members that hold items; empty if it is not a page.
+
+    A page has `nextCursor` or `nextAfter`.
+    """
     members = schema.get("properties", {})
     if not {"nextCursor", "nextAfter"} & set(members):
         return "", ()
-    lists = {name: one["items"] for name, one in members.items() if _is_list_of_objects(one)}
+    lists = {
+        name: member["items"] for name, member in members.items() if _is_list_of_objects(member)
+    }
     if "items" in lists:
         lists = {"items": lists["items"]}
-    (kind,) = {annotation(one) for one in lists.values()}
+    (kind,) = {annotation(items) for items in lists.values()}
     return kind, tuple(lists)
 
 
@@ -339,7 +380,7 @@ def _is_list_of_objects(schema: Json) -> bool:
     if schema.get("type") != "array":
         return False
     return "$ref" in schema["items"] or any(
-        "$ref" in one for one in schema["items"].get("anyOf", ())
+        "$ref" in option for option in schema["items"].get("anyOf", ())
     )
 
 

@@ -1,5 +1,7 @@
-"""Writes the modules of the Python client that have a part for each operation: the methods of the
-client that awaits, and the typed dictionaries of bodies."""
+"""Generate the modules of the Python client that depend on the operations.
+
+These are the methods of the asynchronous client and the typed dictionaries of bodies.
+"""
 
 import re
 import textwrap
@@ -35,7 +37,7 @@ ITERATORS = {
     "findEvents": "found_events",
     "listRevisions": "revisions",
 }
-"""The method that yields the items of all pages, for each operation that answers with a page."""
+"""Method that yields the items of all pages, for each operation that returns a page."""
 
 _REQUEST_HELPERS = (
     *("LinesRequest", "PageRequest", "Request"),
@@ -46,33 +48,33 @@ _SPAWN_ARGUMENTS_OF_THEIR_OWN = frozenset({"task", "requester", "parallel"})
 
 
 def method_module(document: Json) -> str:
-    """Return the text of `async_methods.py`."""
+    """Return the source of `async_methods.py`."""
     found = methods(document)
-    body = "".join(_method(one) for one in found)
-    body += "".join(_iterator(one) for one in found if one.lists)
+    body = "".join(_method(operation) for operation in found)
+    body += "".join(_iterator(operation) for operation in found if operation.lists)
     return (
-        f'{HEAD}"""Every operation of a server as a method of the client that awaits."""\n\n'
+        f'{HEAD}"""Every operation of the server as a method of the asynchronous client."""\n\n'
         "from __future__ import annotations\n"
         "from collections.abc import AsyncIterator\n"
         "from spawnlog.core.async_sender import AsyncSender\n"
         f"{_imports(body, {'spawnlog.core.request': _REQUEST_HELPERS}, _types(document))}"
         "\n\nclass AsyncMethods(AsyncSender):\n"
-        '    """Every operation of a server."""\n'
+        '    """Every operation of the server."""\n'
         f"{body}"
     )
 
 
 def body_module(document: Json) -> str:
-    """Return the text of `bodies.py`: the objects in bodies that are no body themselves."""
+    """Return the source of `bodies.py`: typed dictionaries for the objects inside bodies."""
     schemas = document["components"]["schemas"]
     found = methods(document)
     shapes = dict(_unnamed_shapes(list(schemas.values())))
     shapes |= {name: schemas[name] for name in body_names(document) if name not in shapes}
-    (spawn,) = [one for one in found if one.id == "spawn"]
+    (spawn,) = [operation for operation in found if operation.id == "spawn"]
     text = "".join(_typed_dictionary(name, shapes[name]) for name in sorted(shapes))
     text += _spawn_choices(spawn)
     return (
-        f'{HEAD}"""Objects in the bodies of requests, with the names that they have in JSON."""\n\n'
+        f'{HEAD}"""Typed dictionaries for the objects in request bodies, with JSON names."""\n\n'
         "from collections.abc import Mapping, Sequence\n"
         "from typing import Any, Literal, NotRequired, TypedDict\n"
         f"{text}"
@@ -105,21 +107,21 @@ def _typed_dictionary(name: str, schema: Json) -> str:
 
 def _spawn_choices(spawn: Operation) -> str:
     lines = []
-    for one in spawn.parameters:
-        if one.name not in _SPAWN_ARGUMENTS_OF_THEIR_OWN:
-            lines.append(f"{one.name}: {one.annotation.removesuffix(' | None')}")
-            if one.description:
-                lines += _docstring([*_wrapped(one.description, 4)])
+    for parameter in spawn.parameters:
+        if parameter.name not in _SPAWN_ARGUMENTS_OF_THEIR_OWN:
+            lines.append(f"{parameter.name}: {parameter.annotation.removesuffix(' | None')}")
+            if parameter.description:
+                lines += _docstring([*_wrapped(parameter.description, 4)])
     heading = _docstring(
-        ["Options of a spawn beside its task and its requester, as `spawn` takes them."]
+        ["Options of `spawn` other than its task and its requester, by the same names."]
     )
     return f"\n\nclass SpawnChoices(TypedDict, total=False):\n{_indented([*heading, '', *lines])}"
 
 
 def _request(operation: Operation) -> tuple[str, str]:
-    """Return the type of a request and the expression that makes it."""
+    """Return the type of a request, and the expression that builds it."""
     answers = " | ".join(operation.answers)
-    names = ", ".join(f'"{one}"' for one in operation.answers)
+    names = ", ".join(f'"{answer}"' for answer in operation.answers)
     path, values = _path(operation), _values(operation)
     head = f'"{operation.id}", '
     if operation.is_lines:
@@ -136,7 +138,9 @@ def _request(operation: Operation) -> tuple[str, str]:
         return f"Request[{answers}]", call
     options = [f"body={values}"] if operation.placed("body") else []
     if operation.placed("header"):
-        headers = ", ".join(f'"{one.json_name}": {one.name}' for one in operation.placed("header"))
+        headers = ", ".join(
+            f'"{header.json_name}": {header.name}' for header in operation.placed("header")
+        )
         options.append(f"headers={{{headers}}}")
     if operation.is_repeatable:
         options.append("again=True")
@@ -156,11 +160,11 @@ def _segment(part: str) -> str:
 
 
 def _values(operation: Operation) -> str:
-    """Return the expression for the query, or for the members of the body."""
+    """Return the expression for the query or for the members of the body."""
     placed = operation.placed("query") or operation.placed("body")
-    if [one.json_name for one in placed] == [""]:
+    if [parameter.json_name for parameter in placed] == [""]:
         return placed[0].name
-    values = [f'"{one.json_name}": {_value(one)}' for one in placed]
+    values = [f'"{parameter.json_name}": {_value(parameter)}' for parameter in placed]
     return f"{{{', '.join(values)}}}"
 
 
@@ -188,7 +192,7 @@ def _method(operation: Operation) -> str:
 
 def _iterator(operation: Operation) -> str:
     kind, call = _request(operation)
-    summary = f"Yield the items of all pages of `{operation.name}`, which are requested as needed."
+    summary = f"Yield the items of all pages of `{operation.name}`; request pages as needed."
     return (
         f"\n    def {ITERATORS[operation.id]}({_signature(operation.parameters)})"
         f" -> AsyncIterator[{operation.item}]:\n"
@@ -198,32 +202,32 @@ def _iterator(operation: Operation) -> str:
 
 
 def _signature(parameters: Iterable[Parameter]) -> str:
-    """Return the parameters: required ones first, all others by keyword only."""
+    """Return the parameter list: required ones first, optional ones keyword-only."""
     listed = ["self"]
     by_keyword = []
-    for one in parameters:
-        if one.default is None:
-            listed.append(f"{one.name}: {one.annotation}")
+    for parameter in parameters:
+        if parameter.default is None:
+            listed.append(f"{parameter.name}: {parameter.annotation}")
         else:
-            by_keyword.append(f"{one.name}: {one.annotation} = {one.default}")
+            by_keyword.append(f"{parameter.name}: {parameter.annotation} = {parameter.default}")
     return ", ".join([*listed, *(["*", *by_keyword] if by_keyword else [])])
 
 
 def _documented(summary: str, operation: Operation, indent: int) -> list[str]:
-    """Return the docstring of a method."""
+    """Return the lines of a method's docstring."""
     lines = [*_wrapped(summary, indent)]
     if operation.description:
         lines += ["", *_wrapped(operation.description, indent)]
-    described = [one for one in operation.parameters if one.description]
+    described = [parameter for parameter in operation.parameters if parameter.description]
     if described:
         lines += ["", "Args:"]
-        for one in described:
-            text = one.description
-            if one.json_name == KEY:
-                text = f"{text} Default: a key of its own for each call."
-            elif one.annotation.startswith("float"):
+        for parameter in described:
+            text = parameter.description
+            if parameter.json_name == KEY:
+                text = f"{text} Default: a new key for each call."
+            elif parameter.annotation.startswith("float"):
                 text = text.replace(f" s at most: {DURATION_FORMS}", " seconds at most")
-            first, *further = _wrapped(f"{one.name}: {text}", indent + 8)
+            first, *further = _wrapped(f"{parameter.name}: {text}", indent + 8)
             lines += [f"    {first}", *(f"        {line}" for line in further)]
     return _docstring(lines)
 
@@ -238,7 +242,7 @@ def _docstring(lines: Sequence[str]) -> list[str]:
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
-    """Return a text in lines that leave room for `indent` characters and the quotes."""
+    """Wrap a text so that each line has room for `indent` and the quotes."""
     width = LINE_CHARACTERS - indent - 6
     return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
 
@@ -254,7 +258,7 @@ def _sentence(text: str) -> str:
 def _imports(
     body: str, modules: Mapping[str, Iterable[str]], typed: Mapping[str, Iterable[str]]
 ) -> str:
-    """Return the imports of names that a text has; those of `typed` are for type checkers alone."""
+    """Return the imports for the names in a module; those in `typed` go under TYPE_CHECKING."""
     words = set(re.findall(r"\w+", body))
     lines = ["from typing import TYPE_CHECKING, Any, Literal", *_import_lines(modules, words)]
     lines += ["if TYPE_CHECKING:", *(f"    {line}" for line in _import_lines(typed, words))]
@@ -268,7 +272,7 @@ def _import_lines(modules: Mapping[str, Iterable[str]], words: set[str]) -> Iter
 
 
 def _types(document: Json) -> Mapping[str, Iterable[str]]:
-    """Return the modules of the types in signatures, with their names."""
+    """Return the names that signatures may use, by module."""
     return {
         "collections.abc": ("Mapping", "Sequence"),
         "datetime": ("datetime",),

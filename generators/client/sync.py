@@ -1,4 +1,4 @@
-"""Writes the blocking half of the Python client: the modules that await, with other words."""
+"""Generate the blocking half of the Python client from the asynchronous modules."""
 
 import io
 import re
@@ -13,7 +13,7 @@ SOURCES = {
     "core/async_sender.py": "core/sender.py",
     "core/async_wait.py": "core/wait.py",
 }
-"""Modules of the client that await, and those that block."""
+"""Blocking module for each asynchronous module of the client."""
 
 _OMITTED = frozenset({"async", "await"})
 _WORDS = {
@@ -22,23 +22,33 @@ _WORDS = {
     "aiter_bytes": "iter_bytes",
     "anext": "next",
     "asynccontextmanager": "contextmanager",
-    "awaits": "blocks",
+    "Asynchronous": "Blocking",
+    "asynchronous": "blocking",
     "StopAsyncIteration": "StopIteration",
     "__aenter__": "__enter__",
     "__aexit__": "__exit__",
     "__aiter__": "__iter__",
     "__anext__": "__next__",
 }
-_PHRASES = {"an `async with`": "a `with`", "the tasks of one event loop": "threads"}
+_PHRASES = {
+    "an `async with`": "a `with`",
+    "an asynchronous": "a blocking",
+    "the tasks of one event loop": "threads",
+}
 _PREFIXED = re.compile(r"\b(?:Async|async_)(?=\w)")
 _WRITTEN_BY = "# Written by `make client` from `{source}`.\n"
 
 
 def blocking(text: str, source: str) -> str:
-    """Return the text of a module that blocks for one that awaits."""
+    """Return the source of the blocking module.
+
+    Args:
+        text: Source of the asynchronous module.
+        source: Its path in the package, for the header.
+    """
     lines = text.splitlines(keepends=True)
     tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
-    # From the end, so that the places of earlier tokens stay right.
+    # Backward, so that the positions of earlier tokens stay valid.
     for token in reversed(tokens):
         if token.type not in (tokenize.NAME, tokenize.STRING, tokenize.COMMENT):
             continue
@@ -59,13 +69,17 @@ def _replaced(token: str) -> str:
     for phrase, other in _PHRASES.items():
         token = token.replace(phrase, other)
     text = re.sub(r"\w+", lambda found: _WORDS.get(found[0], found[0]), token)
-    text = re.sub(r"\b(?:async|await) (?=with|for|family|client)", "", text)
+    text = re.sub(r"\b(?:async|await) (?=with|for|family|client|run\b)", "", text)
     return _PREFIXED.sub("", text)
 
 
 def blocking_modules(package: Path, made: Mapping[str, str]) -> dict[str, str]:
-    """Return the text of each module that blocks, by its path in the package. Sources are those of
-    `made`, else the files."""
+    """Return the source of each blocking module by its path in the package.
+
+    Args:
+        package: Folder of the client.
+        made: Generated asynchronous modules; the others are read from `package`.
+    """
     return {
         target: blocking(made.get(source) or (package / source).read_text("utf-8"), source)
         for source, target in SOURCES.items()

@@ -1,7 +1,7 @@
-"""Writes the generated half of the Python client. `make client` runs it.
+"""Generate the generated half of the Python client; run by `make client`.
 
-The models of answers come from datamodel-code-generator, methods from the description
-of the HTTP API, and the client that blocks from the client that awaits.
+Models of answers come from datamodel-code-generator. Methods come from the OpenAPI document, and
+the blocking client comes from the asynchronous one.
 """
 
 import json
@@ -29,7 +29,7 @@ PACKAGE = ROOT / "client" / "spawnlog"
 
 
 def generated(package: Path = PACKAGE) -> dict[str, str]:
-    """Return the text of every generated module, by its path in the package."""
+    """Return the source of every generated module by its path in the package."""
     document = api_document()
     made = {
         "models.py": _formatted(_models(document)),
@@ -41,7 +41,7 @@ def generated(package: Path = PACKAGE) -> dict[str, str]:
 
 
 def _models(document: Json) -> str:
-    """Return the module of the models of answers."""
+    """Return the source of the answer models."""
     schemas = document["components"]["schemas"]
     names = python_names(document)
     answers = {name: _model_schema(schemas[name], names) for name in sorted(answer_names(document))}
@@ -78,11 +78,13 @@ def _models(document: Json) -> str:
 
 
 def _model_schema(part: Any, names: Mapping[str, str]) -> Any:
-    """Return a schema as a model of Python has it: without titles, which repeat names, with ids as
-    text, with descriptions in the names of Python, and with the schema that permits any JSON in
-    place of a reference to it."""
+    """Return a schema adapted to Python models.
+
+    Titles are dropped because they repeat names. Ids are text. Descriptions use Python names. A
+    reference to the schema of any JSON becomes that schema.
+    """
     if isinstance(part, list):
-        return [_model_schema(one, names) for one in part]
+        return [_model_schema(inner, names) for inner in part]
     if isinstance(part, str):
         return part
     if not isinstance(part, Mapping):
@@ -90,7 +92,7 @@ def _model_schema(part: Any, names: Mapping[str, str]) -> Any:
     if part.get("$ref", "").endswith(f"/{ANY}"):
         return {}
     return {
-        name: {member: _model_schema(one, names) for member, one in value.items()}
+        name: {member: _model_schema(inner, names) for member, inner in value.items()}
         if name == "properties"
         else _described(value, names)
         if name == "description"

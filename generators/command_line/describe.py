@@ -1,7 +1,6 @@
-"""Writes the command line's description of the operations, and the help of other commands.
+"""Generate the data behind the command line's help; run by `make docs`.
 
-`make docs` runs it. It is plain data, because help is printed without models, without a client and
-without the functions that run commands.
+It is plain JSON, so printing help needs no models, no client and no command functions.
 """
 
 import inspect
@@ -32,7 +31,7 @@ Json = dict[str, Any]
 
 
 def description() -> str:
-    """Return the text of the description."""
+    """Return the description of the operations, as JSON."""
     described = {
         row.name: _described(row) for row in OPERATIONS if isinstance(row.command, Command)
     }
@@ -40,7 +39,7 @@ def description() -> str:
 
 
 def help_of_functions() -> str:
-    """Return the text of the record of what each function does that runs a command."""
+    """Return the first paragraph of the docstring of each command function, as JSON."""
     about = {
         words: str(inspect.getdoc(load(place))).partition("\n\n")[0].replace("\n", " ")
         for words, place in FUNCTIONS.items()
@@ -52,19 +51,21 @@ def _described(row: Operation) -> Json:
     command = row.command
     assert isinstance(command, Command)
     parameters = list(_parameters(row, command))
-    known = {one["name"] for one in parameters}
+    known = {parameter["name"] for parameter in parameters}
     unknown = {name for name, option in command.options.items() if option} - known
     assert not unknown, f"{row.name}: the command has options of no parameter: {unknown}"
-    flags: Json = {one["name"]: one.get("flag", one["name"]) for one in parameters}
-    for one in parameters:
-        if one.pop("isDescription", False):
-            one["help"] = _in_words_of_commands(one["help"], flags)
+    flags: Json = {
+        parameter["name"]: parameter.get("flag", parameter["name"]) for parameter in parameters
+    }
+    for parameter in parameters:
+        if parameter.pop("isDescription", False):
+            parameter["help"] = _in_words_of_commands(parameter["help"], flags)
     _name_moments_once(parameters)
     has_limit = row.query is not None and "limit" in row.query.model_fields
     is_paged = has_limit and "items" in _members(row.answer)
-    for one in parameters:
-        if one["name"] == "limit":
-            one.setdefault("default", command.limit)
+    for parameter in parameters:
+        if parameter["name"] == "limit":
+            parameter.setdefault("default", command.limit)
     return _without_defaults(
         {
             "method": row.method,
@@ -77,8 +78,8 @@ def _described(row: Operation) -> Json:
             "paged": is_paged,
             "items": command.items or ("items" if is_paged else None),
             "limit": command.limit if is_paged else None,
-            "columns": [_column(one) for one in command.columns],
-            "fields": [_column(one) for one in command.fields],
+            "columns": [_column(column) for column in command.columns],
+            "fields": [_column(field) for field in command.fields],
             "done": command.done,
             "notes": dict(command.notes),
             "differs": command.differs,
@@ -88,22 +89,25 @@ def _described(row: Operation) -> Json:
 
 
 def _name_moments_once(parameters: list[Json]) -> None:
-    """Leave the forms of moments out of the help of all options but the first that has them."""
+    """Keep the forms of a moment in the help of the first option that has them; remove them from
+    others."""
     forms = f": {MOMENT_FORMS}"
-    for one in [one for one in parameters if forms in one["help"]][1:]:
-        one["help"] = one["help"].replace(forms, "")
+    for parameter in [parameter for parameter in parameters if forms in parameter["help"]][1:]:
+        parameter["help"] = parameter["help"].replace(forms, "")
 
 
 def _members(answer: Any) -> set[str]:
     models = get_args(answer) or (answer,)
-    return {name for one in models if hasattr(one, "model_fields") for name in one.model_fields}
+    return {
+        name for model in models if hasattr(model, "model_fields") for name in model.model_fields
+    }
 
 
 def _column(column: Column) -> Json:
     changed = {
-        one.name: value
-        for one in fields(Column)
-        if (value := getattr(column, one.name)) != one.default
+        field.name: value
+        for field in fields(Column)
+        if (value := getattr(column, field.name)) != field.default
     }
     return {"header": column.header, **changed}
 
@@ -115,11 +119,11 @@ def _without_defaults(members: Json) -> Json:
 
 
 def _parameters(row: Operation, command: Command) -> Iterator[Json]:
-    """Yield arguments in their order, then the options in that of the models."""
+    """Yield arguments in their order, then options in the order of the models."""
     members = {
         **{(name, "path"): (_of_path(row, name), True) for name in PATH_NAME.findall(row.path)},
-        **{(name, "query"): one for name, one in _properties(row.query).items()},
-        **{(name, "body"): one for name, one in _properties(row.body).items()},
+        **{(name, "query"): schema for name, schema in _properties(row.query).items()},
+        **{(name, "body"): schema for name, schema in _properties(row.body).items()},
     }
     described = []
     for (name, place), (schema, required) in members.items():
@@ -131,13 +135,14 @@ def _parameters(row: Operation, command: Command) -> Iterator[Json]:
         is_argument = place == "path" or name in command.arguments
         described.append(_parameter(name, place, schema, required, is_argument, option))
     order = [*PATH_NAME.findall(row.path), *command.arguments]
-    arguments = [one for one in described if "flag" not in one]
-    yield from sorted(arguments, key=lambda one: order.index(one["name"]))
+    arguments = [parameter for parameter in described if "flag" not in parameter]
+    yield from sorted(arguments, key=lambda parameter: order.index(parameter["name"]))
     last = ("at", "limit", "cursor")
-    options = [one for one in described if "flag" in one]
-    yield from (one for one in options if one["name"] not in last)
+    options = [parameter for parameter in described if "flag" in parameter]
+    yield from (parameter for parameter in options if parameter["name"] not in last)
     yield from sorted(
-        (one for one in options if one["name"] in last), key=lambda one: last.index(one["name"])
+        (parameter for parameter in options if parameter["name"] in last),
+        key=lambda parameter: last.index(parameter["name"]),
     )
 
 
@@ -147,7 +152,7 @@ def _of_path(row: Operation, name: str) -> Json:
 
 
 def _properties(model: type[BaseModel] | None) -> Mapping[str, tuple[Json, bool]]:
-    """Return the members of a model with their schemas; those of a member as `outer.inner`."""
+    """Return the members of a model with schema and required flag; nested ones as `outer.inner`."""
     if model is None:
         return {}
     whole = model.model_json_schema(by_alias=True)
@@ -158,8 +163,8 @@ def _flat(
     schema: Json, definitions: Mapping[str, Json], prefix: str, needed: bool
 ) -> Iterator[tuple[str, tuple[Json, bool]]]:
     required = schema.get("required", ()) if needed else ()
-    for name, one in schema.get("properties", {}).items():
-        plain = _plain(one, definitions)
+    for name, member in schema.get("properties", {}).items():
+        plain = _plain(member, definitions)
         if "properties" in plain:
             yield from _flat(plain, definitions, f"{prefix}{name}.", name in required)
         else:
@@ -170,11 +175,11 @@ def _plain(schema: Json, definitions: Mapping[str, Json]) -> Json:
     """Return a schema without references and without null."""
     if "$ref" in schema:
         found = definitions[schema["$ref"].rpartition("/")[2]]
-        return {**found, **{name: one for name, one in schema.items() if name != "$ref"}}
+        return {**found, **{name: member for name, member in schema.items() if name != "$ref"}}
     if "anyOf" in schema:
-        kinds = [one for one in schema["anyOf"] if one != {"type": "null"}]
-        rest = {name: one for name, one in schema.items() if name != "anyOf"}
-        chosen = next((one for one in kinds if one.get("type") == "string"), kinds[0])
+        kinds = [kind for kind in schema["anyOf"] if kind != {"type": "null"}]
+        rest = {name: member for name, member in schema.items() if name != "anyOf"}
+        chosen = next((kind for kind in kinds if kind.get("type") == "string"), kinds[0])
         return _plain({**chosen, **rest}, definitions)
     return schema
 
@@ -212,11 +217,11 @@ def _parameter(
         "choices": choices if has_choice else None,
         "sends": not schema.get("default", False) if kind == "flag" else None,
     }
-    return {one: value for one, value in members.items() if value is not None}
+    return {key: value for key, value in members.items() if value is not None}
 
 
 def _maximum(schema: Json) -> Any:
-    """Return the maximum, None if nobody would come near it."""
+    """Return the maximum, or None if it is too large to be worth showing."""
     maximum = schema.get("maximum")
     return maximum if maximum is not None and maximum < MAXIMUM_SHOWN else None
 
@@ -226,7 +231,7 @@ def _kind(schema: Json) -> str:
         case {"type": "array", "items": {"type": "string"}}:
             return "texts"
         case {"type": "array", "items": {"anyOf": kinds}} if {"type"} & set(kinds[0]):
-            return "texts" if any(one.get("type") == "string" for one in kinds) else "json"
+            return "texts" if any(item.get("type") == "string" for item in kinds) else "json"
         case {"type": str(kind)} if kind in PLAIN_KINDS:
             return PLAIN_KINDS[kind]
         case _:
@@ -244,7 +249,7 @@ def _help(schema: Json, kind: str, choices: list[str]) -> str:
 
 
 def _in_words_of_commands(text: str, flags: Mapping[str, Any]) -> str:
-    """Return a description with options for the names of parameters, and without backticks."""
+    """Replace parameter names by their options, and remove backticks."""
     return re.sub("`([^`]*)`", lambda found: str(flags.get(found[1], found[1])), text)
 
 

@@ -1,6 +1,6 @@
-"""Writes the options of each command into docs/commands.md. `make docs` runs it.
+"""Generate the table of commands in docs/commands.md; run by `make docs`.
 
-What a command does stays as it stands there; a command that is new gets the text of its help.
+The text in the column "does" is kept. A new command gets the text of its help.
 """
 
 import re
@@ -24,7 +24,7 @@ OPTION = re.compile("`(--[a-z-]+)`")
 
 @cache
 def commands() -> Mapping[str, Any]:
-    """Return every command by its words, in the order of the help."""
+    """Return all commands by their words, in the order of the help."""
     return dict(_commands(typer.main.get_command(app), ()))
 
 
@@ -37,7 +37,7 @@ def _commands(command: Any, words: tuple[str, ...]) -> Iterator[tuple[str, Any]]
 
 
 def reference(page: str) -> str:
-    """Return the page with the options of the commands that there are."""
+    """Return the page with an up-to-date table of commands."""
     known = commands()
     before, head, after = page.partition(HEAD)
     assert head, "docs/commands.md has no table of commands"
@@ -45,22 +45,24 @@ def reference(page: str) -> str:
     shared = set(OPTION.findall((SHARED.search(before) or [""])[0]))
     described = {found[1]: found[3] for row in table.splitlines() if (found := ROW.match(row))}
     rows = [
-        f"| `spawnlog {words}{_arguments(one)}` | {described.get(words) or _help(one)}"
-        f" | {_options(one, shared)} |"
+        f"| `spawnlog {words}{_arguments(command)}` | {described.get(words) or _help(command)}"
+        f" | {_options(command, shared)} |"
         for words in _order(described, known)
-        for one in (known[words],)
+        for command in (known[words],)
     ]
     at = _folded("With `--at`: ", [f"`{words}`" for words in known if _has(known[words], "--at")])
     return WITH_AT.sub(lambda _: at, before) + HEAD + "\n".join(rows) + gap + rest
 
 
 def _order(described: Mapping[str, str], known: Mapping[str, Any]) -> list[str]:
-    """Return the commands in the order of the page, new ones behind those of their group."""
+    """Return the commands in the order of the page; new ones follow their group."""
     order = [words for words in described if words in known]
     for words in known:
         if words not in described:
             group = words.partition(" ")[0]
-            places = [place for place, one in enumerate(order) if one.partition(" ")[0] == group]
+            places = [
+                place for place, listed in enumerate(order) if listed.partition(" ")[0] == group
+            ]
             order.insert(places[-1] + 1 if places else len(order), words)
     return order
 
@@ -82,9 +84,9 @@ def _help(command: Any) -> str:
 
 def _arguments(command: Any) -> str:
     return "".join(
-        f" {(one.metavar or one.name).upper()}"
-        for one in command.params
-        if one.param_type_name == "argument"
+        f" {(parameter.metavar or parameter.name).upper()}"
+        for parameter in command.params
+        if parameter.param_type_name == "argument"
     )
 
 

@@ -1,7 +1,7 @@
-"""Reading answers: a model and the position at which it is true, or a problem.
+"""Parse answers: a model with the log position at which it is true, or a problem.
 
-The module of the models is imported with the first answer that is read as one, so that a program
-that only sends does not pay for it.
+The module of models is imported with the first answer that needs it, so a program that only sends
+requests does not pay for it.
 """
 
 import json
@@ -37,8 +37,13 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class ServerAnswer(Generic[T]):
-    """A value, and the position of the log at which it is true. `replayed` is True if an earlier
-    attempt has done the command."""
+    """A value and the log position at which it is true.
+
+    Attributes:
+        value: The model, JSON object or text.
+        position: Log position at which `value` is true; None if the server sent none.
+        replayed: True if an earlier attempt with the same idempotency key executed the command.
+    """
 
     value: T
     position: int | None
@@ -47,7 +52,7 @@ class ServerAnswer(Generic[T]):
 
     @property
     def sent_at(self) -> datetime | None:
-        """When the server sent it, by its clock, to the second."""
+        """When the server sent the answer, by its clock, to the second; None if it did not say."""
         try:
             return parsedate_to_datetime(self.date).astimezone(UTC)
         except ValueError:
@@ -55,7 +60,12 @@ class ServerAnswer(Generic[T]):
 
 
 def read_answer(request: Request[T], reply: Reply) -> ServerAnswer[T]:
-    """Return the answer in a reply. Raise Problem if it is not a success."""
+    """Return the answer in a reply.
+
+    Raises:
+        Problem: The status is not a success.
+        ForeignAnswer: The body does not fit the models of the request.
+    """
     require_success(reply)
     value: Any = (
         read_value(request.answers, reply.content)
@@ -70,7 +80,15 @@ def read_answer(request: Request[T], reply: Reply) -> ServerAnswer[T]:
 
 
 def read_value(names: tuple[str, ...], content: bytes) -> Any:
-    """Return JSON as the model that fits best, or a text. Raise ForeignAnswer if none fits."""
+    """Return JSON as the best-fitting model, or the content as text.
+
+    Args:
+        names: Names of the candidate models; `(TEXT,)` for text.
+        content: Body of the answer.
+
+    Raises:
+        ForeignAnswer: No model fits.
+    """
     from pydantic import ValidationError
 
     if names == (TEXT,):
@@ -90,12 +108,12 @@ _ADAPTERS: dict[tuple[str, ...], "TypeAdapter[Any]"] = {}
 
 
 def is_prepared(names: tuple[str, ...]) -> bool:
-    """Return True if these models are built."""
+    """Return True if the adapter for these models is built, or none is needed."""
     return not names or names == (TEXT,) or names in _ADAPTERS
 
 
 def prepare(names: tuple[str, ...]) -> None:
-    """Build these models, which takes a tenth of a second for the first ones."""
+    """Build the adapter for these models. The first call takes about a tenth of a second."""
     if not is_prepared(names):
         _adapter(names)
 
@@ -111,7 +129,7 @@ def _adapter(names: tuple[str, ...]) -> "TypeAdapter[Any]":
 
 
 def model(name: str) -> Any:
-    """Return the model with this name."""
+    """Return the model class with this name; `str` for `TEXT`."""
     if name == TEXT:
         return str
     from spawnlog import models
@@ -120,20 +138,20 @@ def model(name: str) -> Any:
 
 
 def require_success(reply: Reply) -> None:
-    """Raise the problem in a reply that is not a success."""
+    """Raise the problem in a reply whose status is not 2xx."""
     if not 200 <= reply.status < 300:
         raise read_problem(reply)
 
 
 class AnswerContent:
-    """Bytes of one answer, collected up to a limit."""
+    """Buffer for the body of one answer, limited to `ANSWER_BYTES_MAX` bytes."""
 
     def __init__(self) -> None:
         self._chunks: list[bytes] = []
         self._bytes = 0
 
     def add(self, chunk: bytes) -> None:
-        """Add a chunk. Raise ForeignAnswer if the answer is too long."""
+        """Append a chunk. Raise ForeignAnswer if the answer is too long."""
         self._bytes += len(chunk)
         if self._bytes > ANSWER_BYTES_MAX:
             raise ForeignAnswer(
@@ -142,12 +160,12 @@ class AnswerContent:
         self._chunks.append(chunk)
 
     def whole(self) -> bytes:
-        """Return all bytes."""
+        """Return the whole body."""
         return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
 
 
 def read_object(content: bytes) -> dict[str, Any]:
-    """Return a JSON object. Raise ForeignAnswer for anything else."""
+    """Parse a JSON object. Raise ForeignAnswer if the content is anything else."""
     try:
         body = json.loads(content)
     except (ValueError, RecursionError):
@@ -158,7 +176,7 @@ def read_object(content: bytes) -> dict[str, Any]:
 
 
 def read_problem(reply: Reply) -> Problem:
-    """Return the problem in a reply of the server, or of a proxy before it."""
+    """Return the problem in a reply, whether the server or a proxy in front of it answered."""
     try:
         members = read_object(reply.content)
     except ForeignAnswer:
@@ -167,7 +185,7 @@ def read_problem(reply: Reply) -> Problem:
 
 
 def number_in(headers: Mapping[str, str], name: str) -> int | None:
-    """Return the number in a header, None if it has none."""
+    """Return the number in a header, or None if the header is missing or is not a number."""
     text = headers.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
 
@@ -178,7 +196,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         seconds = float(text)
     except ValueError:
         try:
-            # Both by the clock of the server.
+            # Compare two times of the server: its clock may differ from this one.
             date = headers.get("date")
             now = parsedate_to_datetime(date) if date else datetime.now(UTC)
             seconds = (parsedate_to_datetime(text) - now).total_seconds()

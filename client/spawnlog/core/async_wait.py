@@ -1,4 +1,4 @@
-"""Waiting for a run, through restarts of the server."""
+"""Wait for a run, through restarts of the server."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ async def wait_for_run(
 
     Args:
         client: Sends the requests.
-        run_id: The run.
-        until: The stage to wait for. A refused run reaches all of them.
-        seconds: How long to wait at most. None: without limit.
-        is_plain: Return the JSON object in place of the model.
+        run_id: Id of the run.
+        until: Stage to wait for. A refused run reaches every stage.
+        seconds: Timeout in seconds; None for no limit.
+        is_plain: Return the JSON object instead of the model.
 
     Raises:
         WaitTimeout: The run has not reached the stage in time. It continues.
@@ -79,17 +79,19 @@ async def wait_for_run(
                 f"run {run_id} is {stage}, and not {until}, after {took}; it goes on", run
             )
         if now - asked < min(waits, 1.0):
-            # A server that answers at once does not wait; it must not be asked in a hot loop.
+            # The server answered without waiting: avoid a busy loop.
             await async_sleep(PAUSE_SECONDS_MIN)
 
 
 async def wait_for_entries(
     client: AsyncSender, run_id: str, after: int, *, tools: bool = False
 ) -> Any:
-    """Return a page of the transcript after entry `after`, as the JSON object that it is.
+    """Return a page of the transcript after entry `after`, as a JSON object.
 
-    It has the entries that are there, else those that come within half a minute. Raise
-    ServerUnreachable if the server is away for more than a minute.
+    If there are no entries yet, wait up to half a minute for them.
+
+    Raises:
+        ServerUnreachable: The server is away for more than a minute.
     """
     query: dict[str, QueryValue] = {"after": after, "tools": tools or None, "wait": POLL_SECONDS}
     request = read_request("getRunTranscript", path_of("runs", run_id, "transcript"), query)
@@ -97,7 +99,7 @@ async def wait_for_entries(
     page = (await _outlasting(client, lambda: request, None)).value
     is_silent = not page.get("items") and not page.get("complete")
     if is_silent and time.monotonic() - asked < 1.0:
-        # A server that answers at once does not wait; it must not be asked in a hot loop.
+        # The server answered without waiting: avoid a busy loop.
         await async_sleep(PAUSE_SECONDS_MIN)
     return page
 
@@ -105,20 +107,27 @@ async def wait_for_entries(
 async def wait_for_message(
     client: AsyncSender, run_id: str, session_key: str, seconds: float | None
 ) -> None:
-    """Wait until a message in the queue of a session has become its run.
+    """Wait until a queued message of a session has become a run.
+
+    Args:
+        client: Sends the requests.
+        run_id: Id of the run that the message becomes.
+        session_key: Session with the queue.
+        seconds: Timeout in seconds; None for no limit.
 
     Raises:
         UnsuccessfulRun: The message was dropped.
-        WaitTimeout: It is still in the queue after `seconds`.
+        WaitTimeout: The message is still in the queue.
+        ServerUnreachable: The server is away for more than a minute.
     """
     end = None if seconds is None else time.monotonic() + seconds
     pause_seconds = MESSAGE_POLL_SECONDS
     session = read_request("getSession", path_of("sessions", session_key), {})
     run = _get_run(run_id, ())
     while True:
-        # In this order: a message that has left the queue is a run by then, or nothing.
+        # Read the queue first: if the message has left it by then, it is a run, or was dropped.
         queue = (await _outlasting(client, lambda: session, end)).value.get("queue")
-        is_queued = any(one.get("runId") == run_id for one in queue or ())
+        is_queued = any(message.get("runId") == run_id for message in queue or ())
         try:
             await _outlasting(client, lambda: run, end)
         except NotFoundProblem:
@@ -142,8 +151,10 @@ def _get_run(run_id: str, answers: tuple[str, ...], **query: QueryValue) -> Requ
 async def _outlasting(
     client: AsyncSender, asking: Callable[[], Request[T]], end: float | None
 ) -> ServerAnswer[T]:
-    """Return the answer of a server that may be away for a minute. Each attempt has a request of
-    its own, so that none waits for longer than is left."""
+    """Return the answer of a server that may be away for a minute.
+
+    `asking` builds a new request for each attempt, so that none waits for longer than is left.
+    """
     contact, pause_seconds = time.monotonic(), PAUSE_SECONDS_MIN
     while True:
         request = asking()
@@ -153,14 +164,14 @@ async def _outlasting(
         try:
             return await client.answer(request, NO_RETRIES)
         except (ServerUnreachable, Problem) as lost:
-            asked = 0.0
+            retry_after = 0.0
             if isinstance(lost, Problem):
                 if lost.status not in PASSING_STATUSES:
                     raise
-                asked = lost.retry_after or 0.0
+                retry_after = lost.retry_after or 0.0
             now = time.monotonic()
             if now - contact > ABSENT_SECONDS_MAX or (end is not None and now >= end):
                 raise
-        pause = max(pause_seconds, asked)
+        pause = max(pause_seconds, retry_after)
         await async_sleep(pause if end is None else min(pause, max(end - now, 0.001)))
         pause_seconds = min(pause_seconds * 2, PAUSE_SECONDS_MAX)

@@ -1,5 +1,7 @@
-"""The data directory of a server: its default place, and the files that programs of the same user
-read there to find the server. The server writes them."""
+"""Data directory of a server: its default path, and the files through which clients find servers.
+
+The server writes these files. Programs of the same user read them.
+"""
 
 import json
 import os
@@ -12,12 +14,14 @@ if sys.platform != "win32":
     import fcntl
 
 ADMIN_TOKEN_FILE = "admin-token"  # noqa: S105
-"""The admin token as one line of text, mode 0600; written by the first start."""
+"""The admin token: one line of text, mode 0600, written by the first start."""
 
 SERVERS_FOLDER = "servers"
-"""A file for each server that runs: `<start>-<pid>.json` holds `{"url": …, "pid": …, "logId": …}`.
-The server holds a lock (flock) on its file while it lives, so the file of a killed server is known
-by its missing lock."""
+"""One file per running server: `<start>-<pid>.json` with `{"url": …, "pid": …, "logId": …}`.
+
+A server holds a lock (flock) on its file while it lives. If a file has no lock, its server was
+killed.
+"""
 
 ENTRY_BYTES_MAX = 4096
 ENTRIES_READ_MAX = 100
@@ -25,7 +29,15 @@ ENTRIES_READ_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class ServerEntry:
-    """The file of one server of a data directory. `log_id` is the log that it serves."""
+    """File of one server in a data directory.
+
+    Attributes:
+        path: Path of the file.
+        url: Address of the server.
+        pid: Process id of the server.
+        log_id: Id of the log that it serves.
+        is_alive: True if the server holds the lock of the file.
+    """
 
     path: Path
     url: str
@@ -35,8 +47,10 @@ class ServerEntry:
 
 
 def server_entries(directory: Path) -> list[ServerEntry]:
-    """Return the servers of a data directory, the one that started last first. Skip what is no
-    entry, and what cannot be read."""
+    """Return the servers of a data directory, the most recently started first.
+
+    Files that are unreadable or are not entries are skipped, as are all after `ENTRIES_READ_MAX`.
+    """
     folder = directory / SERVERS_FOLDER
     try:
         names = sorted(os.listdir(folder), reverse=True)
@@ -59,13 +73,15 @@ def _read_entries(paths: list[Path]) -> Iterator[ServerEntry]:
 
 
 def _open_without_waiting(path: str, flags: int) -> int:
-    # Opening a pipe would wait for a writer.
+    # Without O_NONBLOCK, opening a FIFO would block until a writer comes.
     return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _is_locked(descriptor: int) -> bool:
-    """Return True if another process holds the lock of a file alone. Readers share their lock, so
-    that none takes another one for a server."""
+    """Return True if another process holds the exclusive lock of a file.
+
+    Readers take a shared lock, so they do not mistake each other for a server.
+    """
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -74,12 +90,12 @@ def _is_locked(descriptor: int) -> bool:
 
 
 def default_data_directory() -> Path:
-    """Return the data directory of this user, where the system keeps data of programs."""
+    """Return the data directory of this user, by the convention of the operating system."""
     if sys.platform == "darwin":
         folder = "~/Library/Application Support"
     elif sys.platform == "win32":
         folder = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
     else:
         folder = os.environ.get("XDG_DATA_HOME", "").strip() or "~/.local/share"
-    # Not `Path.expanduser`, which fails if there is no home.
+    # `Path.expanduser` raises if the user has no home directory.
     return Path(os.path.expanduser(folder), "spawnlog")

@@ -15,14 +15,18 @@ if TYPE_CHECKING:
 FAULTS_READ_MAX = 100
 _AUTHORIZATION = "Authorization"
 _HEADERS = ("Idempotency-Key", "If-Match")
-"""Headers that a method has an argument for."""
+"""Headers that are arguments of methods."""
 
 UNREADY_STATUSES = frozenset({502, 503, 504})
-"""A server, or a proxy before it, that may answer in a moment."""
+"""Statuses of a server, or of a proxy in front of it, that may be ready in a moment."""
 
 
 class SpawnlogError(Exception):
-    """Base of all errors of the client. `message` says what to do next, and never has a token."""
+    """Base class of all errors of the client.
+
+    Attributes:
+        message: Text that says what to do next. It never contains a token.
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -30,13 +34,17 @@ class SpawnlogError(Exception):
 
 
 class InvalidSetting(SpawnlogError):
-    """An invalid address, token, file or argument. Nothing was sent."""
+    """Invalid address, token, file or argument. Nothing was sent."""
 
 
 class ServerUnreachable(SpawnlogError):
-    """The server did not answer in time, or the connection was lost. `idempotency_key` is that of
-    the request, if it had one: with it the request can be repeated safely. `is_sent` is False if
-    there was no connection, so that nothing was sent."""
+    """No answer in time, or the connection was lost.
+
+    Attributes:
+        idempotency_key: Idempotency key of the request, or None. With the same key it is safe to
+            repeat the request.
+        is_sent: False if there was no connection, so nothing was sent.
+    """
 
     def __init__(
         self, message: str, idempotency_key: str | None = None, *, is_sent: bool = True
@@ -47,28 +55,43 @@ class ServerUnreachable(SpawnlogError):
 
 
 class ForeignAnswer(SpawnlogError):
-    """An answer that this version does not understand: of another server, of a much newer one, or
-    too long."""
+    """Answer that this version cannot read.
+
+    It is too long, it comes from a different or much newer server, or it is not from spawnlog at
+    all.
+    """
 
 
 class StreamCutShort(SpawnlogError):
-    """An answer in lines that ended early. The lines until then are right."""
+    """A streamed answer that ended early. The lines received until then are valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault of a request: where, as a JSON pointer, and what."""
+    """One fault of a request: the JSON pointer to the value, and a description."""
 
     pointer: str
     detail: str
 
 
 class Problem(SpawnlogError):
-    """A problem (RFC 9457) that the server answered.
+    """Problem document (RFC 9457) that the server returned.
 
-    `code` is stable; it is None only if a proxy answered. `rule` refused, and compared `limit` with
-    `current`; `run_id` is the refused run. `retry_after` is in seconds. `members` is the whole
-    document, with members that this version does not know.
+    Attributes:
+        status: HTTP status.
+        code: Stable code; None only if a proxy answered.
+        title: Title; the status if the document has none.
+        detail: Description of this occurrence.
+        rule: Rule that refused the request.
+        limit: Limit that the rule applied.
+        current: Value that the rule compared with `limit`.
+        run_id: Id of the refused run.
+        child_session_key: Session key of the child.
+        batch_id: Id of the batch.
+        retryable: True if the server says that a retry may succeed.
+        retry_after: Seconds to wait before a retry, from the header.
+        errors: Faults of the request.
+        members: The whole document, including members unknown to this version.
     """
 
     def __init__(
@@ -99,16 +122,16 @@ class Problem(SpawnlogError):
             parts.append(f"rule: {self.rule}")
         if self.code is not None:
             parts.append(f"code: {self.code}")
-        # A detail can be a sentence.
-        return "; ".join([*(one.removesuffix(".") for one in parts[:-1]), parts[-1]])
+        # A detail may end with a period.
+        return "; ".join([*(part.removesuffix(".") for part in parts[:-1]), parts[-1]])
 
 
 class NotFoundProblem(Problem):
-    """Nothing has that name, or this token may not see it."""
+    """The object does not exist, or the token may not see it."""
 
 
 class PermissionProblem(Problem):
-    """The token is missing, unknown, or does not permit this."""
+    """The token is missing, unknown, or lacks the permission."""
 
 
 class RefusalProblem(Problem):
@@ -116,8 +139,11 @@ class RefusalProblem(Problem):
 
 
 class UnsuccessfulRun(SpawnlogError):
-    """The run did not end with success. `run` is its last state, None if a message was dropped
-    before it became a run."""
+    """The run did not end with success.
+
+    Attributes:
+        run: Last state of the run; None if a message was dropped before it became a run.
+    """
 
     def __init__(self, message: str, run: RunView | RunMetadataView | None) -> None:
         super().__init__(message)
@@ -125,8 +151,11 @@ class UnsuccessfulRun(SpawnlogError):
 
 
 class WaitTimeout(SpawnlogError):
-    """The run did not reach the stage in time. It continues; `run` is its last state, None if a
-    message waits for the run before it."""
+    """The run did not reach the stage in time. It continues.
+
+    Attributes:
+        run: Last state of the run; None if the message still waits for the run before it.
+    """
 
     def __init__(self, message: str, run: RunView | RunMetadataView | None) -> None:
         super().__init__(message)
@@ -134,7 +163,7 @@ class WaitTimeout(SpawnlogError):
 
 
 def problem_of(status: int, members: Mapping[str, Any], retry_after: float | None) -> Problem:
-    """Return the problem for an answer with this status, also if its code is unknown here."""
+    """Return the problem for a status and a document, even if its code is unknown here."""
     kind: type[Problem] = Problem
     if members.get("rule") is not None:
         kind = RefusalProblem
@@ -148,17 +177,23 @@ def problem_of(status: int, members: Mapping[str, Any], retry_after: float | Non
 def problem_lines(
     text: str, faults: Sequence[Fault], name_of: Callable[[str], str]
 ) -> Iterator[str]:
-    """Yield the text of a problem, then a line for each fault that the text does not tell.
-    `name_of` returns the caller's name for the value at a JSON pointer, which may be itself."""
-    details = [one.detail for one in faults]
-    first = next((one for one in faults if text in (one.detail, _line(one))), None)
+    """Yield the text of a problem, then one line for each fault that the text does not mention.
+
+    Args:
+        text: Detail or title of the problem.
+        faults: Faults of the request.
+        name_of: Returns the caller's name for the value at a JSON pointer. If it has no name, it
+            returns the pointer.
+    """
+    details = [fault.detail for fault in faults]
+    first = next((fault for fault in faults if text in (fault.detail, _line(fault))), None)
     if first is None:
         yield _name_headers(text, name_of)
     else:
         yield f"{name_of(first.pointer)}: {first.detail}"
     for fault in faults:
-        is_told = text.count(f": {fault.detail}") >= details.count(fault.detail)
-        if fault is not first and not is_told and _line(fault) not in text:
+        is_mentioned = text.count(f": {fault.detail}") >= details.count(fault.detail)
+        if fault is not first and not is_mentioned and _line(fault) not in text:
             yield f"{name_of(fault.pointer)}: {fault.detail}"
 
 
@@ -183,11 +218,12 @@ def _number(value: object) -> int | None:
 
 
 def faults_of(errors: object) -> tuple[Fault, ...]:
-    """Return the faults that a problem lists, none if it lists nothing that can be read."""
+    """Return the faults listed in a problem, up to `FAULTS_READ_MAX`; empty if the list is
+    unreadable."""
     if not isinstance(errors, Sequence) or isinstance(errors, str):
         return ()
     return tuple(
-        Fault(_text(one.get("pointer")) or "", _text(one.get("detail")) or "is invalid")
-        for one in errors[:FAULTS_READ_MAX]
-        if isinstance(one, Mapping)
+        Fault(_text(fault.get("pointer")) or "", _text(fault.get("detail")) or "is invalid")
+        for fault in errors[:FAULTS_READ_MAX]
+        if isinstance(fault, Mapping)
     )

@@ -1,4 +1,4 @@
-"""Resuming the live stream of events: its position, and how long a server may be away."""
+"""State of the live event stream: position, reconnects and backoff."""
 
 import json
 import time
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 CHECKPOINT = "checkpoint"
 ABSENT_SECONDS_MAX = 120.0
-"""How long a server may be away before following ends."""
+"""Maximum time in seconds that the server may be away before the stream gives up."""
 
 PAUSE_SECONDS_MIN = 0.25
 PAUSE_SECONDS_MAX = 5.0
@@ -37,7 +37,8 @@ def event_stream_request(
     tree: str | None = None,
     actor: str | None = None,
 ) -> "Request[EventView]":
-    """Return the request for the log as a stream of events after `after`, else from now on."""
+    """Return the request for the log as a stream of events after `after`; from now on if it is
+    None."""
     return Request(
         operation="listEvents",
         method="GET",
@@ -52,11 +53,14 @@ def event_stream_request(
 
 
 class Feed(Generic[T]):
-    """One stream of events over as many connections as it takes. It reads messages and makes the
-    request for the next connection. It sends nothing and does not sleep.
+    """One event stream over any number of connections, without I/O.
 
-    All events up to `position` were returned or filtered. It is the `after` with which another
-    program continues.
+    It parses messages, builds the request of the next connection and computes the backoff. The
+    caller sends and sleeps.
+
+    Attributes:
+        position: Every event up to this position was returned or filtered out. Pass it as `after`
+            to continue in another program. None until it is known.
     """
 
     def __init__(
@@ -80,7 +84,7 @@ class Feed(Generic[T]):
         self._absent_since = 0.0
 
     def request(self) -> Request[Any]:
-        """Return the request for the next connection."""
+        """Return the request of the next connection."""
         self._opened = None
         if not self._resumes:
             return self._request
@@ -88,14 +92,26 @@ class Feed(Generic[T]):
         return replace(self._request, headers=headers)
 
     def opened(self, headers: Mapping[str, str]) -> None:
-        """Note that the server began to answer."""
+        """Record that the server began to answer; read the initial position from the headers."""
         self._connected, self._opened = True, time.monotonic()
         if self.position is None:
             self.position = number_in(headers, "spawnlog-position")
         self._resumes = self.position is not None
 
     def take(self, name: str, id: str, data: str) -> T | None:
-        """Return the event of a message, None if it has none or one that was returned before."""
+        """Return the event of a message.
+
+        Args:
+            name: Type of the message; `checkpoint` carries a position only.
+            id: Id of the message: the log position.
+            data: Body of the message.
+
+        Returns:
+            The event; None if the message has no event, or one that was already returned.
+
+        Raises:
+            ForeignAnswer: The message is not from a spawnlog server.
+        """
         if not data:
             return None
         self._tries = 0
@@ -119,14 +135,20 @@ class Feed(Generic[T]):
         return read_value(self._request.answers, data.encode())
 
     def pause_seconds(self, failure: SpawnlogError) -> float:
-        """Return how long to wait before the next connection. Raise `failure`, which ended the last
-        one, if it is permanent, if there was no connection yet, or if the server is away for too
-        long."""
+        """Return the seconds to wait before the next connection.
+
+        Args:
+            failure: Error that ended the last connection.
+
+        Raises:
+            SpawnlogError: `failure`, if it is permanent, if the first connection failed, or if the
+                server is away for too long.
+        """
         if not _passes(failure):
             raise failure
         now = time.monotonic()
         if self._opened is not None and now - self._opened > PAUSE_SECONDS_MAX:
-            self._tries = 0  # it was a connection, though a silent one
+            self._tries = 0  # an idle connection counts as a success
         if self._tries == 0:
             self._absent_since = now
         if not self._connected or now - self._absent_since > self._absent_seconds_max:

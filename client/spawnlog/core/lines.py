@@ -1,4 +1,4 @@
-"""Reading answers in lines. The last line says that the answer is whole."""
+"""Parse answers in lines (NDJSON). The last line marks the answer as complete."""
 
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class LineReader(Generic[T]):
-    """The lines of one answer."""
+    """Parser for the lines of one answer."""
 
     def __init__(self, request: LinesRequest[T]) -> None:
         self._names = request.answers
@@ -20,8 +20,12 @@ class LineReader(Generic[T]):
         self._bytes = 0
 
     def feed(self, content: bytes) -> Iterator[T]:
-        """Yield the lines that these bytes complete. Raise StreamCutShort at a line that says why
-        the answer ends early."""
+        """Yield the lines that these bytes complete.
+
+        Raises:
+            StreamCutShort: The server sent a line that says why the answer ends early.
+            ForeignAnswer: A line is too long or cannot be read.
+        """
         *ends, rest = content.split(b"\n")
         for end in ends:
             self._add(end)
@@ -34,7 +38,7 @@ class LineReader(Generic[T]):
         self._bytes += len(piece)
         if self._bytes > LINE_BYTES_MAX:
             raise ForeignAnswer(f"a line of the answer is longer than {LINE_BYTES_MAX} bytes")
-        # Put together once, and not with each piece: a long line comes in many.
+        # Join once at the end: a long line arrives in many pieces.
         self._pieces.append(piece)
 
     def _taken(self) -> bytes:
@@ -52,8 +56,11 @@ class LineReader(Generic[T]):
         return value  # type: ignore[no-any-return]
 
     def end(self) -> list[T]:
-        """Return what followed the last line feed. Raise StreamCutShort if the answer is not
-        whole."""
+        """Return the remaining line, if any.
+
+        Raises:
+            StreamCutShort: The answer is incomplete.
+        """
         rest = self._taken()
         try:
             lines = [self._line(rest)] if rest.strip() else []

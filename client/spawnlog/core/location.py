@@ -1,9 +1,9 @@
-"""Finding the server and its token.
+"""Find the server and its token.
 
-The address: `--url`, else SPAWNLOG_URL, else that of a server that runs on the data directory (the
-one that started last), else the default port of this machine. The token: SPAWNLOG_TOKEN, else the
-token file of the data directory. The file's token goes to the servers of that directory and to this
-machine alone: a mistyped address must not collect it.
+Address, in this order: `--url`, SPAWNLOG_URL, the most recently started server on the data
+directory, the default port of this machine. Token: SPAWNLOG_TOKEN, else the token file of the data
+directory. The token of the file is sent only to servers of that directory and to this machine, so
+that a mistyped address does not receive it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,9 +28,14 @@ ENDED_SHOWN_MAX = 3
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """A server to speak to. `url` has no slash at its end; without a `token` none is sent. `origin`
-    says why it is this address, and `settings` how the caller may give another one, both for the
-    error that nobody answers there."""
+    """Address and token of a server.
+
+    Attributes:
+        url: Address without a trailing slash.
+        token: Token to send, or None.
+        origin: Why this address was chosen, for the error that no server answers there.
+        settings: Settings that choose another address, for the same error.
+    """
 
     url: str
     token: str | None = field(default=None, repr=False)
@@ -41,7 +46,7 @@ class ServerAddress:
 
     @property
     def is_on_this_machine(self) -> bool:
-        """True if the address is a loopback one."""
+        """True if the host is `localhost` or a loopback address."""
         host = urlsplit(self.url).hostname or ""
         if host == "localhost":
             return True
@@ -58,7 +63,13 @@ def locate_server(
     *,
     token: str | None = None,
 ) -> ServerAddress:
-    """Return the server for these flags (None: not given) and this environment.
+    """Return the address and token for these arguments and this environment.
+
+    Args:
+        url: Address, or None.
+        data_dir: Data directory, or None.
+        variables: Environment variables.
+        token: Token, or None. Replaces those of the environment and of the data directory.
 
     Raises:
         InvalidSetting: The address, the token or a file is invalid.
@@ -86,7 +97,7 @@ def locate_server(
 
 
 def _servers_by_url(entries: Iterable[ServerEntry]) -> dict[str, ServerEntry]:
-    """Return the entries by address. Skip an entry whose address is invalid."""
+    """Return the entries by address; skip those whose address is invalid."""
     found: dict[str, ServerEntry] = {}
     for entry in entries:
         with suppress(InvalidSetting):
@@ -95,7 +106,7 @@ def _servers_by_url(entries: Iterable[ServerEntry]) -> dict[str, ServerEntry]:
 
 
 def _describe_default(directory: Path, killed: list[ServerEntry]) -> str:
-    """Say why the default address is used: which servers the data directory had."""
+    """Return why the default address is used, with the killed servers of the data directory."""
     if not killed:
         return f"the default address; no server runs on the data directory {directory}"
     ended = ", ".join(f"{entry.url} (process {entry.pid})" for entry in killed[:ENDED_SHOWN_MAX])
@@ -105,7 +116,7 @@ def _describe_default(directory: Path, killed: list[ServerEntry]) -> str:
 
 
 def data_directory(data_dir: str | Path | None, variables: Mapping[str, str]) -> Path:
-    """Return the data directory: the flag, else SPAWNLOG_DATA_DIR, else this user's."""
+    """Return the data directory: the argument, else SPAWNLOG_DATA_DIR, else that of this user."""
     if data_dir is not None:
         return Path(data_dir).expanduser()
     if text := variables.get("SPAWNLOG_DATA_DIR", "").strip():
@@ -114,7 +125,7 @@ def data_directory(data_dir: str | Path | None, variables: Mapping[str, str]) ->
 
 
 def _read_small_file(file: Path) -> str:
-    """Return the text of a small file, empty if it is missing or belongs to another user."""
+    """Return the text of a small file; empty if it is missing, too large or not permitted."""
     try:
         with file.open("rb") as opened:
             content = opened.read(_FILE_BYTES_MAX + 1)
@@ -142,18 +153,21 @@ def _validate_url(text: str) -> str:
         sign.isspace() or not sign.isprintable() or sign in "?#\\" for sign in text
     ):
         raise InvalidSetting(f"not an address of a server; {advice}")
-    if not text.isascii() or not all(0 < len(one) < 64 for one in _labels(parts.hostname or "")):
+    if not text.isascii() or not all(
+        0 < len(label) < 64 for label in _labels(parts.hostname or "")
+    ):
         raise InvalidSetting(f"not the name of a host, which is ASCII (xn--…); {advice}")
     return text.removesuffix("/")
 
 
 def _labels(host: str) -> list[str]:
-    """Return the labels of a host name; an IPv6 address is one."""
+    """Return the labels of a host name; an IPv6 address is one label."""
     return [host] if ":" in host else host.removesuffix(".").split(".")
 
 
 def validate_token(token: str, source: str) -> str:
-    """Return the token. Raise InvalidSetting, without its text, if it is invalid."""
+    """Return the token, or raise InvalidSetting if it is invalid. The error does not quote the
+    token."""
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise InvalidSetting(f"{source} does not hold a token: it must be one word of ASCII signs")
     return token

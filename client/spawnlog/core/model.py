@@ -1,4 +1,4 @@
-"""The base of the models of answers."""
+"""Base class of the answer models."""
 
 from functools import cached_property
 
@@ -7,8 +7,11 @@ from pydantic.alias_generators import to_camel
 
 
 class AnswerModel(BaseModel):
-    """An answer or a part of one: snake_case in Python, camelCase in JSON, frozen. A member that
-    only a newer server knows is ignored."""
+    """Base class of answers and their parts.
+
+    Members are snake_case in Python and camelCase in JSON. Instances are frozen. Members that only
+    a newer server knows are ignored.
+    """
 
     model_config = ConfigDict(
         frozen=True,
@@ -22,10 +25,13 @@ class AnswerModel(BaseModel):
 
     @cached_property
     def log_position(self) -> int | None:
-        """Position of the log at which the answer is true. None for a part of an answer."""
+        """Log position at which the answer is true; None for a part of an answer.
+
+        Pass it as `min_position` to a later read that must see at least this state.
+        """
         return None
 
     @cached_property
     def is_replayed(self) -> bool:
-        """True if the answer is the first one to its idempotency key, given again."""
+        """True if the server repeated the stored answer to this idempotency key."""
         return False

@@ -1,7 +1,7 @@
-"""Where the two clients differ by more than words: sleeping, and building models.
+"""Steps that differ between the two clients by more than `await`: sleeping, and building models.
 
-The client that awaits has the names that begin with `async_`; the other one is written from it,
-without that word.
+Names with the prefix `async_` are for the asynchronous client. The blocking client is generated
+from it without that prefix.
 """
 
 import time
@@ -12,19 +12,17 @@ __all__ = ["async_prepare", "async_sleep", "prepare", "sleep"]
 
 
 async def async_sleep(seconds: float) -> None:
-    """Wait."""
     import asyncio
 
     await asyncio.sleep(seconds)
 
 
 def sleep(seconds: float) -> None:
-    """Wait."""
     time.sleep(seconds)
 
 
 async def async_prepare(names: tuple[str, ...]) -> None:
-    """Build the models of an answer in another thread, so that the event loop continues."""
+    """Build the models of an answer in a thread, so that the event loop is not blocked."""
     import asyncio
 
     if not is_prepared(names):

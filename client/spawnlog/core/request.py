@@ -1,6 +1,6 @@
-"""Requests as values: content, models of the answer, and whether the request may be repeated.
+"""Requests as values: content, models of the answer, and whether a retry is safe.
 
-Nothing here sends anything. A client of either kind does.
+This module does no I/O; the two clients send the requests.
 """
 
 import json
@@ -27,11 +27,14 @@ WAIT_SECONDS_MAX = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request(Generic[T]):
-    """A request whose answer is read as `T`.
+    """A request whose answer is parsed as `T`.
 
-    `answers` names the models; without any it is the JSON object. `again` says that a second
-    request does no more than the first. The server may take `answer_seconds_max`, unless the client
-    has a shorter limit, and `wait_seconds` more.
+    Attributes:
+        operation: `operationId` of the operation.
+        answers: Names of the models of the answer; empty for a plain JSON object.
+        again: True if the request is repeatable: a second one does no more than the first.
+        wait_seconds: How long the server may hold the request (long poll), on top of the timeout.
+        answer_seconds_max: Timeout in seconds, if it is shorter than that of the client.
     """
 
     operation: str
@@ -52,32 +55,41 @@ class Request(Generic[T]):
 
     @property
     def idempotency_key(self) -> str | None:
-        """The idempotency key, the same for all attempts."""
+        """The idempotency key, the same for all attempts; None if the request has none."""
         return self.headers.get("Idempotency-Key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageRequest(Request[PageT], Generic[PageT, ItemT]):
-    """A request for one page of a list; `lists` are the members of the page that hold its items."""
+    """A request for one page of a list. `lists` names the members that hold the items."""
 
     lists: tuple[str, ...] = ("items",)
 
     def items(self, page: PageT) -> list[ItemT]:
-        """Return the items of a page. Raise ForeignAnswer if it lists none."""
+        """Return the items of a page. Raise ForeignAnswer if the page has no list of items."""
         found: list[ItemT] = []
         for name in self.lists:
             items = _member(page, name)
             is_plain = isinstance(page, Mapping)
             if not isinstance(items, list) or (
-                is_plain and not all(isinstance(one, dict) for one in items)
+                is_plain and not all(isinstance(item, dict) for item in items)
             ):
                 raise ForeignAnswer("the answer is not from a spawnlog server: it lists no items")
             found += items
         return found
 
     def following(self, page: PageT, position: int | None) -> "PageRequest[PageT, ItemT] | None":
-        """Return the request for the page after `page`, None after the last one. A relative `at` of
-        the first page is the moment of `position` for all later ones."""
+        """Return the request for the next page.
+
+        If the first page has a relative `at`, all later pages are read at `position`.
+
+        Args:
+            page: The page before.
+            position: Log position at which that page is true.
+
+        Returns:
+            The request, or None after the last page.
+        """
         cursor = _member(page, "nextCursor")
         if cursor:
             return self._at({"cursor": str(cursor)})
@@ -103,24 +115,24 @@ class PageRequest(Request[PageT], Generic[PageT, ItemT]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinesRequest(Request[T]):
-    """A request that is answered with lines of JSON, each read as `T`."""
+    """A request answered with lines of JSON (NDJSON), each parsed as `T`."""
 
 
 def _member(page: object, name: str) -> object:
-    """Return a member of a page by its name in JSON, from a model or a JSON object."""
+    """Return a member of a page by its JSON name, from a model or a JSON object."""
     if isinstance(page, Mapping):
         return page.get(name)
     return getattr(page, python_name(name), None)
 
 
 TEXT = "str"
-"""In place of a model: the answer is a text."""
+"""Pseudo name of a model: the answer is text."""
 
 
 def read_request(
     operation: str, path: str, query: Mapping[str, QueryValue], *answers: str
 ) -> Request[Any]:
-    """Return a read."""
+    """Return a GET request."""
     wait = query.get("wait")
     return Request(
         operation=operation,
@@ -141,7 +153,7 @@ def page_request(
     *,
     lists: tuple[str, ...] = ("items",),
 ) -> PageRequest[Any, Any]:
-    """Return a read of a page."""
+    """Return a GET request for a page."""
     wait = query.get("wait")
     return PageRequest(
         operation=operation,
@@ -163,7 +175,19 @@ def command_request(
     *answers: str,
     idempotency_key: str | None = None,
 ) -> Request[Any]:
-    """Return a command. Without a key it gets one of its own, so that it can be repeated."""
+    """Return a command with an idempotency key, so that retries are safe.
+
+    Args:
+        operation: `operationId` of the operation.
+        method: HTTP method.
+        path: Path, from `path_of`.
+        body: Members of the body; those that are None are left out.
+        answers: Names of the models of the answer.
+        idempotency_key: The key. Default: a new UUID.
+
+    Raises:
+        InvalidSetting: The key is empty, too long or not printable ASCII.
+    """
     key = str(uuid.uuid4()) if idempotency_key is None else idempotency_key
     is_sent_as_it_is = key.isascii() and key.isprintable()
     if not 0 < len(key) <= IDEMPOTENCY_KEY_CHARACTERS_MAX or not is_sent_as_it_is:
@@ -191,7 +215,7 @@ def plain_request(
     headers: Mapping[str, str] | None = None,
     again: bool = False,
 ) -> Request[Any]:
-    """Return a command without an idempotency key. The body of a merge patch keeps its nulls."""
+    """Return a command without an idempotency key. A PATCH body keeps its nulls (merge patch)."""
     return Request(
         operation=operation,
         method=method,
@@ -206,7 +230,7 @@ def plain_request(
 def lines_request(
     operation: str, path: str, body: Mapping[str, Any], *answers: str
 ) -> LinesRequest[Any]:
-    """Return a question that is answered with lines of JSON."""
+    """Return a POST request that is answered with lines of JSON."""
     return LinesRequest(
         operation=operation,
         method="POST",
@@ -219,13 +243,21 @@ def lines_request(
 
 
 def requester_object(requester: str | Json) -> Json:
-    """Return the requester as bodies have it; a text is its session key."""
+    """Return the requester as an object for a body; a text is its session key."""
     return {"sessionKey": requester} if isinstance(requester, str) else requester
 
 
 def sent_body(body: Mapping[str, Any], *, drop_none: bool = True) -> bytes:
-    """Return the members as JSON, without those that are None unless `drop_none` is False."""
-    given = {name: one for name, one in body.items() if one is not None or not drop_none}
+    """Encode the members of a body as JSON.
+
+    Args:
+        body: Members by their JSON names. A `datetime` needs a time zone.
+        drop_none: Leave out members that are None.
+
+    Raises:
+        InvalidSetting: A member has no form in JSON.
+    """
+    given = {name: value for name, value in body.items() if value is not None or not drop_none}
     try:
         return json.dumps(given, default=_plain, allow_nan=False).encode("ascii")
     except (ValueError, TypeError, RecursionError) as error:
@@ -241,7 +273,11 @@ def _plain(value: object) -> object:
 
 
 def sent_query(query: Mapping[str, QueryValue]) -> dict[str, str | Sequence[str]]:
-    """Return the parameters that are given, as text. `wait` is in seconds."""
+    """Encode query parameters as text; leave out those that are None. `wait` is in seconds.
+
+    Raises:
+        InvalidSetting: `wait` is out of range, or a value has no form as text.
+    """
     sent: dict[str, str | Sequence[str]] = {}
     for name, value in query.items():
         match value:
@@ -262,14 +298,15 @@ def sent_query(query: Mapping[str, QueryValue]) -> dict[str, str | Sequence[str]
                 sent[name] = _instant(value)
             case Sequence():
                 if value:
-                    sent[name] = [_text(one) for one in value]
+                    sent[name] = [_text(item) for item in value]
             case _:
                 raise InvalidSetting(f"{name} is a {type(value).__name__}: give it as text")
     return sent
 
 
 def _text(value: str) -> str:
-    """Arguments that were no text to begin with hold halves of characters; no URL can."""
+    """Replace lone surrogates: command-line arguments that are not valid text contain them, and a
+    URL cannot."""
     return value.encode("utf-8", "replace").decode()
 
 
@@ -280,8 +317,11 @@ def _instant(value: datetime) -> str:
 
 
 def path_of(*segments: str | int) -> str:
-    """Return a path under `/v1`, each segment quoted. Raise InvalidSetting for a segment that is
-    empty or that a path would drop."""
+    """Return a path under `/v1` with each segment quoted.
+
+    Raises:
+        InvalidSetting: A segment is empty, `.` or `..`.
+    """
     texts = [str(segment) for segment in segments]
     for text in texts:
         if text in ("", ".", ".."):

@@ -1,4 +1,4 @@
-"""How often, and for how long, a request is repeated."""
+"""Retry limits and backoff of a request."""
 
 import random
 import time
@@ -14,9 +14,16 @@ PASSING_CODES = frozenset({"idempotency_in_flight"})
 
 @dataclass(frozen=True, slots=True)
 class RetryLimits:
-    """A request is sent at most `attempts_max` times, and no attempt begins later than
-    `seconds_max` after the first. The first pause is about `pause_seconds`, each later one twice as
-    long."""
+    """Limits of the retries of one request.
+
+    Attributes:
+        attempts_max: Maximum number of attempts, including the first.
+        seconds_max: No attempt starts later than this many seconds after the first.
+        pause_seconds: Initial backoff in seconds. It doubles with each retry, with random jitter.
+
+    Raises:
+        InvalidSetting: `attempts_max` is less than 1, or a time is negative.
+    """
 
     attempts_max: int = 4
     seconds_max: float = 30.0
@@ -31,7 +38,7 @@ NO_RETRIES = RetryLimits(attempts_max=1)
 
 
 class Attempts:
-    """Attempts at one request, within limits. It sends nothing and does not sleep."""
+    """Retry state of one request. It neither sends nor sleeps."""
 
     def __init__(self, request: Request[Any], limits: RetryLimits) -> None:
         self._request, self._limits = request, limits
@@ -39,22 +46,25 @@ class Attempts:
         self._count = 0
 
     def pause_seconds(self, failure: ServerUnreachable | Problem) -> float:
-        """Return how long to wait before the next attempt.
+        """Return the seconds to wait before the next attempt.
 
-        An attempt is repeated if the failure may pass (no connection, a server that is not ready,
-        the same request under way) and a second request does no more than the first.
+        A request is retried if the failure may pass (no connection, server not ready, same request
+        in flight) and if the request is repeatable. A `Retry-After` of the server is a minimum.
+
+        Args:
+            failure: Error of the last attempt.
 
         Raises:
             ServerUnreachable, Problem: `failure`, if there is no next attempt.
         """
-        asked = None
+        retry_after = None
         if isinstance(failure, Problem):
             if failure.status not in PASSING_STATUSES and failure.code not in PASSING_CODES:
                 raise failure
-            asked = failure.retry_after
+            retry_after = failure.retry_after
         pause: float = self._limits.pause_seconds * 2**self._count
-        # Many clients of a server that was away do not come back in one moment.
-        pause = max(asked or 0.0, pause * random.uniform(0.5, 1.0))  # noqa: S311
+        # Jitter: after a restart of the server, its clients must not all retry at once.
+        pause = max(retry_after or 0.0, pause * random.uniform(0.5, 1.0))  # noqa: S311
         self._count += 1
         is_late = time.monotonic() - self._began + pause > self._limits.seconds_max
         if not self._request.again or self._count >= self._limits.attempts_max or is_late:

@@ -1,5 +1,5 @@
 # Written by `make client` from `core/async_sender.py`.
-"""Sending requests: one answer, the items of all pages, lines, and streams of events."""
+"""Send requests: one answer, the items of all pages, lines, and event streams."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class Sender:
-    """Sends requests to one server, over connections that it keeps."""
+    """Sender of requests to one server over a connection pool."""
 
     def __init__(
         self,
@@ -53,8 +53,10 @@ class Sender:
 
     @classmethod
     def from_environment(cls, *, retries: RetryLimits | None = None) -> Self:
-        """Return a client of the server that SPAWNLOG_URL, SPAWNLOG_TOKEN and SPAWNLOG_DATA_DIR
-        name."""
+        """Return a client for SPAWNLOG_URL, SPAWNLOG_TOKEN and SPAWNLOG_DATA_DIR.
+
+        The same as a call without arguments. See the class for the defaults.
+        """
         return cls(retries=retries)
 
     def __repr__(self) -> str:
@@ -72,16 +74,23 @@ class Sender:
         self.close()
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close all connections. Later calls raise InvalidSetting."""
         self._http.close()
 
     def answer(self, request: Request[T], retries: RetryLimits | None = None) -> ServerAnswer[T]:
-        """Return the answer to a request that no method makes, with the position at which it is
-        true.
+        """Send a request and return its answer. Use it for requests that no method builds.
 
         Args:
-            request: What to send.
-            retries: Limits of this request. Default: those of the client.
+            request: The request to send.
+            retries: Retry limits of this request. Default: those of the client.
+
+        Returns:
+            The value, with the log position at which it is true.
+
+        Raises:
+            Problem: The server refused the request.
+            ServerUnreachable: The server did not answer, or the connection was lost.
+            ForeignAnswer: The answer cannot be read.
         """
         attempts = Attempts(request, retries or self.retries)
         while True:
@@ -92,7 +101,7 @@ class Sender:
             sleep(pause_seconds)
 
     def _items(self, request: PageRequest[Any, ItemT]) -> Iterator[ItemT]:
-        """Yield the items of this page and of all that follow."""
+        """Yield the items of this page and of all later pages."""
         following: PageRequest[Any, ItemT] | None = request
         while following is not None:
             page = self.answer(following)
@@ -101,7 +110,7 @@ class Sender:
             following = following.following(page.value, page.position)
 
     def _lines(self, request: LinesRequest[T]) -> Iterator[T]:
-        """Yield the lines of an answer as they come. Raise StreamCutShort if it ends early."""
+        """Yield the lines of an answer as they arrive. Raise StreamCutShort if it ends early."""
         reader = LineReader(request)
         with self._opened(request, self.retries) as response:
             for chunk in response.iter_bytes():
@@ -111,7 +120,7 @@ class Sender:
             yield line
 
     def _feed_events(self, feed: Feed[T]) -> Generator[T]:
-        """Yield the events of a feed, over as many connections as it takes."""
+        """Yield the events of a feed; reconnect as needed."""
         while True:
             request = feed.request()
             try:
@@ -130,7 +139,7 @@ class Sender:
     def _opened(
         self, request: Request[Any], retries: RetryLimits = NO_RETRIES
     ) -> Iterator[httpx2.Response]:
-        """Yield a successful answer, to be read while it comes."""
+        """Yield a successful response whose body is read as a stream."""
         response = self._open(request, retries)
         try:
             with self._failures(request):

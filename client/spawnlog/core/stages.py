@@ -1,4 +1,4 @@
-"""How far a run has come, and how long waits for it last."""
+"""Stages of a run and limits of the waits for them."""
 
 from typing import Any, Literal
 
@@ -10,10 +10,10 @@ MESSAGE_POLL_SECONDS = 0.5
 PAUSE_SECONDS_MIN = 0.25
 PAUSE_SECONDS_MAX = 5.0
 LATE_SECONDS_MAX = 1.0
-"""An answer is waited for this much longer than a wait was to take."""
+"""Extra seconds that an answer may take after a wait has timed out."""
 
 ABSENT_SECONDS_MAX = 60.0
-"""How long a server may be away, as in a restart, before the wait is given up."""
+"""Maximum time in seconds that a server may be away, as in a restart, before a wait gives up."""
 
 _REACHED: dict[WaitUntil, frozenset[str]] = {
     "started": frozenset({"started", "ended", "announced", "archived", "refused"}),
@@ -24,19 +24,25 @@ _REACHED: dict[WaitUntil, frozenset[str]] = {
 
 
 def has_reached(stage: object, until: WaitUntil) -> bool:
-    """Return True if a run at this stage has come that far, or never will because it was
-    refused."""
+    """Return True if a run at this stage has reached `until`, or was refused and never will."""
     return stage in _REACHED[until]
 
 
 def require_wait_seconds(seconds: float | None) -> None:
-    """Refuse a wait that could not end."""
+    """Raise InvalidSetting if a timeout is negative or not a number."""
     if seconds is not None and not seconds >= 0:
         raise InvalidSetting("seconds must be 0 or more, or None to wait without limit")
 
 
 def require_result(run: Any) -> str | None:
-    """Return the result of a run that is over. Raise UnsuccessfulRun for any end but success."""
+    """Return the result text of a run that is over.
+
+    Returns:
+        The text; None if the view has none, as for a token without the scope `content`.
+
+    Raises:
+        UnsuccessfulRun: The run was refused, or its outcome is not `success`.
+    """
     if run.stage != "refused" and run.outcome == "success":
         return getattr(run, "result_text", None)
     reason = f": {run.error}" if run.error else ""
@@ -44,7 +50,7 @@ def require_result(run: Any) -> str | None:
 
 
 def continuing_run_id(run: Any) -> str | None:
-    """Return the run that took the place of this one, which yielded or was steered."""
+    """Return the id of the run that replaced this one, if it yielded or was steered; else None."""
     if run.continued_by is not None and run.announcement.state == "skipped":
         return str(run.continued_by)
     return None

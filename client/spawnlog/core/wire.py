@@ -1,4 +1,4 @@
-"""HTTP requests of both clients, and errors for failures of the connection."""
+"""HTTP requests of both clients, and the errors for failed connections."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -15,19 +15,19 @@ H = TypeVar("H")
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
 SILENCE_SECONDS_MAX = 45.0
-"""A live stream sends something every 15 seconds; silence for three times that is a lost
-connection."""
+"""Read timeout of a live stream. The server sends a heartbeat every 15 seconds; after three missed
+heartbeats the connection is lost."""
 
 NO_HTTP = "that is no answer of HTTP"
 _CUT_SHORT = ("peer closed connection", "Server disconnected", "no response line")
-"""How the texts of httpx2 begin if the connection ended within an answer."""
+"""Prefixes of httpx2 messages for a connection that ended within an answer."""
 
 CONNECTIONS_MAX = 100
 CONNECTIONS_IDLE_MAX = 20
 
 
 class Wire:
-    """Maker of HTTP requests to one server. Its token is in no text."""
+    """Builder of HTTP requests to one server. No text or error contains its token."""
 
     def __init__(self, address: ServerAddress, answer_seconds: float, agent: str) -> None:
         if not (agent.isascii() and agent.isprintable()):
@@ -46,8 +46,14 @@ class Wire:
             self._headers["Authorization"] = f"Bearer {address.token}"
 
     def opened(self, kind: Callable[..., H]) -> H:
-        """Return a client of httpx2. Raise InvalidSetting if the environment has a proxy or
-        certificates that cannot be used."""
+        """Return an httpx2 client with the settings of this server.
+
+        Args:
+            kind: `httpx2.Client` or `httpx2.AsyncClient`.
+
+        Raises:
+            InvalidSetting: The proxy or the certificates of the environment cannot be used.
+        """
         try:
             return kind(**self._settings())
         except (ValueError, ImportError, OSError) as error:
@@ -55,14 +61,14 @@ class Wire:
 
     @property
     def is_plain(self) -> bool:
-        """True if the server is on this machine, without encryption."""
+        """True if the server is on this machine and the connection is not encrypted."""
         return self.address.is_on_this_machine and self.address.url.startswith("http:")
 
     def _settings(self) -> dict[str, Any]:
         return {
-            # Certificates take a tenth of a second to load, and here none is looked at.
+            # Loading certificates takes a tenth of a second, and plain HTTP uses none.
             "verify": not self.is_plain,
-            # A proxy has no business between two programs of one machine.
+            # Never use a proxy between two programs on the same machine.
             "trust_env": not self.address.is_on_this_machine,
             "limits": httpx2.Limits(
                 max_connections=CONNECTIONS_MAX,
@@ -71,10 +77,17 @@ class Wire:
         }
 
     def request(self, request: Request[Any], *, streams: bool = False) -> httpx2.Request:
-        """Return the request of httpx2. With `streams` its answer has no limit in time, only in
-        silence."""
+        """Return the httpx2 request.
+
+        Args:
+            request: The request to send.
+            streams: If True, limit only the silence between two chunks, not the whole answer.
+
+        Raises:
+            InvalidSetting: A header value is not one printable line.
+        """
         seconds = SILENCE_SECONDS_MAX if streams else self.silence_seconds_max(request)
-        # A request that waits for a connection of its own is not answered late: it is sent late.
+        # No pool timeout: waiting for a free connection delays sending, not the answer.
         timeout = httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds), pool=None)
         return httpx2.Request(
             request.method,
@@ -88,7 +101,7 @@ class Wire:
         )
 
     def silence_seconds_max(self, request: Request[Any]) -> float:
-        """Return how long the server may send nothing before it has answered."""
+        """Return the maximum seconds without a byte until the answer is complete."""
         return min(self._answer_seconds, request.answer_seconds_max) + request.wait_seconds
 
     def _all_headers(self, request: Request[Any]) -> dict[str, str]:
@@ -98,7 +111,7 @@ class Wire:
         return {**self._headers, **request.headers}
 
     def failure(self, error: Exception, request: Request[Any]) -> SpawnlogError:
-        """Return the error for a failure of httpx2."""
+        """Return the client's error for an httpx2 error."""
         url, key = self.address.url, request.idempotency_key
         done = "" if request.method == "GET" else "; what was asked for may have been done"
         match error:
@@ -122,7 +135,7 @@ class Wire:
             case httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
                 return InvalidSetting(f"cannot speak to {url}: {error}")
             case httpx2.RemoteProtocolError():
-                # Its text may hold what the other side said.
+                # The text of the error may quote the other side.
                 is_cut = str(error).startswith(_CUT_SHORT)
                 reason = "it ended before the answer was whole" if is_cut else NO_HTTP
             case _:
@@ -131,7 +144,7 @@ class Wire:
 
 
 def _reason(error: BaseException) -> str:
-    """Return what the system said about a connection, else what the library says."""
+    """Return the message of the operating system about a connection, else that of the library."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.errno is not None:
@@ -142,9 +155,9 @@ def _reason(error: BaseException) -> str:
 
 @lru_cache(maxsize=64)
 def _url(text: str) -> httpx2.URL:
-    """Return a parsed address. Parsing takes longer than sending."""
+    """Return a parsed address. Cached, because parsing takes longer than sending."""
     return httpx2.URL(text)
 
 
 FAILURES = (httpx2.HTTPError, httpx2.InvalidURL)
-"""Errors of httpx2 for a request without an answer."""
+"""Errors of httpx2 for a request that got no answer."""
