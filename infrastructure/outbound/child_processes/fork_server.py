@@ -1,13 +1,13 @@
-"""The fork server: forks a guard for each request, so that a start costs no interpreter's start.
+"""Fork server: forks a guard for each request, so that a start does not start an interpreter.
 
-Run as `python -I -S fork_server.py` with a stream socket as stdin. Each request is one byte, the
+Run as `python -I -S fork_server.py` with a stream socket as stdin. A request is one byte, the
 number of descriptors that come with it: liveness pipe, status, stdout, stderr, and stdin unless it
-is /dev/null. It keeps none of them. It has no other thread and knows no program: specs are read by
-the guards.
+is /dev/null. The fork server keeps none of them. It has a single thread. It knows no program,
+because the guards read the specs.
 
-It reaps the guards, and when one of them died in an unexpected way it ends what that guard left
-behind. It exits when the socket has ended and its guards are gone, which they are soon: whoever
-held the socket held their liveness pipes.
+It reaps the guards. If a guard dies unexpectedly, it kills the processes that the guard left. It
+exits after the socket has closed and its guards are gone. That is soon: the server that held the
+socket also held the liveness pipes.
 """
 
 import contextlib
@@ -40,19 +40,19 @@ LAST_GUARDS_SECONDS_MAX = 15.0
 
 
 class ForkServer:
-    """Serves one control socket until it ends."""
+    """Server of one control socket, until the socket closes."""
 
     def __init__(self, control: socket.socket) -> None:
         self._control = control
-        self._parenthood = ProcessControl()
-        self._parenthood.adopt_orphans()
-        self._parenthood.set_name("spawnlog-warm")
+        self._process_control = ProcessControl()
+        self._process_control.adopt_orphans()
+        self._process_control.set_name("spawnlog-warm")
         self._exits = ChildExits()
-        self._gates: set[int] = set()
+        self._guards: set[int] = set()
         self._left_behind = False
 
     def serve(self) -> None:
-        """Returns in the fork server only; a guard never comes back from its fork."""
+        """Serve requests. Returns in the fork server only; in a forked guard the process exits."""
         poller = select.poll()
         poller.register(self._control, select.POLLIN)
         poller.register(self._exits.descriptor, select.POLLIN)
@@ -71,17 +71,17 @@ class ForkServer:
         reap(self._note)
         if self._left_behind:
             self._left_behind = bool(
-                end_children(FORK_SERVER_REAP_SECONDS_MAX, self._note, self._gates)
+                end_children(FORK_SERVER_REAP_SECONDS_MAX, self._note, self._guards)
             )
 
     def _note(self, pid: int, status: int) -> None:
-        """A guard that did not end with 0 leaves its descendants to us."""
-        if pid not in self._gates or status != 0:
+        """Record the end of a child. A guard that failed leaves its descendants to this process."""
+        if pid not in self._guards or status != 0:
             self._left_behind = True
-        self._gates.discard(pid)
+        self._guards.discard(pid)
 
     def _answer(self) -> bool:
-        """One request; false when the socket has ended."""
+        """Serve one request. Return False if the socket has closed."""
         flags = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
         try:
             word, descriptors, _, _ = socket.recv_fds(
@@ -92,7 +92,7 @@ class ForkServer:
         if not word:
             return False
         try:
-            # Fewer arrive when the table of descriptors is full; the holder then sees no guard.
+            # If the descriptor table is full, fewer arrive; the server then gets no guard.
             if len(descriptors) == word[0]:
                 self._fork_guard(descriptors)
         finally:
@@ -110,7 +110,7 @@ class ForkServer:
                 os.write(status, encode_report(ERROR, text))
             return
         if pid:
-            self._gates.add(pid)
+            self._guards.add(pid)
             return
         code = 1
         try:
@@ -125,32 +125,32 @@ class ForkServer:
             os.set_inheritable(descriptor, False)
         liveness_pipe, status, stdout, stderr, *rest = descriptors
         stdin = rest[0] if rest else os.open(os.devnull, os.O_RDONLY)
-        return ProcessGuard(liveness_pipe, status, (stdin, stdout, stderr), self._parenthood)
+        return ProcessGuard(liveness_pipe, status, (stdin, stdout, stderr), self._process_control)
 
     def _wait_for_guards(self, poller: select.poll) -> None:
         deadline = time.monotonic() + LAST_GUARDS_SECONDS_MAX
-        while self._gates and time.monotonic() < deadline:
+        while self._guards and time.monotonic() < deadline:
             poller.poll(100)
             self._reap_guards()
-        if self._gates or self._left_behind:
+        if self._guards or self._left_behind:
             end_children(FORK_SERVER_REAP_SECONDS_MAX * 5, self._note)
 
 
 def main() -> None:
-    """Takes the control socket from stdin and leaves /dev/null in the place of all three."""
-    # A service manager signals the whole group; only the holder decides when programs end.
+    """Take the control socket from stdin and replace the standard streams by /dev/null."""
+    # A service manager signals the whole group, but only the server decides when programs end.
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     control = socket.socket(fileno=os.dup(0))
-    client = ForkServer(control)
+    fork_server = ForkServer(control)
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(null, stream)
     os.close(null)
     gc.freeze()
     gc.disable()
-    client.serve()
+    fork_server.serve()
 
 
 if __name__ == "__main__":

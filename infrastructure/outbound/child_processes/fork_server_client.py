@@ -1,4 +1,4 @@
-"""The holder's side of the fork server: starting it, asking it for guards, ending it."""
+"""Server side of the fork server: start it, request guards, end it."""
 
 import asyncio
 import contextlib
@@ -15,24 +15,28 @@ END_SECONDS_MAX = 20.0
 COMPLAINT_BYTES_MAX = 4096
 PROGRAM = Path(__file__).with_name("fork_server.py")
 
-# The dynamic loader's, without which some interpreters do not start. Nothing else of the server's
-# environment may be read from /proc of a process that runs beside the programs.
+# Some interpreters need these variables of the dynamic loader to start. The fork server gets no
+# others: programs that it starts can read its environment from /proc.
 INHERITED_VARIABLES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 
 class ForkServerStartError(Exception):
-    """The fork server could not be started; the text says why."""
+    """The fork server could not be started. The text says why."""
 
 
 class ForkServerLostError(Exception):
-    """The fork server is gone or does not take requests."""
+    """The fork server is gone or does not accept requests."""
 
 
 class ForkServerClient:
-    """One warm process and the only other end of its control socket."""
+    """Client of one fork server; owns the only other end of its control socket."""
 
     def __init__(self) -> None:
-        """Starts the process without waiting for it; raises OSError."""
+        """Start the process without waiting for it.
+
+        Raises:
+            OSError: There are no free file descriptors or processes.
+        """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             complaints, stderr = os.pipe()
@@ -54,11 +58,14 @@ class ForkServerClient:
 
     @property
     def pid(self) -> int:
-        """The process id of the fork server."""
         return self._process.pid
 
     async def ready(self) -> None:
-        """Waits until it takes requests; raises WarmStartError, and then nothing is left of it."""
+        """Wait until the fork server accepts requests.
+
+        Raises:
+            ForkServerStartError: It ended, or was not ready in time. The process is gone then.
+        """
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(START_SECONDS_MAX):
@@ -78,18 +85,18 @@ class ForkServerClient:
         )
 
     def send(self, descriptors: list[int]) -> None:
-        """Asks for a guard that gets these descriptors; raises ForkServerLostError."""
+        """Request a guard that gets these descriptors. Raise ForkServerLostError if that fails."""
         try:
             socket.send_fds(self._control, [bytes([len(descriptors)])], descriptors)
         except OSError as error:
             raise ForkServerLostError(error.strerror) from error
 
     def is_alive(self) -> bool:
-        """Whether the process has not ended; reaps it if it has."""
+        """Return True if the process has not ended. Reap it if it has."""
         return self._process.poll() is None
 
     def discard(self) -> None:
-        """Kills it and does not wait long: a process that was killed is soon gone."""
+        """Kill the process and wait at most one second for its end."""
         self._control.close()
         self._complaints.close()
         self._process.kill()
@@ -97,7 +104,11 @@ class ForkServerClient:
             self._process.wait(timeout=1)
 
     async def end(self, *, at_once: bool = False) -> None:
-        """Ends the control socket, upon which the process exits; kills it if it does not."""
+        """Close the control socket, upon which the process exits. Kill it if it does not.
+
+        Args:
+            at_once: Kill the process without waiting for it to exit by itself.
+        """
         self._control.close()
         self._complaints.close()
         try:

@@ -1,12 +1,13 @@
-"""The guard: a small process between a holder and one program.
+"""Guard process: a small process between the server and one program.
 
-It executes the program after the go byte. When the liveness pipe ends (the holder died, or let go)
-or falls silent (the holder is frozen, or has lost its lease), or the program's leader exits, it
-kills every descendant, reports how the leader ended and exits.
+It executes the program after the go byte. It kills every descendant, reports how the program ended
+and exits in three cases: the liveness pipe closes (the server died or killed the program), the pipe
+is silent (the server is frozen or has lost its lease), or the program exits.
 
-Linux: descendants that double-fork or start a session of their own come back to the guard, which
-is their subreaper, and a guard killed with SIGKILL takes the leader with it. macOS has neither: the
-guard kills the leader's process group, and a descendant that left that group survives.
+On Linux the guard is the subreaper of its descendants, so those that double-fork or start a session
+of their own come back to it. If the guard is killed with SIGKILL, the program dies with it. macOS
+has neither: the guard kills the process group of the program, and a descendant that left the group
+survives.
 """
 
 import contextlib
@@ -34,7 +35,7 @@ from infrastructure.outbound.child_processes.protocol import (
 )
 from infrastructure.outbound.child_processes.reaper import ChildExits, ProcessControl, end_children
 
-# Everything the guard opened is close-on-exec; this closes it a second way.
+# Every descriptor of the guard is close-on-exec; closing them up to this one is a second safeguard.
 DESCRIPTOR_MAX = 256
 NEVER_EXECUTED = 127
 
@@ -44,13 +45,13 @@ def execute_program(
     streams: tuple[int, int, int],
     guard_pid: int,
     failure: int,
-    parenthood: ProcessControl,
+    process_control: ProcessControl,
 ) -> NoReturn:
-    """Executes the program, or writes one line to `failure` that says why it could not be."""
+    """Execute the program in the forked child, or write one line to `failure` that says why not."""
     place, is_looked_for = "it", False
     try:
         os.setsid()
-        parenthood.die_with(guard_pid)
+        process_control.die_with(guard_pid)
         for target, source in enumerate(streams):
             os.dup2(source, target)
         os.closerange(3, failure)
@@ -70,10 +71,14 @@ def execute_program(
 
 
 def why_not_executed(error: BaseException, spec: Spec | None) -> str:
-    """Return in a few words why a program could not be executed; `spec` if it was looked for.
+    """Return in a few words why a program could not be executed.
 
-    If a folder of PATH may not be entered, `execvpe` says that permission is denied, also if no
-    folder has the program: then it is missing.
+    If a folder of PATH may not be entered, `execvpe` reports "permission denied" even if no folder
+    has the program. In that case it is missing.
+
+    Args:
+        error: Error of the execution.
+        spec: The spec, if the program was being looked up; else None.
     """
     if not isinstance(error, OSError):
         return type(error).__name__
@@ -87,7 +92,7 @@ def why_not_executed(error: BaseException, spec: Spec | None) -> str:
 
 
 def reset_signals() -> None:
-    """Default dispositions, nothing blocked: what was ignored would stay so across exec."""
+    """Reset all signal handlers and unblock all signals; ignored ones would stay so across exec."""
     signal.set_wakeup_fd(-1)
     for number in signal.valid_signals():
         if number not in (signal.SIGKILL, signal.SIGSTOP):
@@ -96,23 +101,21 @@ def reset_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-# The guard's end of the pipe from its holder.
-#
-# Every byte is a sign of life. A holder that is frozen keeps the pipe open and says nothing; the
-# guard treats it like one that closed the pipe, because its lease has expired.
+# Every byte on the liveness pipe counts as a heartbeat. A frozen server keeps the pipe open and
+# sends nothing. The guard treats that like a closed pipe, because the server's lease has expired.
 
 
 READ_BYTES = 64
 
-# No wait is longer, whatever the limit: the number must fit what poll() takes.
+# Upper limit of the timeout of poll(), which takes an int of milliseconds.
 POLL_MS_MAX = 60_000
 
 
 class LivenessPipe:
-    """Signs of life of the holder, and how long there was none.
+    """The guard's end of the liveness pipe, and how long the server has been silent.
 
-    Silence counts only while the guard runs: when the guard was suspended with the whole machine,
-    the holder gets the time to speak again before the program is killed.
+    Silence counts only while the guard runs. If the guard was suspended together with the machine,
+    the server gets time for a heartbeat before the program is killed.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -125,13 +128,13 @@ class LivenessPipe:
         self._poller.register(descriptor, select.POLLIN)
 
     def limit_silence(self, seconds_max: float | None) -> None:
-        """Count silence from now on. None is no limit."""
+        """Count silence from now on; None for no limit."""
         self._silence_seconds_max = seconds_max
         self._running_time = RunningTime(math.inf if seconds_max is None else seconds_max)
         self._heard = 0.0
 
     def read_exactly(self, count: int) -> bytes | None:
-        """Return None when the pipe ends before. Knows no silence: nothing was executed yet."""
+        """Return `count` bytes, or None if the pipe closes before. Silence is not limited yet."""
         parts = []
         while count:
             part = os.read(self.descriptor, min(count, 1 << 20))
@@ -142,10 +145,11 @@ class LivenessPipe:
         return b"".join(parts)
 
     def wait_for_go(self) -> bool:
-        """Return False if the pipe ended or fell silent before the go.
+        """Wait for the go byte. Return False if the pipe closes or is silent before it.
 
-        A guard that was suspended cannot tell how old a go is that it finds then, and the program
-        may have been given up: it executes the program only after a further sign of life.
+        A guard that was suspended cannot know the age of a go byte that it finds afterward; the
+        server may have given the program up. Therefore it executes the program only after a further
+        heartbeat.
         """
         has_go = False
         while True:
@@ -163,7 +167,7 @@ class LivenessPipe:
                 return False
 
     def is_lost(self) -> bool:
-        """Read without waiting. Return True if the pipe has ended or fallen silent."""
+        """Read without blocking. Return True if the pipe has closed or is silent for too long."""
         self._running_time.look()
         if self._poller.poll(0):
             return not self._read()
@@ -171,7 +175,7 @@ class LivenessPipe:
         return self.fell_silent
 
     def poll_ms(self) -> int | None:
-        """Return how long a wait for the next byte may be; None without a limit."""
+        """Return the timeout for the next poll in milliseconds; None without a limit."""
         if self._silence_seconds_max is None:
             return None
         left = self._heard + self._silence_seconds_max - self._running_time.seconds
@@ -191,19 +195,19 @@ REAP_SECONDS_MAX = 10.0
 
 
 class ProcessGuard:
-    """One program, from its spec to its end. Owns the descriptors it is given."""
+    """Guard of one program, from its spec to its end. Owns the descriptors that it is given."""
 
     def __init__(
         self,
         liveness_pipe: int,
         status: int,
         streams: tuple[int, int, int],
-        parenthood: ProcessControl,
+        process_control: ProcessControl,
     ) -> None:
         self._liveness_pipe = LivenessPipe(liveness_pipe)
         self._status = status
         self._streams = streams
-        self._parenthood = parenthood
+        self._process_control = process_control
         self._leader = 0
         self._leader_status: int | None = None
         self._silence_seconds_max: float | None = None
@@ -212,7 +216,7 @@ class ProcessGuard:
         self._failure_pipe = -1
 
     def run(self) -> int:
-        """The guard's whole life; returns its exit code, not 0 when something may be left below."""
+        """Run the guard. Return its exit code; not 0 if some descendants may remain."""
         try:
             return self._run()
         except Exception as error:
@@ -221,8 +225,8 @@ class ProcessGuard:
 
     def _run(self) -> int:
         os.setsid()
-        self._parenthood.adopt_orphans()
-        self._parenthood.set_name("spawnlog-gate")
+        self._process_control.adopt_orphans()
+        self._process_control.set_name("spawnlog-gate")
         spec = self._receive_spec()
         if spec is None:
             return 0
@@ -251,14 +255,14 @@ class ProcessGuard:
         self._failure_pipe, failure = os.pipe()
         self._leader = os.fork()
         if self._leader == 0:
-            execute_program(spec, self._streams, guard_pid, failure, self._parenthood)
+            execute_program(spec, self._streams, guard_pid, failure, self._process_control)
         os.close(failure)
-        # A program's pipe must end when the program lets go of it, so the guard holds none.
+        # The pipes must close when the program closes them, so the guard keeps none open.
         for stream in self._streams:
             os.close(stream)
 
     def _watch(self, exits: ChildExits) -> None:
-        """Returns when the leader has exited, or the holder has let go or fallen silent."""
+        """Return when the leader has exited, or the pipe has closed or is silent."""
         poller = select.poll()
         for descriptor in (self._liveness_pipe.descriptor, exits.descriptor, self._failure_pipe):
             poller.register(descriptor, select.POLLIN)
@@ -274,14 +278,17 @@ class ProcessGuard:
                 return
 
     def _read_failure(self) -> bool:
-        """Takes in what the leader says of a failed exec; false at the end of the pipe."""
+        """Read the leader's report of a failed exec. Return False at the end of the pipe."""
         part = os.read(self._failure_pipe, 4096)
         self._failure += part
         return bool(part)
 
     def _leader_has_ended(self) -> bool:
-        """Reaps adopted orphans. On Linux the leader stays unreaped, which keeps its group's
-        number from being used again before the group is killed."""
+        """Reap adopted orphans and return True if the leader has ended.
+
+        On Linux the leader stays unreaped, so that its process group id cannot be reused before the
+        group is killed.
+        """
         if sys.platform != "linux":
             with contextlib.suppress(ChildProcessError):
                 self._note(*os.waitpid(self._leader, os.WNOHANG))
@@ -299,7 +306,7 @@ class ProcessGuard:
             os.killpg(self._leader, signal.SIGKILL)
         left = end_children(REAP_SECONDS_MAX, self._note)
         if not left:
-            # With everybody gone the pipe has an end; otherwise nobody who is left has it.
+            # All writers are dead, so the pipe has an end. If processes are left, it may not.
             while self._read_failure():
                 pass
         self._report(*self._verdict(left))
@@ -325,12 +332,12 @@ class ProcessGuard:
         return SIGNAL, str(-code)
 
     def _silence(self, outcome: str) -> str:
-        """Empty when it was not for silence."""
+        """Return the report of a kill for silence; empty if silence was not the reason."""
         if not self._liveness_pipe.fell_silent:
             return ""
         return f"{HOLDER_FELL_SILENT}{outcome} {self._silence_seconds_max:g} seconds"
 
     def _report(self, word: str, text: str) -> None:
-        # Nobody may be left to read it.
+        # The server may be gone.
         with contextlib.suppress(OSError):
             os.write(self._status, encode_report(word, text))

@@ -1,4 +1,4 @@
-"""The holder's side of one program behind its guard."""
+"""Server side of one program behind its guard."""
 
 import asyncio
 import contextlib
@@ -25,11 +25,14 @@ REPORT_BYTES_MAX = 64 * 1024
 
 
 class GuardReports:
-    """Owns the status pipe until the guard closes it. No task: callbacks of the loop.
+    """Reader of a guard's status pipe, by callbacks of the event loop.
 
-    `ready` becomes the guard's pid, or None when the guard ended before it was ready. `ended`
-    becomes the exit, once the guard has ended. Neither ever holds an exception. `reported` is what
-    the guard itself said, if it said it.
+    It owns the pipe until the guard closes it. The futures never hold an exception.
+
+    Attributes:
+        ready: Process id of the guard, or None if the guard ended before it was ready.
+        ended: How the program ended, once the guard has ended.
+        reported: The exit that the guard reported, or None.
     """
 
     def __init__(self, descriptor: int, when_ended: Callable[[], None]) -> None:
@@ -42,12 +45,12 @@ class GuardReports:
         self._when_ended = when_ended
         self._text = b""
         self.reported: Exit | None = None
-        self._gate_killed = False
+        self._guard_killed = False
         loop.add_reader(descriptor, self._take)
 
     def expect_no_report(self) -> None:
-        """The holder kills the guard: what it did not report any more counts as killed."""
-        self._gate_killed = True
+        """Note that the server kills the guard: without a report the program counts as killed."""
+        self._guard_killed = True
 
     def _take(self) -> None:
         try:
@@ -80,24 +83,25 @@ class GuardReports:
             self.ready.set_result(None)
         if not self.ended.done():
             text = "the gate of the program died; the program was killed with it"
-            self.ended.set_result(self.reported or Exit(error=text, killed=self._gate_killed))
+            self.ended.set_result(self.reported or Exit(error=text, killed=self._guard_killed))
         when_ended, self._when_ended = self._when_ended, _do_nothing
         when_ended()
 
 
 def _do_nothing() -> None:
-    """In the place of a call that was made: the owner must not be kept alive by it."""
+    """Replacement for a callback that was called, so that it does not keep its owner alive."""
 
 
 KILL_SECONDS_MAX = 15.0
 
 
 class GuardedProcess:
-    """A program whose guard stands. Executed at `go()`; dead, with all below it, after `wait()`.
+    """A program with a running guard. `go()` executes it; after `wait()` all of its processes are
+    dead.
 
-    `stdout` and `stderr` are read with `await read(n)`, by one task each; they hold back a program
-    that is not read, so read both while it runs. After the end they give what is left, then `b""`.
-    As an async context manager it ends the program and gives up what was not read.
+    Read `stdout` and `stderr` with `await read(n)`, one task each. An unread pipe blocks the
+    program, so read both while it runs. After the end they return the rest, then `b""`. As an async
+    context manager, it kills the program and discards unread output.
     """
 
     guard_pid: int
@@ -108,7 +112,17 @@ class GuardedProcess:
         when_ended: Callable[["GuardedProcess"], None],
         silence_seconds_max: float | None = None,
     ) -> None:
-        """Makes the pipes; raises OSError when there are no descriptors left."""
+        """Create the pipes.
+
+        Args:
+            program: The program.
+            when_ended: Called when the guard has ended.
+            silence_seconds_max: The guard kills the program after this many seconds without a
+                heartbeat; None for no limit.
+
+        Raises:
+            OSError: There are no free file descriptors.
+        """
         pipes = open_pipes(4 if program.stdin is None else 5)
         liveness_pipe, status, stdout, stderr = pipes[:4]
         self.guard_pid = 0
@@ -125,9 +139,12 @@ class GuardedProcess:
         self._spec = encode_spec(program.argv, program.env, program.cwd, silence_seconds_max)
 
     async def open(self, send: Callable[[list[int]], None]) -> bool:
-        """Hands the guard's ends to `send` and waits for the guard; false when none came to be.
+        """Pass the guard's ends to `send` and wait for the guard.
 
-        When this raises or returns false, nothing is left of the process.
+        If this raises or returns False, nothing of the process remains.
+
+        Returns:
+            False if no guard was created.
         """
         try:
             try:
@@ -147,8 +164,10 @@ class GuardedProcess:
         return True
 
     def go(self) -> None:
-        """Executes the program now and begins to write its input. Does nothing the second time,
-        nor when the process was killed before."""
+        """Execute the program and start to write its input.
+
+        No-op the second time, and if the process was killed before.
+        """
         if not self._gone:
             self._gone = True
             self._liveness_pipe.write(GO)
@@ -157,15 +176,17 @@ class GuardedProcess:
                 self._input = b""
 
     def heartbeat(self) -> None:
-        """Tells the guard that its holder is alive. Never waits; a guard that does not listen is
-        passed over, as is one that has not got its whole specification yet."""
+        """Send a heartbeat to the guard, without blocking.
+
+        Skipped if the pipe is full, or if the guard does not have its whole spec yet.
+        """
         if not self._spec:
             self._liveness_pipe.write_at_once(HEARTBEAT)
 
     async def wait(self) -> Exit:
-        """How it ended, when the leader has exited and every descendant is dead.
+        """Return how the program ended, once it has exited and every descendant is dead.
 
-        Cancelling this kills the program; for a time limit, wait for a task of it or call `kill()`.
+        Cancelling kills the program. For a timeout, wait for a task of it or call `kill()`.
         """
         try:
             return await asyncio.shield(self._reports.ended)
@@ -174,9 +195,9 @@ class GuardedProcess:
             raise
 
     async def kill(self) -> Exit:
-        """Ends the program and all below it; returns when they are dead. May be called again.
+        """Kill the program and its descendants; return when they are dead. Idempotent.
 
-        A guard that has not answered after `KILL_SECONDS_MAX` seconds is itself killed, and the
+        If the guard does not answer within `KILL_SECONDS_MAX` seconds, it is killed too, and the
         program with it.
         """
         self._let_go()
@@ -192,12 +213,12 @@ class GuardedProcess:
         return ended.result()
 
     def reported_error(self) -> str | None:
-        """What was said of a guard that never came to be, if anything was."""
+        """Return the error reported instead of a guard, or None."""
         reported = self._reports.reported
         return reported.error if reported is not None else None
 
     def abandon(self) -> None:
-        """Lets go of everything without waiting: the guard ends what there is, unseen."""
+        """Release everything without waiting: the guard kills the program on its own."""
         self._close_guard_ends()
         self._let_go()
         self.stdout.close()

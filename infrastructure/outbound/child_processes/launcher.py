@@ -1,15 +1,15 @@
-"""Starts programs behind guards, so that none of their processes outlives this server.
+"""Start programs behind guards, so that none of their processes outlives the server.
 
-Each program gets a small process, its guard (`guard_process.py`), forked from one fork server per
-server (`fork_server.py`), so that a start costs about a millisecond. When this server dies, in
-whatever way, the liveness pipes of its guards end and the guards kill everything below them. A
-server that is frozen keeps its liveness pipes; under a limit on silence its guards do the same
-when no heartbeat came for so long.
+Each program has a small parent process, its guard (`guard_process.py`). Guards are forked from one
+fork server per server (`fork_server.py`), so a start takes about a millisecond. When the server
+dies, in whatever way, the liveness pipes of its guards close and the guards kill everything below
+them. The pipes of a frozen server stay open; with `silence_seconds_max`, the guards kill their
+programs when heartbeats stop.
 
-Linux reaches every descendant. macOS has no subreaper: there the process group of the program is
-killed, and a descendant that left the group survives.
+On Linux the guard reaches every descendant. macOS has no subreaper: the guard kills the process
+group of the program, and a descendant that left the group survives.
 
-A process that this server forks without exec would hold the liveness pipes too: start such a
+A process that the server forks without exec would keep the liveness pipes open. Start such a
 process with exec, as `subprocess` and multiprocessing's "spawn" do.
 """
 
@@ -24,7 +24,7 @@ from infrastructure.outbound.child_processes.fork_server_client import (
 from infrastructure.outbound.child_processes.guarded_process import GuardedProcess
 from infrastructure.outbound.child_processes.program import Program
 
-# Descriptors under way to the fork server count against this user's limit on open files.
+# Descriptors in flight to the fork server count against this user's limit on open files.
 OPENING_MAX = 8
 OPEN_SECONDS_MAX = 20.0
 OPEN_ATTEMPTS_MAX = 4
@@ -32,15 +32,18 @@ CLOSE_SECONDS_MAX = 20.0
 
 
 class ProcessLaunchError(Exception):
-    """No guard could be made; the program was not executed. The text says why."""
+    """No guard could be created; the program was not executed. The text says why."""
 
 
 class ProcessLauncher:
-    """Belongs to the event loop it is first used in. Open it once per server.
+    """Launcher of programs. Create one per server; it belongs to the event loop of its first use.
 
-    With `silence_seconds_max` a program is killed, or never executed, when neither a heartbeat nor
-    anything else was sent to its guard for so long; None is no limit. Raises ValueError for a limit
-    that is no positive number.
+    Args:
+        silence_seconds_max: A guard kills its program, or never executes it, if it gets neither a
+            heartbeat nor anything else for this many seconds. None for no limit.
+
+    Raises:
+        ValueError: `silence_seconds_max` is not a positive finite number.
     """
 
     def __init__(self, *, silence_seconds_max: float | None = None) -> None:
@@ -55,20 +58,21 @@ class ProcessLauncher:
 
     @property
     def fork_server_pid(self) -> int | None:
-        """The process id of the fork server, if one was started."""
+        """Process id of the fork server, or None if it was not started."""
         return self._client.pid if self._client is not None else None
 
     async def start(self) -> None:
-        """Starts the fork server; `open` would do it too. Raises ProcessLaunchError."""
+        """Start the fork server now instead of with the first program. Raise ProcessLaunchError if
+        it fails."""
         await self._fork_server()
 
     def heartbeat(self) -> None:
-        """Tells every guard that this server is alive and may keep its programs. Never waits."""
+        """Send a heartbeat to every guard, without blocking."""
         for process in self._open:
             process.heartbeat()
 
     async def close(self) -> None:
-        """Ends every program, its guard, and the fork server. May be called again."""
+        """End every program, its guard and the fork server. Idempotent."""
         self._closed = True
         kills = [asyncio.create_task(process.kill()) for process in self._open]
         try:
@@ -84,10 +88,11 @@ class ProcessLauncher:
             await asyncio.gather(*kills, return_exceptions=True)
 
     async def open(self, program: Program) -> GuardedProcess:
-        """Makes a guard for the program, which is not executed before `go()`.
+        """Create a guard for the program. The program is executed by `go()`.
 
-        Raises ProcessLaunchError when no guard could be made, and OSError when this server has no
-        descriptors left.
+        Raises:
+            ProcessLaunchError: No guard could be created.
+            OSError: The server has no free file descriptors.
         """
         async with self._opening:
             for _ in range(OPEN_ATTEMPTS_MAX):
@@ -130,7 +135,8 @@ class ProcessLauncher:
             return self._client
 
     def _replace(self, client: ForkServerClient) -> None:
-        """Running guards go on without it."""
+        """Drop the fork server; the next program starts a new one. Running guards continue without
+        it."""
         client.discard()
         if self._client is client:
             self._client = None

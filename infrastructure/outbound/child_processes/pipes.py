@@ -1,7 +1,7 @@
-"""Pipes read and written on the event loop, without transports.
+"""Pipes on the event loop, without transports.
 
-A reader keeps nothing: what is not yet read stays in the kernel's buffer (64 KiB), and a program
-that prints on without being read simply waits.
+A reader buffers nothing. Unread data stays in the kernel's buffer (64 KiB), and a program that
+writes more blocks until it is read.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ CHUNK_BYTES = 64 * 1024
 
 
 class PipeReader:
-    """The read end of a pipe. Owns the descriptor and closes it at the end of the data."""
+    """Read end of a pipe. Owns the descriptor and closes it at the end of the data."""
 
     def __init__(self, descriptor: int) -> None:
         os.set_blocking(descriptor, False)
@@ -22,15 +22,19 @@ class PipeReader:
         self._reading = False
 
     async def read(self, bytes_max: int = CHUNK_BYTES) -> bytes:
-        """The next bytes, at most `bytes_max`; `b""` at the end, and after `close()`.
+        """Return the next bytes, at most `bytes_max`; `b""` at the end and after `close()`.
 
-        A cancelled read loses nothing. Raises RuntimeError when another task is already reading.
+        A cancelled read loses no data.
+
+        Raises:
+            RuntimeError: Another task is reading this pipe.
         """
         if self._reading:
             raise RuntimeError("another task is already reading this pipe")
         self._reading = True
         try:
-            # Before the read, so that a fast writer leaves the loop to others and no data is lost.
+            # Yield to the loop even if data is ready. Before the read, so that a cancellation here
+            # loses no data.
             await asyncio.sleep(0)
             return await self._next(bytes_max)
         finally:
@@ -61,7 +65,7 @@ class PipeReader:
                 self._loop.remove_reader(descriptor)
 
     def close(self) -> None:
-        """Gives the rest up; a read that waits returns `b""`. May be called again."""
+        """Discard the rest. A pending read returns `b""`. Idempotent."""
         if self._descriptor < 0:
             return
         descriptor, self._descriptor = self._descriptor, -1
@@ -71,13 +75,13 @@ class PipeReader:
         os.close(descriptor)
 
     def __del__(self) -> None:
-        # Nobody can read any more, so nobody waits: only the descriptor is left.
+        # No task can wait on an unreferenced reader, so only the descriptor needs closing.
         if getattr(self, "_descriptor", -1) >= 0:
             os.close(self._descriptor)
 
 
 class PipeWriter:
-    """The write end of a pipe. Writes in the background; a reader that is gone ends it quietly."""
+    """Write end of a pipe. Writes in the background; if the reader is gone, it closes silently."""
 
     def __init__(self, descriptor: int) -> None:
         os.set_blocking(descriptor, False)
@@ -88,7 +92,7 @@ class PipeWriter:
         self._close_after = False
 
     def write(self, data: bytes, *, close_after: bool = False) -> None:
-        """Sends `data` after what still waits; with `close_after` the pipe ends behind it."""
+        """Write `data` after pending data; with `close_after`, close the pipe after it."""
         if self._descriptor < 0:
             return
         self._pending = memoryview(bytes(self._pending) + data if self._pending else data)
@@ -97,9 +101,9 @@ class PipeWriter:
             self._flush()
 
     def write_at_once(self, data: bytes) -> None:
-        """Sends `data` only if nothing waits before it and there is room now; else forgets it."""
+        """Write `data` if nothing is pending and the pipe has room; else drop it."""
         if self._descriptor >= 0 and not self._pending:
-            # A reader that is gone is noticed by whoever waits for it.
+            # If the reader is gone, the task that waits for its end notices.
             with contextlib.suppress(OSError):
                 os.write(self._descriptor, data)
 
@@ -128,7 +132,7 @@ class PipeWriter:
             self._loop.remove_writer(self._descriptor)
 
     def close(self) -> None:
-        """Drops what was not written yet. May be called again."""
+        """Drop pending data and close the pipe. Idempotent."""
         if self._descriptor >= 0:
             self._stop_waiting()
             os.close(self._descriptor)
@@ -137,7 +141,7 @@ class PipeWriter:
 
 
 def open_pipes(count: int) -> list[tuple[int, int]]:
-    """`count` pipes as (read end, write end), or OSError and none."""
+    """Return `count` pipes as (read end, write end). If one fails, close all and raise OSError."""
     with contextlib.ExitStack() as undo:
         pipes = []
         for _ in range(count):

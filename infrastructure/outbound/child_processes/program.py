@@ -1,4 +1,4 @@
-"""What to run, and how it ended."""
+"""Values: a program to run, and how it ended."""
 
 import os
 import signal as signals
@@ -12,14 +12,18 @@ SPEC_BYTES_MAX = 8 * 1024 * 1024
 class Program:
     """One program to run.
 
-    `argv[0]` is looked up in the PATH of `env` (not the server's) unless it contains a slash; a
-    relative path counts from `cwd`. `env` is the whole environment. `cwd=None` is the directory
-    the server was in when its first program started. `stdin` is the whole input, closed after the
-    last byte; `None` is /dev/null.
+    Attributes:
+        argv: Command and arguments. `argv[0]` is looked up in the PATH of `env` (not of the server)
+            unless it contains a slash. A relative path is relative to `cwd`.
+        env: The whole environment.
+        cwd: Working directory. None means the directory of the server when its first program
+            started.
+        stdin: The whole input; the pipe is closed after the last byte. None means /dev/null.
 
-    Raises ValueError when something cannot be handed to any program: no argv, a NUL, a name with
-    "=", text that has no file system encoding, or more than `SPEC_BYTES_MAX` bytes in all. The
-    message names the place and never quotes the text, which may hold secrets.
+    Raises:
+        ValueError: No program can get these values: no argv, a NUL, a variable name with "=", text
+            without a file system encoding, or more than `SPEC_BYTES_MAX` bytes in all. The message
+            names the place and never quotes the text, which may hold secrets.
     """
 
     argv: tuple[str, ...]
@@ -51,11 +55,16 @@ class Program:
 
 @dataclass(frozen=True)
 class Exit:
-    """How a program ended; exactly one of `code`, `signal` and `error` is set.
+    """How a program ended. Exactly one of `code`, `signal` and `error` is set.
 
-    `error` says in words that the program could not be executed, that its holder ended it (then
-    `killed` is true), that the guard itself died, or that processes were left that nobody here may
-    kill. A program that ended by itself just before it was to be killed keeps its own code.
+    A program that ended by itself just before it was to be killed keeps its own code.
+
+    Attributes:
+        code: Exit code.
+        signal: Number of the signal that ended the program.
+        error: Message: the program could not be executed, the server killed it (then `killed` is
+            True), the guard died, or some processes remain that this user may not kill.
+        killed: True if the server killed the program, or the guard killed it for silence.
     """
 
     code: int | None = None
@@ -79,18 +88,17 @@ HOLDER_FELL_SILENT = "its holder fell silent: "
 
 
 def was_executed(error: str) -> bool:
-    """Whether the error of an exit came after the program had been executed."""
+    """Return True if the error of an exit occurred after the program was executed."""
     return not error.startswith(NEVER_EXECUTED)
 
 
 def holder_fell_silent(error: str | None) -> bool:
-    """Whether the error of an exit says that the program was killed because its holder had shown
-    no sign of life, and not because anybody wanted it to end."""
+    """Return True if the guard killed the program because the server sent no heartbeat."""
     return error is not None and error.startswith(HOLDER_FELL_SILENT)
 
 
 def signal_name(number: int) -> str:
-    """`SIGSEGV`, or the number where it has no name."""
+    """Return the name of a signal, such as `SIGSEGV`, or its number if it has none."""
     try:
         return signals.Signals(number).name
     except ValueError:
@@ -101,12 +109,12 @@ PASSED_VARIABLES = ("PATH", "HOME", "LANG", "TMPDIR")
 
 
 def minimal_environment(server: Mapping[str, str]) -> dict[str, str]:
-    """The variables of the server's environment that every program gets, where they are set."""
+    """Return the variables of the server that every program gets, if they are set."""
     return {name: server[name] for name in PASSED_VARIABLES if name in server}
 
 
 def expand_home(path: str, server: Mapping[str, str]) -> str:
-    """The path with a leading `~` or `~/` replaced by the server's home directory."""
+    """Replace a leading `~` or `~/` by the server's home directory."""
     if path != "~" and not path.startswith("~/"):
         return path
     return (server.get("HOME") or os.path.expanduser("~")) + path[1:]

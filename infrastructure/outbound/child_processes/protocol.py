@@ -1,9 +1,10 @@
-"""What holder and guard say to each other.
+"""Wire format between the server and a guard process.
 
-Holder to guard, on the liveness pipe: the spec of the program (eight bytes of length, then the
-fields separated by NUL), later one go byte, and heartbeats now and then behind the spec. The end
-of the liveness pipe means: end everything. So does its silence, for as long as the spec says.
-Guard process to holder, on the status pipe: lines of a word and a text, the first of them `ready`.
+Server to guard, on the liveness pipe: the spec of the program (length in eight bytes, then fields
+separated by NUL), one go byte, and heartbeats after the spec. The guard kills the program when the
+pipe closes, or when it is silent for longer than the spec permits.
+
+Guard to server, on the status pipe: lines of a word and a text. The first word is `ready`.
 """
 
 import os
@@ -20,8 +21,14 @@ ERROR = "error"
 
 
 class Spec:
-    """What the guard is to execute, as bytes of the operating system, and how many seconds of
-    silence of its holder it bears (None: any)."""
+    """The program that a guard executes, as bytes of the operating system.
+
+    Attributes:
+        argv: Command and arguments.
+        env: The whole environment.
+        cwd: Working directory; empty for the current one.
+        silence_seconds_max: Maximum seconds without a heartbeat; None for no limit.
+    """
 
     def __init__(
         self,
@@ -42,7 +49,10 @@ def encode_spec(
     cwd: str | None,
     silence_seconds_max: float | None = None,
 ) -> bytes:
-    """Length and fields; encoded here, because the guard may run under another locale."""
+    """Return the spec with its length in front.
+
+    The server encodes it, because the guard may run under another locale.
+    """
     silence = "" if silence_seconds_max is None else repr(silence_seconds_max)
     fields = [silence.encode(), b"%d" % len(argv), *map(os.fsencode, argv), os.fsencode(cwd or "")]
     fields += [os.fsencode(name) + b"=" + os.fsencode(value) for name, value in env.items()]
@@ -51,7 +61,7 @@ def encode_spec(
 
 
 def decode_spec(payload: bytes) -> Spec:
-    """The reverse, without the length."""
+    """Parse a spec without its length."""
     silence, count, *fields = payload.split(b"\0")
     last = int(count)
     env: dict[bytes, bytes] = {}
@@ -67,12 +77,12 @@ def decode_spec(payload: bytes) -> Spec:
 
 
 def encode_report(word: str, text: str) -> bytes:
-    """One line; a line break in the text becomes a space."""
+    """Return one status line. A line break in the text becomes a space."""
     line = " ".join(f"{word} {text}".splitlines())
     return line.encode(errors="backslashreplace") + b"\n"
 
 
 def decode_report(line: bytes) -> tuple[str, str]:
-    """The word and the text of one line."""
+    """Return the word and the text of one status line."""
     word, _, text = line.decode(errors="replace").partition(" ")
     return word, text

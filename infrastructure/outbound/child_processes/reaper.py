@@ -1,13 +1,14 @@
-"""Ends every process below this one, whatever it does to get away.
+"""Kill every descendant of this process, whatever it does to escape.
 
-This process has adopted the orphans below it (`parenthood.py`), so a descendant whose parent ended
-is its child, and "no child left" means "no descendant left". Children are struck by number: their
-numbers cannot be used again before we reap them. So are their process groups, in which the kernel
-lets no fork slip past a signal. A deeper descendant is struck through a pidfd, checked first.
+This process is the subreaper of its descendants (`ProcessControl`). If the parent of a descendant
+ends, the descendant becomes its child, so "no child left" means "no descendant left". Children are
+killed by pid: a pid cannot be reused before the child is reaped. Their process groups are killed
+too, because no fork in a group escapes a signal to it. Deeper descendants are killed through a
+pidfd, after a check of the parent.
 
-Against processes that fork faster than they are found, all descendants are stopped before they are
-killed: a stopped process keeps its place in the process table, so that a fork bomb runs into the
-limit on processes instead of refilling the places of the dead.
+Some processes fork faster than they are found. Therefore all descendants are stopped before they
+are killed. A stopped process keeps its place in the process table, so a fork bomb runs into the
+process limit instead of refilling the places of the dead.
 """
 
 import contextlib
@@ -28,11 +29,16 @@ def end_children(
     reaped: Callable[[int, int], None],
     spared: Collection[int] = (),
 ) -> list[int]:
-    """Kills and reaps all descendants but the children `spared` and what is below them.
+    """Kill and reap all descendants, except the children `spared` and what is below them.
 
-    `reaped` is told the pid and wait status of each child, spared ones included. Returns the pids
-    that are still there after `seconds_max`: they may not be killed by this user, or hang in the
-    kernel.
+    Args:
+        seconds_max: Time limit in seconds.
+        reaped: Called with the pid and wait status of each reaped child, including spared ones.
+        spared: Pids of children to leave alone.
+
+    Returns:
+        The pids that remain after `seconds_max`: this user may not kill them, or they hang in the
+        kernel.
     """
     deadline = time.monotonic() + seconds_max
     struck: set[int] = set()
@@ -66,7 +72,7 @@ def end_children(
 
 
 def reap(reaped: Callable[[int, int], None]) -> bool:
-    """Reaps every child that has ended; false when there is no child at all."""
+    """Reap every child that has ended. Return False if there is no child at all."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -78,7 +84,7 @@ def reap(reaped: Callable[[int, int], None]) -> bool:
 
 
 def child_pids() -> list[int]:
-    """The pids of this process's children, ended ones included; empty where there is no /proc."""
+    """Return the pids of all children, including ended ones; empty without /proc."""
     own = os.getpid()
     try:
         with open(f"/proc/self/task/{own}/children", "rb", buffering=0) as listing:
@@ -88,7 +94,7 @@ def child_pids() -> list[int]:
 
 
 def kill_with_group(child: int) -> None:
-    """Kills a child and its process group, unless that is our own."""
+    """Kill a child and its process group, unless that is the group of this process."""
     with contextlib.suppress(OSError):
         group = os.getpgid(child)
         if group not in (os.getpgrp(), 0, 1):
@@ -98,7 +104,7 @@ def kill_with_group(child: int) -> None:
 
 
 def freeze_and_kill(spared: Collection[int]) -> None:
-    """Stops descendants until a pass finds no new one, then kills all that were found."""
+    """Stop descendants until a pass finds no new one, then kill them all."""
     known: dict[int, int] = {}
     for _ in range(FREEZE_PASSES_MAX):
         found = {pid: parent for pid, parent in descendants(spared).items() if pid not in known}
@@ -112,7 +118,7 @@ def freeze_and_kill(spared: Collection[int]) -> None:
 
 
 def descendants(spared: Collection[int]) -> dict[int, int]:
-    """Every descendant with its parent, parents first."""
+    """Return every descendant with its parent, parents first."""
     offspring: dict[int, list[int]] = {}
     for pid, parent in parents_by_pid().items():
         offspring.setdefault(parent, []).append(pid)
@@ -128,14 +134,14 @@ def descendants(spared: Collection[int]) -> dict[int, int]:
 
 
 def signal_descendant(pid: int, parent: int, number: signal.Signals) -> None:
-    """Signals a process that need not be our child, if it is still the one that was found."""
+    """Signal a process if it is still the one that was found. It need not be a child."""
     if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
         return
     with contextlib.suppress(OSError):
         handle = os.pidfd_open(pid)
         try:
-            # The handle holds on to one process: if the number was used again before it was
-            # opened, the parent differs (or is ours too); if after, the signal reaches nobody.
+            # The pidfd refers to one process. If the pid was reused before the pidfd was opened,
+            # the parent differs (or is this process too). If after, the signal has no target.
             if parent_of(pid) in (parent, os.getpid()):
                 signal.pidfd_send_signal(handle, number)
         finally:
@@ -143,7 +149,7 @@ def signal_descendant(pid: int, parent: int, number: signal.Signals) -> None:
 
 
 def parents_by_pid() -> dict[int, int]:
-    """All processes of this machine with their parents; empty where there is no /proc."""
+    """Return the parent of every process of this machine; empty without /proc."""
     try:
         names = os.listdir("/proc")
     except OSError:
@@ -158,17 +164,17 @@ def parents_by_pid() -> dict[int, int]:
 
 
 def parent_of(pid: int) -> int | None:
-    """The parent's pid, or None when the process is gone."""
+    """Return the pid of the parent, or None if the process is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb", buffering=0) as stat:
-            # The name of a program stands in parentheses and may contain any byte.
+            # The program name is in parentheses and may contain any byte.
             return int(stat.read(1024).rpartition(b")")[2].split()[1])
     except (OSError, IndexError, ValueError):
         return None
 
 
 class ChildExits:
-    """A descriptor that becomes readable with each SIGCHLD of this process."""
+    """A descriptor that becomes readable on each SIGCHLD of this process."""
 
     def __init__(self) -> None:
         self.descriptor, self._write_end = os.pipe()
@@ -178,13 +184,13 @@ class ChildExits:
         signal.signal(signal.SIGCHLD, _ignore_signal)
 
     def forget(self) -> None:
-        """Empties the descriptor; what has ended is then asked of waitpid."""
+        """Drain the descriptor. Call waitpid after it."""
         with contextlib.suppress(BlockingIOError):
             while os.read(self.descriptor, 4096):
                 pass
 
     def close(self) -> None:
-        """For a forked process, which makes its own."""
+        """Release the descriptors in a forked process, which creates its own."""
         signal.set_wakeup_fd(-1)
         os.close(self.descriptor)
         os.close(self._write_end)
@@ -194,10 +200,10 @@ def _ignore_signal(_number: int, _frame: FrameType | None) -> None:
     pass
 
 
-# Who inherits orphans and who dies with whom: prctl(2), which only Linux has.
+# Subreaper and parent-death signal: prctl(2), Linux only.
 #
-# Elsewhere (macOS) these do nothing: a descendant that leaves its process group is then out of
-# reach, and a leader survives a guard that was killed with SIGKILL.
+# On macOS these are no-ops: a descendant that leaves its process group is out of reach, and a
+# leader survives a guard that was killed with SIGKILL.
 
 
 PR_SET_PDEATHSIG = 1
@@ -222,25 +228,25 @@ def _prctl() -> Callable[..., int]:
 
 
 class ProcessControl:
-    """Made once in the fork server, so that no guard pays for loading ctypes."""
+    """Calls of prctl(2). Created once in the fork server, so that no guard loads ctypes."""
 
     def __init__(self) -> None:
         self._call = _prctl() if sys.platform == "linux" else None
 
     def adopt_orphans(self) -> None:
-        """Descendants whose parent ends become children of this process."""
+        """Make this process the subreaper: descendants whose parent ends become its children."""
         if self._call is not None:
             self._call(PR_SET_CHILD_SUBREAPER, 1)
 
     def die_with(self, parent: int) -> None:
-        """This process is killed when `parent` ends; at once if it has ended already."""
+        """Let the kernel kill this process when `parent` ends; at once if it has already ended."""
         if self._call is not None:
             self._call(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def set_name(self, name: str) -> None:
-        """The name in `ps -o comm` and `top`, at most 15 bytes."""
+        """Set the name shown by `ps -o comm` and `top`, at most 15 bytes."""
         if self._call is not None:
             import ctypes
 

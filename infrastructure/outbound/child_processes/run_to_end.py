@@ -1,4 +1,4 @@
-"""Runs one program to its end under limits and keeps its output."""
+"""Run one program to completion under limits and collect its output."""
 
 import asyncio
 import time
@@ -14,9 +14,16 @@ DRAIN_SECONDS_MAX = 1.0
 
 @dataclass(frozen=True)
 class ProgramResult:
-    """`stdout` is at most `output_bytes_max` bytes from the start, `stderr_tail` at most
-    `stderr_bytes_max` from the end. `duration_seconds` counts from the execution to the end of the
-    last process."""
+    """Output and exit of a program.
+
+    Attributes:
+        stdout: The first bytes, at most `output_bytes_max`.
+        stderr_tail: The last bytes, at most `stderr_bytes_max`.
+        exit: How the program ended.
+        timed_out: True if the program was killed by the timeout.
+        overflowed: True if the program was killed because it printed too much to stdout.
+        duration_seconds: From the execution to the end of the last process.
+    """
 
     stdout: bytes
     stderr_tail: bytes
@@ -34,11 +41,19 @@ async def run_to_end(
     output_bytes_max: int,
     stderr_bytes_max: int,
 ) -> ProgramResult:
-    """Executes the program and waits for its end.
+    """Execute the program and wait for its end. Cancelling kills it.
 
-    It is killed after `timeout_seconds`, and when it prints more than `output_bytes_max` bytes to
-    stdout; what it printed till then is kept. Of stderr only the tail is kept, and no amount of it
-    is too much. Cancelling kills it. Raises what `ProcessLauncher.open` raises.
+    Args:
+        launcher: Starts the program.
+        program: The program.
+        timeout_seconds: The program is killed after this time.
+        output_bytes_max: The program is killed if it prints more to stdout. The output until then
+            is kept.
+        stderr_bytes_max: Only this many bytes at the end of stderr are kept; stderr has no limit.
+
+    Raises:
+        ProcessLaunchError: No guard could be created.
+        OSError: The server has no free file descriptors.
     """
     async with await launcher.open(program) as process:
         head = _Head(process.stdout, output_bytes_max)
@@ -68,7 +83,7 @@ async def run_to_end(
 
 
 async def _end_or_overflow(process: GuardedProcess, head: "_Head", timeout_seconds: float) -> bool:
-    """False when neither came in time."""
+    """Return True if the program ended or printed too much, False on timeout."""
     watched = {
         asyncio.create_task(process.wait()),
         asyncio.create_task(head.overflowed.wait()),
@@ -85,7 +100,7 @@ async def _end_or_overflow(process: GuardedProcess, head: "_Head", timeout_secon
 
 
 class _Head:
-    """The first bytes; stops reading, and says so, when there are more."""
+    """The first bytes of a pipe. If there are more, it stops reading and sets `overflowed`."""
 
     def __init__(self, pipe: PipeReader, bytes_max: int) -> None:
         self._pipe = pipe
@@ -103,7 +118,7 @@ class _Head:
 
 
 class _Tail:
-    """The last bytes, however many there are."""
+    """The last bytes of a pipe."""
 
     def __init__(self, pipe: PipeReader, bytes_max: int) -> None:
         self._pipe = pipe

@@ -1,1 +1,1 @@
-"""Reading, checking and keeping the configuration file."""
+"""Read, validate and store the configuration file."""

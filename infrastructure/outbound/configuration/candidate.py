@@ -1,4 +1,4 @@
-"""Configurations that are only thought of: read as a file would be, kept and used by nobody."""
+"""Hypothetical configurations: read like a file, but never stored or activated."""
 
 from collections.abc import Mapping
 
@@ -9,11 +9,21 @@ from infrastructure.outbound.configuration.validate import ConfigurationSource, 
 
 
 class CandidateTexts:
-    """Implements `CandidateReader`. Unlike a file it is not compared with what is on this machine:
-    no path in it is looked at, and no variable of the environment is read."""
+    """Implementation of `CandidateReader`.
+
+    Unlike a file, a candidate is not checked against this machine: no path is looked up, and no
+    environment variable is read.
+    """
 
     def read(self, text: str, name: str) -> tuple[Configuration, Mapping[str, object]]:
-        """A text of JSON5, in which references of a kept revision may stand."""
+        """Parse a JSON5 text, which may contain `{"$secret": …}` references of a stored revision.
+
+        Returns:
+            The configuration, and its values with secrets redacted.
+
+        Raises:
+            ConfigurationError: The text is not a valid configuration.
+        """
         document = read_text(text, name)
         check(document.values, ConfigurationSource(name, document), references_allowed=True)
         stored, _ = redact(document.values)

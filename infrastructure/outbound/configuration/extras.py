@@ -1,4 +1,4 @@
-"""What is only there where its extra was installed; each is looked for without importing it."""
+"""Optional extras of the package, looked up without importing them."""
 
 from importlib.util import find_spec
 
@@ -12,12 +12,12 @@ SPANS_MISSING = (
 
 
 def is_model_installed() -> bool:
-    """Whether what calls models is there."""
+    """Return True if the extra `model` is installed."""
     return all(find_spec(name) is not None for name in ("pydantic_ai", "openai", "fastmcp"))
 
 
 def is_otel_installed() -> bool:
-    """Whether what sends spans is there."""
+    """Return True if the extra `otel` is installed."""
     try:
         return all(
             find_spec(name) is not None

@@ -1,4 +1,4 @@
-"""The files that this process has read, by the revisions of the log that they became."""
+"""Configuration files that this process has read, by log revision."""
 
 import asyncio
 import logging
@@ -22,15 +22,15 @@ _log = logging.getLogger("spawnlog.configuration")
 
 
 class RevisionFiles(Protocol):
-    """Where the references of a revision are looked up."""
+    """Lookup of the file in which the references of a revision are resolved."""
 
     def file_of(self, pinned: PinnedConfiguration, /) -> LoadedConfiguration:
-        """Return the file that the revision was read from, or the one that serves in its place."""
+        """Return the file from which the revision was read, or its substitute."""
         ...
 
 
 class LoadedFiles:
-    """Implements `ConfigurationFiles` and `RevisionFiles`."""
+    """Implementation of `ConfigurationFiles` and `RevisionFiles`."""
 
     def __init__(self) -> None:
         self._own: LoadedConfiguration | None = None
@@ -38,23 +38,32 @@ class LoadedFiles:
         self._files: dict[int, LoadedConfiguration] = {}
 
     def assign(self, revision: int, file: LoadedConfiguration) -> None:
-        """Note the file that this process was told to read: it became the revision."""
+        """Record that the file given to this process became the revision."""
         self._own = file
         self._remember(revision, file)
 
     def note_found(self, revision: int, file: LoadedConfiguration) -> None:
-        """Note the file of a revision, found by its path on record."""
+        """Record the file of a revision that was found by its recorded path."""
         self._found = file
         self._remember(revision, file)
 
     async def find(self, revision: int, source: str, text: str, *, again: bool = False) -> None:
-        """Look for the file of a revision, whose path on record is `source`, unless it is known.
-        If it cannot be used, warn, and go on with the file that this process was told to read, or
-        with the `text` of the revision, in which secrets are references."""
+        """Load the file of a revision, unless it is known.
+
+        If the file cannot be used, log a warning. Then secrets are resolved in the file given to
+        this process, or, without one, in the stored `text` of the revision, in which secrets are
+        references.
+
+        Args:
+            revision: Number of the revision.
+            source: Recorded path of its file.
+            text: Stored text of the revision.
+            again: Load the file even if it is known.
+        """
         if revision in self._files and not again:
             return
         try:
-            # A file system that does not answer must not stop decisions under the revision.
+            # A file system that hangs must not block decisions under the revision.
             async with asyncio.timeout(FIND_SECONDS_MAX):
                 found = await asyncio.to_thread(load_recorded, revision, source, text)
         except TimeoutError:
@@ -74,14 +83,23 @@ class LoadedFiles:
         self.note_found(revision, found)
 
     def parse(self, text: str) -> tuple[Configuration, Mapping[str, object]]:
-        """What was kept of a file: the configuration, and the whole of it. `ConfigurationError`
-        when this program cannot read it."""
+        """Parse the stored text of a revision.
+
+        Returns:
+            The configuration, and all values.
+
+        Raises:
+            ConfigurationError: This version cannot read the revision.
+        """
         stored = orjson.loads(text)
         return configuration_from_stored(stored), stored
 
     def file_of(self, pinned: PinnedConfiguration) -> LoadedConfiguration:
-        """Return what the references of a revision are looked up in. An earlier revision, or one
-        whose file cannot be used here, names places: the same places of our file serve."""
+        """Return the file in which to resolve the references of a revision.
+
+        An earlier revision, or one whose file cannot be used here, has references by place. They
+        are resolved at the same places of this process's file.
+        """
         file = self._files.get(pinned.revision) or self._own or self._found
         assert file is not None
         return file

@@ -1,7 +1,7 @@
-"""JSON5 text to values, with the place of each.
+"""JSON5 parser that returns values with their positions in the text.
 
-A reader of our own: what a configuration means must not depend on a reader that turns the text
-`\u0041` into `A`, parts surrogate pairs, or stumbles over a key called `e2e`; and each mistake
+A parser of our own, because the meaning of a configuration must not depend on defects of a library
+(misread escapes, split surrogate pairs, a key such as `e2e` that fails), and because each mistake
 is reported with its line.
 """
 
@@ -19,7 +19,7 @@ _UNICODE_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 
 class StringError(Exception):
-    """A string that is none; `offset` counts characters of the whole text from 0."""
+    """Invalid string literal; `offset` counts characters of the whole text from 0."""
 
     def __init__(self, message: str, offset: int) -> None:
         super().__init__(message)
@@ -27,7 +27,14 @@ class StringError(Exception):
 
 
 def read_string(text: str, start: int) -> tuple[str, int]:
-    """The string whose quote stands at `start`, and the offset behind it; StringError."""
+    """Parse the string literal whose quote is at `start`.
+
+    Returns:
+        The string, and the offset after its closing quote.
+
+    Raises:
+        StringError: The literal is invalid.
+    """
     quote = text[start]
     run, parts, at = _RUN[quote], [], start + 1
     while True:
@@ -39,7 +46,7 @@ def read_string(text: str, start: int) -> tuple[str, int]:
         if sign == quote:
             return _join_surrogates("".join(parts), start), at + 1
         if sign != "\\":
-            # The end of the text or of the line: the quote that opened is the likely mistake.
+            # At the end of the line or text, the opening quote is the likely mistake.
             raise StringError(f"the string is not closed by {quote} on its line", start)
         piece, at = _read_escape(text, at)
         parts.append(piece)
@@ -65,7 +72,7 @@ def _read_escape(text: str, at: int) -> tuple[str, int]:
 
 
 def _join_surrogates(text: str, start: int) -> str:
-    """Joins surrogate pairs written as two escapes; refuses halves, and NUL."""
+    """Join surrogate pairs written as two escapes. Refuse lone surrogates and NUL."""
     if "\0" in text:
         raise StringError("the string contains NUL", start)
     try:
@@ -79,9 +86,9 @@ def _join_surrogates(text: str, start: int) -> str:
 
 
 def decode_identifier(word: str) -> str | None:
-    """The key that an unquoted word stands for, or None when it must be quoted."""
+    """Return the key that an unquoted word denotes, or None if the key needs quotes."""
     name = _UNICODE_ESCAPE.sub(lambda match: chr(int(match.group(1), 16)), word)
-    # Two signs that scripts allow in names and Python does not.
+    # JavaScript allows `$` and two joiners in names; Python does not.
     plain = name.replace("$", "_")
     plain = plain[:1] + plain[1:].replace("\u200c", "").replace("\u200d", "")
     return name if plain.isidentifier() else None
@@ -105,7 +112,7 @@ _EXACT_MAX = 2**53
 
 
 class Json5Error(Exception):
-    """A text that is not JSON5; `offset` counts characters from 0."""
+    """Text that is not JSON5; `offset` counts characters from 0."""
 
     def __init__(self, message: str, offset: int, pointer: str = "") -> None:
         super().__init__(message)
@@ -114,7 +121,7 @@ class Json5Error(Exception):
 
 @dataclass(frozen=True)
 class ValueOffsets:
-    """Character offsets of a value and of its key (the same where it has none)."""
+    """Character offsets of a value and of its key; the same if it has no key."""
 
     value: int
     key: int
@@ -122,7 +129,14 @@ class ValueOffsets:
 
 @dataclass(frozen=True)
 class Document:
-    """Values and, by JSON pointer, where they stand. `repeated` are keys that stand twice."""
+    """Parsed values and their positions.
+
+    Attributes:
+        values: The values.
+        places: Offsets of each value by JSON pointer.
+        repeated: Pointer and offset of each key that occurs twice in its object.
+        text: The text.
+    """
 
     values: Any
     places: dict[str, ValueOffsets]
@@ -130,18 +144,22 @@ class Document:
     text: str = field(repr=False)
 
     def line_and_column(self, offset: int) -> tuple[int, int]:
-        """Both from 1; the column counts characters."""
+        """Return line and column of an offset, both from 1. The column counts characters."""
         line = bisect_right(self._line_starts, offset)
         return line, offset - self._line_starts[line - 1] + 1
 
     @cached_property
     def _line_starts(self) -> list[int]:
-        """Of a text in which there are as many mistakes as words each place is looked up."""
+        """Cached, because a text may have as many mistakes as words."""
         return [0, *(end.end() for end in _LINE_END.finditer(self.text))]
 
 
 def read_json5(text: str) -> Document:
-    """The document; Json5Error at the first place where it is none, or where it is too deep."""
+    """Parse a text.
+
+    Raises:
+        Json5Error: At the first syntax error, or where the nesting is too deep.
+    """
     reader = _Reader(text)
     values = reader.whole()
     return Document(values, reader.places, tuple(reader.repeated), text)
@@ -261,7 +279,7 @@ class _Reader:
             self._fail("expected a value; a text stands in quotes", pointer=pointer)
         if number in (float("inf"), float("-inf")):
             self._fail("the number is too large", pointer=pointer)
-        # 8.0 and 8 are one number to whoever writes the file.
+        # To the author of a file, 8.0 and 8 are the same number.
         if isinstance(number, float) and number.is_integer() and abs(number) <= _EXACT_MAX:
             return int(number)
         if isinstance(number, int) and not -(2**63) <= number < 2**63:

@@ -1,4 +1,4 @@
-"""From a file to a configuration that can be used and kept."""
+"""Load a file into a configuration that can be used and stored."""
 
 import stat
 from collections.abc import Iterable, Mapping
@@ -56,10 +56,14 @@ FILE_BYTES_MAX = 512 * 1024
 
 
 def read_file(path: Path) -> Document:
-    """The document in a file of at most 512 KiB; ConfigurationError names the file as given."""
+    """Parse a file of at most 512 KiB.
+
+    Raises:
+        ConfigurationError: The file cannot be read or parsed. It names the path as given.
+    """
     source = str(path)
     try:
-        # Asked before opening: opening a pipe would wait for whoever writes to it.
+        # Check before opening: opening a FIFO would block until a writer comes.
         if not stat.S_ISREG(path.stat().st_mode):
             raise ConfigurationError([ConfigurationProblem("is not a regular file", source=source)])
         with path.open("rb") as file:
@@ -83,7 +87,11 @@ def read_file(path: Path) -> Document:
 
 
 def read_text(text: str, source: str) -> Document:
-    """The document in a text; `source` is how problems name it. Raises ConfigurationError."""
+    """Parse a text; `source` is its name in problems.
+
+    Raises:
+        ConfigurationError: The text cannot be parsed, or is too large.
+    """
     try:
         size_bytes = len(text.encode())
     except UnicodeEncodeError as failure:
@@ -128,21 +136,28 @@ def _place(text: str, offset: int) -> tuple[int, int]:
 
 WARNINGS_MAX = 50
 FILE_UNUSABLE = "its configuration file cannot be used; the server's log says why"
-"""What callers are told instead of `LoadedConfiguration.missing`, which holds a path of this
+"""Message for callers in place of `LoadedConfiguration.missing`, which contains a path of this
 machine."""
 
 
 @dataclass(frozen=True)
 class LoadedConfiguration:
-    """A configuration with what is needed to keep it and to use it.
+    """A configuration with all that is needed to store it and to use it.
 
-    `configuration` and `stored` hold no secret but `configuration.spawnlog.database_url`: secrets
-    are references, for `resolve`. `stored` is what is hashed, kept, and given to scripts as `cfg`.
-    `path` is None for the built-in; `folder` is what relative paths in the file start from.
-    `warnings` (at most 50) tell what is not wrong and can hardly be meant. `errors` are mistakes
-    that stop only what needs the value: a token whose file is missing. `missing` says why the file
-    of a kept revision cannot be used, for the log of the server alone: then there are no secrets
-    but those of the environment.
+    `configuration` and `stored` contain references instead of secrets, except
+    `configuration.spawnlog.database_url`. `resolve` returns the secrets.
+
+    Attributes:
+        configuration: The configuration.
+        stored: The values that are hashed, stored, and passed to scripts as `cfg`.
+        path: Path of the file; None for the built-in configuration.
+        secret_pointers: Pointers of the redacted secrets.
+        folder: Folder to which paths in the file are relative.
+        warnings: Values that are valid but probably not intended; at most 50.
+        errors: Mistakes that disable only what needs the value, such as a token whose file is
+            missing.
+        missing: Why the file of a stored revision cannot be used, for the server's log only. Then
+            no secrets are available except those in the environment.
     """
 
     configuration: Configuration
@@ -157,33 +172,52 @@ class LoadedConfiguration:
 
     @property
     def source(self) -> str:
-        """The absolute path of the file, as the log records it, or `built-in`."""
+        """Absolute path of the file, as the log records it, or `built-in`."""
         return replace_unstorable(str(self.path.absolute())) if self.path else BUILT_IN
 
     @property
     def stored_text(self) -> str:
-        """`stored` as compact JSON in the order of the file, which is the order of arguments
-        in an `argMap`."""
+        """`stored` as compact JSON in the order of the file.
+
+        The order matters: it is the order of the arguments in an `argMap`.
+        """
         return compact_json(self.stored)
 
     def resolve(
         self, value: str | SecretReference, variables: Mapping[str, str] | None = None
     ) -> str:
-        """Return the text that is meant: look a reference up in the file and replace each
-        `${NAME}` from the environment, else from the file's own `env`. Call it at the moment of
-        use and keep nothing. ConfigurationError."""
+        """Return the text of a value, with its secret and variables resolved.
+
+        A reference is looked up in the file. Each `${NAME}` is replaced from the environment, else
+        from the file's own `env`. Call this at the time of use, and do not store the result.
+
+        Args:
+            value: Text or reference.
+            variables: Environment variables. Default: those of this process.
+
+        Raises:
+            ConfigurationError: The secret is missing, or a variable is not set.
+        """
         text = self.resolve_secret(value.pointer) if isinstance(value, SecretReference) else value
         return self._expand(text, variables)
 
     def resolve_secret(self, pointer: str) -> str:
-        """Return the text at a pointer of the file. Raise ConfigurationError, without the path of
-        the file: the caller may record it or return it to whoever spawns."""
+        """Return the text at a pointer of the file.
+
+        Raises:
+            ConfigurationError: There is no such text. The error does not contain the path of the
+                file, because callers may record it or return it to a client.
+        """
         if self.missing is not None:
             raise ConfigurationError([ConfigurationProblem(FILE_UNUSABLE, "a secret", pointer)])
         return secret_at(self._values, pointer)
 
     def resolve_token(self, source: TokenSource, variables: Mapping[str, str] | None = None) -> str:
-        """The text of a token, from wherever the file says it is. ConfigurationError."""
+        """Return the text of a token from its variable, file or secret.
+
+        Raises:
+            ConfigurationError: The token cannot be resolved.
+        """
         if source.variable is not None:
             return self._expand("${" + source.variable + "}", variables)
         if source.file is not None:
@@ -195,17 +229,27 @@ class LoadedConfiguration:
         return expand_environment(text, self.variables(variables))
 
     def variables(self, environment: Mapping[str, str] | None = None) -> Mapping[str, str]:
-        """Return the variables of `environment` (default: this process), then the file's own."""
+        """Return all variables: those of `environment` (default: this process), then those of the
+        file."""
         return known_variables(file_variables(self._values, environment), environment)
 
     def place(self, written: str) -> Path:
-        """The path that is meant where `${NAME}` may stand in it. ConfigurationError."""
+        """Return the path for a text that may contain `${NAME}`.
+
+        Raises:
+            ConfigurationError: A variable is not set, or the path is not valid.
+        """
         return self.path_of(self.resolve(written))
 
     def path_of(self, written: str) -> Path:
-        """A path as the file writes it: `~` is the home folder, relative ones start at `folder`.
-        ConfigurationError for a `~name` that is nobody's, and for one that is blank, which would be
-        `folder` itself."""
+        """Return a path of the file as an absolute one.
+
+        `~` is the home folder. Relative paths are relative to `folder`.
+
+        Raises:
+            ConfigurationError: The user of a `~name` is unknown, or the path is blank (which would
+                mean `folder` itself).
+        """
         if not written.strip():
             message = "a path is blank: a variable that it refers to holds nothing"
             raise ConfigurationError([ConfigurationProblem(message)])
@@ -217,7 +261,11 @@ class LoadedConfiguration:
 
 
 def load(path: Path | None) -> LoadedConfiguration:
-    """The configuration of a file, or the built-in one for None. Raises ConfigurationError."""
+    """Load a configuration file, or the built-in configuration for None.
+
+    Raises:
+        ConfigurationError: The file cannot be read or is not valid.
+    """
     if path is None:
         builtin = Configuration.builtin()
         stored = builtin.model_dump(mode="json", by_alias=True, exclude_unset=True)
@@ -226,9 +274,18 @@ def load(path: Path | None) -> LoadedConfiguration:
 
 
 def load_recorded(revision: int, source: str, stored_text: str) -> LoadedConfiguration:
-    """Return the file of a kept revision, whose path on record is `source`. If it is gone or says
-    something else now, return what was kept; its `missing` says why. ConfigurationError if this
-    program cannot read the revision."""
+    """Load the file of a stored revision.
+
+    If the file is gone or its content has changed, return the stored values; `missing` says why.
+
+    Args:
+        revision: Number of the revision.
+        source: Recorded path of its file.
+        stored_text: Stored text of the revision.
+
+    Raises:
+        ConfigurationError: This version cannot read the revision.
+    """
     if source == BUILT_IN:
         stored = orjson.loads(stored_text)
         return LoadedConfiguration(
@@ -253,8 +310,11 @@ def load_recorded(revision: int, source: str, stored_text: str) -> LoadedConfigu
 
 
 def load_without_file(source: str, stored_text: str, missing: str) -> LoadedConfiguration:
-    """Return what was kept of a revision; `missing` says why its file cannot be used.
-    ConfigurationError if this program cannot read the revision."""
+    """Load a stored revision without its file; `missing` says why that cannot be used.
+
+    Raises:
+        ConfigurationError: This version cannot read the revision.
+    """
     stored, path = orjson.loads(stored_text), Path(source)
     configuration, folder = configuration_from_stored(stored), path.absolute().parent
     return LoadedConfiguration(configuration, stored, path, (), folder, stored, missing=missing)
@@ -268,10 +328,17 @@ def load_document(
     path: Path | None = None,
     references_allowed: bool = False,
 ) -> LoadedConfiguration:
-    """The configuration that a document holds; `source` is what problems call it, and relative
-    paths start in `folder`. Raises ConfigurationError.
+    """Load the configuration in a document.
 
-    `references_allowed`: it may have been made from a kept revision.
+    Args:
+        document: The document.
+        source: Its name in problems.
+        folder: Folder to which paths are relative.
+        path: Path of the file, if there is one.
+        references_allowed: Accept `{"$secret": …}`, as in a stored revision.
+
+    Raises:
+        ConfigurationError: The document is not a valid configuration.
     """
     origin = ConfigurationSource(source, document)
     values = document.values
@@ -284,8 +351,11 @@ def load_document(
 
 
 def configuration_from_stored(values: Mapping[str, Any]) -> Configuration:
-    """The configuration of a kept revision; ConfigurationError when this program cannot read it,
-    as when a newer one wrote it."""
+    """Return the configuration of a stored revision.
+
+    Raises:
+        ConfigurationError: This version cannot read it, for example because a newer one wrote it.
+    """
     try:
         return Configuration.model_validate(dict(values))
     except ValidationError as failure:
@@ -310,7 +380,7 @@ def _build_loaded(
     try:
         configuration = Configuration.model_validate(usable)
     except ValidationError as failure:
-        # The values were in order: what is not in order now is a secret in a place for none.
+        # The values were valid before redaction, so each error is a misplaced secret.
         places = (pointer_in(usable, error) for error in failure.errors(include_url=False))
         raise ConfigurationError(
             origin.problem(place, misplaced_secret_text(place)) for place in places

@@ -1,4 +1,4 @@
-"""Takes the secrets out of a configuration before it is kept, and finds them again when used."""
+"""Redact the secrets of a configuration for storage, and resolve them at the time of use."""
 
 import os
 import re
@@ -27,7 +27,7 @@ from domain.configuration.secrets import (
 SECRET_FILE_BYTES_MAX = 64 * 1024
 
 _REFERENCE = "$secret"
-# Below these the keys are names of things and announce nothing about the values.
+# The keys below these are free names and say nothing about their values.
 _NAMES_BELOW = frozenset({"/models/providers", "/agents/defaults/models"})
 _NO_SECRETS = frozenset({"/spawnlog/tokens"})
 _ADDRESS_OF_HOOK = re.compile(r"/spawnlog/(?:hooks/[^/]*|announce/webhooks/[0-9]+)/url")
@@ -36,13 +36,21 @@ _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")
 
 
 def redact(values: Any) -> tuple[Any, tuple[str, ...]]:
-    """A copy in which each secret is `{"$secret": pointer}`, and the pointers in order.
+    """Replace each secret by `{"$secret": pointer}`.
 
-    Secret is each text and number under a name such as `apiKey` or `token` and below `env` and
-    `headers` (a number of tokens or keys says how many), and a text anywhere that shows itself as
-    one: a private key, a URL with a user name, a password or a query parameter such as `sig`, an
-    item of a list such as `--token=…`, the address of a hook or webhook with any query. What is
-    wholly `${NAME}` is a reference already and stays.
+    Secrets are:
+
+    - each text and number under a name such as `apiKey` or `token`, and below `env` and `headers`,
+      except numbers that are counts (`tokensMax`)
+    - each text that is evidently a secret: a private key, or a URL with a user name, a password or
+      a query parameter such as `sig`
+    - an item of a list such as `--token=…`
+    - the address of a hook or webhook, if it has a query
+
+    A text that is entirely `${NAME}` is already a reference and stays.
+
+    Returns:
+        A copy of the values, and the pointers of the secrets in order.
     """
     pointers: list[str] = []
     return _redact_value(values, "", False, pointers), tuple(pointers)
@@ -94,12 +102,12 @@ def _names_a_secret(key: str, pointer: str, parent: str) -> bool:
 
 
 def is_evident_secret(text: str) -> bool:
-    """Whether a text is a secret whatever it is called: a private key, or a URL with one in it."""
+    """Return True if a text is a secret by its form: a private key, or a URL that contains one."""
     return _PRIVATE_KEY.search(text) is not None or has_secret_url(text)
 
 
 def misplaced_secret_text(pointer: str) -> str:
-    """What to say of a secret in a section of ours that has no place for one."""
+    """Return the message for a secret in a section of spawnlog that has no place for one."""
     *above, last = ("", *parts_of(pointer))
     if above[-1] == "command":
         return (
@@ -118,7 +126,11 @@ def misplaced_secret_text(pointer: str) -> str:
 
 
 def secret_at(values: Any, pointer: str) -> str:
-    """Return the text at a pointer of the file. Raise ConfigurationError if there is none."""
+    """Return the text at a pointer of the file.
+
+    Raises:
+        ConfigurationError: There is no text at the pointer.
+    """
     here = values
     for part in parts_of(pointer):
         if isinstance(here, list) and part.isdecimal() and int(part) < len(here):
@@ -137,7 +149,15 @@ def secret_at(values: Any, pointer: str) -> str:
 
 
 def expand_environment(text: str, variables: Mapping[str, str] | None = None) -> str:
-    """The text with each `${NAME}` replaced; ConfigurationError names what is not set."""
+    """Replace each `${NAME}` in a text.
+
+    Args:
+        text: The text.
+        variables: Variables by name. Default: the environment of this process.
+
+    Raises:
+        ConfigurationError: Some variables are not set; it names them.
+    """
     known = os.environ if variables is None else variables
     names = variables_in(text)
     missing = [name for name in dict.fromkeys(names) if name not in known]
@@ -150,7 +170,12 @@ def expand_environment(text: str, variables: Mapping[str, str] | None = None) ->
 
 
 def secret_in_file(path: Path) -> str:
-    """The text of a file that holds one secret, without the blanks around it."""
+    """Return the text of a file that holds one secret, stripped.
+
+    Raises:
+        ConfigurationError: The file cannot be read, is too large, or does not hold one printable
+            line.
+    """
     source = str(path)
     try:
         if not path.is_file():

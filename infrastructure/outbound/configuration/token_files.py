@@ -1,4 +1,4 @@
-"""Checks of the tokens that a configuration file gives out, on this machine and now."""
+"""Checks of the tokens of a configuration file against this machine."""
 
 import stat
 from collections.abc import Callable, Iterator, Sequence
@@ -23,16 +23,16 @@ def token_findings(
     resolve: Callable[[TokenSource], str],
     place: Callable[[str], Path],
 ) -> Iterator[tuple[ConfigurationWarning, bool]]:
-    """Check that each token can be read, is long enough, and is kept from other users.
+    """Check that each token can be read, is long enough, and is not readable by other users.
 
     Args:
-        tokens: The tokens of the configuration.
-        resolve: Returns a token's text, or raises ConfigurationError.
-        place: Returns the path that a text of the file names, or raises ConfigurationError.
+        tokens: Tokens of the configuration.
+        resolve: Returns the text of a token, or raises ConfigurationError.
+        place: Returns the path for a text of the file, or raises ConfigurationError.
 
-    Returns:
-        Each finding, and True if it is an error: the token's file is missing or unusable. An
-        environment variable that is not set here may be set where the server runs.
+    Yields:
+        Each finding, and True if it is an error. A missing or unusable file is an error. An unset
+        environment variable is not: it may be set where the server runs.
     """
     for index, token in enumerate(tokens):
         source = token.token

@@ -1,5 +1,4 @@
-"""Walks a file's values beside the sections they are read into, and finds the keys that do not
-belong there."""
+"""Find keys of a file that its sections do not have."""
 
 from collections.abc import Iterator
 from types import NoneType, UnionType
@@ -22,35 +21,38 @@ from domain.configuration.problems import nearest_word, pointer_of
 from domain.configuration.runtimes import CommandRuntime
 from domain.configuration.session import SessionSection
 
-# A stranger's key is only called a misspelling when it is this close to one of ours.
+# Minimum similarity of an unknown key in a shared section to count as a misspelling.
 _MISSPELT_MIN = 0.8
 
-# Keys of OpenClaw that resemble one of ours and are none.
+# Keys of OpenClaw that look like misspellings of ours.
 _FOREIGN_KEYS: dict[type[BaseModel], frozenset[str]] = {
     AgentEntry: frozenset({"models"}),
     Agent: frozenset({"models"}),
     SessionSection: frozenset({"dmScope"}),
 }
 
-# What belongs a level deeper and is easily written here.
+# Keys that belong one level deeper and are often written here.
 _NOT_ONLY_IN_SUBAGENTS = frozenset({"model", "maxConcurrent", "thinking"})
 _OF_ALL_AGENTS = "holds for all agents; it belongs into agents.defaults.subagents"
 _OF_A_RUNTIME = CommandRuntime.model_fields["provides_sandbox"].alias
 
 
 def keys_of(section: type[BaseModel]) -> dict[str, FieldInfo]:
-    """The keys of a section as a file writes them, each with its field."""
+    """Return the keys of a section as a file spells them, with their fields."""
     return {field.alias or name: field for name, field in section.model_fields.items()}
 
 
 def is_open(section: type[BaseModel]) -> bool:
-    """Whether other programs may have keys of their own in the section."""
+    """Return True if other programs may have keys of their own in the section."""
     return section.model_config.get("extra") == "allow" and section is not ModelRuntime
 
 
 def complaint_about(key: str, section: type[BaseModel]) -> tuple[str, str | None] | None:
-    """What is wrong with a key that the section does not have, and the key that was meant; None
-    where it is another program's."""
+    """Return what is wrong with a key that the section does not have.
+
+    Returns:
+        A message and the nearest known key; None if the key belongs to another program.
+    """
     if section is AgentEntry and key == "id":
         return "the key of the entry is the agent's id; leave this out", None
     if section in (Agent, AgentEntry, AgentDefaults) and _belongs_in_subagents(key):
@@ -76,14 +78,18 @@ def _belongs_in_subagents(key: str) -> bool:
 
 KeyPath = tuple[str | int, ...]
 UnknownKey = tuple[str, str, str | None]
-"""Pointer, message, nearest key."""
+"""Pointer, message, nearest known key."""
 
 
 _INCLUDE = "$include"
 
 
 def unknown_keys(values: Any) -> Iterator[UnknownKey]:
-    """Every key that is a mistake: unknown where only spawnlog reads, misspelt elsewhere."""
+    """Yield every wrong key.
+
+    In sections of spawnlog alone each unknown key is wrong. In sections shared with other programs
+    only misspellings and misplaced keys are.
+    """
     yield from _check_section(values, Configuration, ())
 
 
@@ -124,7 +130,7 @@ def _check_value(value: Any, annotation: Any, path: KeyPath) -> Iterator[Unknown
 
 
 def _alternative(value: Any, alternatives: tuple[Any, ...]) -> Any | None:
-    """The alternative that a value is read as: by its `type` where there are several sections."""
+    """Return the type that a value is read as; by its `type` if there are several."""
     candidates = [choice for choice in alternatives if choice is not NoneType]
     if len(candidates) == 1:
         return candidates[0]

@@ -1,4 +1,4 @@
-"""Whether values are a configuration; and if not, everything that is wrong, in reading order."""
+"""Validate configuration values; report everything that is wrong, in the order of the file."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,13 +21,13 @@ from infrastructure.outbound.configuration.extras import MODEL_MISSING, is_model
 from infrastructure.outbound.configuration.json5 import Document
 from infrastructure.outbound.configuration.unknown_keys import unknown_keys
 
-# Texts of a file that are read as they stand, and can hardly be meant so. A revision that was kept
-# earlier is read whatever it says.
+# Checks of texts that are taken literally and can hardly be meant so. They apply to files only; a
+# stored revision is accepted as it is.
 #
 # `${NAME}` is replaced in `dataDir`, `databaseUrl`, `workspace`, `agentDir`, `workspaceRoots`, the
 # `uri` of scripts, `env`, the `url` and `headers` of hooks and webhooks, the `secrets` of webhooks,
-# and the `file` of a token. In a command it is not: the arguments of a process are visible to
-# everybody on its machine.
+# and the `file` of a token. It is not replaced in a command, because all users of a machine can see
+# the arguments of a process.
 
 
 LiteralPath = tuple[str | int, ...]
@@ -43,11 +43,11 @@ _IN_NAME = "is not replaced here; write the name itself, or give it by SPAWNLOG_
 
 
 def literal_texts(values: dict[str, Any]) -> Iterator[LiteralProblem]:
-    """Every text with `${NAME}` where nothing replaces it, every tool without a name, and every
-    model that nothing here could call.
+    """Yield problems of single values that the sections do not check.
 
-    An argument of a command with a blank in it may be a program for a shell, which has braces of
-    its own: it stays as it is.
+    These are a text with `${NAME}` where it is not replaced, a tool without a name, and a model
+    runtime that cannot be called. An argument of a command that contains a blank may be a shell
+    program with braces of its own, so it is not checked.
     """
     agents = _mapping(values.get("agents"))
     yield from _check_runtime(_mapping(agents.get("defaults")), ("agents", "defaults"))
@@ -78,7 +78,8 @@ def _check_runtime(agent: dict[str, Any], path: LiteralPath) -> Iterator[Literal
 
 
 def _nameless_tools(values: dict[str, Any]) -> Iterator[LiteralProblem]:
-    """A list of blank names alone would count as empty, and an empty one restricts nothing."""
+    """Yield blank tool names. A list of blank names only would count as empty, and an empty list
+    restricts nothing."""
     path = ("tools", "subagents", "tools")
     policy = values
     for name in path:
@@ -113,7 +114,7 @@ _IN_A_KEY = (
 
 @dataclass(frozen=True)
 class ConfigurationSource:
-    """Where values came from: how problems name it, and the text if there is one."""
+    """Origin of values: its name in problems, and the document if there is one."""
 
     source: str
     document: Document | None = None
@@ -121,7 +122,7 @@ class ConfigurationSource:
     def problem(
         self, pointer: str, message: str, nearest: str | None = None, *, at_key: bool = False
     ) -> ConfigurationProblem:
-        """A problem at a value, or at the key it belongs to."""
+        """Return a problem located at a value, or with `at_key` at its key."""
         line = column = None
         if self.document is not None:
             place = self._place(pointer)
@@ -131,16 +132,20 @@ class ConfigurationSource:
 
     def _place(self, pointer: str) -> Any:
         assert self.document is not None
-        # What is missing has no place of its own; what it is missing from has.
+        # A missing value has no place; use the place of the object that lacks it.
         while pointer not in self.document.places:
             pointer = pointer.rpartition("/")[0]
         return self.document.places[pointer]
 
 
 def check(values: Any, origin: ConfigurationSource, *, references_allowed: bool) -> None:
-    """Raises ConfigurationError with all that is wrong (at most 50 problems).
+    """Raise ConfigurationError with all problems (at most 50) if the values are not a
+    configuration.
 
-    `references_allowed`: whether `{"$secret": …}` may stand in it, as in a kept revision.
+    Args:
+        values: Values of a document.
+        origin: Where they come from.
+        references_allowed: Accept `{"$secret": …}`, as in a stored revision.
     """
     problems = list(_problems(values, origin, references_allowed))
     if not problems:
@@ -155,7 +160,7 @@ def check(values: Any, origin: ConfigurationSource, *, references_allowed: bool)
 def first_problems(
     problems: Sequence[ConfigurationProblem], source: str
 ) -> list[ConfigurationProblem]:
-    """All of them, or the first 50 and that there are more."""
+    """Return all problems, or the first 50 and a note that there are more."""
     if len(problems) <= PROBLEMS_MAX:
         return list(problems)
     more = ConfigurationProblem("there are more problems than are listed here", source)
@@ -169,7 +174,7 @@ def _problems(
         yield origin.problem("", "must be an object: { … }")
         return
     for pointer in _secret_keys(values, ""):
-        # Nothing else is said: other problems would show the key.
+        # Report nothing else: other problems would show the key.
         yield origin.problem(pointer, _IN_A_KEY)
         return
     for pointer, value in islice(_references(values, ""), PROBLEMS_MAX):
@@ -178,7 +183,7 @@ def _problems(
             yield origin.problem(pointer, message, at_key=True)
         elif not isinstance(value, str) or not value.startswith("/"):
             yield origin.problem(pointer, "must be a JSON pointer", at_key=True)
-    # One more of each than is listed, so that it is known that there are more.
+    # One more than is listed, to know whether there are more.
     for pointer, message, nearest in islice(unknown_keys(values), PROBLEMS_MAX + 1):
         yield origin.problem(pointer, message, nearest, at_key=True)
     for pointer, message in islice(literal_texts(values), PROBLEMS_MAX + 1):
@@ -193,16 +198,16 @@ def _problems(
 
 
 def _is_news(error: Mapping[str, Any]) -> bool:
-    """Unknown keys are known by now, and a list of which a part is wrong is called too short."""
+    """Return False for errors that were reported already, or only follow from others."""
     is_echo = error["type"] == "too_short" and error["input"]
     return error["type"] != "extra_forbidden" and not is_echo
 
 
 def pointer_in(values: Any, error: Mapping[str, Any]) -> str:
-    """The pointer of the value that an error is about.
+    """Return the pointer of the value that a validation error is about.
 
-    The library's path has parts of its own making (which alternative it tried): what is no key
-    of the values is left out, save a last part, which names what is missing.
+    Pydantic's path has extra parts, such as the alternative that it tried. Parts that are not keys
+    of the values are dropped, except a last part that names a missing key.
     """
     path: list[str | int] = []
     here, previous = values, None
@@ -232,7 +237,7 @@ def _has(here: Any, part: str | int) -> bool:
 
 
 def _secret_keys(values: Any, pointer: str) -> Iterator[str]:
-    """The pointer of each object that has such a key."""
+    """Yield the pointer of each object with a key that contains a secret."""
     if isinstance(values, dict):
         if any(has_secret_url(key) for key in values):
             yield pointer

@@ -1,8 +1,8 @@
 """Environment variables in the texts of a configuration file.
 
-OpenClaw replaces `${NAME}` in every text of its file when it reads it. spawnlog replaces it then in
-the sections that it reads. Texts that may hold a secret keep the reference, and it is resolved at
-the moment of use (`LoadedConfiguration.resolve`).
+OpenClaw replaces `${NAME}` in every text when it reads its file. spawnlog does the same in the
+sections that it shares with OpenClaw. Texts that may hold a secret keep the reference; it is
+resolved at the time of use (`LoadedConfiguration.resolve`).
 """
 
 import os
@@ -31,7 +31,7 @@ _NOT_EXPANDED = (
     "it stays as it is; rename the variable if it holds neither"
 )
 _NESTED = "${{{name}}} holds ${{{inner}}}, which is not set or empty; it stays as it is"
-# A word of a variable's name that announces a secret, or an address that may hold one.
+# Words of a variable name that mark a secret, or an address that may contain one.
 # fmt: off
 _SECRET_WORDS = frozenset({
     "APIKEY", "AUTH", "AUTHORIZATION", "BEARER", "CERT", "COOKIE", "CRED", "CREDENTIAL",
@@ -43,10 +43,13 @@ _SECRET_WORDS = frozenset({
 
 
 def file_variables(values: Any, environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the variables that the `env` section of a file sets, by name.
+    """Return the variables set in the `env` section of a file, by name.
 
-    Their values may refer to variables of `environment` (default: this process), which are replaced
-    if all of a value are set.
+    A value may refer to variables of `environment`. They are replaced if all of them are set.
+
+    Args:
+        values: Values of the file.
+        environment: Environment variables. Default: those of this process.
     """
     known = os.environ if environment is None else environment
     section = values.get("env") if isinstance(values, dict) else None
@@ -56,7 +59,7 @@ def file_variables(values: Any, environment: Mapping[str, str] | None = None) ->
     named = {**section, **inner} if isinstance(inner, dict) else section
     return {
         name: with_variables(text, dict(known))
-        if all(known.get(one) for one in variables_in(text))
+        if all(known.get(variable) for variable in variables_in(text))
         else text
         for name, text in named.items()
         if isinstance(text, str)
@@ -66,17 +69,17 @@ def file_variables(values: Any, environment: Mapping[str, str] | None = None) ->
 def known_variables(
     in_file: Mapping[str, str], environment: Mapping[str, str] | None = None
 ) -> Mapping[str, str]:
-    """Return all variables: those of this process (or of `environment`), then those of the file."""
+    """Return the variables of `environment` (default: this process), then those of the file."""
     return ChainMap(os.environ if environment is None else dict(environment), dict(in_file))
 
 
 def resolve_variables(
     values: dict[str, Any], variables: Mapping[str, str]
 ) -> tuple[dict[str, Any], tuple[ConfigurationWarning, ...]]:
-    """Replace `${NAME}` in the texts that hold no secret and unescape `$${NAME}`.
+    """Replace `${NAME}` in texts that hold no secret, and unescape `$${NAME}`.
 
     Returns:
-        A copy of the values, and a warning for each reference that stays.
+        A copy of the values, and a warning for each reference that could not be replaced.
     """
     warnings: list[ConfigurationWarning] = []
     resolved = dict(values)

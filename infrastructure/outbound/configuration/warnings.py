@@ -1,5 +1,8 @@
-"""Warnings about hooks, webhooks and models (what cannot be told here, an open line) and folders of
-children (that cannot be told here, roots that hold back nothing)."""
+"""Warnings that depend on this machine.
+
+They are about hooks, webhooks and models (unresolvable values, unencrypted addresses) and about
+workspaces (unresolvable folders, roots that permit every folder).
+"""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -34,8 +37,12 @@ _ENV_OF_URL = "has no effect: spawnlog does not start a server that has a url"
 def hook_warnings(
     hooks: HooksSection, resolve: ResolveHookSecret
 ) -> Iterator[ConfigurationWarning]:
-    """What is doubtful about `spawnlog.hooks` here and now; `resolve` gives the text that is
-    meant, or raises ConfigurationError. No address and no value is shown."""
+    """Yield warnings about `spawnlog.hooks`. They show no address and no value.
+
+    Args:
+        hooks: The section.
+        resolve: Returns the text of a value, or raises ConfigurationError.
+    """
     for name in HOOKS:
         hook = hooks.named(name)
         if hook is not None:
@@ -45,7 +52,7 @@ def hook_warnings(
 def webhook_warnings(
     announce: AnnounceSection, resolve: ResolveHookSecret
 ) -> Iterator[ConfigurationWarning]:
-    """What is doubtful about `spawnlog.announce` here and now."""
+    """Yield warnings about `spawnlog.announce`. They show no address and no value."""
     for index, webhook in enumerate(announce.webhooks):
         place = ("spawnlog", "announce", "webhooks", index)
         yield from _endpoint_warnings(place, webhook, resolve, "webhook")
@@ -57,7 +64,7 @@ def webhook_warnings(
 def model_warnings(
     configuration: Configuration, resolve: ResolveHookSecret
 ) -> Iterator[ConfigurationWarning]:
-    """What is doubtful about each runtime of type `model` here and now."""
+    """Yield warnings about each runtime of type `model`. They show no address and no value."""
     written: list[tuple[ValuePath, Runtime | None]] = [
         (("agents", "defaults", "runtime"), configuration.defaults.runtime),
         *(((*path, "runtime"), agent.runtime) for path, agent in configuration.agents.placed),
@@ -120,8 +127,12 @@ _WORKSPACE_UNRESOLVED = "cannot be resolved, and a spawn that would work there i
 def workspace_root_warnings(
     roots: Sequence[str], place: Callable[[str], Path]
 ) -> Iterator[ConfigurationWarning]:
-    """What is doubtful about `spawnlog.workspaceRoots` here and now; `place` tells the folder that
-    a root means, or raises ConfigurationError."""
+    """Yield warnings about `spawnlog.workspaceRoots`.
+
+    Args:
+        roots: The configured roots.
+        place: Returns the folder of a root, or raises ConfigurationError.
+    """
     for index, root in enumerate(roots):
         pointer = pointer_of(("spawnlog", "workspaceRoots", index))
         try:
@@ -136,10 +147,10 @@ def workspace_root_warnings(
 def agent_workspace_warnings(
     configuration: Configuration, place: Callable[[str], Path]
 ) -> Iterator[ConfigurationWarning]:
-    """The workspaces of agents that cannot be told here and now, each where it stands."""
+    """Yield a warning for each agent workspace that cannot be resolved here."""
     default = configuration.agent(configuration.default_agent_id)
     shared = configuration.defaults.workspace
-    # That of the defaults is for the default agent alone, where it has none of its own.
+    # The default workspace is only for the default agent, if that has none of its own.
     if shared is not None and (default is None or default.workspace is None):
         yield from _unresolved_warnings(
             pointer_of(("agents", "defaults", "workspace")), shared, place

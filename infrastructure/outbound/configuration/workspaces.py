@@ -1,4 +1,4 @@
-"""Folders that a child is given because its agent or its requester works in them."""
+"""Workspace of a child: the folder of its agent or of its requester."""
 
 import errno
 import os
@@ -28,8 +28,11 @@ _NOT_IN_THE_RECORDED = (
 
 
 def resolve_own_workspace(folder: Path) -> str:
-    """An agent's own folder with every link resolved, whether it is there or not. OSError when no
-    folder can be there: something else is in its place, or a link that leads nowhere."""
+    """Return the agent's own folder with every link resolved. It need not exist.
+
+    Raises:
+        OSError: No folder can be there: a file is in its place, or a dangling link.
+    """
     plain = str(folder)
     if is_unlinked_folder(plain) and replace_unstorable(plain) == plain:
         return plain
@@ -44,28 +47,37 @@ def resolve_own_workspace(folder: Path) -> str:
 
 
 def verify_recorded_workspace(recorded: str) -> str:
-    """The folder on record. It was recorded with every link resolved, so one that leads elsewhere
-    by now was put there later, maybe by whoever works in it: that is refused."""
+    """Return the recorded folder.
+
+    It was recorded with every link resolved. If it resolves to another folder now, a link was put
+    there later, perhaps by a child that works in it.
+
+    Raises:
+        WorkspaceForbidden: The path resolves to another folder.
+        OSError: The folder does not exist.
+    """
     if os.path.realpath(recorded) != recorded:
         raise WorkspaceForbidden(_REPLACED)
     return _resolve_existing(recorded)
 
 
 def resolve_below_recorded(requested: str, recorded: str) -> str:
-    """The folder that a request names, once it is known to be in the one on record."""
+    """Return the requested folder. Raise WorkspaceForbidden if it is outside the recorded one."""
     return _resolve_below(
         requested, [Path(verify_recorded_workspace(recorded))], _NOT_IN_THE_RECORDED
     )
 
 
 def resolve_below_roots(requested: str, roots: Iterable[Path]) -> str:
-    """The folder that a request names, once it is known to be below one of these."""
+    """Return the requested folder. Raise WorkspaceForbidden if it is not below one of the roots."""
     return _resolve_below(requested, roots, _BELOW_NO_ROOT)
 
 
 def _resolve_below(requested: str, roots: Iterable[Path], refused: str) -> str:
-    """The folder with every link resolved, which is what was compared. Whether it exists is looked
-    at last: who may not have it learns nothing of it."""
+    """Return the folder with every link resolved; that is the path that was compared.
+
+    Existence is checked last, so a caller without permission does not learn about it.
+    """
     if not os.path.isabs(requested) or "\0" in requested:
         raise WorkspaceForbidden(refused)
     folder = Path(os.path.realpath(requested))
@@ -75,8 +87,10 @@ def _resolve_below(requested: str, roots: Iterable[Path], refused: str) -> str:
 
 
 def _resolve_existing(path: str) -> str:
-    """Return a folder that has to be there. OSError if it is not, is no folder, or has a path that
-    cannot be recorded."""
+    """Return an existing folder.
+
+    Raise OSError if it does not exist, is not a folder, or its path cannot be recorded.
+    """
     if replace_unstorable(path) != path:
         raise OSError(errno.EILSEQ, "its path is not UTF-8")
     if not os.path.isdir(path):
@@ -86,11 +100,12 @@ def _resolve_existing(path: str) -> str:
 
 
 class WorkspaceUnusable(OSError):
-    """The folder that an agent was given cannot be told."""
+    """The configured workspace of an agent cannot be resolved."""
 
 
 class ConfiguredWorkspaces:
-    """Implements `Workspaces`. `folder` is where agents work that were given no workspace."""
+    """Implementation of `Workspaces`. `folder` holds the workspaces of agents without a configured
+    one."""
 
     def __init__(self, files: RevisionFiles, folder: Path) -> None:
         self._files = files
@@ -104,8 +119,22 @@ class ConfiguredWorkspaces:
         recorded: str | None = None,
         requested: str | None = None,
     ) -> str:
-        """The folder that a child of this agent works in, with every link resolved; its own need
-        not be there."""
+        """Return the workspace of a child of this agent, with every link resolved.
+
+        Args:
+            pinned: Configuration revision of the decision.
+            agent: The agent.
+            recorded: Recorded workspace of the requester, or None.
+            requested: Workspace named in the request, or None. It must be inside `recorded`;
+                without that, inside the agent's own workspace or a configured root.
+
+        Returns:
+            The folder. It exists, unless it is the agent's own.
+
+        Raises:
+            WorkspaceForbidden: The folder is not permitted.
+            OSError: The folder cannot be used.
+        """
         if requested is not None and recorded is not None:
             return resolve_below_recorded(requested, recorded)
         if requested is not None:

@@ -1,4 +1,4 @@
-"""Credentials by agent id, from the folders of the agents and of the main one."""
+"""Credentials of an agent, from its own folder and that of the main agent."""
 
 import asyncio
 import logging
@@ -46,8 +46,11 @@ from infrastructure.outbound.credentials.values import ProfileUnresolved, resolv
 def unset_variables(
     runtime: Runtime | None, loaded: LoadedConfiguration
 ) -> list[MissingCredential]:
-    """Each variable of the server that is not set, and each of the runtime whose value stands in
-    another file than the one that was read here."""
+    """Return the variables of a runtime that cannot be resolved.
+
+    These are variables that the server's environment lacks, and secrets that are not in the file
+    that this server has read.
+    """
     missing: list[MissingCredential] = []
     for name, value in values_of(runtime).items():
         try:
@@ -75,24 +78,31 @@ _log = logging.getLogger("spawnlog.credentials")
 
 
 class _Folders:
-    """The folders of an agent and of the main one, and what their files say."""
+    """The folder of an agent and that of the main agent."""
 
     def __init__(self, own: Path, main: Path | None) -> None:
         self.own, self.main = own, main
 
     def of(self, found: FoundProfile) -> Path:
-        """The folder whose file a profile is of."""
+        """Return the folder that a profile was found in."""
         return self.own if found.is_own or self.main is None else self.main
 
     def have_file(self) -> bool:
-        """Return whether one of them has a file of profiles. A thread costs more than to look."""
+        """Return True if one of them has a profile file. The check is cheaper than a thread."""
         return is_there(self.own) or (self.main is not None and is_there(self.main))
 
 
 class AgentCredentials:
-    """Implements `Credentials`. `agents` is the folder of agents that were given no `agentDir`:
-    theirs is `<agents>/<id>/agent`. Files are read in threads, and where none is there no thread is
-    asked; what they say is kept until they change, and values never."""
+    """Implementation of `Credentials`.
+
+    Files are read in threads; if there is no file, no thread is used. The content of a file is
+    cached until it changes, without its values.
+
+    Args:
+        files: Configuration files by revision.
+        agents: Folder for agents without an `agentDir`; theirs is `<agents>/<id>/agent`.
+        now: Returns the current time in seconds since 1970.
+    """
 
     def __init__(
         self,
@@ -107,9 +117,9 @@ class AgentCredentials:
         self._cache: dict[Path, LoadedProfiles] = {}
 
     async def found(self, pinned: PinnedConfiguration, agent: EffectiveAgent) -> FoundCredentials:
-        """What there is now, and what of it cannot be resolved."""
+        """Return the profiles found for an agent, and those that cannot be resolved."""
         if agent.is_configured and isinstance(agent.runtime, ModelRuntime):
-            # It is told its key by its configuration, and by no profile.
+            # A model gets its key from its configuration, never from a profile.
             missing = unset_variables(agent.runtime, self._files_of_revisions.file_of(pinned))
             return FoundCredentials(missing=tuple(dict.fromkeys(missing)))
         runtime = _runtime_of(agent)
@@ -126,7 +136,11 @@ class AgentCredentials:
         return await asyncio.to_thread(self._find, folders, loaded, agent, runtime, missing)
 
     async def environment(self, pinned: PinnedConfiguration, agent_id: str) -> Mapping[str, str]:
-        """What the runtime sets, and the values of the profiles. Raises `SecretMissing`."""
+        """Return the environment of a runtime: its own variables, and the values of the profiles.
+
+        Raises:
+            SecretMissing: A value cannot be resolved.
+        """
         loaded = self._files_of_revisions.file_of(pinned)
         agent = pinned.configuration.effective_agent(agent_id)
         given: Mapping[str, Credential] = {}
@@ -154,12 +168,12 @@ class AgentCredentials:
             return FoundCredentials(missing=(*missing, failure.missing))
         found = merge_profiles(own.file, main.file)
         chosen = select_profiles(found, runtime.env)
-        for one in chosen:
+        for found_profile in chosen:
             try:
-                # What stands in the file itself is not looked at before it is used.
+                # None: texts in the file itself are not checked before they are used.
                 resolve_profile(
-                    one.profile,
-                    folders.of(one),
+                    found_profile.profile,
+                    folders.of(found_profile),
                     None,
                     now=self._now(),
                     variables=loaded.variables(),
@@ -167,8 +181,8 @@ class AgentCredentials:
             except ProfileUnresolved as failure:
                 missing.append(failure.missing)
         return FoundCredentials(
-            profile_ids=tuple(one.profile.id for one in found),
-            given=tuple(one.profile.id for one in chosen),
+            profile_ids=tuple(found_profile.profile.id for found_profile in found),
+            given=tuple(found_profile.profile.id for found_profile in chosen),
             missing=tuple(dict.fromkeys(missing)),
         )
 
@@ -182,12 +196,12 @@ class AgentCredentials:
         try:
             own, main = self._files(folders, agent, read_profiles)
             values: dict[str, Credential] = {}
-            for one in select_profiles(merge_profiles(own.file, main.file), runtime.env):
-                read = own if one.is_own else main
-                standing = read.values.get(one.profile.id, "")
-                values[one.profile.env_name] = resolve_profile(
-                    one.profile,
-                    folders.of(one),
+            for found_profile in select_profiles(merge_profiles(own.file, main.file), runtime.env):
+                read = own if found_profile.is_own else main
+                standing = read.values.get(found_profile.profile.id, "")
+                values[found_profile.profile.env_name] = resolve_profile(
+                    found_profile.profile,
+                    folders.of(found_profile),
                     standing,
                     now=self._now(),
                     variables=loaded.variables(),
@@ -202,7 +216,7 @@ class AgentCredentials:
         agent: EffectiveAgent,
         read: Callable[[Path], LoadedProfiles],
     ) -> tuple[LoadedProfiles, LoadedProfiles]:
-        """The file of the agent and that of the main one. Raises `_FileMissing`."""
+        """Return the profiles of the agent and of the main agent. Raise `_FileMissing`."""
         try:
             own = read(folders.own)
         except ProfilesUnreadable as failure:
@@ -231,7 +245,7 @@ class AgentCredentials:
             raise _FileMissing(folder.agent_id, ProfilesUnreadable(text)) from None
 
     def _read_folder(self, folder: Path) -> LoadedProfiles:
-        """What a file says without its values, read again when it has changed."""
+        """Return the content of a file without its values; read it again if it has changed."""
         identity = identity_of(folder)
         cached = self._cache.get(folder)
         if cached is not None and identity is not None and cached.identity == identity:
@@ -246,7 +260,7 @@ class AgentCredentials:
 
 
 class _FileMissing(Exception):
-    """The file of an agent cannot be used."""
+    """The profile file of an agent cannot be used."""
 
     def __init__(self, agent_id: str, failure: ProfilesUnreadable) -> None:
         text = f'{FILE_NAME} of agent "{agent_id}" {failure}'
@@ -262,13 +276,13 @@ def _gone(agent: EffectiveAgent, missing: MissingCredential) -> SecretMissing:
 
 
 def _runtime_of(agent: EffectiveAgent) -> CommandRuntime | None:
-    """The runtime of a configured agent when it is one that is given credentials."""
+    """Return the runtime of a configured agent if it takes credentials, else None."""
     runtime = agent.runtime if agent.is_configured else None
     return runtime if isinstance(runtime, CommandRuntime) else None
 
 
 def _runtime_environment(runtime: Runtime | None, loaded: LoadedConfiguration) -> Mapping[str, str]:
-    """A runtime's own environment with its secrets resolved now."""
+    """Return the variables of a runtime with secrets resolved."""
     resolved: dict[str, str] = {}
     for name, value in values_of(runtime).items():
         try:
@@ -284,7 +298,7 @@ def _runtime_environment(runtime: Runtime | None, loaded: LoadedConfiguration) -
 
 
 def _is_credential(name: str, value: str | SecretReference) -> bool:
-    """Whether a variable of a runtime, or one that it refers to, is named like a secret."""
+    """Return True if a variable of a runtime, or one that it refers to, is named like a secret."""
     referred = variables_in(value) if isinstance(value, str) else ()
     is_header = is_secret_mapping(name.rpartition(".")[0])
-    return is_header or any(is_secret_name(one) for one in (name, *referred))
+    return is_header or any(is_secret_name(variable) for variable in (name, *referred))

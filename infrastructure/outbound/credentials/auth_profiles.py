@@ -1,4 +1,4 @@
-"""The `auth-profiles.json` of an agent's folder. Of what it says only ids are ever told."""
+"""Read the `auth-profiles.json` of an agent's folder. Messages show only ids of profiles."""
 
 import os
 import re
@@ -22,9 +22,7 @@ from domain.values.text import single_line
 from infrastructure.outbound.configuration.json5 import Document, Json5Error, read_json5
 from infrastructure.outbound.credentials.values import value_fault
 
-# From the values of an `auth-profiles.json` to profiles. Pure.
-#
-# Keys of other programs beside those that are read here are left alone.
+# Parsing of an `auth-profiles.json`. Keys of other programs are ignored.
 
 
 PROFILES_MAX = 200
@@ -47,11 +45,18 @@ _DECIDES_PROGRAM = (
 
 
 class InvalidProfiles(Exception):
-    """The whole of it is not what it should be; the text follows the name of the file."""
+    """The file as a whole is invalid. The text follows the name of the file."""
 
 
 def parse_profiles(values: Any) -> tuple[ProfileFile, dict[str, str]]:
-    """The profiles, and the values that stand in them by id. Raises `InvalidProfiles`."""
+    """Parse the values of an `auth-profiles.json`.
+
+    Returns:
+        The profiles, and the texts in the file by profile id.
+
+    Raises:
+        InvalidProfiles: The structure is wrong, or there are too many profiles.
+    """
     listed = values.get("profiles") if isinstance(values, dict) else None
     if not isinstance(listed, dict):
         raise InvalidProfiles('must be an object with "profiles", an object of them by id')
@@ -80,7 +85,7 @@ def _is_id(text: str) -> bool:
 
 
 def _profile(profile_id: str, entry: Any) -> AuthProfile | str:
-    """The profile, or why it is none."""
+    """Return the profile, or why it is invalid."""
     if not isinstance(entry, dict):
         return "it is no object"
     kind = entry.get("type")
@@ -112,7 +117,7 @@ def _env_name(entry: Mapping[str, Any]) -> str | None:
 
 
 def _value(entry: Mapping[str, Any]) -> Any:
-    """A reference counts more than a text that stands beside it."""
+    """Return the value of an entry. A reference takes precedence over a text."""
     present = (entry.get(name) for name in _FIELDS[entry["type"]])
     return next((value for value in present if value is not None), None)
 
@@ -124,7 +129,7 @@ def _with_value(profile: AuthProfile, value: Any) -> AuthProfile:
         return replace(
             profile,
             variables=names,
-            # Text around a reference stands here too.
+            # Text around a reference is in the file, too.
             stands_here=variable_named_by(value) is None,
             unusable=value_fault(standing, is_whole=not names),
         )
@@ -154,13 +159,19 @@ FileIdentity = tuple[int, int, int, int, int]
 
 
 class ProfilesUnreadable(Exception):
-    """The file is there and cannot be used; the text says why, as in `auth-profiles.json is …`."""
+    """The file exists and cannot be used. The text continues "auth-profiles.json"."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedProfiles:
-    """What a file says. `values` are those that stand in it, by id of the profile: they are for
-    use at once and are kept nowhere. `mode` are the permissions of the file."""
+    """Content of a file.
+
+    Attributes:
+        file: The profiles.
+        mode: Permission bits of the file.
+        identity: Identity for change detection; None if there is no file.
+        values: Texts in the file by profile id. Use them at once and do not store them.
+    """
 
     file: ProfileFile
     mode: int = 0o600
@@ -169,10 +180,12 @@ class LoadedProfiles:
 
 
 def read_profiles(folder: Path) -> LoadedProfiles:
-    """The file of this folder; none is without profiles. It is read only when it is a regular file
-    of the folder: a link in its place is followed as long as it stays in there.
+    """Read the file of a folder; without a file there are no profiles. Blocks.
 
-    Raises `ProfilesUnreadable`. Blocks.
+    The file must be a regular file inside the folder. A link is followed if it stays in the folder.
+
+    Raises:
+        ProfilesUnreadable: The file exists and cannot be used.
     """
     try:
         return _read(folder)
@@ -183,7 +196,8 @@ def read_profiles(folder: Path) -> LoadedProfiles:
 
 
 def identity_of(folder: Path) -> FileIdentity | None:
-    """By this a file is known again that has not changed; None when it cannot be looked at."""
+    """Return the identity of a folder's file, which changes with the file; None if it is
+    inaccessible."""
     try:
         return _identity(os.stat(folder / FILE_NAME))
     except (OSError, ValueError):
@@ -191,7 +205,7 @@ def identity_of(folder: Path) -> FileIdentity | None:
 
 
 def is_there(folder: Path) -> bool:
-    """Whether something stands where the file of a folder would, were it a link to nothing."""
+    """Return True if the folder has such a file, even a dangling link."""
     try:
         os.lstat(folder / FILE_NAME)
     except FileNotFoundError:
@@ -202,7 +216,7 @@ def is_there(folder: Path) -> bool:
 
 
 def profile_warnings(read: LoadedProfiles) -> Iterator[str]:
-    """What is doubtful about a file that can be read, in words that follow its name."""
+    """Yield warnings about a readable file, in words that follow its name."""
     if read.mode & _OTHERS:
         mode = f"{read.mode:04o}"
         yield f"may be read or written by other users (mode {mode}); chmod 600 closes it to them"
@@ -229,7 +243,7 @@ def _read(folder: Path) -> LoadedProfiles:
     target = os.path.realpath(path, strict=True)
     if not Path(target).is_relative_to(inside):
         raise ProfilesUnreadable("is a link that leads out of its folder; put the file there")
-    # Asked before opening too: opening a device may do something.
+    # Check before opening too: opening a device may have side effects.
     _must_be_regular(os.stat(target))
     descriptor = os.open(target, _FLAGS)
     with os.fdopen(descriptor, "rb") as file:
@@ -260,7 +274,7 @@ def _document(content: bytes) -> Document:
     try:
         document = read_json5(text)
     except Json5Error as failure:
-        # Its message may quote what stands there.
+        # The message may quote the file.
         line, column = Document(None, {}, (), text).line_and_column(failure.offset)
         raise ProfilesUnreadable(f"is not JSON5 at line {line}, column {column}") from None
     for _, offset in document.repeated:
@@ -271,6 +285,6 @@ def _document(content: bytes) -> Document:
 
 
 def _identity(found: os.stat_result) -> FileIdentity:
-    # The time of the last change of any kind: it tells of new permissions too.
+    # ctime changes with the permissions, too.
     times = found.st_mtime_ns, found.st_ctime_ns
     return (found.st_dev, found.st_ino, found.st_size, *times)

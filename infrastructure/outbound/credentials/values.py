@@ -1,5 +1,4 @@
-"""The value of a profile, from wherever it stands. What is said of a failure shows no value and no
-path."""
+"""Resolve the value of a profile. Errors contain no value and no path."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,8 +15,15 @@ VALUE_LINES_MAX = 200
 
 
 def value_fault(text: str, *, is_whole: bool = True) -> str | None:
-    """Why a text can be no value, in words that follow the name of its profile; None when it can.
-    A part of one, which other parts are put into, may be blank."""
+    """Return why a text is not a valid value, or None if it is valid.
+
+    Args:
+        text: The text.
+        is_whole: False for a template into which variables are substituted; it may be blank.
+
+    Returns:
+        Words that follow the name of the profile, such as "has a value that is not UTF-8".
+    """
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
@@ -31,7 +37,7 @@ def value_fault(text: str, *, is_whole: bool = True) -> str | None:
 
 
 class ProfileUnresolved(Exception):
-    """A profile has no value here and now."""
+    """The value of a profile cannot be resolved now."""
 
     def __init__(self, missing: MissingCredential) -> None:
         super().__init__(missing.text)
@@ -50,13 +56,13 @@ def resolve_profile(
 
     Args:
         profile: The profile.
-        folder: The folder that relative paths start from.
-        standing: The text in the profile itself; None to check the rest of the profile only.
-        now: Seconds since 1970.
+        folder: Folder to which paths are relative.
+        standing: Text in the profile itself; None to check only the rest of the profile.
+        now: Current time in seconds since 1970.
         variables: Environment variables by name.
 
     Raises:
-        ProfileUnresolved: the profile has no value here and now.
+        ProfileUnresolved: The profile is unusable or expired, or its value is missing.
     """
     if profile.unusable is not None:
         raise _unresolved_error(profile, profile.unusable)
@@ -92,7 +98,7 @@ def _read_from_file(
             raise _unresolved_error(profile, "is in a file that is not there")
         return secret_in_file(path)
     except ConfigurationError as failure:
-        # The path is left out: it may tell whoever spawns what is on this machine.
+        # Leave the path out: the caller of a spawn must not learn paths of this machine.
         why = failure.problems[0].message
         raise _unresolved_error(profile, f"is in a file that cannot be used: it {why}") from None
     except (OSError, RuntimeError, ValueError):

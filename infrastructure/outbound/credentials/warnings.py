@@ -1,4 +1,4 @@
-"""Files of credentials that cannot be used, or only in part."""
+"""Warnings about credential files that cannot be used, or only in part."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,8 +20,14 @@ _UNUSABLE = "{file} {why}; spawns of this agent are refused for it"
 def credential_warnings(
     configuration: Configuration, place: Callable[[str], Path]
 ) -> Iterator[ConfigurationWarning]:
-    """What is doubtful about the `agentDir` of each agent here and now; `place` tells the folder
-    that one means, or raises ConfigurationError. Of a file only ids of profiles are shown."""
+    """Yield warnings about the `agentDir` of each agent on this machine.
+
+    They show only the ids of profiles.
+
+    Args:
+        configuration: The configuration.
+        place: Returns the folder of an `agentDir`, or raises ConfigurationError.
+    """
     for path, agent in configuration.agents.placed:
         if agent.agent_dir is None:
             continue
