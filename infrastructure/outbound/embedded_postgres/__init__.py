@@ -1,1 +1,2 @@
-"""A PostgreSQL server of our own: started on first use, shared, stopped when nobody needs it."""
+"""Embedded PostgreSQL server: started on first use, shared by processes, stopped after the last
+use."""

@@ -1,8 +1,8 @@
-"""As whom the server runs.
+"""Operating system account of the embedded server.
 
-PostgreSQL refuses to run as root, and nothing here needs root's rights. An ordinary user runs the
-server itself. Root gives it to an unprivileged user: the owner of existing data, else the first of
-`spawnlog`, `postgres`, `nobody` that the machine knows. No user is added.
+PostgreSQL refuses to run as root, and nothing here needs root. An ordinary user runs the server
+itself. Root switches to an unprivileged user: the owner of existing data, else the first of
+`spawnlog`, `postgres` and `nobody` that exists. No user is created.
 """
 
 import os
@@ -22,7 +22,7 @@ _CHECK_SECONDS_MAX = 20
 
 @dataclass(frozen=True)
 class Account:
-    """A user and its group; `switch` when the server has to become it first."""
+    """A user and its group. `switch` is True if the server process has to change to it."""
 
     uid: int
     gid: int
@@ -30,9 +30,10 @@ class Account:
 
 
 def choose_account(data: Path) -> Account:
-    """The account for the server of `data`, which need not exist yet.
+    """Return the account for the server of `data`, which need not exist yet.
 
-    Raises EmbeddedPostgresError when no account may run it.
+    Raises:
+        EmbeddedPostgresError: No account may run the server.
     """
     own_uid = os.geteuid()
     if data.exists():
@@ -70,22 +71,23 @@ def choose_account(data: Path) -> Account:
 
 
 def may_enter(account: Account, directory: Path) -> bool:
-    """Whether the account can reach `directory` by its path."""
+    """Return True if the account can reach `directory` by its path."""
     return not account.switch or _succeeds(
         account, ["/bin/sh", "-c", 'cd "$1"', "-", str(directory)]
     )
 
 
 def may_run(account: Account, program: Path) -> bool:
-    """Whether the account can execute `program`, its libraries included."""
+    """Return True if the account can execute `program`, including its libraries."""
     if not account.switch:
-        # Asked as the program will ask: by the real user, without special rights of this process.
+        # `access` checks the real user, as the program will run.
         return os.access(program, os.X_OK)
     return _succeeds(account, [str(program), "--version"])
 
 
 def cannot_switch(account: Account, error: OSError) -> EmbeddedPostgresError:
-    """The message for a root that may not become another user (a container without rights)."""
+    """Return the error for a root that may not become another user, as in a container without
+    rights."""
     return EmbeddedPostgresError(
         f"PostgreSQL does not run as root, and this root may not become user "
         f"{_name(account.uid)} ({error.strerror}): run as an ordinary user, or use another server "

@@ -1,4 +1,4 @@
-"""Where the PostgreSQL programs are, which version they are, and a private copy of them."""
+"""PostgreSQL programs: where they are, their version, and a private copy of them."""
 
 import hashlib
 import importlib.util
@@ -30,9 +30,10 @@ class Programs:
 
 
 def installed_directories() -> list[Path]:
-    """The program directories of the installed wheel, looked for without importing it.
+    """Return the program directories of the installed wheel, without importing it.
 
-    Raises EmbeddedPostgresError where there is none.
+    Raises:
+        EmbeddedPostgresError: The wheel is not installed.
     """
     spec = importlib.util.find_spec(_PACKAGE)
     places = spec.submodule_search_locations if spec is not None else None
@@ -51,12 +52,19 @@ def installed_directories() -> list[Path]:
 
 
 def choose_programs(directories: list[Path], data_major: int | None) -> Programs:
-    """The programs of the data's major version, else the newest.
+    """Return the programs with the major version of the data; the newest if there is no data.
 
-    Raises EmbeddedPostgresError when a directory has no programs that run here, or when none is
-    of the data's version.
+    Args:
+        directories: Candidate directories.
+        data_major: Major version of the data, or None.
+
+    Raises:
+        EmbeddedPostgresError: A directory has no programs that run here, or none has the version of
+            the data.
     """
-    all_programs = sorted((_identify(each) for each in directories), key=lambda each: each.major)
+    all_programs = sorted(
+        (_identify(directory) for directory in directories), key=lambda programs: programs.major
+    )
     for programs in all_programs:
         if programs.major == data_major:
             return programs
@@ -71,10 +79,10 @@ def choose_programs(directories: list[Path], data_major: int | None) -> Programs
 
 
 def copy_into(programs: Programs, parent: Path) -> Programs:
-    """A copy of the programs below `parent`, made once and readable by everybody.
+    """Copy the programs below `parent`, readable by every user; return the copy.
 
-    The wheel finds its libraries by the path between the program and their directory, so the
-    copy keeps that layout. Copies of other builds are removed.
+    An existing copy is reused; copies of other builds are removed. The wheel finds its libraries by
+    the relative path from the program, so the copy keeps that layout.
     """
     install = programs.directory.parent
     package = install.parent

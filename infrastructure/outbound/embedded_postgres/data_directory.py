@@ -1,13 +1,13 @@
-"""The data directory: its version, its creation, and what a killed server left in it.
+"""Data directory: its version, its creation, and the files that a killed server left.
 
-**A home that the account cannot reach.** Root's home often lies below a directory of mode 0700
-(/root, a temporary directory), which the server's user cannot pass, and the modes of directories
-that are not ours stay as they are. The data stays in the home all the same: root opens the
-directory and hands the open descriptor to the server, which is told `/proc/self/fd/<n>` as its
-data directory. The kernel follows such a name straight to the open directory and asks for rights
-on that directory alone, and every process of the server inherits the descriptor. So the data is
-where it was asked for, moves and is deleted with its home, and nothing durable lies elsewhere.
-Linux only; without /proc such a home is refused.
+**Home that the account cannot reach.** Root's home is often below a directory of mode 0700 (/root,
+a temporary directory) that the server's user cannot enter. spawnlog does not change the modes of
+directories that it does not own, and still keeps the data in the home. Root opens the directory and
+passes the descriptor to the server, with `/proc/self/fd/<n>` as the data directory. The kernel
+resolves such a path to the open directory and checks the permissions of that directory only. Every
+process of the server inherits the descriptor. So the data is where it was asked for, moves and is
+deleted with its home, and nothing durable is elsewhere. This works on Linux only; without /proc
+such a home is refused.
 """
 
 import contextlib
@@ -34,25 +34,25 @@ DATABASE = "spawnlog"
 _SOCKET_FILE = f".s.PGSQL.{PORT}"
 _SOCKET_PATH_BYTES_MAX = 100
 
-# A comma or a colon separates hosts and ports for libpq and SQLAlchemy, and a percent sign is
-# read by configuration parsers: a socket path needs none of them.
+# A socket path must not contain commas or colons, which separate hosts and ports in libpq and
+# SQLAlchemy, nor percent signs, which configuration parsers interpret.
 _PLAIN = re.compile(r"[A-Za-z0-9_./+=~-]+")
 
 
 @dataclass(frozen=True)
 class Home:
-    """The directory of one embedded server, by its real path.
+    """Directory of one embedded server, by its real path.
 
-    `start.lock` is held while a server is started, joined or stopped; `holders.lock` is shared by
-    every user of the server; `server.lock` is held by the supervisor and every process of the
-    server.
+    Locks: `start.lock` is held while a server is started, joined or stopped. Every user of the
+    server holds `holders.lock` as a shared lock. The supervisor and every process of the server
+    hold `server.lock`.
     """
 
     root: Path
 
     @classmethod
     def at(cls, path: Path) -> "Home":
-        """The home at `path`; two spellings of one directory give the same home."""
+        """Return the home at `path`. Two spellings of one directory give equal homes."""
         return cls(Path(os.path.realpath(path)))
 
     @property
@@ -77,14 +77,16 @@ class Home:
 
     @property
     def name(self) -> str:
-        """Twelve characters that stand for this home in places shared with others."""
+        """Hash of twelve characters that identifies this home in shared places."""
         return hashlib.sha256(os.fsencode(self.root)).hexdigest()[:12]
 
     @property
     def sockets(self) -> Path:
-        """The directory of the socket: in the home, or a short one when its path is too long.
+        """Directory of the socket: in the home, or a short one in /tmp if the path would be too
+        long.
 
-        /tmp and not the configured temporary directory, which differs from process to process.
+        It is /tmp and not the configured temporary directory, because that differs between
+        processes.
         """
         inside = self.root / "s"
         path_bytes = len(os.fsencode(inside / _SOCKET_FILE))
@@ -97,7 +99,7 @@ class Home:
         return self.sockets.parent == self.root
 
     def conninfo(self, database: str = DATABASE) -> str:
-        """The URL of `database` for libpq."""
+        """Return the libpq URL of `database`."""
         return f"postgresql://{USER}@/{database}?host={self.sockets}&port={PORT}"
 
 
@@ -107,7 +109,8 @@ _BUILTIN_LOCALES_SINCE = 17
 
 @dataclass(frozen=True)
 class DirectoryView:
-    """How the server's processes are told about a directory, and the descriptors they need."""
+    """Path under which the server's processes see a directory, and the descriptors that it
+    needs."""
 
     path: str
     descriptors: tuple[int, ...]
@@ -115,7 +118,8 @@ class DirectoryView:
 
 @contextlib.contextmanager
 def open_directory_view(directory: Path, by_path: bool) -> Iterator[DirectoryView]:
-    """The directory by its path, or by an open descriptor when the account cannot reach it."""
+    """Yield a view of the directory by path, or by an open descriptor if the account cannot reach
+    it."""
     if by_path:
         yield DirectoryView(str(directory), ())
         return
@@ -127,14 +131,15 @@ def open_directory_view(directory: Path, by_path: bool) -> Iterator[DirectoryVie
 
 
 def can_pass_descriptor() -> bool:
-    """Whether directories can be given to the server by descriptor."""
+    """Return True if the server can get directories by descriptor."""
     return sys.platform == "linux" and Path("/proc/self/fd").is_dir()
 
 
 def major_version(data: Path) -> int | None:
-    """The major version of existing data; None when there is none.
+    """Return the major version of existing data; None if there is no data.
 
-    Raises EmbeddedPostgresError when the directory is no data directory.
+    Raises:
+        EmbeddedPostgresError: The directory is not a data directory.
     """
     if not data.exists():
         return None
@@ -150,10 +155,20 @@ def major_version(data: Path) -> int | None:
 def create_data_directory(
     home: Home, programs: Programs, account: Account, by_path: bool, lock: int, log: BoundedLog
 ) -> None:
-    """Make the data directory: complete and on disk under its name, or not at all.
+    """Create the data directory: complete and synced under its name, or not at all.
 
-    The marker of finished data is its name, because initdb writes PG_VERSION first. Raises
-    EmbeddedPostgresError with initdb's reason.
+    The name marks complete data, because initdb writes PG_VERSION first.
+
+    Args:
+        home: The home.
+        programs: The programs.
+        account: The account of the server.
+        by_path: True if the account can reach the home by path.
+        lock: Descriptor of the server lock, which initdb inherits.
+        log: Log for the output of initdb.
+
+    Raises:
+        EmbeddedPostgresError: initdb failed; the message has its reason.
     """
     for unfinished in home.root.glob(f"{_UNFINISHED}*"):
         shutil.rmtree(unfinished)
@@ -178,12 +193,14 @@ def create_data_directory(
 
 
 def remove_stale_lock_file(data: Path) -> None:
-    """Remove the pid file of a server that is gone.
+    """Remove the pid file of a dead server.
 
-    Called while nobody else has the server lock, so no process of a server started from here
-    lives. PostgreSQL itself would take the number of a zombie, or of another program after a
-    restart of the container, for a running server. Raises EmbeddedPostgresError when a server
-    that was started in some other way runs on the data.
+    Call it while holding the server lock alone, so that no process of a server started from here is
+    alive. PostgreSQL itself would mistake a zombie for a running server, or another program that
+    got the pid after a restart of the container.
+
+    Raises:
+        EmbeddedPostgresError: A server that was started in another way runs on the data.
     """
     file = data / "postmaster.pid"
     if sys.platform != "linux" or not file.exists():
@@ -205,8 +222,8 @@ def _options(programs: Programs) -> list[str]:
     options = [f"--username={USER}", "--auth=trust", "--encoding=UTF8", "--data-checksums"]
     if programs.major < _BUILTIN_LOCALES_SINCE:
         return [*options, "--locale=C.UTF-8"]
-    # The builtin provider sorts the same under every C library, so that a system upgrade never
-    # makes an index wrong.
+    # The builtin provider sorts the same with every C library, so a system upgrade never corrupts
+    # an index.
     return [
         *options,
         "--locale=C",

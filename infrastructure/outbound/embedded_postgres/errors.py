@@ -1,4 +1,4 @@
-"""What a caller of the embedded server is told when it cannot run, and what to do about it."""
+"""Errors of the embedded server: the cause, and what to do about it."""
 
 import errno
 import os
@@ -17,7 +17,7 @@ class EmbeddedPostgresError(Exception):
 
 
 def from_os_error(error: OSError, home: Path) -> EmbeddedPostgresError:
-    """Explain a system error met while `home` was prepared."""
+    """Return the error for a system error during the preparation of `home`."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return disk_full(home)
     where = os.fsdecode(error.filename) if error.filename is not None else str(home)
@@ -28,7 +28,14 @@ def from_os_error(error: OSError, home: Path) -> EmbeddedPostgresError:
 
 
 def from_output(doing: str, output: str, home: Path, log: Path) -> EmbeddedPostgresError:
-    """Explain why initdb or the server ended, from the lines that it wrote."""
+    """Return the error for a failed initdb or server, from its output.
+
+    Args:
+        doing: What failed, after "could not", such as "start".
+        output: Last lines of the output.
+        home: Home of the server.
+        log: Path of the log.
+    """
     if any(text in output for text in _DISK_FULL):
         return disk_full(home)
     reason = _reason(output) or "it gave no reason"
@@ -41,7 +48,7 @@ def from_output(doing: str, output: str, home: Path, log: Path) -> EmbeddedPostg
 
 
 def disk_full(home: Path) -> EmbeddedPostgresError:
-    """The message for a full disk, with what is left on it."""
+    """Return the error for a full disk, with the free space."""
     try:
         disk = os.statvfs(home)
         left = f"{disk.f_bavail * disk.f_frsize / 1_000_000:.1f} MB free"
@@ -54,7 +61,7 @@ def disk_full(home: Path) -> EmbeddedPostgresError:
 
 
 def not_writable(where: str, reason: str) -> EmbeddedPostgresError:
-    """The message for a place that cannot be written to."""
+    """Return the error for a place that is not writable."""
     return EmbeddedPostgresError(
         f"{where} is not writable for user id {os.geteuid()} ({reason}): "
         f"give that user the directory, or {_WAY_OUT}"
@@ -62,7 +69,8 @@ def not_writable(where: str, reason: str) -> EmbeddedPostgresError:
 
 
 def _reason(output: str) -> str:
-    """The last fatal line; a configuration error is named by the lines in front of it."""
+    """Return the last fatal line. If it reports a configuration error, include the lines before
+    it."""
     lines = [_PREFIX.sub("", line.strip()) for line in output.splitlines() if line.strip()]
     for at in range(len(lines) - 1, -1, -1):
         if lines[at].startswith(("FATAL:", "PANIC:", "initdb: error:")):

@@ -1,4 +1,4 @@
-"""Everything that must be in place before the server can be started."""
+"""Preparation of everything that the server needs to start."""
 
 import contextlib
 import os
@@ -19,15 +19,19 @@ from infrastructure.outbound.embedded_postgres.data_directory import Home
 from infrastructure.outbound.embedded_postgres.errors import EmbeddedPostgresError
 from infrastructure.outbound.embedded_postgres.process import BoundedLog
 
-# Holds copied programs of homes that cannot be entered, while their servers run; never data.
+# Copied programs of homes that the account cannot enter, while their servers run. Never data.
 _SHARED_PLACE = Path("/var/lib/spawnlog-postgresql")
 
 
 @dataclass(frozen=True)
 class Installation:
-    """A server that can be started: where it lies and as whom it runs.
+    """A server that is ready to start.
 
-    `by_path` is False when the account cannot reach the home by its path.
+    Attributes:
+        home: Home of the server.
+        account: Account of the server.
+        programs: Programs that the account can execute.
+        by_path: False if the account cannot reach the home by its path.
     """
 
     home: Home
@@ -36,7 +40,7 @@ class Installation:
     by_path: bool
 
     def remove_what_lies_outside(self) -> None:
-        """Remove the directory of the socket and the copied programs that are not in the home."""
+        """Remove the socket directory and the copied programs if they are outside the home."""
         if not self.home.sockets_are_inside:
             shutil.rmtree(self.home.sockets, ignore_errors=True)
         shared = _SHARED_PLACE / self.home.name
@@ -49,10 +53,17 @@ class Installation:
 def prepare_installation(
     home: Home, directories: list[Path], lock: int, log: BoundedLog
 ) -> Installation:
-    """Choose the account and the programs, and make what is missing, the data included.
+    """Choose account and programs, and create what is missing, including the data.
 
-    `lock` is the descriptor of the server lock, which whatever is started keeps. Raises
-    EmbeddedPostgresError or OSError.
+    Args:
+        home: Home of the server.
+        directories: Candidate directories of the programs.
+        lock: Descriptor of the server lock; started programs inherit it.
+        log: Log for the output of programs.
+
+    Raises:
+        EmbeddedPostgresError: The server cannot run.
+        OSError: A file or directory cannot be created.
     """
     account = choose_account(home.data)
     data_major = data_directory.major_version(home.data)
@@ -79,7 +90,7 @@ def prepare_installation(
 
 
 def _runnable_programs(programs: Programs, account: Account, home: Home, by_path: bool) -> Programs:
-    """The programs, or a copy of them where the account cannot execute them."""
+    """Return the programs, or a copy of them if the account cannot execute them."""
     if may_run(account, programs.directory / "initdb"):
         return programs
     if by_path:
@@ -101,7 +112,7 @@ def _runnable_programs(programs: Programs, account: Account, home: Home, by_path
 
 
 def _make_socket_directory(path: Path, account: Account) -> None:
-    """Make the directory of the socket for the account alone, empty."""
+    """Create the socket directory, empty and private to the account."""
     with contextlib.suppress(FileExistsError):
         path.mkdir(mode=0o700)
     found = path.lstat()

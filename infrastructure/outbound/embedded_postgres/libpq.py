@@ -1,8 +1,8 @@
-"""Keeps libpq's environment out of connections to the embedded server.
+"""Keep the `PG*` environment out of connections to the embedded server.
 
-A shell has `PG*` variables for another PostgreSQL. libpq takes from them what a URL leaves out, so
-the embedded server's URL leaves nothing out. Variables that no parameter overrides are hidden from
-libpq.
+A shell may have `PG*` variables for another PostgreSQL. libpq takes from them what a URL leaves
+out, so the URL of the embedded server names every parameter. Variables that no parameter overrides
+are hidden from libpq.
 """
 
 import os
@@ -16,10 +16,13 @@ if sys.platform != "win32":
     import pwd
 
 NOT_BY_URL = ("PGSERVICE", "PGDATESTYLE", "PGTZ", "PGGEQO")
-"""Variables that libpq reads whatever the URL says: a service that it looks up even when another
-one is given, and settings that it sends with the start of a session."""
+"""Variables that libpq reads whatever the URL says.
 
-# libpq takes no empty word for these, and has no compiled-in default.
+PGSERVICE is looked up even if another service is given; the others are settings that libpq sends at
+the start of a session.
+"""
+
+# libpq accepts no empty value for these and has no compiled-in default.
 _VALUES = {
     "connect_timeout": "10",
     "client_encoding": "UTF8",
@@ -31,19 +34,24 @@ _VALUES = {
 
 
 def complete_url(url: str, data: Path) -> str:
-    """Return `url` with every parameter that libpq would else take from its environment.
+    """Return `url` with every parameter that libpq would otherwise take from its environment.
 
     Args:
-        url: A URL with a query that names user, database, host and port.
-        data: The data directory. Only a server that runs as its owner is talked to: a socket
-            outside the home could be somebody else's.
+        url: URL with a query that names user, database, host and port.
+        data: Data directory. The connection is refused unless the server runs as its owner, because
+            another user could have created a socket outside the home.
 
     Raises:
         FileNotFoundError: There is no data yet, so there is no server.
     """
     values = {**_VALUES, "requirepeer": _user_name(data.stat().st_uid)}
     _, _, query = url.partition("?")
-    named = {"user", "dbname", "service", *(one.partition("=")[0] for one in query.split("&"))}
+    named = {
+        "user",
+        "dbname",
+        "service",
+        *(parameter.partition("=")[0] for parameter in query.split("&")),
+    }
     more = {
         option.keyword.decode(): (option.compiled or b"").decode()
         for option in Conninfo.get_defaults()
@@ -57,7 +65,7 @@ def complete_url(url: str, data: Path) -> str:
 
 
 def _user_name(uid: int) -> str:
-    """Return the name by which libpq knows a user; empty, which asks for nobody, without one."""
+    """Return the user name as libpq knows it. Without one, return "", which disables the check."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -65,7 +73,7 @@ def _user_name(uid: int) -> str:
 
 
 def hide_variables() -> None:
-    """Hide the remaining variables from libpq in this process and those that it starts.
+    """Hide the variables in `NOT_BY_URL` from libpq, in this process and its children.
 
     `os.environ` keeps them: a configuration may refer to any variable of the shell.
     """

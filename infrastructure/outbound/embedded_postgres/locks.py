@@ -1,4 +1,5 @@
-"""Advisory file locks, which the system lets go of however their holder ends."""
+"""Advisory file locks (flock). The system releases them when their process ends, in whatever
+way."""
 
 import os
 import sys
@@ -12,11 +13,13 @@ _watching_forks = False
 
 
 class FileLock:
-    """One opening of a lock file; each opening takes part in the locking by itself.
+    """One open lock file, not locked initially. Each instance locks independently.
 
-    The descriptor is closed on exec, and in a forked child at once, so that no child of its
-    holder keeps the lock by accident. Not locked when made. Raises OSError when the file cannot
-    be opened for writing.
+    The descriptor is closed on exec, and at once in a forked child, so that no child keeps the lock
+    by accident.
+
+    Raises:
+        OSError: The file cannot be opened for writing.
     """
 
     def __init__(self, path: Path) -> None:
@@ -26,34 +29,34 @@ class FileLock:
         _open_locks.add(self)
 
     def try_exclusive(self) -> bool:
-        """Take the lock alone; False when somebody else has it."""
+        """Take the lock exclusively. Return False if another instance holds it."""
         return self._try(fcntl.LOCK_EX)
 
     def try_shared(self) -> bool:
-        """Take the lock together with others; False when somebody has it alone."""
+        """Take the lock as a shared one. Return False if another instance holds it exclusively."""
         return self._try(fcntl.LOCK_SH)
 
     def wait_exclusive(self) -> None:
-        """Take the lock alone, however long that takes."""
+        """Take the lock exclusively; block until it is free."""
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
 
     def release(self) -> None:
-        """Let go of the lock; the file stays open."""
+        """Release the lock; the file stays open."""
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def fileno(self) -> int:
-        """The descriptor, to be handed to a child: the lock lasts until all copies are closed."""
+        """Return the descriptor, to pass to a child. The lock lasts until all copies are closed."""
         return self._descriptor
 
     def is_current(self) -> bool:
-        """Whether the path still names the file that was opened."""
+        """Return True if the path still names the open file."""
         try:
             return os.path.samestat(os.fstat(self._descriptor), os.stat(self._path))
         except OSError:
             return False
 
     def close(self) -> None:
-        """Close this opening; a second call does nothing."""
+        """Close the file. Idempotent."""
         if self in _open_locks:
             _open_locks.discard(self)
             os.close(self._descriptor)

@@ -1,5 +1,5 @@
-"""Programs that end when the supervisor ends, run as the account of the server, and its log
-file."""
+"""Child processes that end with the supervisor and run as the account of the server; and its
+log."""
 
 import contextlib
 import ctypes
@@ -23,7 +23,7 @@ _INHERITED_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "DYLD_LIBRARY_P
 
 
 def server_environment() -> dict[str, str]:
-    """The little of our environment that a server needs; none of the caller's secrets."""
+    """Return the few variables that a server needs, without secrets of the caller."""
     inherited = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ}
     return {"PATH": os.defpath, **inherited, "LC_ALL": "C"}
 
@@ -31,11 +31,20 @@ def server_environment() -> dict[str, str]:
 def start_program(
     command: list[str], account: Account, descriptors: tuple[int, ...], on_orphaned: signal.Signals
 ) -> subprocess.Popen[bytes]:
-    """Start a program as `account`; its whole output is one pipe.
+    """Start a program as `account`, with stdout and stderr in one pipe.
 
-    Call it from the main thread: the system sends `on_orphaned` when the thread that started the
-    program ends. Where there is no such signal (macOS) a killed supervisor leaves its server
-    running.
+    Call this from the main thread: the system sends `on_orphaned` when the thread that started the
+    program ends. macOS has no such signal; there a killed supervisor leaves its server running.
+
+    Args:
+        command: Command and arguments.
+        account: Account to run as.
+        descriptors: Descriptors that the program inherits.
+        on_orphaned: Signal that the program gets when this process dies.
+
+    Raises:
+        EmbeddedPostgresError: This root may not become the account.
+        OSError: The program cannot be started.
     """
     try:
         return subprocess.Popen(
@@ -50,7 +59,7 @@ def start_program(
             group=account.gid if account.switch else None,
             extra_groups=[] if account.switch else None,
             umask=0o077,
-            # Two system calls, prepared before the fork: nothing that another thread could hold.
+            # Safe between fork and exec: only two system calls, and no lock of another thread.
             preexec_fn=_ends_with_parent(on_orphaned),  # noqa: PLW1509
         )
     except OSError as error:
@@ -60,15 +69,15 @@ def start_program(
 
 
 def adopt_orphans() -> None:
-    """Make this process the parent of processes whose parent ends, where the system can."""
+    """Make this process the subreaper of its descendants, on Linux."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def end_orphans(grace_seconds: float) -> None:
-    """Wait for the processes of a server whose main process is gone; kill them after the grace.
+    """Wait for the remaining processes of a dead server; kill them after the grace period.
 
-    They hold the shared memory of the dead server, and no new one starts beside them.
+    They hold its shared memory, so no new server can start beside them.
     """
     deadline = time.monotonic() + grace_seconds
     while True:
@@ -119,7 +128,7 @@ _LINES_REMEMBERED = 60
 
 
 class BoundedLog:
-    """Appends what programs write to `path`; the part before the limit is kept as `path`.1."""
+    """Log file with one rotation: when it is full, `path` becomes `path`.1."""
 
     def __init__(self, path: Path, bytes_max: int = _LOG_BYTES_MAX) -> None:
         self._path = path
@@ -127,11 +136,11 @@ class BoundedLog:
         self._lock = threading.Lock()
 
     def follow(self, stream: IO[bytes]) -> "FollowedOutput":
-        """Append the lines of `stream` until it ends, in a thread of its own."""
+        """Append the lines of `stream` in a thread, until it ends."""
         return FollowedOutput(self, stream)
 
     def write(self, line: bytes) -> None:
-        """Append one line. A log that cannot be written must not stop the server."""
+        """Append one line. Errors are ignored: an unwritable log must not stop the server."""
         with self._lock, contextlib.suppress(OSError):
             descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             try:
@@ -144,7 +153,7 @@ class BoundedLog:
 
 
 class FollowedOutput:
-    """The output of one program on its way into the log."""
+    """Output of one program, on its way into the log."""
 
     def __init__(self, log: BoundedLog, stream: IO[bytes]) -> None:
         self._log = log
@@ -154,7 +163,7 @@ class FollowedOutput:
         self._thread.start()
 
     def output(self, timeout_seconds: float = 1.0) -> str:
-        """The last lines; waits for the end of the output, but no longer than the timeout."""
+        """Return the last lines, after waiting up to the timeout for the end of the output."""
         self._thread.join(timeout_seconds)
         return b"".join(list(self._last)).decode("utf-8", "replace")
 

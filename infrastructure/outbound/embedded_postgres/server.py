@@ -1,4 +1,4 @@
-"""The side of the embedded server that its users see."""
+"""Public interface of the embedded server."""
 
 import sys
 import threading
@@ -26,15 +26,15 @@ _CONNECT_SECONDS_MAX = 5
 _STOP_SECONDS_MAX = 10.0
 _LAUNCHES_MAX = 5
 _MAINTENANCE_DATABASE = "postgres"
-# The server lives; it only has no connection left for us.
+# The server is alive, but all of its connections are in use.
 _CROWDED = ("too many clients", "remaining connection slots")
 
 
 class EmbeddedPostgres:
     """A use of the PostgreSQL server of one home directory.
 
-    All uses of a home, in one process or many, share one server, which stops when the last use is
-    closed or its process has ended in whatever way. Everything here blocks; any thread may call.
+    All uses of a home, in any number of processes, share one server. It stops when the last use is
+    closed or its process has died. All methods block, and are thread-safe.
     """
 
     def __init__(self, home: Home, directories: list[Path], timeout_seconds: float) -> None:
@@ -49,10 +49,15 @@ class EmbeddedPostgres:
     def start(
         cls, home: Path, *, binaries: Path | None = None, timeout_seconds: float = 60.0
     ) -> Self:
-        """Join the server of `home`, or start it; the home is made when missing.
+        """Join the server of `home`, or start it. The home is created if it is missing.
 
-        `binaries` is a directory with `postgres` and `initdb`; by default those of the installed
-        wheel. Raises EmbeddedPostgresError, whose message says what to do.
+        Args:
+            home: Home directory.
+            binaries: Directory with `postgres` and `initdb`. Default: those of the installed wheel.
+            timeout_seconds: Timeout of the start.
+
+        Raises:
+            EmbeddedPostgresError: The server cannot run. The message says what to do.
         """
         if sys.platform == "win32":
             raise EmbeddedPostgresError(
@@ -68,13 +73,16 @@ class EmbeddedPostgres:
 
     @property
     def conninfo(self) -> str:
-        """The URL of the database over the unix socket, for libpq; SQLAlchemy needs its scheme."""
+        """The libpq URL of the database over the Unix socket. SQLAlchemy needs its own scheme."""
         return complete_url(self._home.conninfo(), self._home.data)
 
     def ensure_running(self) -> None:
-        """Return when the server answers; join it or start it again when it does not.
+        """Return when the server accepts connections; if it does not, join it or start it again.
 
-        For the paths on which a lost connection is made anew. Raises EmbeddedPostgresError.
+        Call this before reconnecting after a lost connection.
+
+        Raises:
+            EmbeddedPostgresError: The server cannot run, or this use is closed.
         """
         deadline = time.monotonic() + self._timeout_seconds
         with self._turn:
@@ -96,7 +104,7 @@ class EmbeddedPostgres:
                 starting.close()
 
     def close(self) -> None:
-        """Leave; the last to leave waits (10 seconds at most) until the server has stopped."""
+        """Leave the server. The last user waits until it has stopped, at most 10 seconds."""
         with self._turn:
             self._closed = True
             if self._use is None:
@@ -111,7 +119,7 @@ class EmbeddedPostgres:
         return self._use is not None and self._use.is_current()
 
     def _join_or_start(self, deadline: float) -> None:
-        """Under the lock for starting: be counted as a user, then have a server that answers."""
+        """Register as a user, then bring the server up. Call it while holding the start lock."""
         held_before = self._holds()
         try:
             if not held_before:
@@ -155,8 +163,7 @@ class EmbeddedPostgres:
                 launched.close()
 
     def _launch(self, deadline: float) -> SupervisorProcess | None:
-        """Start a supervisor; None while the lock says that one is at work or a server still
-        ends."""
+        """Start a supervisor. Return None while one is running, or a server is still stopping."""
         lock = FileLock(self._home.server_lock)
         try:
             if not lock.try_exclusive():
@@ -169,11 +176,11 @@ class EmbeddedPostgres:
             lock.close()
 
     def _make_database(self) -> str | None:
-        """Create our database where it is missing; None when that is done, else the problem."""
+        """Create the database if it is missing. Return None on success, else the problem."""
         return self._answer(_MAINTENANCE_DATABASE)
 
     def _answer(self, database: str) -> str | None:
-        """None when the server answers on `database`, else what stands against it."""
+        """Return None if the server accepts connections to `database`, else the problem."""
         try:
             url = complete_url(self._home.conninfo(database), self._home.data)
         except FileNotFoundError:
@@ -210,7 +217,7 @@ class EmbeddedPostgres:
             return
         try:
             while not server.try_exclusive() and time.monotonic() < deadline:
-                # Shared but not alone: somebody has joined, and the server goes on.
+                # Another user shares the lock: it has joined, and the server keeps running.
                 if users.try_shared() and not users.try_exclusive():
                     return
                 users.release()

@@ -1,10 +1,10 @@
-"""The supervisor: the parent of the server, which runs as long as anybody uses it.
+"""Supervisor: parent process of the server, running as long as the server has users.
 
-A process of its own, so that it outlives whoever started it. It needs the standard library alone
-and is started by `supervisor_process.py`. It sleeps on the lock that every user of the server
-shares; when it gets that lock alone, the last user is gone, in whatever way, and it stops the
-server. It starts a killed server again while there are users. If the supervisor is killed, the
-system tells the server to stop.
+It is a process of its own, so that it outlives the process that started it. It needs only the
+standard library; `supervisor_process.py` starts it. It waits for the exclusive lock on the file
+that every user of the server locks as shared. When it gets the lock, the last user is gone, in
+whatever way, and it stops the server. While there are users, it restarts a killed server. If the
+supervisor itself is killed, the system signals the server to stop.
 """
 
 import os
@@ -32,8 +32,9 @@ _PAUSE_SECONDS = 0.2
 _ORPHAN_GRACE_SECONDS = 1.0
 _FAST_STOP_SECONDS_MAX = 60.0
 
-# Given on the command line, where the configuration file of the data cannot weaken them: what is
-# acknowledged is on disk, nobody but the owner connects, and the log quotes no statements.
+# Passed on the command line, so that the configuration file of the data cannot override them. They
+# guarantee that acknowledged commits are on disk, only the owner connects, and the log quotes no
+# statements.
 _SETTINGS = {
     "fsync": "on",
     "synchronous_commit": "on",
@@ -52,11 +53,11 @@ _SETTINGS = {
 }
 
 
-def main(order_text: str) -> None:
-    """Run a supervisor until nobody uses its server.
+def main(arguments_text: str) -> None:
+    """Run a supervisor until its server has no users.
 
-    Returns at once in the process that was started and goes on in a child of it. Why the server
-    cannot run is written to standard output, which ends when the supervisor does.
+    The calling process exits at once, and the supervisor continues in a child of it. If the server
+    cannot run, the reason is written to standard output, which closes when the supervisor ends.
     """
     if os.fork():
         os._exit(0)
@@ -65,17 +66,17 @@ def main(order_text: str) -> None:
     for standard in (0, 1, 2):
         os.dup2(null, standard)
     os.umask(0o077)
-    # A shell that starts a program in the background has it ignore this signal, and so would every
-    # program that it starts: a server that has just begun would not be stopped by it.
+    # A shell starts background programs with SIGINT ignored, and they pass that on. A server that
+    # has just started would then ignore the SIGINT that stops it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    order = SupervisorArguments.read(order_text)
-    home = Home(order.home)
+    arguments = SupervisorArguments.read(arguments_text)
+    home = Home(arguments.home)
     log = BoundedLog(home.log)
     reason = ""
     try:
-        os.set_inheritable(order.lock, False)
+        os.set_inheritable(arguments.lock, False)
         process.adopt_orphans()
-        PostgresSupervisor(home, order, log).run()
+        PostgresSupervisor(home, arguments, log).run()
     except EmbeddedPostgresError as error:
         reason = str(error)
     except OSError as error:
@@ -95,11 +96,11 @@ def main(order_text: str) -> None:
 
 
 class PostgresSupervisor:
-    """Starts the server, starts it again when it dies, stops it when nobody uses it."""
+    """Starts the server, restarts it when it dies, and stops it when it has no users."""
 
-    def __init__(self, home: Home, order: SupervisorArguments, log: BoundedLog) -> None:
+    def __init__(self, home: Home, arguments: SupervisorArguments, log: BoundedLog) -> None:
         self._home = home
-        self._order = order
+        self._arguments = arguments
         self._log = log
         self._turn = threading.Lock()
         self._server: subprocess.Popen[bytes] | None = None
@@ -107,9 +108,14 @@ class PostgresSupervisor:
         self._gone = threading.Event()
 
     def run(self) -> None:
-        """Keep the server until it was stopped; raises when it cannot run."""
+        """Keep the server running until it is stopped.
+
+        Raises:
+            EmbeddedPostgresError: The server cannot run.
+            OSError: The installation cannot be prepared.
+        """
         installed = install.prepare_installation(
-            self._home, self._order.directories, self._order.lock, self._log
+            self._home, self._arguments.directories, self._arguments.lock, self._log
         )
         threading.Thread(target=self._stop_when_unused, daemon=True).start()
         try:
@@ -154,7 +160,7 @@ class PostgresSupervisor:
                 raise from_output("start", text, self._home.root, self._home.log)
             ran_before = True
             self._log.write(f"supervisor: the server ended with status {status}\n".encode())
-            # Whoever leaves meanwhile does not wait for the next start.
+            # Backoff before the restart, cut short when the last user leaves.
             self._leaving.wait(_PAUSE_SECONDS * (failures - 1))
 
     def _start(
@@ -168,16 +174,17 @@ class PostgresSupervisor:
         self._server = process.start_program(
             [str(installed.programs.directory / "postgres"), "-D", data.path, *arguments],
             installed.account,
-            (*data.descriptors, *sockets.descriptors, self._order.lock),
+            (*data.descriptors, *sockets.descriptors, self._arguments.lock),
             signal.SIGINT,
         )
         return self._server
 
     def _stop_when_unused(self) -> None:
-        """Wait for the last user to go, then stop the server while nobody can start or join.
+        """Wait until the last user is gone, then stop the server while no process can start or join
+        it.
 
-        The lock of the users is let go of before the one for starting is asked for: a starter
-        holds the latter while it waits for the former.
+        The users' lock is released before the start lock is requested, because a starting process
+        holds the start lock while it waits for the users' lock.
         """
         users = FileLock(self._home.holders_lock)
         starting = FileLock(self._home.start_lock)

@@ -1,4 +1,4 @@
-"""The process of the supervisor: it is started, and heard of why it ended."""
+"""Process of the supervisor: start it, and read the reason why it ended."""
 
 import contextlib
 import json
@@ -21,49 +21,51 @@ _REPORT_BYTES_MAX = 10_000
 
 @dataclass(frozen=True)
 class SupervisorArguments:
-    """What a supervisor is told: the home, where to find programs, and the server lock it
-    inherits."""
+    """Arguments of a supervisor: the home, the directories of programs, and the inherited server
+    lock."""
 
     home: Path
     directories: list[Path]
     lock: int
 
     def command(self) -> list[str]:
-        """The command line: isolated from the environment, without installed packages."""
+        """Return the command line: isolated from the environment and without installed packages."""
         text = {
             "home": str(self.home),
-            "directories": [str(each) for each in self.directories],
+            "directories": [str(directory) for directory in self.directories],
             "lock": self.lock,
         }
         return [sys.executable, "-I", "-S", "-c", _BOOT, str(_PROJECT), json.dumps(text)]
 
     @classmethod
     def read(cls, text: str) -> "SupervisorArguments":
-        """The order in the last argument of the command line."""
+        """Parse the last argument of the command line."""
         fields = json.loads(text)
         return cls(
-            Path(fields["home"]), [Path(each) for each in fields["directories"]], fields["lock"]
+            Path(fields["home"]),
+            [Path(directory) for directory in fields["directories"]],
+            fields["lock"],
         )
 
 
 class SupervisorProcess:
-    """A supervisor that was started, and the pipe on which it says why it ended."""
+    """A started supervisor, and the pipe for the reason why it ended."""
 
-    def __init__(self, order: SupervisorArguments, timeout_seconds: float) -> None:
+    def __init__(self, arguments: SupervisorArguments, timeout_seconds: float) -> None:
         self._report = b""
         reader, writer = os.pipe()
         try:
-            # The process that is started hands over to a child and ends, so that the supervisor is
-            # nobody's unreaped child.
+            # Double fork: the started process exits after forking, so that the supervisor never
+            # becomes a zombie of this process.
             with contextlib.suppress(subprocess.TimeoutExpired):
                 subprocess.run(
-                    order.command(),
+                    arguments.command(),
                     stdin=subprocess.DEVNULL,
                     stdout=writer,
                     stderr=writer,
                     cwd="/",
                     env=process.server_environment(),
-                    pass_fds=(order.lock,),
+                    pass_fds=(arguments.lock,),
                     start_new_session=True,
                     timeout=timeout_seconds,
                     check=False,
@@ -76,7 +78,7 @@ class SupervisorProcess:
         self._reader = reader
 
     def ended_because(self) -> str | None:
-        """None while the supervisor runs; else its reason, empty when it was killed."""
+        """Return None while the supervisor runs; then its reason, empty if it was killed."""
         while select.select([self._reader], [], [], 0)[0]:
             part = os.read(self._reader, _REPORT_BYTES_MAX)
             if not part:
@@ -85,5 +87,5 @@ class SupervisorProcess:
         return None
 
     def close(self) -> None:
-        """Stop listening; the supervisor goes on."""
+        """Close the pipe. The supervisor keeps running."""
         os.close(self._reader)

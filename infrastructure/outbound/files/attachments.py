@@ -1,4 +1,4 @@
-"""The files of a run below the workspace of its child."""
+"""Attachment files of a run, below the workspace of its child."""
 
 import errno
 from collections import Counter
@@ -25,14 +25,14 @@ _REPLACED = "the folder was changed by somebody else while it was written"
 
 
 class WorkspaceAttachments:
-    """Implements `AttachmentFiles`. Blocking work is done in threads that nothing else is done in,
-    so that whoever is about to write finds one free."""
+    """Implementation of `AttachmentFiles`. Blocking work runs in its own threads, so that a write
+    always finds one free."""
 
     def __init__(self) -> None:
         self._threads = AttachmentThreads()
 
     def close(self) -> None:
-        """Nothing is written or removed afterwards."""
+        """Shut down. Nothing is written or removed afterward."""
         self._threads.close()
 
     async def write(
@@ -45,10 +45,22 @@ class WorkspaceAttachments:
         timeout_seconds: float,
         during: Callable[[], None] | None = None,
     ) -> None:
-        """Write all files and the manifest; all or nothing."""
+        """Write all files and the manifest, or nothing.
 
-        def work(allowance: Deadline) -> None:
-            writing = _WriteAttempt(root, run_id, judged, allowance, during or _do_nothing)
+        Args:
+            root: The workspace.
+            run_id: Id of the run; names the folder.
+            judged: The accepted files.
+            is_resumed: Remove the folder of an earlier attempt first.
+            timeout_seconds: Time limit.
+            during: Called after each file.
+
+        Raises:
+            AttachmentsNotWritten: A file system error or timeout; what was written is removed.
+        """
+
+        def work(deadline: Deadline) -> None:
+            writing = _WriteAttempt(root, run_id, judged, deadline, during or _do_nothing)
             writing.carry_out(is_resumed=is_resumed)
 
         try:
@@ -59,10 +71,14 @@ class WorkspaceAttachments:
             raise AttachmentsNotWritten(_reason(error)) from error
 
     async def remove(self, root: str, run_id: UUID, *, timeout_seconds: float) -> RemovalOutcome:
-        """Remove the folder of the run, and those above it that are empty then."""
+        """Remove the folder of the run, then the folders above it that are empty.
 
-        def work(allowance: Deadline) -> RemovalOutcome:
-            return _remove(root, str(run_id), allowance)
+        Raises:
+            AttachmentsNotRemoved: A file system error or timeout.
+        """
+
+        def work(deadline: Deadline) -> RemovalOutcome:
+            return _remove(root, str(run_id), deadline)
 
         try:
             return await self._threads.remove(work, seconds=timeout_seconds)
@@ -73,25 +89,25 @@ class WorkspaceAttachments:
 
 
 _Above = tuple[RootedFolder, RootedFolder, RootedFolder]
-"""The folder of all runs, the one around it, the workspace."""
+"""The folder of all runs, its parent, and the workspace."""
 
 
 class _WriteAttempt:
-    """One attempt."""
+    """One attempt to write the files of a run."""
 
     def __init__(
         self,
         root: str,
         run_id: UUID,
         judged: AcceptedFiles,
-        allowance: Deadline,
+        deadline: Deadline,
         during: Callable[[], None],
     ) -> None:
         self._root = root
         self._name = str(run_id)
         self._manifest = manifest_text(relative_dir(run_id), judged.files).encode()
         self._judged = judged
-        self._allowance = allowance
+        self._deadline = deadline
         self._during = during
         self._made: dict[str, FileState] = {}
 
@@ -102,22 +118,24 @@ class _WriteAttempt:
                 self._fill(folder)
                 for changed in (folder, *above):
                     changed.sync()
-                self._must_be_in_place(folder)
-                self._allowance.go_on()
+                self._require_in_place(folder)
+                self._deadline.go_on()
             except BaseException:
                 self._undo(above[0], folder)
                 raise
 
     def _open_file(self, held: ExitStack, *, is_resumed: bool) -> tuple[_Above, RootedFolder]:
-        """The folders above and the new one of this run. Another run that removes its own may take
-        those that are empty away in between, so nothing slow is done there."""
+        """Open the parent folders and create the folder of the run.
+
+        Another run may remove empty parents in between, so nothing slow is done there.
+        """
         for attempt in range(1, ATTEMPTS_MAX + 1):
-            self._allowance.go_on()
+            self._deadline.go_on()
             with ExitStack() as opened:
                 try:
                     above = opened.enter_context(_ensure_folders(self._root))
                     if is_resumed:
-                        remove_entry(above[0], self._name, self._allowance.go_on)
+                        remove_entry(above[0], self._name, self._deadline.go_on)
                     folder = opened.enter_context(above[0].made(self._name))
                 except FileNotFoundError:
                     if attempt == ATTEMPTS_MAX:
@@ -130,16 +148,17 @@ class _WriteAttempt:
     def _fill(self, folder: RootedFolder) -> None:
         try:
             for file in self._judged.files:
-                self._allowance.go_on()
+                self._deadline.go_on()
                 self._made[file.name] = folder.write_new(file.name, file.content)
                 self._during()
-            self._allowance.go_on()
+            self._deadline.go_on()
             self._made[MANIFEST_NAME] = folder.write_new(MANIFEST_NAME, self._manifest)
         except FileExistsError:
             raise _FolderChanged from None
 
-    def _must_be_in_place(self, folder: RootedFolder) -> None:
-        """What was written is found where it will be said to be, and nothing else is there."""
+    def _require_in_place(self, folder: RootedFolder) -> None:
+        """Require that the written files are at their path, and that nothing else is in the
+        folder."""
         found = [folder.state_of(name) for name in folder.names()]
         with _open_runs_folder(self._root) as attachments:
             in_place = attachments.identity_of(self._name) == folder.identity
@@ -147,8 +166,10 @@ class _WriteAttempt:
             raise _FolderChanged
 
     def _undo(self, attachments: RootedFolder, folder: RootedFolder) -> None:
-        """What was made, wherever somebody moved the folder. What somebody put beside it stays, and
-        so do the folders around that: the record has the step undone once more."""
+        """Remove the written files, even if the folder was moved.
+
+        Foreign files stay, with the folders around them. The recorded step is then undone again.
+        """
         for name in self._made:
             with suppress(OSError):
                 folder.unlink(name)
@@ -158,15 +179,15 @@ class _WriteAttempt:
 
 
 class _FolderChanged(OSError):
-    """Somebody else was at work in the folder."""
+    """Another process changed the folder during the write."""
 
     def __init__(self) -> None:
         super().__init__(errno.EEXIST, _REPLACED)
 
 
-def _remove(root: str, name: str, allowance: Deadline) -> RemovalOutcome:
+def _remove(root: str, name: str, deadline: Deadline) -> RemovalOutcome:
     for attempt in range(1, ATTEMPTS_MAX + 1):
-        allowance.go_on()
+        deadline.go_on()
         with ExitStack() as opened:
             try:
                 attachments = opened.enter_context(_open_runs_folder(root))
@@ -176,9 +197,9 @@ def _remove(root: str, name: str, allowance: Deadline) -> RemovalOutcome:
             except NotAFolder:
                 return "left_in_place"
             try:
-                was_there = remove_entry(attachments, name, allowance.go_on)
+                was_there = remove_entry(attachments, name, deadline.go_on)
             except OSError as error:
-                # Another server may be at the same folder, or a writer that was given up.
+                # Another server, or an abandoned writer, may work on the same folder.
                 if error.errno in _CONTESTED and attempt < ATTEMPTS_MAX:
                     continue
                 raise
@@ -190,7 +211,7 @@ def _remove(root: str, name: str, allowance: Deadline) -> RemovalOutcome:
 
 @contextmanager
 def _open_runs_folder(root: str) -> Iterator[RootedFolder]:
-    """The folder of the folders of all runs."""
+    """Yield the parent folder of the folders of all runs."""
     with (
         RootedFolder.open_root(root) as workspace,
         workspace.enter(OPENCLAW) as openclaw,
@@ -201,7 +222,7 @@ def _open_runs_folder(root: str) -> Iterator[RootedFolder]:
 
 @contextmanager
 def _ensure_folders(root: str) -> Iterator[_Above]:
-    """The same, made where it is missing, with those above it."""
+    """Yield the same folder and those above it; create them if they are missing."""
     with RootedFolder.open_root(root) as workspace:
         with (
             _ensure_folder(workspace, OPENCLAW) as openclaw,
@@ -219,7 +240,7 @@ def _ensure_folder(parent: RootedFolder, name: str) -> Iterator[RootedFolder]:
 
 
 def _remove_empty_parents(root: str) -> None:
-    """Remove the folders above that are empty by now."""
+    """Remove the parent folders that are empty."""
     with suppress(OSError), RootedFolder.open_root(root) as workspace:
         with suppress(OSError), workspace.enter(OPENCLAW) as openclaw:
             openclaw.remove_empty(ATTACHMENTS)

@@ -1,4 +1,4 @@
-"""Bootstrap files from the disk, where whoever worked in the folder may have put anything."""
+"""Bootstrap files from the disk. A child that worked in the folder may have put anything there."""
 
 import asyncio
 import codecs
@@ -10,19 +10,25 @@ from infrastructure.outbound.files.regular_file import NotAFile
 from infrastructure.outbound.files.rooted_folder import RootedFolder
 
 UTF8_BYTES_MAX = 4
-"""Bytes that one character takes at most."""
+"""Maximum bytes of one character."""
 
 
 class _Unusable(Exception):
-    """The file is there and cannot be used; the text is the reason."""
+    """The file exists and cannot be used. The text is the reason."""
 
 
 class DiskBootstrapFiles:
-    """Implements `BootstrapFiles`."""
+    """Implementation of `BootstrapFiles`."""
 
     async def read(self, folder: str, chars_max: int) -> tuple[ReadFile, ...]:
-        """The files that are there; read off the event loop."""
-        # Most workspaces have none, and a thread costs more than this question.
+        """Return the bootstrap files of a folder. They are read in a thread.
+
+        Args:
+            folder: The workspace.
+            chars_max: Maximum characters of a file. One more may be returned, which shows that it
+                is longer.
+        """
+        # Most workspaces have none, and a thread costs more than this check.
         if not _has_any(folder):
             return ()
         return await asyncio.to_thread(read_files, folder, chars_max)
@@ -33,7 +39,7 @@ def _has_any(folder: str) -> bool:
 
 
 def read_files(folder: str, chars_max: int) -> tuple[ReadFile, ...]:
-    """The same, at once."""
+    """Return the bootstrap files of a folder. Blocks."""
     try:
         with RootedFolder.open_to_pass(folder) as opened:
             found = [_read(opened, name, chars_max) for name in BOOTSTRAP_NAMES]
@@ -46,7 +52,7 @@ def read_files(folder: str, chars_max: int) -> tuple[ReadFile, ...]:
 
 
 def _read(folder: RootedFolder, name: str, chars_max: int) -> ReadFile | None:
-    # One character more than may stay, behind a mark and before one that is cut in two.
+    # Room for a BOM, one character more than the limit, and one that is cut in two.
     bytes_max = len(codecs.BOM_UTF8) + (chars_max + 2) * UTF8_BYTES_MAX
     try:
         with folder.read(name) as file:
@@ -62,7 +68,7 @@ def _read(folder: RootedFolder, name: str, chars_max: int) -> ReadFile | None:
 
 
 def _text(content: bytes, *, is_all: bool) -> str:
-    """The characters; at the end of a mere start, one that was cut in two is left out."""
+    """Decode the content. If it is only a prefix, drop a character cut in two at its end."""
     if b"\0" in content:
         raise _Unusable("it holds NUL and so is no text")
     try:

@@ -1,5 +1,7 @@
-"""How long work in a thread may go on. A thread cannot be ended from outside, so it asks. And the
-threads for attachments, which do nothing else."""
+"""Deadlines for work in threads, and the thread pools for attachments.
+
+A thread cannot be killed from outside, so its work checks the deadline between steps.
+"""
 
 import asyncio
 import threading
@@ -14,11 +16,11 @@ T = TypeVar("T")
 
 
 class DeadlineExceeded(Exception):
-    """The time is over, or nobody waits for the work any more."""
+    """The time is up, or the caller was cancelled."""
 
 
 class Deadline:
-    """Seconds from now on, and a word that may come earlier."""
+    """A time limit that can also be withdrawn early."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -26,11 +28,12 @@ class Deadline:
         self._withdrawn = threading.Event()
 
     def withdraw(self) -> None:
-        """Nothing more is to be begun."""
+        """Let the next check fail."""
         self._withdrawn.set()
 
     def go_on(self) -> None:
-        """Nothing while there is time; else raises `DeadlineExceeded`, whose text says why."""
+        """Raise DeadlineExceeded, with the reason, if the time is up or the deadline is
+        withdrawn."""
         if self._withdrawn.is_set():
             raise DeadlineExceeded("it was interrupted")
         if time.monotonic() >= self._end:
@@ -40,19 +43,27 @@ class Deadline:
 async def run_with_deadline(
     work: Callable[[Deadline], T], threads: Executor, *, seconds: float
 ) -> T:
-    """The result of work that asks its allowance before each step.
+    """Run work in a thread and return its result.
 
-    The seconds count from now on, so one of the threads should be free. When this call is
-    cancelled, it ends after the work has, or after as many seconds again.
+    The time counts from now, so a thread should be free. If this call is cancelled, it returns
+    after the work has ended, or after `seconds` more.
+
+    Args:
+        work: Gets the deadline and checks it between steps.
+        threads: Thread pool.
+        seconds: Time limit.
+
+    Raises:
+        DeadlineExceeded: The work took too long.
     """
-    allowance = Deadline(seconds)
+    deadline = Deadline(seconds)
     task = asyncio.ensure_future(
-        asyncio.get_running_loop().run_in_executor(threads, work, allowance)
+        asyncio.get_running_loop().run_in_executor(threads, work, deadline)
     )
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        allowance.withdraw()
+        deadline.withdraw()
         await asyncio.wait([task], timeout=seconds)
         raise
 
@@ -61,7 +72,7 @@ REMOVALS_AT_ONCE_MAX = 4
 
 
 class AttachmentThreads:
-    """There are none before they are needed."""
+    """Thread pools for attachments. Threads are started on demand."""
 
     def __init__(self) -> None:
         self._writers = ThreadPoolExecutor(STEPS_AT_ONCE_MAX, "attachments-write")
@@ -69,15 +80,17 @@ class AttachmentThreads:
         self._removals = asyncio.Semaphore(REMOVALS_AT_ONCE_MAX)
 
     async def write(self, work: Callable[[Deadline], T], *, seconds: float) -> T:
-        """Its time counts from now on, and a thread is free: no more is begun at once."""
+        """Run work at once. A thread is free, because no more than `STEPS_AT_ONCE_MAX` writes run
+        at a time."""
         return await run_with_deadline(work, self._writers, seconds=seconds)
 
     async def remove(self, work: Callable[[Deadline], T], *, seconds: float) -> T:
-        """Many may be due at once. The time of each counts from when it has a thread."""
+        """Run work when a thread is free. Its time counts from then, because many removals may be
+        due."""
         async with self._removals:
             return await run_with_deadline(work, self._removers, seconds=seconds)
 
     def close(self) -> None:
-        """End the threads; those at work end when that is done."""
+        """Shut the pools down without waiting for running work."""
         for threads in (self._writers, self._removers):
             threads.shutdown(wait=False)

@@ -1,4 +1,4 @@
-"""Opening a file to read it, where anything may be in its place."""
+"""Open a file for reading where anything may be in its place."""
 
 import errno
 import os
@@ -7,18 +7,27 @@ import stat
 IS_A_LINK = "it is a symbolic link"
 NOT_REGULAR = "it is no regular file"
 
-# A pipe must not be waited for, and a terminal must not become ours.
+# Do not block on a FIFO, and do not make a terminal the controlling one.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class NotAFile(OSError):
-    """A link, or what is no regular file, is in the place of a file; `strerror` says which."""
+    """A link or another non-regular file is in the place of a file; `strerror` says which."""
 
 
 def open_to_read(name: str, folder: int) -> int:
-    """A descriptor of the regular file of that name in a folder. Raises `OSError`."""
-    # Asked before opening, for to open a device may already do something to it.
-    _must_be_regular(os.stat(name, dir_fd=folder, follow_symlinks=False))
+    """Return a descriptor of the regular file with that name in a folder.
+
+    Args:
+        name: Name of the entry.
+        folder: Descriptor of the folder.
+
+    Raises:
+        NotAFile: The entry is a link or not a regular file.
+        OSError: The file cannot be opened.
+    """
+    # Check before opening: opening a device may have side effects.
+    _require_regular(os.stat(name, dir_fd=folder, follow_symlinks=False))
     try:
         file = os.open(name, _READ, dir_fd=folder)
     except OSError as error:
@@ -26,14 +35,14 @@ def open_to_read(name: str, folder: int) -> int:
             raise NotAFile(errno.ELOOP, IS_A_LINK) from None
         raise
     try:
-        _must_be_regular(os.fstat(file))
+        _require_regular(os.fstat(file))
     except BaseException:
         os.close(file)
         raise
     return file
 
 
-def _must_be_regular(found: os.stat_result) -> None:
+def _require_regular(found: os.stat_result) -> None:
     if stat.S_ISLNK(found.st_mode):
         raise NotAFile(errno.ELOOP, IS_A_LINK)
     if not stat.S_ISREG(found.st_mode):

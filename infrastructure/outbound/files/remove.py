@@ -1,5 +1,4 @@
-"""Removing whatever has an entry's name, however deep and however made: what a child left there may
-be made so that it is hard to remove."""
+"""Remove an entry of any kind and depth, even one that a child made hard to remove."""
 
 import errno
 from collections.abc import Callable
@@ -11,9 +10,15 @@ _NAMES_TRIED_MAX = 1_000
 
 
 def remove_entry(parent: RootedFolder, name: str, go_on: Callable[[], None]) -> bool:
-    """Remove the entry with all that is in it; False when there is none. A link is removed itself.
+    """Remove an entry and everything in it. A link itself is removed, not its target.
 
-    `go_on` is called before each entry and raises to stop; what was removed by then stays so.
+    Args:
+        parent: Folder of the entry.
+        name: Name of the entry.
+        go_on: Called before each entry. It may raise to stop; what was removed stays removed.
+
+    Returns:
+        False if there is no such entry.
     """
     if parent.identity_of(name) is None:
         return False
@@ -27,10 +32,10 @@ def remove_entry(parent: RootedFolder, name: str, go_on: Callable[[], None]) -> 
 
 
 def _remove_contents(folder: RootedFolder, go_on: Callable[[], None]) -> None:
-    """Remove all that is in a folder.
+    """Remove everything in a folder.
 
-    What is in the folders in it is moved up before they are removed, level by level. So neither
-    the depth of a tree nor the length of its paths matters, and three descriptors are enough.
+    The contents of subfolders are moved up before the subfolders are removed, level by level. So
+    neither the depth of a tree nor the length of its paths matters, and three descriptors suffice.
     """
     number = 0
     while names := folder.names():
@@ -47,7 +52,7 @@ def _remove_contents(folder: RootedFolder, go_on: Callable[[], None]) -> None:
 def _move_up(
     inner: RootedFolder, folder: RootedFolder, number: int, go_on: Callable[[], None]
 ) -> int:
-    """Empty `inner`: its folders into `folder`, under names counted on from `number`."""
+    """Empty `inner`; move its folders to `folder`, under numbers counted up from `number`."""
     for name in inner.names():
         go_on()
         if inner.is_folder(name):
@@ -58,12 +63,12 @@ def _move_up(
 
 
 def _move_entry(inner: RootedFolder, name: str, folder: RootedFolder, number: int) -> int:
-    for tried in range(number + 1, number + _NAMES_TRIED_MAX):
+    for candidate in range(number + 1, number + _NAMES_TRIED_MAX):
         try:
-            inner.move(name, folder, str(tried))
+            inner.move(name, folder, str(candidate))
         except OSError as error:
             if error.errno not in _TAKEN:
                 raise
         else:
-            return tried
+            return candidate
     raise OSError(errno.EEXIST, "too many names are taken")

@@ -1,7 +1,7 @@
-"""A folder that is held by its descriptor, so that no link can lead out of it.
+"""A folder held by its descriptor, so that no link can lead out of it.
 
-Every name is that of one entry of the folder; no link is followed, wherever it was put and
-whenever. All methods raise `OSError`.
+Each name is one entry of the folder. No link is followed, wherever and whenever it was created. All
+methods raise `OSError`.
 """
 
 import errno
@@ -18,7 +18,7 @@ FOLDER_MODE = 0o700
 FILE_MODE = 0o600
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
-# Who may pass through a folder may not always read it. Systems without O_PATH need both.
+# Search permission on a folder does not imply read permission. Systems without O_PATH need both.
 PASSED = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
 _FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 _NOT_A_FOLDER = (errno.ENOTDIR, errno.ELOOP, errno.EMLINK)
@@ -29,12 +29,11 @@ class NotAFolder(OSError):
 
 
 FolderIdentity = tuple[int, int]
-"""What a folder is, whatever it is called, for as long as it is held: its device and number."""
+"""Device and inode. They identify a folder while it is held, whatever its name."""
 
 
 class FileState(NamedTuple):
-    """What a file is, and when it was last changed: its number alone would be that of another one,
-    made after it was removed."""
+    """Identity of a file and its last change. The inode alone may be reused after a removal."""
 
     device: int
     number: int
@@ -44,7 +43,7 @@ class FileState(NamedTuple):
 
 
 class RootedFolder:
-    """Closed by leaving the `with` that `opened`, `passed`, `entered`, `made` or `had` begins."""
+    """An open folder. Leave the `with` of the method that returned it to close it."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -53,27 +52,28 @@ class RootedFolder:
     @classmethod
     @contextmanager
     def open_root(cls, path: str) -> Iterator[Self]:
-        """The folder at an absolute path in which no component is a link or `..`; `NotAFolder` for
-        any other path."""
+        """Open the folder at an absolute path without links and `..`. Raise NotAFolder for other
+        paths."""
         with cls._held(_open_path(path, _FOLDER)) as folder:
             yield folder
 
     @classmethod
     @contextmanager
     def open_to_pass(cls, path: str) -> Iterator[Self]:
-        """The same for whoever may not list it; it can be neither listed nor made safe."""
+        """Open a folder without the permission to list it. It can be neither listed nor synced."""
         with cls._held(_open_path(path, PASSED)) as folder:
             yield folder
 
     @contextmanager
     def enter(self, name: str) -> Iterator[Self]:
-        """The folder of that name. `NotAFolder` when something else is called so."""
+        """Open a subfolder. Raise NotAFolder if the entry is something else."""
         with self._held(_open_entry(_entry(name), _FOLDER, self._descriptor)) as folder:
             yield folder
 
     @contextmanager
     def enter_to_empty(self, name: str) -> Iterator[Self]:
-        """The folder of that name, opened to its owner first. Not one that is another disk."""
+        """Open a subfolder after giving its owner full permission. Refuse one on another file
+        system."""
         state = self._stat(name)
         if state.st_dev != self.identity[0]:
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
@@ -84,8 +84,11 @@ class RootedFolder:
 
     @contextmanager
     def made(self, name: str) -> Iterator[Self]:
-        """A new folder, private whatever the process masks. `FileExistsError` when the name is
-        taken."""
+        """Create a subfolder with mode 0700, independent of the umask.
+
+        Raises:
+            FileExistsError: The name is taken.
+        """
         os.mkdir(_entry(name), FOLDER_MODE, dir_fd=self._descriptor)
         try:
             descriptor = self._make_private(name)
@@ -98,17 +101,17 @@ class RootedFolder:
 
     @contextmanager
     def enter_or_make(self, name: str) -> Iterator[Self]:
-        """The folder of that name, made when there is none. `NotAFolder` when something else is
-        called so."""
+        """Open a subfolder; create it if it is missing. Raise NotAFolder if the entry is something
+        else."""
         if self.identity_of(name) is None:
-            # Somebody else may be faster.
+            # Another process may create it first.
             with suppress(FileExistsError), self.made(name):
                 pass
         with self.enter(name) as folder:
             yield folder
 
     def create(self, name: str) -> BinaryIO:
-        """A new file to be written, private whatever the process masks."""
+        """Create a file for writing with mode 0600, independent of the umask."""
         file = os.fdopen(os.open(_entry(name), _FILE, FILE_MODE, dir_fd=self._descriptor), "wb")
         try:
             os.fchmod(file.fileno(), FILE_MODE)
@@ -120,8 +123,10 @@ class RootedFolder:
             raise
 
     def write_unsynced(self, name: str, content: bytes) -> FolderIdentity:
-        """Write a new private file in as few calls as possible, and return its identity. A crash of
-        the machine, or an error, may leave a part of it."""
+        """Write a new private file in as few system calls as possible and return its identity.
+
+        A crash of the machine, or an error, may leave a partial file.
+        """
         descriptor = os.open(_entry(name), _FILE, FILE_MODE, dir_fd=self._descriptor)
         try:
             state = os.fstat(descriptor)
@@ -135,8 +140,7 @@ class RootedFolder:
         return _identity(state)
 
     def write_new(self, name: str, content: bytes) -> FileState:
-        """A new file, private as those that are begun, safe from a crash of the machine; whole or
-        not at all."""
+        """Write a new private file: complete and synced, or not at all."""
         file = self.create(name)
         try:
             with file:
@@ -150,12 +154,12 @@ class RootedFolder:
             raise
 
     def read(self, name: str) -> BinaryIO:
-        """A file to be read; `NotAFile` when something else is called so."""
+        """Open a file for reading. Raise NotAFile if the entry is something else."""
         return os.fdopen(open_to_read(_entry(name), self._descriptor), "rb")
 
     def rename(self, name: str, called: str, target: "RootedFolder | None" = None) -> None:
-        """Rename an entry, maybe into another folder. A file, or a link, that was called so there
-        is no more."""
+        """Rename an entry, optionally into another folder. A file or link with the new name is
+        replaced."""
         target = target or self
         os.rename(
             _entry(name),
@@ -165,40 +169,41 @@ class RootedFolder:
         )
 
     def names(self) -> list[str]:
-        """What is in it."""
+        """Return the names of all entries."""
         return os.listdir(self._descriptor)
 
     def identity_of(self, name: str) -> FolderIdentity | None:
-        """That of an entry itself, a link's too; None when there is none."""
+        """Return the identity of an entry, without following a link; None if there is no such
+        entry."""
         try:
             return _identity(self._stat(name))
         except FileNotFoundError:
             return None
 
     def state_of(self, name: str) -> FileState:
-        """That of an entry itself, as `written` gave it if it is still that."""
+        """Return the state of an entry; equal to that of `write_new` if the file is unchanged."""
         return _state(self._stat(name))
 
     def is_folder(self, name: str) -> bool:
-        """Whether the entry is a folder; a link to one is none."""
+        """Return True if the entry is a folder; False for a link to one."""
         return stat.S_ISDIR(self._stat(name).st_mode)
 
     def unlink(self, name: str) -> None:
-        """Remove a file, or a link, or whatever is no folder."""
+        """Remove a file, a link, or any other entry that is not a folder."""
         os.unlink(_entry(name), dir_fd=self._descriptor)
 
     def remove_empty(self, name: str) -> None:
-        """Remove an empty folder."""
         os.rmdir(_entry(name), dir_fd=self._descriptor)
 
     def move(self, name: str, target: "RootedFolder", called: str) -> None:
-        """Move a folder into another one. It has to be writable for that itself."""
+        """Move a subfolder to another folder. It gets full permission first, because a move needs
+        that."""
         with self.enter_to_empty(name):
             pass
         self.rename(name, called, target)
 
     def sync(self) -> None:
-        """Make what was added and removed safe from a crash of the machine."""
+        """Sync the entries of the folder to disk, so that they survive a crash of the machine."""
         os.fsync(self._descriptor)
 
     @classmethod
@@ -224,13 +229,15 @@ class RootedFolder:
         return os.stat(_entry(name), dir_fd=self._descriptor, follow_symlinks=False)
 
     def _open_to_owner(self, name: str) -> None:
-        """Only a descriptor of a folder is safe to change, and a folder without any rights for its
-        owner gives none: so by its name, and never through a link."""
+        """Give the owner full permission, by name and never through a link.
+
+        A descriptor would be safer, but a folder without permission for its owner cannot be opened.
+        """
         try:
             os.chmod(_entry(name), FOLDER_MODE, dir_fd=self._descriptor, follow_symlinks=False)
         except (NotImplementedError, ValueError):
-            # What Python raises where the system cannot, and for a link where it can. Most of
-            # those that can need /proc for it; without that they say that it is not permitted.
+            # Python raises these if the system cannot do it, and for a link if it can. Most
+            # systems need /proc for it; without that they report a lack of permission.
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from None
 
 
@@ -241,10 +248,11 @@ def _entry(name: str) -> str:
 
 
 def open_without_links(path: str, flags: int = PASSED) -> int | None:
-    """Open a folder by one call if no link is on the way to it, or return None.
+    """Open a folder with one system call if its path contains no link; else return None.
 
-    Linux tells the path of an open folder with every link resolved. That is the path asked for only
-    if it is absolute, in its normal form and without links. None does not say that there are any.
+    On Linux, /proc shows the path of an open folder with every link resolved. It equals the
+    requested path only if that is absolute, normalized and without links. None does not prove that
+    there is a link.
     """
     try:
         descriptor = os.open(path, flags)

@@ -1,4 +1,4 @@
-"""Folders of agents, made one below the other and removed while they are empty."""
+"""Workspace folders of agents: created level by level, and removed while they are empty."""
 
 import asyncio
 import errno
@@ -15,30 +15,30 @@ from infrastructure.outbound.files.rooted_folder import (
 
 FolderRemoval = Literal["undone", "nothing_there", "left_in_place"]
 
-# Something is in it, or it is no folder any more.
+# The folder is not empty, or is no longer a folder.
 _NOT_OURS = (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY, errno.ENOTDIR)
 
 
 class LocalWorkspaceFolders:
-    """Implements `WorkspaceFolders`. Files are looked at and made outside of the event loop."""
+    """Implementation of `WorkspaceFolders`. Slow file operations run in threads."""
 
     async def missing(self, path: str) -> tuple[str, str] | None:
-        """What is there of a path, and what is not."""
-        # Hardly ever anything is missing, and a thread costs more than this question.
+        """Return the existing and the missing part of a path; None if nothing is missing."""
+        # Usually nothing is missing, and a thread costs more than this check.
         if _is_there(path):
             return None
         return await asyncio.to_thread(_missing, path)
 
     async def is_still(self, path: str) -> bool:
-        """Whether a folder is at a path, and no link on the way."""
+        """Return True if a folder is at the path and no part of the path is a link."""
         return is_unlinked_folder(path)
 
     async def make(self, root: str, relative: str) -> bool:
-        """Make what is missing."""
+        """Create the missing folders. Return True if the last one was created here."""
         return await asyncio.to_thread(_make, root, relative)
 
     async def remove_if_empty(self, root: str, relative: str) -> FolderRemoval:
-        """Remove what was made, as far as it is empty."""
+        """Remove the created folders as far as they are empty."""
         return await asyncio.to_thread(_remove, root, relative)
 
 
@@ -47,9 +47,9 @@ def _is_there(path: str) -> bool:
 
 
 def is_unlinked_folder(path: str) -> bool:
-    """Return True if a folder is at an absolute path in its normal form, and no link is on the way.
+    """Return True if a folder is at a normalized absolute path and no part of the path is a link.
 
-    This is asked for each run, on the event loop.
+    Called for each run on the event loop.
     """
     descriptor = open_without_links(path)
     if descriptor is None:
@@ -66,7 +66,7 @@ def _is_unlinked_on_the_way(path: str) -> bool:
         while end >= 0:
             end = path.find("/", end + 1)
             mode = os.lstat(path if end < 0 else path[:end]).st_mode
-            # A link is no folder.
+            # S_ISDIR is False for a link, because of lstat.
             if not stat.S_ISDIR(mode):
                 return False
     except (OSError, ValueError):
@@ -98,7 +98,7 @@ def _make_below(folder: RootedFolder, names: Sequence[str]) -> bool:
         folder.sync()
         return True
     except FileExistsError:
-        # Another run of the agent was faster, or an earlier attempt of this one.
+        # Another run of the agent created it, or an earlier attempt of this one.
         with folder.enter(name) as inner:
             return _make_below(inner, further) if further else False
 

@@ -1,4 +1,4 @@
-"""Requests to addresses that were looked at before: what is sent, and to whom it may go."""
+"""HTTP requests to addresses that the guard has checked."""
 
 import asyncio
 import ssl
@@ -21,12 +21,12 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class NotCalled(Exception):
-    """Nobody was called, or not any further; the text says why, and shows no address."""
+    """The address was not called, or the call failed. The text says why and shows no address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardedRequest:
-    """One request. The URL is without a user name and a password: they are in the headers."""
+    """One request. The URL has no user name and password; these are in the headers."""
 
     method: str
     url: httpx2.URL
@@ -40,11 +40,12 @@ class GuardedRequest:
 
     @property
     def port(self) -> int:
-        """The port, that of the scheme where none is named."""
+        """The port; that of the scheme if the URL has none."""
         return self.url.port or DEFAULT_PORTS[self.url.scheme]
 
     def to(self, address: str, seconds: float) -> httpx2.Request:
-        """The request at one address of the host: whoever answers there has to be the host."""
+        """Return the request to one address of the host. TLS still verifies the name of the
+        host."""
         return httpx2.Request(
             self.method,
             self.url.copy_with(host=address),
@@ -58,8 +59,10 @@ class GuardedRequest:
 
 
 def new_transport(tls: ssl.SSLContext) -> httpx2.AsyncHTTPTransport:
-    """For one request. A connection that is kept is found by its address, and may have been made to
-    another name: none is kept."""
+    """Return a transport for one request.
+
+    It keeps no connection: a kept one is found by address, and may have been made to another name.
+    """
     return httpx2.AsyncHTTPTransport(
         verify=tls,
         trust_env=False,
@@ -70,8 +73,22 @@ def new_transport(tls: ssl.SSLContext) -> httpx2.AsyncHTTPTransport:
 async def called(
     transport: httpx2.AsyncHTTPTransport, request: GuardedRequest, resolve: ResolveHost, whom: str
 ) -> httpx2.Response:
-    """The beginning of the answer of the first address of the host at which somebody is, when every
-    one of them may be called. Raises `NotCalled`; `whom` is how its text calls who is called."""
+    """Send the request to the first reachable address of its host, and return the response.
+
+    All addresses of the host must be allowed.
+
+    Args:
+        transport: Transport for this request.
+        request: The request.
+        resolve: Resolves the host.
+        whom: Name of the callee in errors.
+
+    Returns:
+        The response, with its body unread.
+
+    Raises:
+        NotCalled: The host is not found, forbidden, unreachable, or its certificate is not trusted.
+    """
     addresses = await resolve(request.host, request.port)
     if not addresses:
         raise NotCalled(f"{whom} host cannot be found")
@@ -99,8 +116,15 @@ async def _first_reachable(
 
 
 async def body_prefix(response: httpx2.Response, deadline: float) -> bytes:
-    """Return the beginning of the body of an answer whose status decides. A body that is cut off,
-    slow or long is no failure. `deadline` is a time of the event loop."""
+    """Return the beginning of the body of a response.
+
+    Use it if the status decides: a body that is cut off, slow or long is not an error. It reads at
+    most 64 KiB and one second.
+
+    Args:
+        response: The response.
+        deadline: Latest time, by the clock of the event loop.
+    """
     latest = min(deadline, asyncio.get_running_loop().time() + PREFIX_SECONDS_MAX)
     prefix = bytearray()
     with suppress(TimeoutError, httpx2.RequestError):
