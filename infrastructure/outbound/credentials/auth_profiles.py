@@ -244,11 +244,11 @@ def _read(folder: Path) -> LoadedProfiles:
     if not Path(target).is_relative_to(inside):
         raise ProfilesUnreadable("is a link that leads out of its folder; put the file there")
     # Check before opening too: opening a device may have side effects.
-    _must_be_regular(os.stat(target))
+    _require_regular(os.stat(target))
     descriptor = os.open(target, _FLAGS)
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(descriptor)
-        _must_be_regular(found)
+        _require_regular(found)
         content = file.read(FILE_BYTES_MAX + 1)
     document = _document(content)
     try:
@@ -258,7 +258,7 @@ def _read(folder: Path) -> LoadedProfiles:
     return LoadedProfiles(profiles, stat.S_IMODE(found.st_mode), _identity(found), values)
 
 
-def _must_be_regular(found: os.stat_result) -> None:
+def _require_regular(found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
         raise ProfilesUnreadable("is not a regular file")
 

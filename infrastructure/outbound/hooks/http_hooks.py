@@ -1,4 +1,4 @@
-"""Hooks that are addresses: each request is a POST of JSON."""
+"""Hooks over HTTP: each call is a POST of JSON."""
 
 import asyncio
 import ssl
@@ -25,7 +25,16 @@ ANSWER_BYTES_MAX = 65_536
 async def answer_of(
     status_code: int, encoding: str | None, body: AsyncIterator[bytes]
 ) -> HookAnswer:
-    """The answer; no more of its body is read than it may have. Raises `HookFailure`."""
+    """Return the answer of a hook. It reads at most `ANSWER_BYTES_MAX` bytes of the body.
+
+    Args:
+        status_code: HTTP status.
+        encoding: Content-Encoding, or None.
+        body: Chunks of the body.
+
+    Raises:
+        HookFailure: The status is not 2xx, or the body is encoded, too long, or not a JSON object.
+    """
     answer_without_body(status_code)
     if encoding is not None and encoding.strip().lower() not in ("", "identity"):
         raise _unusable_answer(
@@ -51,7 +60,8 @@ async def answer_of(
 
 
 def answer_without_body(status_code: int) -> HookAnswer:
-    """Return the answer of a hook whose status alone counts. Raises `HookFailure`."""
+    """Return the answer of a hook for which only the status counts. Raise HookFailure unless it is
+    2xx."""
     if not 200 <= status_code < 300:
         raise _unusable_answer(f"the hook answered HTTP {status_code}", status_code)
     return HookAnswer(status_code)
@@ -63,18 +73,20 @@ def _unusable_answer(text: str, status_code: int) -> HookFailure:
 
 CONNECT_SECONDS = 5.0
 CALLS_AT_ONCE_MAX = 100
-"""Of one hook: those of a hook that hangs are in the way of no other hook."""
+"""Maximum concurrent calls of one hook. A hook that hangs does not block others."""
 
 
 SLOT_WAIT_SECONDS = 0.5
-"""How long a call waits until fewer are under way: less than a step has beside its hook's limit."""
+"""How long a call waits for a free slot, in seconds. It is less than a step has in addition to the
+timeout of its hook."""
 
 
 ResolveSecret = Callable[[str | SecretReference], str]
 
 
 class HttpHooks:
-    """Implements `Hooks`. One a process; addresses and headers are looked up when they are used."""
+    """Implementation of `Hooks`. One per process. Addresses and headers are resolved at each
+    call."""
 
     def __init__(
         self,
@@ -90,7 +102,11 @@ class HttpHooks:
         self._agent = f"spawnlog/{version('spawnlog')}"
 
     async def ask(self, pinned: PinnedConfiguration, call: HookCall) -> HookAnswer:
-        """Ask, once. Nothing of the request or of the answer is in an error."""
+        """Call a hook once, without retries. Errors contain nothing of the request or the answer.
+
+        Raises:
+            HookFailure: The hook is not configured, was not reached, or its answer is unusable.
+        """
         hook = pinned.configuration.spawnlog.hooks.named(call.hook)
         if hook is None:
             raise HookFailure("the hook is not configured", was_asked=False)
@@ -99,14 +115,17 @@ class HttpHooks:
             return await self._exchange(call, request, float(hook.timeout_seconds))
 
     async def aclose(self) -> None:
-        """Give the connections up."""
+        """Close the connections."""
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
 
     @asynccontextmanager
     async def _slot(self, name: AnyHook) -> AsyncIterator[None]:
-        """Waiting for it is no time of the hook, which has not been asked yet."""
+        """Hold one of the slots of a hook.
+
+        The wait for a slot does not count toward the timeout of the hook, which was not called yet.
+        """
         room = self._rooms[name]
         try:
             async with asyncio.timeout(self._room_seconds):
@@ -158,7 +177,7 @@ class HttpHooks:
         if any(header_problem(value) is not None for value in headers.values()):
             text = "the hook cannot be asked: a header of it holds what no header can"
             raise HookFailure(text, was_asked=False)
-        # A header is one header in whatever case, and those that stand behind win.
+        # `Headers` ignores case; later updates override earlier ones.
         sent = httpx2.Headers({"Accept": "application/json"})
         sent.update(headers)
         sent.update(
@@ -181,21 +200,20 @@ class HttpHooks:
             self._client = httpx2.AsyncClient(
                 trust_env=False,
                 follow_redirects=False,
-                # What one hook asks to be told again is told to none.
+                # No cookies: the client is shared by all hooks.
                 cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
                 verify=ssl.create_default_context(),
-                # What a whole request may take is counted around it.
+                # The timeout of the whole call is enforced by the caller.
                 timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
-                # A connection that was kept may be gone on the other side, and nobody would know
-                # whether the request was received.
-                # How many there are is limited for each hook.
+                # No keep-alive: if a kept connection was closed by the other side, it is unknown
+                # whether the request was received. Slots limit the connections of each hook.
                 limits=httpx2.Limits(max_connections=None, max_keepalive_connections=0),
             )
         return self._client
 
 
 def _unreachable_reason(error: BaseException) -> str:
-    """Why there is no connection: a certificate that is not trusted is worth a word."""
+    """Return why there is no connection; an untrusted certificate is named."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLError):

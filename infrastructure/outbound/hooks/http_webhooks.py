@@ -1,4 +1,4 @@
-"""Webhooks that are addresses: each delivery is a POST of JSON, signed."""
+"""Webhooks over HTTP: each delivery is a signed POST of JSON."""
 
 import asyncio
 import re
@@ -28,14 +28,24 @@ from infrastructure.outbound.guarded_http.request import (
 )
 
 _PLACE = re.compile(r"/spawnlog/announce/webhooks/[0-9]+(?=/)")
-"""Where a webhook stands in a file: a revision of another server's file has its secrets by places,
-and what stands there in the file of this one may be somebody else's."""
+"""Place of a webhook in a file.
+
+The secrets of a revision from another server's file are found by place. In this server's file,
+another webhook may be at that place.
+"""
 
 
 class HttpWebhooks:
-    """Implements `WebhookClient`. How many are under way is for those who send to limit. Addresses,
-    headers and secrets are looked up when they are used. `resolve` looks names up, `tls` says whom
-    to trust."""
+    """Implementation of `WebhookClient`. Addresses, headers and secrets are resolved at each
+    delivery.
+
+    It does not limit concurrency; the sender does.
+
+    Args:
+        files: Configuration files by revision.
+        resolve: DNS lookup. Default: `NameLookups`.
+        tls: Trusted certificates. Default: those of the system.
+    """
 
     def __init__(
         self,
@@ -52,7 +62,13 @@ class HttpWebhooks:
     async def send(
         self, pinned: PinnedConfiguration, webhook_id: str, message: WebhookMessage
     ) -> WebhookAnswer:
-        """Send, once. Nothing of the request or of the answer is in an error."""
+        """Send a message once, without retries. Errors contain nothing of the request or the
+        answer.
+
+        Raises:
+            WebhookFailure: The webhook is not configured, cannot be resolved here, or did not
+                answer.
+        """
         webhook = pinned.configuration.spawnlog.announce.named(webhook_id)
         if webhook is None:
             raise WebhookFailure("the webhook is not configured")
@@ -76,10 +92,10 @@ class HttpWebhooks:
             finally:
                 await response.aclose()
             headers = response.headers
-            asked = requested_pause_seconds(
+            retry_after = requested_pause_seconds(
                 headers.get("Retry-After"), datetime.now(UTC), date=headers.get("Date")
             )
-            return WebhookAnswer(response.status_code, asked)
+            return WebhookAnswer(response.status_code, retry_after)
 
     def _request(
         self, pinned: PinnedConfiguration, webhook: Webhook, message: WebhookMessage
@@ -105,9 +121,11 @@ class HttpWebhooks:
         if complaint is not None:
             raise WebhookFailure(f"nothing can be sent to the webhook: its url {complaint}")
         for secret in secrets:
-            wrong = secret_problem(secret)
-            if wrong is not None:
-                raise WebhookFailure(f"nothing can be sent to the webhook: a secret of it {wrong}")
+            problem = secret_problem(secret)
+            if problem is not None:
+                raise WebhookFailure(
+                    f"nothing can be sent to the webhook: a secret of it {problem}"
+                )
         if any(header_problem(value) is not None for value in own.values()):
             text = "nothing can be sent to the webhook: a header of it holds what no header can"
             raise WebhookFailure(text)
@@ -117,7 +135,7 @@ class HttpWebhooks:
             text = "nothing can be sent to the webhook: its url must be a URL"
             raise WebhookFailure(text) from None
         keys = [webhook_key(secret) for secret in secrets]
-        # A header is one header in whatever case, and those that stand behind win.
+        # `Headers` ignores case; later updates override earlier ones.
         headers = httpx2.Headers({"Accept": "*/*"})
         headers.update(own)
         headers.update(signature_headers(keys, message, int(time.time())))

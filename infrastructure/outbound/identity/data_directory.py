@@ -1,4 +1,4 @@
-"""The data directory: where the embedded server, transcripts, workspaces and secrets live."""
+"""Data directory of a server: embedded PostgreSQL, transcripts, workspaces and secrets."""
 
 import os
 import secrets
@@ -27,14 +27,23 @@ TOKEN_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class DataDirectory:
-    """Paths below one directory."""
+    """Paths and secrets below one directory."""
 
     path: Path
 
     @classmethod
     def open(cls, path: Path | None) -> "DataDirectory":
-        """Make it when it is not there. As root others may pass through it (0711), because the
-        embedded server runs as somebody else; what is private is closed by itself."""
+        """Open the data directory; create it if it is missing.
+
+        For root its mode is 0711, because the embedded server runs as another user and must pass
+        through. Private files have modes of their own.
+
+        Args:
+            path: The directory. Default: that of this user.
+
+        Raises:
+            UserError: The directory cannot be created or written to, or its path is not UTF-8.
+        """
         chosen = (path or default_data_directory()).expanduser().absolute()
         if replace_unstorable(str(chosen)) != str(chosen):
             raise UserError(
@@ -55,29 +64,29 @@ class DataDirectory:
 
     @property
     def postgres(self) -> Path:
-        """The embedded server's home."""
+        """Home of the embedded server."""
         return self.path / "postgres"
 
     @property
     def transcripts(self) -> Path:
-        """Transcripts, a folder per agent."""
+        """Transcripts, one folder per agent."""
         return self.path / "transcripts"
 
     @property
     def workspaces(self) -> Path:
-        """Workspaces of agents that were given none, a folder per agent."""
+        """Workspaces of agents without a configured one, one folder per agent."""
         return self.path / "workspaces"
 
     def admin_token(self) -> str:
-        """The administrator's token; made at the first start, readable by the owner alone."""
+        """Return the admin token. The first start creates it, readable only by the owner."""
         return self._secret(ADMIN_TOKEN_FILE, lambda: "sla_" + secrets.token_urlsafe(TOKEN_BYTES))
 
     def child_token_key(self) -> bytes:
-        """The key of children's tokens; shared by all servers of this directory."""
+        """Return the key that signs child tokens, shared by all servers of this directory."""
         return bytes.fromhex(self._secret("child-token.key", lambda: secrets.token_hex(32)))
 
     def identity(self) -> str:
-        """By this a log knows its data directory again."""
+        """Return the id by which a log recognizes its data directory."""
         return self._secret("data-directory-id", lambda: str(uuid4()))
 
     def _secret(self, name: str, make: Callable[[], str]) -> str:
@@ -92,21 +101,24 @@ class DataDirectory:
             file.write(f"{make()}\n")
             file.flush()
             os.fsync(file.fileno())
-        # Of two that start at once the first one's stays: a link never replaces a file.
+        # If two servers start at once, the first file stays: a link never replaces a file.
         with suppress(FileExistsError):
             os.link(part, path)
         part.unlink()
         return path.read_text("utf-8").strip()
 
     def servers_of(self, log_id: UUID) -> list[ServerEntry]:
-        """Return the servers of this directory that serve a log, the one that started last
+        """Return the running servers of this directory that serve a log, the most recently started
         first."""
         entries = server_entries(self.path)
-        return [one for one in entries if one.is_alive and one.log_id == str(log_id)]
+        return [entry for entry in entries if entry.is_alive and entry.log_id == str(log_id)]
 
     def enter_server(self, url: str, log_id: UUID) -> "EnteredServer":
-        """Write the entry by which the command line finds a server, and remove those of servers
-        that were killed. UserError if that cannot be done."""
+        """Write the entry by which clients find this server; remove the entries of killed servers.
+
+        Raises:
+            UserError: The entry cannot be written or locked.
+        """
         folder = self.path / SERVERS_FOLDER
         try:
             folder.mkdir(mode=0o755, exist_ok=True)
@@ -122,8 +134,8 @@ class DataDirectory:
 
 
 class EnteredServer:
-    """The entry of a server that runs. The system lets go of its lock when the process ends, in
-    whatever way."""
+    """Entry of a running server. The system releases its lock when the process ends, in whatever
+    way."""
 
     def __init__(self, folder: Path, url: str, log_id: UUID) -> None:
         name = f"{time.time_ns()}-{os.getpid()}.json"
@@ -131,7 +143,7 @@ class EnteredServer:
         part = folder / f".{name}"
         self._lock = FileLock(part)
         try:
-            # Locked before others see it: to them a file without a lock is of a killed server.
+            # Lock before renaming: a visible file without a lock means a killed server.
             self._lock.try_exclusive()
             part.write_bytes(orjson.dumps({"url": url, "pid": os.getpid(), "logId": log_id}))
             part.chmod(0o644)
@@ -142,6 +154,6 @@ class EnteredServer:
             raise
 
     def remove(self) -> None:
-        """Remove the entry; a second call does nothing."""
+        """Remove the entry. Idempotent."""
         self._path.unlink(missing_ok=True)
         self._lock.close()

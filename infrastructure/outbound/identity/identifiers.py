@@ -1,4 +1,4 @@
-"""Ids and keys. Those of runs and sessions are random by the operating system."""
+"""Random ids and keys."""
 
 import secrets
 from uuid import UUID, SafeUUID, uuid4
@@ -11,16 +11,16 @@ _set = object.__setattr__
 
 
 class RandomIdentities:
-    """Implements `Identities`."""
+    """Implementation of `Identities`."""
 
     def run_id(self) -> UUID:
-        """A UUID v4."""
+        """Return a UUID v4."""
         return uuid4()
 
     def event_id(self) -> UUID:
-        """A UUID v7: ordered by time.
+        """Return a UUID v7, which is ordered by time.
 
-        A life makes 27, so its class's checks of what is a UUID by construction are left out.
+        A run needs 27 of them, so the validation in the constructor of UUID is skipped.
         """
         made = object.__new__(UUID)
         _set(made, "int", uuid7().int)
@@ -28,5 +28,5 @@ class RandomIdentities:
         return made
 
     def content_key(self) -> bytes:
-        """A session's key."""
+        """Return a key for the contents of a session."""
         return secrets.token_bytes(CONTENT_KEY_BYTES)

@@ -1,5 +1,7 @@
-"""Codes and tokens of the page, by their digests, in the database: every server of the log knows
-them, and nobody can sign in by what is stored."""
+"""Sign-in codes and tokens of the page, stored as digests in the database.
+
+All servers of a log share them, and a stolen table does not allow anyone to sign in.
+"""
 
 import hashlib
 import secrets
@@ -12,11 +14,11 @@ from infrastructure.outbound.log.schema.connections import LogConnection, borrow
 PAGE_PREFIX = "slp_"
 SECRET_BYTES = 32
 OF_ONE_ASKER_MAX = 1_000
-"""Codes and tokens; those that end first make room."""
+"""Maximum codes and tokens per asker; the first to expire are dropped."""
 
 
 def digest_of(token: str) -> bytes:
-    """What is kept of a token: its SHA-256. A token is long and random, so no salt is needed."""
+    """Return the SHA-256 of a token. Tokens are long and random, so there is no salt."""
     return hashlib.sha256(token.encode()).digest()
 
 
@@ -39,13 +41,13 @@ _REVOKE = "DELETE FROM page_tokens WHERE digest = %s AND kind = 'token'"
 
 
 class PostgresPageTokens:
-    """The table. An asker is the digest of the token that asked for a code."""
+    """Table of codes and tokens. An asker is the digest of the token that requested the code."""
 
     def __init__(self, pool: AsyncConnectionPool[LogConnection]) -> None:
         self._pool = pool
 
     async def make_code(self, asker: bytes) -> str:
-        """A new code."""
+        """Create and return a code."""
         code = secrets.token_urlsafe(SECRET_BYTES)
         async with borrow_connection(self._pool) as connection:
             await connection.execute(_FORGET, [asker, OF_ONE_ASKER_MAX - 1])
@@ -53,8 +55,10 @@ class PostgresPageTokens:
         return code
 
     async def trade_code(self, code: str) -> str | None:
-        """The token for a code. One statement uses it up, so that of two who trade it at once one
-        gets a token."""
+        """Exchange a code for a token; None if the code is unknown or expired.
+
+        A single statement consumes the code, so only one of two concurrent calls gets a token.
+        """
         token = PAGE_PREFIX + secrets.token_urlsafe(SECRET_BYTES)
         values = [digest_of(code), digest_of(token), TOKEN_SECONDS]
         async with borrow_connection(self._pool) as connection:
@@ -62,12 +66,12 @@ class PostgresPageTokens:
         return token if traded.rowcount == 1 else None
 
     async def asker_of(self, token: str) -> bytes | None:
-        """By which token this one was asked for."""
+        """Return the asker of a token; None if the token is unknown or expired."""
         async with borrow_connection(self._pool) as connection:
             row = await (await connection.execute(_ASKER, [digest_of(token)])).fetchone()
         return bytes(row[0]) if row is not None else None
 
     async def revoke(self, token: str) -> bool:
-        """Whether it was there; it is not any more."""
+        """Delete a token. Return True if it existed."""
         async with borrow_connection(self._pool) as connection:
             return (await connection.execute(_REVOKE, [digest_of(token)])).rowcount == 1

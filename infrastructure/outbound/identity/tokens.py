@@ -1,7 +1,7 @@
-"""Tokens: the administrator's, those of the configuration, and children's own.
+"""Tokens: the admin token, those of the configuration, of the page, and child tokens.
 
-A child's token is not stored anywhere: it names the run and the claim under which it was minted,
-sealed with a key of the data directory, and is good for as long as that claim holds the run.
+Child tokens are not stored. Each contains the run and the epoch of its claim, signed with a key of
+the data directory. It is valid as long as that claim holds the run.
 """
 
 import base64
@@ -35,7 +35,7 @@ _FORM = ">16sI"
 
 @dataclass(frozen=True, slots=True)
 class KnownToken:
-    """A token that is looked up by its hash; the token itself is not kept."""
+    """A token that is looked up by its digest; the token itself is not stored."""
 
     id: str
     digest: bytes
@@ -44,23 +44,23 @@ class KnownToken:
 
 
 def admin_token(token: str) -> KnownToken:
-    """The administrator's token: everything, for every session."""
+    """Return the admin token: all scopes, all sessions."""
     return KnownToken("admin", digest_of(token), ALL_SCOPES, ("*",))
 
 
 class ChildTokenSigner:
-    """Implements `ChildTokens`, and reads them again."""
+    """Implementation of `ChildTokens`, which also verifies them."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
 
     def mint(self, run_id: UUID, epoch: int) -> str:
-        """The token of a run under a claim."""
+        """Return the token of a run for one claim."""
         body = struct.pack(_FORM, run_id.bytes, epoch)
         return CHILD_PREFIX + base64.urlsafe_b64encode(body + self._seal(body)).decode()
 
     def read(self, token: str) -> tuple[UUID, int] | None:
-        """Run and claim of a token; None when it was not minted here."""
+        """Return the run and epoch of a token; None if the signature is invalid."""
         try:
             data = base64.b64decode(
                 token.removeprefix(CHILD_PREFIX).encode(), altchars=b"-_", validate=True
@@ -79,8 +79,8 @@ class ChildTokenSigner:
 
 
 class KnownTokens:
-    """Implements `TokenVerifier` and `PageTokens`. `configured` gives the tokens of the active
-    configuration."""
+    """Implementation of `TokenVerifier` and `PageTokens`. `configured` returns the active
+    tokens."""
 
     def __init__(
         self,
@@ -97,13 +97,13 @@ class KnownTokens:
         self._registry = registry
 
     async def caller_of(self, token: str) -> Caller | None:
-        """The caller with this token."""
+        """Return the caller with this token; None if the token is unknown or no longer valid."""
         if token.startswith(CHILD_PREFIX):
             return await self._child(token)
         digest = digest_of(token)
         if token.startswith(PAGE_PREFIX):
             asker = await self._pages.asker_of(token)
-            # One that is configured may begin like those of the page.
+            # A configured token may have the same prefix as those of the page.
             digest = digest if asker is None else asker
         found = self._known(digest)
         if found is None:
@@ -118,23 +118,24 @@ class KnownTokens:
 
     def _known(self, digest: bytes) -> KnownToken | None:
         found: KnownToken | None = None
-        # Every one is compared, so that the time taken tells nothing.
+        # Compare with all of them, so that the time reveals nothing.
         for known in (self._admin, *self._configured()):
             if hmac.compare_digest(known.digest, digest):
                 found = known
         return found
 
     async def make_code(self, token: str) -> str | None:
-        """A code for whoever has this token of the administrator or the configuration."""
+        """Return a sign-in code for the page; None unless the token is the admin's or
+        configured."""
         known = self._known(digest_of(token))
         return await self._pages.make_code(known.digest) if known is not None else None
 
     async def trade_code(self, code: str) -> str | None:
-        """The token for a code."""
+        """Exchange a code for a token of the page; None if the code is unknown or expired."""
         return await self._pages.trade_code(code)
 
     async def revoke(self, token: str) -> bool:
-        """Whether a token of the page was known; it is not any more."""
+        """Revoke a token of the page. Return True if it existed."""
         return await self._pages.revoke(token)
 
     async def _child(self, token: str) -> Caller | None:
@@ -155,7 +156,7 @@ class KnownTokens:
 
 
 def _child_scopes(run: Run) -> frozenset[AccessScope]:
-    # Whether it may spawn is for the rules to say, which leave a record of it.
+    # Always with `spawn`: the rules decide whether it may, and record the decision.
     own: frozenset[AccessScope] = frozenset({"read", "content", "spawn"})
     may_control = run.plan is not None and permits_tool(run.plan, CONTROL_TOOL)
     return own | {"control"} if run.control_scope == "children" and may_control else own
@@ -167,9 +168,12 @@ PATTERN_CHARACTERS_SHOWN_MAX = 200
 
 
 class ConfiguredTokens:
-    """Reads each secret once a revision, and again when the file is read again; one that cannot be
-    had is left out and warned about. So is a pattern that fits no session: its token is good for
-    the other ones."""
+    """Tokens of the active configuration.
+
+    Each secret is read once per revision, and again when the file is reloaded. A token whose secret
+    is unavailable is left out with a warning. A pattern that fits no session is dropped with a
+    warning; the token stays valid for its other patterns.
+    """
 
     def __init__(self, configurations: Configurations, files: RevisionFiles) -> None:
         self._configurations = configurations
@@ -179,15 +183,15 @@ class ConfiguredTokens:
         self._known: tuple[KnownToken, ...] = ()
 
     def __call__(self) -> tuple[KnownToken, ...]:
-        """The tokens of the revision that is active now."""
+        """Return the tokens of the active revision."""
         pinned = self._configurations.current()
         loaded = self._files.file_of(pinned)
-        # Read again, a file that has not changed is the same revision, but its secrets may differ.
+        # A reloaded file without changes is the same revision, but its secrets may differ.
         if pinned.revision != self._revision or loaded is not self._loaded:
             configuration = pinned.configuration
             tokens = configuration.spawnlog.tokens
             found = [_read_token(token, configuration, loaded) for token in tokens]
-            self._known = tuple(one for one in found if one is not None)
+            self._known = tuple(known for known in found if known is not None)
             self._revision, self._loaded = pinned.revision, loaded
         return self._known
 
@@ -205,7 +209,7 @@ def _read_token(
 
 
 def _patterns(token: Token, configuration: Configuration) -> tuple[str, ...]:
-    """The token's patterns in the form that keys have, each once."""
+    """Return the patterns of a token in canonical form, without duplicates."""
     patterns: dict[str, None] = {}
     for written in token.sessions:
         try:
@@ -217,12 +221,12 @@ def _patterns(token: Token, configuration: Configuration) -> tuple[str, ...]:
 
 
 def _canonical_pattern(pattern: str, configuration: Configuration) -> str:
-    """A key in its one form; of a pattern with `*` what can be said without knowing the rest."""
+    """Return a session key in canonical form. A pattern with `*` is normalized part by part."""
     if "*" not in pattern:
         return configuration.canonical_key(pattern)
     parts = [fold_part(part) for part in pattern.split(":")]
     found = ":".join(part for part in parts if part)
     if found == ANY_SESSION != pattern.strip():
-        # Who may do everything is not to be found by leaving something out.
+        # Access to all sessions must be written as `*`, not result from an omission.
         raise InvalidSessionKey("no key has an empty part. Write * alone for every session.")
     return found

@@ -1,4 +1,4 @@
-"""How a value looks in base64 and in a URL, once the text is folded. Pure."""
+"""Encoded forms of a value: base64 and URL encoding. Pure."""
 
 import base64
 import json
@@ -6,18 +6,12 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable
 
-# A text as it is looked through for what was encoded. Pure.
-#
-# Signs that a URL writes as `%41` are what they stand for, ends of lines that an encoder puts
-# between two signs are gone, written out as `\n` or not, and both alphabets of base64 are one.
-
-
 GAP_CHARACTERS_MAX = 4
-"""An end of a line is no longer, as it stands or written out; longer ones stay as one."""
+"""Maximum length of a line end, literal or escaped. Longer runs are kept as one line end."""
 
 
 CHARACTERS_MAX = 3 + GAP_CHARACTERS_MAX
-"""So many characters of a text are at most one of the folded one, with what is behind it."""
+"""Maximum characters of a text per character of the folded text, including a gap after it."""
 
 
 _TOKEN = re.compile(r"%[0-9A-Fa-f]{2}|(?:[\r\n]|\\[rn])+")
@@ -28,15 +22,23 @@ _SEPARATE = "\\n", "\\r", "\n", "\r"
 
 
 class FoldedText:
-    """`text` is what is behind `since`, folded, without what is at the end and may be half of an
-    encoded sign: `half_at` is where that is in the text as it stands."""
+    r"""A text normalized for the search of encoded values.
+
+    `%41` becomes the character that it encodes. Line ends that an encoder inserts are removed,
+    whether literal or written as `\n`. Both alphabets of base64 become one.
+
+    Attributes:
+        text: The folded text after `since`, without a trailing piece that may be half of an encoded
+            character.
+        half_at: Offset of that piece in the plain text.
+    """
 
     def __init__(self, plain: str, since: int = 0) -> None:
         self._plain = plain
         half = _HALF.search(plain, max(since, len(plain) - 2))
         self.half_at = half.start() if half else len(plain)
         pieces: list[str] = []
-        # Where a token ends, and where that is in the folded text.
+        # End offsets of the tokens, in the plain and in the folded text.
         self._ends, self._folded_ends = [since], [0]
         at, folded = since, 0
         for token in _TOKEN.finditer(plain, since, self.half_at):
@@ -51,34 +53,34 @@ class FoldedText:
 
     @property
     def ends_in_gap(self) -> bool:
-        """Whether an end of a line is behind its last sign."""
+        """True if a line end follows the last character."""
         return bool(self.text) and self.end(len(self.text)) < self.half_at
 
     def start(self, index: int) -> int:
-        """Where a sign of the folded text begins in the text as it stands."""
+        """Return the offset in the plain text at which a folded character begins."""
         known = bisect_right(self._folded_ends, index) - 1
         return self._ends[known] + index - self._folded_ends[known]
 
     def end(self, index: int) -> int:
-        """Where the sign before this one ends there."""
+        """Return the offset in the plain text at which the character before `index` ends."""
         start = self.start(index - 1)
         return start + (3 if _ENCODED.match(self._plain, start) else 1)
 
 
 def fold_text(plain: str) -> str:
-    """All that stands together in the folded text, fast: where it stands is not known."""
+    """Fold a text without offsets. Faster than `FoldedText`; every match there is a match here."""
     for separate in _SEPARATE:
         plain = plain.replace(separate, "")
     return normalise_alphabet(_ENCODED.sub(_sign_of, plain) if "%" in plain else plain)
 
 
 def normalise_alphabet(text: str) -> str:
-    """The signs of base64 that are others in URLs, as they are elsewhere."""
+    """Replace the URL-safe characters of base64 by the standard ones."""
     return text.replace("-", "+").replace("_", "/")
 
 
 def remove_gaps(text: str) -> str:
-    """A text as it is when all ends of lines in it are gone."""
+    """Remove all line ends."""
     return text.replace("\r", "").replace("\n", "")
 
 
@@ -94,20 +96,22 @@ def _folded_token(token: str) -> str:
 
 _SIGNS = {f"{byte:02x}": remove_gaps(chr(byte)) for byte in range(256)}
 LINES_MAX = 20
-"""The lines of a value that has no more are looked for by themselves, too."""
+"""The lines of a value are also searched one by one if there are at most this many."""
 
 
 NESTED_MAX = 3
-"""So many times JSON may stand in JSON: what a service answers is quoted by the log once more."""
+"""Maximum nesting of JSON in JSON: an answer of a service is often quoted by a log once more."""
 
 
 FORM_CHARACTERS_MAX = 1024
-"""What is longer is looked for piece by piece, so that no more than one waits to be told."""
+"""Longer forms are searched in pieces, so that at most one piece of output is held back."""
 
 
 def written_forms(text: str) -> Iterable[str]:
-    """A text as it stands, and as JSON writes it: also JSON that stands in JSON as a text, and with
-    the escaped slashes that some write. Few texts have more than one form."""
+    """Return a text as it is, and as JSON writes it: nested in JSON, and with escaped slashes.
+
+    Few texts have more than one form.
+    """
     forms = [text]
     for is_ascii in (True, False):
         for slash in ("/", "\\/"):
@@ -119,11 +123,13 @@ def written_forms(text: str) -> Iterable[str]:
 
 
 def encoded_forms(value: str, characters_min: int) -> Iterable[str]:
-    """What stands in a folded text that holds the value, or JSON of it, in an encoding, so far as
-    it is long enough. Blanks around the value are none of its own."""
+    """Return the strings that a folded text contains if it contains the encoded value.
+
+    Strings shorter than `characters_min` are left out. Blanks around the value are ignored.
+    """
     lines = value.strip().splitlines()
     parts = {value.strip(), *(line.strip() for line in lines if len(lines) <= LINES_MAX)}
-    for part in {form for one in parts for form in written_forms(one)}:
+    for part in {form for plain in parts for form in written_forms(plain)}:
         if len(part) < characters_min:
             continue
         content = _bytes_of(part)
@@ -139,14 +145,17 @@ def _bytes_of(text: str) -> bytes:
 
 
 def _url_forms(content: bytes) -> tuple[str, ...]:
-    """Each byte as a sign, for a URL encodes bytes; a form writes blanks in its own way."""
+    """Return the URL-encoded forms: byte by byte, and with `+` for blanks as in forms."""
     text = normalise_alphabet(remove_gaps(content.decode("latin-1")))
     return text, text.replace(" ", "+")
 
 
 def _base64_forms(content: bytes) -> Iterable[str]:
-    """The signs that are made of nothing but the value, for each number of bytes that may stand
-    before it in its first group of three. At the end of all that was encoded there are more."""
+    """Return the base64 characters that depend only on the value.
+
+    There is one string for each number of bytes that may precede the value in its first group of
+    three. If the value is at the end of the encoded data, more characters are known.
+    """
     for before in range(3):
         encoded = base64.b64encode(bytes(before) + content).decode()
         bits = 8 * (before + len(content))
@@ -159,7 +168,8 @@ def _base64_forms(content: bytes) -> Iterable[str]:
 
 
 def _segments(form: str, characters_min: int) -> Iterable[str]:
-    """One behind the other; the last is as long as the others."""
+    """Split a form into pieces of the maximum length; the last one overlaps to be as long as the
+    others."""
     if len(form) <= FORM_CHARACTERS_MAX:
         yield from [form] if len(form) >= characters_min else []
         return

@@ -1,5 +1,7 @@
-"""Finds values in texts, one or any of several, in time that grows with the text alone, also when
-the value and the text are made of repetitions. Pure."""
+"""Search for values in texts. Pure.
+
+The time is linear in the text, even if value and text are repetitive.
+"""
 
 import re
 from collections.abc import Iterable
@@ -10,13 +12,16 @@ MatchSpan = tuple[int, int]
 
 
 def _spans_of(value: str, text: str) -> list[MatchSpan]:
-    """Spans that cover just where a value stands, in order. One may hold several that overlap."""
+    """Return the spans that cover the occurrences of a value, in order.
+
+    One span may cover several occurrences that overlap.
+    """
     found: list[MatchSpan] = []
     at = text.find(value)
     while at >= 0:
         end = at + len(value)
-        # The last that begins within the span, again and again: one by one would take too long
-        # for a value that is made of repetitions.
+        # Jump to the last occurrence that begins within the span. Going one by one would be
+        # quadratic for repetitive values.
         while (last := text.rfind(value, end - len(value) + 1, end + len(value) - 1)) >= 0:
             end = last + len(value)
         found.append((at, end))
@@ -25,8 +30,10 @@ def _spans_of(value: str, text: str) -> list[MatchSpan]:
 
 
 def _overlap_of(value: str, text: str, head: int) -> int:
-    """How many characters at the end of the text are the beginning of a value, not all of it; only
-    a beginning of at least `head` characters is found."""
+    """Return how many characters at the end of the text are a proper prefix of the value.
+
+    Prefixes shorter than `head` are ignored.
+    """
     at = text.find(value[:head], max(0, len(text) - len(value) + 1))
     while at >= 0:
         if value.startswith(text[at:]):
@@ -36,7 +43,8 @@ def _overlap_of(value: str, text: str, head: int) -> int:
 
 
 def merge_spans(spans: Iterable[MatchSpan], *, adjacent: bool = False) -> list[MatchSpan]:
-    """In order, those that overlap as one; those that follow each other too, if wished so."""
+    """Return the spans in order, with overlapping ones merged; with `adjacent`, touching ones
+    too."""
     found: list[MatchSpan] = []
     for first, behind in sorted(spans):
         if found and first < found[-1][1] + adjacent:
@@ -47,37 +55,43 @@ def merge_spans(spans: Iterable[MatchSpan], *, adjacent: bool = False) -> list[M
 
 
 class KnownValues:
-    """Any of several values of at least `head` characters; a beginning of one that has so many is
-    found too."""
+    """Search for several values of at least `head` characters, and for prefixes of that length."""
 
     def __init__(self, forms: Iterable[str], head: int) -> None:
         self._values = sorted(set(forms))
         self._head_characters = head
         self.longest = max(map(len, self._values), default=0)
         self._heads = heads = tuple(sorted({value[:head] for value in self._values}))
-        self._short_heads = frozenset(one[:count] for one in heads for count in range(1, head))
+        self._short_heads = frozenset(
+            value_head[:count] for value_head in heads for count in range(1, head)
+        )
 
     def spans(self, text: str) -> list[MatchSpan]:
-        """Where they stand, in any order."""
+        """Return the spans of all values, in any order."""
         if not self.has_head(text):
             return []
         return [span for value in self._values for span in _spans_of(value, text)]
 
     def long_overlap(self, text: str) -> int:
-        """How many characters at the end are the longest beginning of a value, if it has those of
-        a head."""
+        """Return the length of the longest prefix of a value at the end of the text.
+
+        0 if it is shorter than a head.
+        """
         if not self.has_head(text):
             return 0
         return max(_overlap_of(value, text, self._head_characters) for value in self._values)
 
     def short_overlap(self, text: str) -> int:
-        """How many characters at the end are the longest beginning of a head, not all of it."""
+        """Return the length of the longest proper prefix of a head at the end of the text."""
         lengths = range(min(self._head_characters - 1, len(text)), 0, -1)
         return next((count for count in lengths if text[-count:] in self._short_heads), 0)
 
     def has_head(self, text: str) -> bool:
-        """Return True if a text holds the beginning of a value. Nearly no text does, so this is
-        fast: one search for all in a text that is shorter than their number, else one for each."""
+        """Return True if the text contains the first characters of a value.
+
+        Almost no text does, so this is fast: one regular expression for texts shorter than the
+        number of values, else one search for each value.
+        """
         if len(text) < self._head_characters:
             return False
         if len(text) < len(self._heads):
@@ -86,12 +100,13 @@ class KnownValues:
 
     @cached_property
     def _any_head(self) -> re.Pattern[str]:
-        """The pattern of all heads. It takes longer to compile than most texts to look at."""
+        """Pattern of all heads. Cached, because compiling takes longer than most searches."""
         return re.compile(_any_of(self._heads))
 
 
 def _any_of(words: Iterable[str]) -> str:
-    """A pattern of sorted words, of one length, that looks at each character of a text once."""
+    """Return a pattern for sorted words of equal length that examines each character of a text
+    once."""
     groups = groupby(words, key=lambda word: word[:1])
     branches = [
         re.escape(sign) + _any_of(word[1:] for word in rest) for sign, rest in groups if sign

@@ -1,4 +1,4 @@
-"""Lines without a form of their own, masked as the one text that they are. Pure."""
+"""Mask lines without a format of their own as one continuous text. Pure."""
 
 from collections.abc import Iterator
 
@@ -7,8 +7,12 @@ from infrastructure.outbound.masking.mask import MaskedText, Masker
 
 
 class TextLines:
-    """An encoder breaks a value over lines: each by itself would not be known for a part of it.
-    Lines that one masked value runs through are one entry, of at most 1 MiB and what follows it."""
+    """Text entries of masked lines.
+
+    An encoder breaks a value over lines, and a single line would not be recognized as part of it.
+    Lines that one masked value spans become one entry, of at most 1 MiB plus the piece that follows
+    it.
+    """
 
     def __init__(self, masking: Masker) -> None:
         self._masked = MaskedText(masking)
@@ -16,7 +20,7 @@ class TextLines:
         self._bytes = 0
 
     def take(self, line: str) -> Iterator[TextEntry]:
-        """The entries that can be told, once this line without its end is known."""
+        """Yield the entries that are complete once this line (without its end) is known."""
         *ended, rest = self._masked.take(line + "\n").split("\n")
         for text in ended:
             yield from self._more(text)
@@ -24,7 +28,7 @@ class TextLines:
         yield from self._more(rest)
 
     def finish(self) -> Iterator[TextEntry]:
-        """The others, when something else follows, or nothing."""
+        """Yield the remaining entries. Call it before other entries and at the end."""
         for text in self._masked.finish().split("\n"):
             yield from self._more(text)
             yield from self._flush()

@@ -1,8 +1,8 @@
-"""Takes credentials out of what a child says, before anybody keeps it. Pure.
+"""Mask credentials in the output of a child before it is stored. Pure.
 
-A child can say what it was given, by mistake or on purpose: an error that prints its environment is
-enough. A value is found as it stands, line by line, as JSON writes it, in base64 and as part of a
-URL; a child that encodes it in other ways gets it out.
+A child may print its credentials, by mistake or on purpose; an error that dumps its environment is
+enough. A value is found in its plain form, line by line, as JSON writes it, in base64, and inside a
+URL. Other encodings are not detected.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,26 +21,32 @@ from infrastructure.outbound.masking.encodings import (
 from infrastructure.outbound.masking.find_values import KnownValues, MatchSpan, merge_spans
 
 CHARACTERS_MIN = 8
-"""Shorter values are found everywhere by chance, and are not masked."""
+"""Shorter values are not masked, because they occur everywhere by chance."""
 
 
 LINES_MAX = 200
-"""So many lines of a value are masked for themselves; the whole of it is masked in any case."""
+"""Maximum lines of a value that are masked individually. The value as a whole is always masked."""
 
 
 LONGEST_CHAIN = 4
 LOOK_CHARACTERS_MIN = 1024
-"""So much is looked at again with whatever follows it."""
+"""A text up to this length is searched again with each new piece."""
 
 
 FRESH_SHARE = 8
-"""Of more than that, once what follows it is so great a part of it: else a child that says single
-characters would have all of it looked at for each of them."""
+"""A longer text is searched again once the new text is at least this fraction (1/8) of it.
+Otherwise a child that prints single characters would cause a search of the whole text for each of
+them."""
 
 
 class MatchedSpans(NamedTuple):
-    """What was found in a text: `spans` to be masked, in order. From `waits_at` on it cannot be
-    told yet; what is behind `needed_at` is needed to find what ends in the text that follows."""
+    """Result of a search in a text that may continue.
+
+    Attributes:
+        spans: Spans to mask, in order.
+        waits_at: The text from here on cannot be released yet.
+        needed_at: The text from here on is needed to find values that end in the next piece.
+    """
 
     spans: Sequence[MatchSpan]
     waits_at: int
@@ -48,7 +54,7 @@ class MatchedSpans(NamedTuple):
 
 
 class Masker:
-    """Masks these values."""
+    """Masks a set of values."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         known = tuple(values)
@@ -60,12 +66,14 @@ class Masker:
         self._chain_max = LONGEST_CHAIN * longest
 
     def whole(self, text: str) -> str:
-        """A text without them. A beginning of one at its end, where it may have been cut, is
-        masked too."""
+        """Return a text with the values masked.
+
+        A prefix of a value at the end is masked too, because the text may have been cut there.
+        """
         return self.rest(text, 0)
 
     def rest(self, text: str, start: int) -> str:
-        """What is behind `start`, when all before was told."""
+        """Return the masked text after `start`; the text before it was already released."""
         if not self.knows_any:
             return text[start:]
         folded = self._folded(text)
@@ -79,7 +87,7 @@ class Masker:
         return without_spans(text, start, len(text), merge_spans(spans))
 
     def look(self, text: str) -> MatchedSpans:
-        """What is in a text that goes on, whatever follows it."""
+        """Search a text that may continue."""
         if not self.knows_any:
             return MatchedSpans((), len(text), len(text))
         folded = self._folded(text)
@@ -87,30 +95,33 @@ class Masker:
         cut = self._plain.long_overlap(text) or self._plain.short_overlap(text)
         long, short = self._encoded_beginnings(text, folded)
         needed = min(len(text) - cut, long, short)
-        # A line is told when it ends: few signs of a value are no loss.
+        # Release a line when it ends, even if it ends in a few characters of a value.
         waits = min(len(text) - cut, long, folded.half_at if folded.ends_in_gap else short)
-        # A value may end in what begins another one.
+        # A value may end with the beginning of another one.
         for first, behind in spans:
             if first < waits < behind:
-                # One that is made of beginnings of itself is not waited for without end.
+                # Do not hold back a repetitive value forever.
                 waits = first if behind - first <= self._chain_max else behind
                 break
         return MatchedSpans(spans, waits, min(waits, needed))
 
     @property
     def knows_any(self) -> bool:
-        """Whether there is anything to be masked."""
+        """True if there is any value to mask."""
         return self._plain.longest > 0
 
     def _folded(self, text: str) -> FoldedText:
-        """All of it, or what is needed of it when it has no encoded value."""
+        """Return the folded text: all of it, or only its end if it contains no encoded value."""
         if self._encoded.has_head(fold_text(text)):
             return FoldedText(text)
         return FoldedText(text, max(0, len(text) - (CHARACTERS_MIN + 1) * CHARACTERS_MAX))
 
     def _encoded_beginnings(self, text: str, folded: FoldedText) -> tuple[int, int]:
-        """Where the beginning of an encoded value at the end begins that is long enough to be
-        masked, and where one does that is not; half of a sign is one."""
+        """Return where an encoded prefix at the end begins, if it is long enough to mask, and if it
+        is not.
+
+        Half of an encoded character counts as a short one.
+        """
         signs = len(folded.text)
         if cut := self._encoded.long_overlap(folded.text):
             return (folded.start(signs - cut),) * 2
@@ -118,13 +129,13 @@ class Masker:
         return len(text), folded.start(signs - cut) if cut else folded.half_at
 
     def _spans(self, text: str, folded: FoldedText) -> list[MatchSpan]:
-        # A long value is found piece by piece.
+        # A long value is found in adjacent pieces.
         encoded = merge_spans(self._encoded.spans(folded.text), adjacent=True)
         plain = self._plain.spans(text)
         return plain + [(folded.start(first), folded.end(behind)) for first, behind in encoded]
 
     def entry(self, entry: transcript.ParsedEntry) -> transcript.ParsedEntry:
-        """An entry whose texts are without them."""
+        """Return a transcript entry with its texts masked."""
         match entry:
             case transcript.MessageEntry():
                 return transcript.MessageEntry(entry.role, self.whole(entry.text))
@@ -142,14 +153,14 @@ class Masker:
 
 
 class MaskedText:
-    """A text that comes in pieces: a value that is cut by their ends is masked all the same."""
+    """Masks a text that arrives in pieces, including values split between pieces."""
 
     def __init__(self, masking: Masker) -> None:
         self._masking = masking
         self._text, self._start, self._fresh = "", 0, ""
 
     def take(self, piece: str) -> str:
-        """What can be told by now."""
+        """Return the masked text that can be released now."""
         self._fresh += piece
         length = len(self._text)
         if length > LOOK_CHARACTERS_MIN and len(self._fresh) * FRESH_SHARE < length:
@@ -163,7 +174,7 @@ class MaskedText:
         return masked
 
     def finish(self) -> str:
-        """The rest; nothing comes behind it."""
+        """Return the rest. Call it once, at the end."""
         text, start = self._text + self._fresh, self._start
         self._text, self._start, self._fresh = "", 0, ""
         return self._masking.rest(text, start)
@@ -173,7 +184,7 @@ NO_MASKING = Masker()
 
 
 def without_spans(text: str, start: int, stop: int, spans: Sequence[MatchSpan]) -> str:
-    """What is between `start` and `stop` of a text, without the spans."""
+    """Return the text between `start` and `stop`, with the spans replaced by a placeholder."""
     pieces, at = [], start
     for first, behind in spans:
         if behind <= start or first >= stop:
@@ -185,7 +196,7 @@ def without_spans(text: str, start: int, stop: int, spans: Sequence[MatchSpan]) 
 
 
 def _forms(value: str) -> Iterable[str]:
-    """The value, its lines, and how JSON writes them, so far as they are long enough."""
+    """Return the value, its lines, and their JSON forms, if they are long enough."""
     for part in (value, *(line.strip() for line in value.splitlines()[:LINES_MAX])):
         for form in written_forms(part):
             if len(form) >= CHARACTERS_MIN:

@@ -1,4 +1,4 @@
-"""Spans in the form in which the library sends them."""
+"""Convert spans to the form that the OpenTelemetry library exports."""
 
 from datetime import datetime
 
@@ -15,7 +15,7 @@ _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 
 
 def readable_span(span: Span, resource: Resource) -> ReadableSpan:
-    """The same span; its ids are ours."""
+    """Return the span for the library, with the same ids."""
     parent = None
     if span.parent_id is not None:
         parent = _context(span.trace_id, span.parent_id, is_remote=span.is_parent_remote)
@@ -26,8 +26,8 @@ def readable_span(span: Span, resource: Resource) -> ReadableSpan:
         parent=parent,
         resource=resource,
         attributes=span.attributes,
-        events=[Event(one.name, one.attributes, _nanoseconds(one.at)) for one in span.events],
-        links=[Link(_context(one.trace_id, one.span_id)) for one in span.links],
+        events=[Event(item.name, item.attributes, _nanoseconds(item.at)) for item in span.events],
+        links=[Link(_context(item.trace_id, item.span_id)) for item in span.links],
         kind=SpanKind.INTERNAL,
         status=Status(StatusCode.UNSET if failure is None else StatusCode.ERROR, failure),
         start_time=_nanoseconds(span.began),
@@ -41,5 +41,5 @@ def _context(trace_id: int, span_id: int, *, is_remote: bool = False) -> SpanCon
 
 
 def _nanoseconds(at: datetime) -> int:
-    # In whole numbers: a float has not as many digits.
+    # In integers: a float cannot represent nanoseconds since 1970.
     return int(at.timestamp()) * 1_000_000_000 + at.microsecond * 1_000

@@ -1,7 +1,7 @@
-"""Sends spans by OTLP over HTTP, with the library of OpenTelemetry, which is an extra.
+"""Send spans by OTLP over HTTP with the OpenTelemetry library, an optional extra.
 
-The library is loaded by the first spans, in the one thread that sends them. Its own batches,
-threads and globals are not used: what is sent follows from the record and has ids of its own.
+The library is loaded with the first spans, in the only thread that sends them. Its batching,
+threads and globals are not used, because spans are derived from the log and have ids of their own.
 """
 
 import asyncio
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 PATH = "/v1/traces"
 SEND_SECONDS_MAX = 5.0
-"""For a request and its repeats: what is not taken until then is not sent."""
+"""Timeout of a request including its retries. Spans not accepted until then are dropped."""
 
 
 class OtlpReceiver:
-    """Implements `SpanReceiver`. The `headers` are secrets."""
+    """Implementation of `SpanReceiver`. The `headers` are secrets."""
 
     def __init__(
         self, endpoint: str, headers: Mapping[str, str], identity: Mapping[str, str]
@@ -34,11 +34,11 @@ class OtlpReceiver:
         self._thread = ThreadPoolExecutor(1, "spans")
 
     async def send(self, spans: Sequence[Span]) -> None:
-        """Send them."""
+        """Send spans. Raise SpansNotSent if the receiver does not accept them."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._send, spans)
 
     async def close(self) -> None:
-        """Send no more; what is repeated just now is given up."""
+        """Stop sending; a retry in progress is abandoned."""
         if self._opened is not None:
             self._opened[0].shutdown()  # type: ignore[no-untyped-call]
         self._thread.shutdown(wait=False, cancel_futures=True)
@@ -64,11 +64,11 @@ class OtlpReceiver:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
 
-        # It says every failure by itself, with what the receiver answered, which may be anything,
-        # and with the variables that it cannot read, in which there may be secrets.
+        # The library logs each failure with the receiver's answer, and invalid variables with
+        # their values, which may be secrets.
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
         session = requests.Session()
-        # Its own would be a login from a `.netrc`, in the place of our header.
+        # By default, a login from `.netrc` would replace our header.
         session.auth = _add_nothing
         session.hooks["response"].append(_refuse_redirect)
         exporter = OTLPSpanExporter(
@@ -85,7 +85,7 @@ def _add_nothing(request: Any) -> Any:
 
 
 def _refuse_redirect(answer: Any, **_: object) -> None:
-    """The library follows none, and takes each for a success."""
+    """Raise OSError for a redirect: the library does not follow it and counts it as a success."""
     if 300 <= answer.status_code < 400:
         answer.close()
         raise OSError("answered with a redirect")

@@ -1,1 +1,1 @@
-"""Runtimes: a process for each run, and play-back."""
+"""Runtimes: command, model and scripted."""

@@ -1,4 +1,4 @@
-"""The runtimes of this server, by the type that the configuration names."""
+"""Dispatch of launches to the runtimes of this server, by configured type."""
 
 from collections.abc import Mapping
 
@@ -7,18 +7,22 @@ from domain.configuration.runtimes import Runtime
 
 
 class RuntimesByType:
-    """Hands each launch to what runs its type."""
+    """Dispatcher to the runtime of each type."""
 
     def __init__(self, by_type: Mapping[str, AgentRuntimes]) -> None:
         self._by_type = dict(by_type)
 
     def is_in_process(self, runtime: Runtime) -> bool:
-        """As what runs its type says; False for a type that nothing here runs."""
+        """Return the answer of the runtime; False if this server does not run the type."""
         served = self._by_type.get(runtime.type)
         return served is not None and served.is_in_process(runtime)
 
     async def open(self, launch: Launch) -> RuntimeSession:
-        """Raises `CannotLaunch`, also for a type that nothing here runs."""
+        """Open a session.
+
+        Raises:
+            CannotLaunch: The runtime cannot launch, or this server does not run its type.
+        """
         served = self._by_type.get(launch.runtime.type)
         if served is None:
             raise CannotLaunch(

@@ -1,4 +1,4 @@
-"""The command runtime: a process per run, behind its guard."""
+"""Command runtime: one process per run, behind its guard."""
 
 import asyncio
 import os
@@ -41,14 +41,21 @@ def end_of(
     too_much: str | None,
     notes: tuple[OutputNote, ...] = (),
 ) -> RuntimeEnd:
-    """Outcome and error from the exit alone; `too_much` says which limit it was ended for.
-    `stderr` is the last of it, masked."""
+    """Return how a run ended, from the exit of its process.
+
+    Args:
+        exit_: Exit of the process.
+        reading: Result and tokens.
+        stderr: Masked tail of stderr.
+        too_much: Which limit the run was killed for, in words; else None.
+        notes: Notes on the output.
+    """
     outcome: Literal["success", "error", "stopped", "unknown"] = "error"
     reason, error = "exit", None
     if too_much is not None:
         reason, error = "output_limit", f"ended because {too_much}"
     elif holder_fell_silent(exit_.error):
-        # Nobody asked it to stop, so it is not said to have been stopped.
+        # No one asked it to stop, so the outcome is not "stopped".
         reason, error = "interrupted", f"interrupted: {exit_.error}"
     elif exit_.killed:
         outcome, reason = "stopped", "stopped"
@@ -59,7 +66,7 @@ def end_of(
         reason = "interrupted" if executed else "not_executable"
         error = exit_.error if executed else f"{exit_.error}; {_advice(exit_.error)}"
         if executed:
-            # Nobody is left who could say whether it did its work.
+            # The guard died, so it is unknown whether the program did its work.
             outcome = "unknown"
     elif exit_.code == 0:
         outcome = "success"
@@ -79,18 +86,18 @@ def end_of(
 
 
 def secrets_of(launch: Launch) -> tuple[str, ...]:
-    """The values that nobody may see: the token, credentials, and what the environment names a
-    secret."""
+    """Return the values to mask: the token, the credentials, and variables that are named like
+    secrets."""
     named = [
         value
         for name, value in launch.environment.items()
         if isinstance(value, Credential) or is_secret_name(name)
     ]
-    return tuple(one for one in (*named, launch.token) if one)
+    return tuple(secret for secret in (*named, launch.token) if secret)
 
 
 def printable_tail(stderr: str) -> str:
-    """The last 8 KiB of a text, without blanks around it."""
+    """Return the last 8 KiB of a text, stripped."""
     tail = replace_unstorable(stderr.strip()).encode()[-STDERR_BYTES_MAX:]
     return tail.decode(errors="ignore").strip()
 
@@ -113,8 +120,13 @@ OUTPUT_BYTES_MAX = 64 * 1024 * 1024
 
 
 class CommandRuntimes:
-    """Opens command runtimes. `server` is the environment of this server, `folder` the one that
-    relative workspaces count from, in which a child without a workspace works."""
+    """Factory of command sessions.
+
+    Args:
+        launcher: Starts the processes.
+        server: Environment of the server.
+        folder: Base of relative workspaces, and working directory of children without a workspace.
+    """
 
     def __init__(
         self, launcher: ProcessLauncher, *, server: Mapping[str, str], folder: str
@@ -125,15 +137,18 @@ class CommandRuntimes:
         self._threads = OutputThreads()
 
     def close(self) -> None:
-        """Open no more."""
+        """Stop the threads. No session can be opened afterward."""
         self._threads.close()
 
     def is_in_process(self, _: Runtime) -> bool:
-        """They are processes of their own."""
         return False
 
     async def open(self, launch: Launch) -> "CommandSession":
-        """Makes the guard; raises `CannotLaunch`."""
+        """Create a guard for the program; `go` executes it.
+
+        Raises:
+            CannotLaunch: The runtime is not a command, or no process could be started.
+        """
         runtime = launch.runtime
         if not isinstance(runtime, CommandRuntime):
             raise CannotLaunch(
@@ -151,7 +166,7 @@ class CommandRuntimes:
 
 
 class CommandSession:
-    """One process. It is ended by its own exit, by a limit on its output, or by `kill`."""
+    """One process. It ends by its own exit, at a limit of its output, or by `kill`."""
 
     def __init__(
         self,
@@ -165,26 +180,28 @@ class CommandSession:
         self._stderr = StderrTail(process.stderr, STDERR_BYTES_MAX, threads, masking)
         self._output_entries = _OutputEntries(self._stdout, output, threads)
         self._output = output
-        self._ending = asyncio.create_task(self._see_to_the_end())
+        self._ending = asyncio.create_task(self._wait_for_exit())
         self._notes = _OutputNotes(output, self._stderr)
         self._entries = _CommandEntries(
             self._output_entries, self._process, self._ending, self._notes
         )
 
     def go(self) -> None:
-        """Execute the program now."""
+        """Execute the program."""
         self._process.go()
 
     def ready_entries(self) -> None:
-        """Return None: a program takes its time."""
+        """Return None: a program has no entries ready."""
 
     def entries(self) -> AsyncIterator[TranscriptEntry]:
-        """What it prints, then the notes on that. Always the same iterator; a cancelled step loses
-        nothing."""
+        """Return the iterator of entries and then notes, always the same one.
+
+        A cancelled step loses nothing.
+        """
         return self._entries
 
     async def end(self) -> RuntimeEnd:
-        """How it ended; entries that nobody read are read and dropped."""
+        """Read and drop unread entries, and return how the run ended."""
         async for _ in self._entries:
             pass
         return end_of(
@@ -196,11 +213,11 @@ class CommandSession:
         )
 
     async def kill(self) -> None:
-        """End it with everything it started. What it said before can still be read."""
+        """Kill the process and everything it started. Its output until then can still be read."""
         await self._process.kill()
         await asyncio.shield(self._ending)
 
-    async def _see_to_the_end(self) -> Exit:
+    async def _wait_for_exit(self) -> Exit:
         tail = asyncio.create_task(self._stderr.fill())
         try:
             exit_ = await self._process.wait()
@@ -214,7 +231,10 @@ class CommandSession:
 
 
 class _OutputEntries:
-    """The output as a sequence of entries, within the limits; `too_much` says which was passed."""
+    """Iterator over the entries of the output, within the limits.
+
+    `too_much` says which limit was exceeded.
+    """
 
     def __init__(self, stdout: DrainedPipe, output: CommandOutput, threads: OutputThreads) -> None:
         self.too_much: str | None = None
@@ -227,7 +247,7 @@ class _OutputEntries:
         self._at_end = False
 
     async def next(self) -> TranscriptEntry | None:
-        """None at the end, or when there is too much of it."""
+        """Return the next entry; None at the end, or when a limit was exceeded."""
         while True:
             for entry in self._read:
                 return entry
@@ -236,7 +256,7 @@ class _OutputEntries:
                 if self._at_end or self.too_much:
                     return None
                 self._reading = self._take(await self._stdout.read())
-            # A step that is cancelled leaves it to the next one.
+            # If this step is cancelled, the next one takes the result.
             self._read = iter(await asyncio.shield(self._reading))
             self._reading = None
 
@@ -246,13 +266,13 @@ class _OutputEntries:
         self._bytes_left -= len(data)
         if self._bytes_left < 0:
             self.too_much = f"it printed more than {OUTPUT_BYTES_MAX} bytes"
-        # At the end all that is waiting is looked through.
+        # At the end, all pending output is processed.
         size = len(data) or OUTPUT_BYTES_MAX
         return asyncio.ensure_future(self._threads.look(size, lambda: list(read)))
 
 
 class _OutputNotes:
-    """The notes on the output of a process: warnings, and the end of its stderr."""
+    """Notes on the output of a process: warnings, and the tail of stderr."""
 
     def __init__(self, output: CommandOutput, stderr: StderrTail) -> None:
         self._output = output
@@ -260,7 +280,7 @@ class _OutputNotes:
         self._notes: tuple[OutputNote, ...] | None = None
 
     def read(self) -> tuple[OutputNote, ...]:
-        """Return them. Call it once the output has been read and the process has ended."""
+        """Return the notes. Call it after the output was read and the process has ended."""
         if self._notes is None:
             tail = printable_tail(self._stderr.text())
             found = (
@@ -272,8 +292,10 @@ class _OutputNotes:
 
 
 class _CommandEntries:
-    """Ends with the notes on the output, when the process has ended; ends a process that says too
-    much."""
+    """Iterator over entries, then notes once the process has ended.
+
+    It kills a process that exceeds an output limit.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What a command runtime's program is given: arguments, environment, directory, input."""
+"""Input of a command runtime's program: arguments, environment, directory and stdin."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -21,10 +21,16 @@ _USE_STDIN = 'set the runtime\'s input to "stdin-json" or "stdin-text"'
 def program_for(
     launch: Launch, runtime: CommandRuntime, *, server: Mapping[str, str], folder: str
 ) -> Program:
-    """The program of this launch; raises `CannotLaunch`.
+    """Return the program for a launch.
 
-    `server` is the server's environment, of which little is passed on. A child whose agent has no
-    workspace works in `folder`, from which a relative workspace counts too.
+    Args:
+        launch: The launch.
+        runtime: Its runtime.
+        server: Environment of the server; few variables are passed on.
+        folder: Working directory of children without a workspace, and base of relative workspaces.
+
+    Raises:
+        CannotLaunch: The command is invalid, or the prompt is too large for an argument.
     """
     try:
         return Program(
@@ -39,7 +45,8 @@ def program_for(
 
 
 def prompt_text(launch: Launch) -> str:
-    """System prompt, blank line, message; the message alone when there is no system prompt."""
+    """Return the system prompt, a blank line and the message; only the message without a system
+    prompt."""
     return replace_unstorable(
         "\n\n".join(text for text in (launch.system_prompt, launch.message) if text)
     )
@@ -98,7 +105,7 @@ def _with_prompt(arguments: list[str], prompt: str) -> list[str]:
 
 
 def _newest_paths(paths: Sequence[str]) -> str | None:
-    """As many of the last paths as one variable has room for; all of them are in the JSON."""
+    """Return the last paths that fit in one variable. The JSON input has all of them."""
     newest: list[str] = []
     room = ARGUMENT_BYTES_MAX - len("SPAWNLOG_HISTORY=")
     for path in reversed(paths):
@@ -123,6 +130,6 @@ def _environment(launch: Launch, server: Mapping[str, str]) -> dict[str, str]:
     }
     given = {name: value for name, value in own.items() if value is not None}
     configured = {name: value for name, value in launch.environment.items() if name not in own}
-    # An agent that is configured to send its spans elsewhere goes on doing so.
+    # Configured variables override TRACEPARENT, so that an agent can keep its own tracing.
     traced = {"TRACEPARENT": launch.traceparent} if launch.traceparent is not None else {}
     return minimal_environment(server) | traced | configured | given

@@ -1,6 +1,6 @@
-"""What a command runtime prints, taken in as bytes and read into entries. Pure: no I/O.
+"""Parse the output of a command runtime into entries. Pure, no I/O.
 
-Each entry is read when it is asked for, so that no more than a chunk waits in memory.
+Each entry is parsed when it is requested, so at most one chunk is in memory.
 """
 
 import codecs
@@ -23,7 +23,7 @@ from infrastructure.outbound.masking.mask import NO_MASKING, MaskedText, Masker
 
 
 def entry_of(entry: transcript.ParsedEntry) -> TranscriptEntry:
-    """Kind and body; what was not said is null in the body."""
+    """Return the kind and body of an entry; missing values are null in the body."""
     match entry:
         case transcript.MessageEntry():
             return TranscriptEntry("message", {"role": entry.role, "text": entry.text})
@@ -52,30 +52,33 @@ def entry_of(entry: transcript.ParsedEntry) -> TranscriptEntry:
 
 PIECE_BYTES_MAX = 64 * 1024
 
-# Much more than is ever announced of a result.
+# Much more than an announcement ever contains.
 RESULT_BYTES_MAX = 1024 * 1024
 
 
 class CommandOutput(Protocol):
-    """The output of one run. `too_long` says in words which limit of its form was passed; what
-    comes after that is not read."""
+    """Parser for the output of one run.
+
+    Attributes:
+        too_long: Which limit the output exceeded, in words; None if none. Later output is ignored.
+    """
 
     too_long: str | None
 
     def take(self, data: bytes) -> Iterator[TranscriptEntry]:
-        """The entries that these bytes complete; to be exhausted before the next call."""
+        """Yield the entries that these bytes complete. Exhaust it before the next call."""
         ...
 
     def finish(self) -> Iterator[TranscriptEntry]:
-        """The entry that the end of the output completes."""
+        """Yield the entries that the end of the output completes."""
         ...
 
     def reading(self) -> RuntimeReading:
-        """Result and tokens so far."""
+        """Return the result and tokens so far."""
         ...
 
     def warnings(self) -> list[str]:
-        """Return what is wrong with the form of the output, in words for its owner."""
+        """Return problems with the form of the output, in words for the owner of the program."""
         ...
 
 
@@ -87,14 +90,15 @@ FIRST_LINE_CHARACTERS_MAX = 200
 
 
 def command_output(form: Literal["text", "jsonl"], masking: Masker = NO_MASKING) -> CommandOutput:
-    """The reader of an output of this form, whose entries and result are masked."""
+    """Return the parser for an output of this form. Entries and result are masked."""
     return TextOutput(masking) if form == "text" else JsonlOutput(masking)
 
 
 class TextOutput:
-    """Plain text: entries of whole lines, of at most 64 KiB, which joined are the output.
+    """Parser for plain text.
 
-    The result is the output without the line ends behind it, at most its first 1 MiB.
+    Entries are whole lines, up to 64 KiB each; joined, they are the output. The result is the
+    output without trailing line ends, limited to its first 1 MiB.
     """
 
     def __init__(self, masking: Masker = NO_MASKING) -> None:
@@ -137,7 +141,7 @@ class TextOutput:
             yield TranscriptEntry("text", {"text": piece})
 
     def _next_cut(self, *, last: bool) -> int:
-        """Where the next piece ends; 0 when the rest of its line is still to come."""
+        """Return where the next piece ends; 0 if the rest of its line is still missing."""
         waiting = self._waiting
         cut = waiting.rfind(b"\n", 0, PIECE_BYTES_MAX) + 1
         if cut and len(waiting) > PIECE_BYTES_MAX:
@@ -151,8 +155,11 @@ class TextOutput:
 
 
 class JsonlOutput:
-    """One JSON object a line. The result is the last `result`, else the last assistant message,
-    else the lines that are no entries: at most their first 1 MiB."""
+    """Parser for one JSON object per line.
+
+    The result is the last `result`, else the last assistant message, else the lines that are not
+    entries, limited to their first 1 MiB.
+    """
 
     def __init__(self, masking: Masker = NO_MASKING) -> None:
         self.too_long: str | None = None

@@ -1,4 +1,4 @@
-"""What a child that runs in this process says, on its way to who writes it down."""
+"""Queue of the entries of an in-process child, on their way to the transcript."""
 
 import asyncio
 
@@ -12,11 +12,14 @@ OUTPUT_BYTES_MAX = 64 * 1024 * 1024
 
 
 class OutputLimitPassed(Exception):
-    """It said more than it may; the text says which limit that was."""
+    """The child exceeded an output limit. The text says which."""
 
 
 class EntryQueue:
-    """Entries in order, masked and counted. Who says them waits while too many are unread."""
+    """Bounded queue of entries, in order, masked and counted.
+
+    Iterate over it to read the entries.
+    """
 
     def __init__(self, masking: Masker) -> None:
         self.reading = RuntimeReading()
@@ -30,8 +33,13 @@ class EntryQueue:
         return self
 
     async def put(self, entry: ParsedEntry) -> None:
-        """Say this when there is room. Raises `OutputLimitPassed`; a teller that is cancelled has
-        said it all the same."""
+        """Add an entry; wait while the queue is full.
+
+        The entry is added even if this call is cancelled.
+
+        Raises:
+            OutputLimitPassed: The entry, or the output as a whole, is too large.
+        """
         counted = self._counted(entry)
         try:
             await self._room.acquire()
@@ -39,24 +47,24 @@ class EntryQueue:
             self._waiting.put_nowait(counted)
 
     def put_last(self, entry: ParsedEntry) -> None:
-        """Say this without waiting, as the end does, so far as it may still be said."""
+        """Add an entry without waiting, at the end. Drop it if it exceeds a limit."""
         try:
             self._waiting.put_nowait(self._counted(entry))
         except OutputLimitPassed:
             return
 
     def finish(self) -> None:
-        """Nothing comes behind what was told."""
+        """Mark the end of the entries."""
         self._waiting.put_nowait(None)
 
     async def __anext__(self) -> TranscriptEntry:
-        """The next entry when it is there. One who is cancelled has taken nothing."""
+        """Return the next entry when it is there. A cancelled call takes none."""
         if self._is_finished:
             raise StopAsyncIteration
         entry = await self._waiting.get()
         if entry is None:
             self._is_finished = True
-            # Another one may wait for it too.
+            # Put the end mark back for other readers.
             self._waiting.put_nowait(None)
             raise StopAsyncIteration
         self._room.release()
@@ -64,12 +72,12 @@ class EntryQueue:
 
     def _counted(self, entry: ParsedEntry) -> TranscriptEntry:
         masked = self._masking.entry(entry)
-        told = entry_of(masked)
-        size = sum(len(one.encode()) for one in told.body.values() if isinstance(one, str))
+        counted = entry_of(masked)
+        size = sum(len(text.encode()) for text in counted.body.values() if isinstance(text, str))
         if size > LINE_BYTES_MAX:
             raise OutputLimitPassed(f"it said more than {LINE_BYTES_MAX} bytes in one entry")
         self._bytes += size
         if self._bytes > OUTPUT_BYTES_MAX:
             raise OutputLimitPassed(f"it said more than {OUTPUT_BYTES_MAX} bytes")
         self.reading = self.reading.after(masked)
-        return told
+        return counted

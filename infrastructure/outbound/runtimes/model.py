@@ -1,6 +1,6 @@
-"""The model runtime: a conversation with an endpoint for each run, held in this process.
+"""Model runtime: an in-process conversation with an endpoint for each run.
 
-What calls models is large, and is imported with the first conversation.
+The libraries for it are large, and are imported with the first conversation.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ from infrastructure.outbound.runtimes.command import printable_tail, secrets_of
 from infrastructure.outbound.runtimes.entry_queue import EntryQueue
 
 KILL_AGAIN_SECONDS = 0.5
-"""What does not let go of its connections within this is told once more to."""
+"""A killed conversation is cancelled again after this time, until it has closed its connections."""
 
 
 _GIVEN_UP = "interrupted: the conversation was given up"
 _CONVERSATION = "infrastructure.outbound.runtimes.model_conversation"
-# What the libraries import only with their first request, while everything else would wait.
+# Modules that the libraries import lazily, which would block the event loop at the first request.
 _IMPORTED_LATE = (
     "genai_prices.data",
     "jiter",
@@ -37,14 +37,19 @@ _IMPORTED_LATE = (
 
 
 class ModelRuntimes:
-    """Opens model runtimes."""
+    """Factory of model sessions."""
 
     def is_in_process(self, _: Runtime) -> bool:
-        """They are held here."""
+        """Return True if the extra `model` is installed."""
         return is_model_installed()
 
     async def open(self, launch: Launch) -> "ModelSession":
-        """Raises `CannotLaunch`, also where what calls models is not installed."""
+        """Open a session.
+
+        Raises:
+            CannotLaunch: The extra `model` is not installed, no model is named, or a value cannot
+                be sent.
+        """
         runtime = launch.runtime
         if not isinstance(runtime, ModelRuntime):
             raise CannotLaunch(
@@ -54,7 +59,7 @@ class ModelRuntimes:
             raise CannotLaunch("not_executable", MODEL_MISSING)
         _check_values(launch, runtime)
         references = _references(launch, runtime)
-        # It takes most of a second, in which others go on.
+        # In a thread, because it takes most of a second.
         await asyncio.to_thread(_import_what_calls)
         return ModelSession(launch, runtime, references)
 
@@ -76,7 +81,7 @@ def _references(launch: Launch, runtime: ModelRuntime) -> tuple[str, ...]:
 
 
 def _check_values(launch: Launch, runtime: ModelRuntime) -> None:
-    """Raises `CannotLaunch` for what cannot be sent now that its references are resolved."""
+    """Raise CannotLaunch if a resolved value cannot be sent."""
     if runtime.base_url is None:
         text = f"the runtime of agent {launch.agent_id} has no baseUrl; give it one"
         raise CannotLaunch("not_executable", text)
@@ -93,13 +98,13 @@ def _check_values(launch: Launch, runtime: ModelRuntime) -> None:
 
 
 def _masked_values(launch: Launch) -> tuple[str, ...]:
-    """The secrets, and of a header such as `Bearer …` what stands behind the word too."""
+    """Return the secrets. For a header such as `Bearer …`, add the part after the word."""
     values = secrets_of(launch)
     return (*values, *(value.rpartition(" ")[2] for value in values if " " in value))
 
 
 class ModelSession:
-    """One conversation. It is ended by its last answer, by a limit, or by `kill`."""
+    """One conversation. It ends with the last answer, at a limit, or by `kill`."""
 
     def __init__(self, launch: Launch, runtime: ModelRuntime, references: tuple[str, ...]) -> None:
         self._launch = launch
@@ -112,28 +117,28 @@ class ModelSession:
         self._outcome: RuntimeEnd | None = None
 
     def go(self) -> None:
-        """Ask the model now."""
+        """Start the conversation."""
         if self._task is None and not self._is_killed:
             name = f"conversation of run {self._launch.run_id}"
             self._task = asyncio.create_task(self._converse(), name=name)
-            self._task.add_done_callback(self._see_to_the_end)
+            self._task.add_done_callback(self._ensure_outcome)
 
     def ready_entries(self) -> None:
-        """Return None: a model takes its time."""
+        """Return None: a model has no entries ready."""
 
     def entries(self) -> AsyncIterator[TranscriptEntry]:
-        """What is said. Always the same iterator; a cancelled step loses nothing."""
+        """Return the iterator of entries, always the same one. A cancelled step loses nothing."""
         return self._entries
 
     async def end(self) -> RuntimeEnd:
-        """How it ended; entries that nobody read are read and dropped."""
+        """Read and drop unread entries, and return how the run ended."""
         async for _ in self._entries:
             pass
         assert self._outcome is not None
         return self._outcome
 
     async def kill(self) -> None:
-        """Break it off with every request that is under way."""
+        """Stop the conversation and all of its requests."""
         self._is_killed = True
         if self._task is None:
             if self._outcome is None:
@@ -157,7 +162,7 @@ class ModelSession:
             else:
                 self._finish("error", failure.reason, self._masked(str(failure)))
         except (asyncio.CancelledError, BaseExceptionGroup):
-            # Libraries wrap what cancels them. Whoever waits for the end has to be told of it.
+            # Libraries may wrap the cancellation. Set the outcome, so that `end` returns.
             if not self._is_killed:
                 self._finish("error", "interrupted", _GIVEN_UP)
                 raise
@@ -165,8 +170,8 @@ class ModelSession:
         else:
             self._finish("success", "exit")
 
-    def _see_to_the_end(self, _: "asyncio.Task[None]") -> None:
-        """One that was cancelled before its first step had no chance to say how it ended."""
+    def _ensure_outcome(self, _: "asyncio.Task[None]") -> None:
+        """Set the outcome of a task that was cancelled before its first step."""
         if self._outcome is None and self._is_killed:
             self._finish("stopped", "stopped")
         elif self._outcome is None:

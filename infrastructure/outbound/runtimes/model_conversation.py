@@ -1,6 +1,6 @@
-"""One conversation with a model: what it is asked, and what of it is an entry of the transcript.
+"""Conversation with a model: the requests, and the transcript entries made of the answers.
 
-Imported only where a model is called: what it needs is large.
+Imported only if a model is called, because its dependencies are large.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ from infrastructure.outbound.runtimes.model_history import earlier_messages
 from infrastructure.outbound.runtimes.model_tools import ToolsNotThere, opened_tools
 
 TOOL_MISTAKES_MAX = 5
-"""So often in a row a model may call a tool that is not there, or wrongly."""
+"""Maximum consecutive calls of a tool that is missing or called wrongly."""
 
 
 _EFFORTS = {
@@ -63,13 +63,13 @@ _EFFORTS = {
 
 
 MARGIN_BYTES = 4096
-"""What masking may add to a text that is as long as an entry may be."""
+"""Room for the growth of a text by masking, if it is as long as an entry may be."""
 
 _CUT_OFF = "the endpoint cut the answer off at its own limit of tokens"
 
 
 class ConversationFailed(Exception):
-    """The conversation ended otherwise than by an answer; `reason` is a word for the record."""
+    """The conversation ended without an answer. `reason` is the recorded word."""
 
     def __init__(self, reason: str, text: str) -> None:
         super().__init__(text)
@@ -77,16 +77,27 @@ class ConversationFailed(Exception):
 
 
 def effort_of(thinking: str | None) -> str | None:
-    """The `reasoning_effort` of a level; None where the model is left to itself. Endpoints know
-    nothing above `high`, and levels above it are that."""
+    """Return the `reasoning_effort` of a thinking level; None to leave it to the model.
+
+    Endpoints know nothing above `high`, so higher levels map to it.
+    """
     return _EFFORTS.get(thinking or "")
 
 
 async def converse(
     launch: Launch, runtime: ModelRuntime, references: tuple[str, ...], entries: EntryQueue
 ) -> None:
-    """Hold the conversation to its end; raises `ConversationFailed`. When it is cancelled, what was
-    said until then is told."""
+    """Hold a conversation to its end. If it is cancelled, the text until then is still recorded.
+
+    Args:
+        launch: The launch.
+        runtime: Its runtime.
+        references: Models as `provider/name`, the first one with its fallbacks.
+        entries: Gets the entries.
+
+    Raises:
+        ConversationFailed: The conversation ended without an answer.
+    """
     try:
         await _Conversation(launch, runtime, references, entries).hold()
     except ConversationFailed:
@@ -106,7 +117,7 @@ async def converse(
 
 
 def _cause_of(error: BaseException) -> AnswerTooLong | None:
-    """The answer that was too long, where a library says that its connection failed."""
+    """Return the AnswerTooLong that a library reported as a connection error, or None."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, AnswerTooLong):
         cause = cause.__cause__ or cause.__context__
@@ -115,7 +126,7 @@ def _cause_of(error: BaseException) -> AnswerTooLong | None:
 
 def _failure_text(error: BaseException) -> str:
     if isinstance(error, BaseExceptionGroup):
-        return "; ".join(dict.fromkeys(_failure_text(one) for one in error.exceptions))
+        return "; ".join(dict.fromkeys(_failure_text(inner) for inner in error.exceptions))
     kind = "the endpoint failed" if isinstance(error, ModelAPIError) else "the conversation failed"
     return f"{kind}: {str(error) or type(error).__name__}"
 
@@ -142,13 +153,13 @@ class _Conversation:
         self._has_yielded = False
 
     async def hold(self) -> None:
-        """To its end, or as far as it comes."""
+        """Hold the conversation, then record unfinished texts and calls."""
         try:
             async with AsyncExitStack() as connections:
                 await self._hold(connections)
         finally:
-            self._tell_unfinished()
-            self._tell_uncounted()
+            self._record_unfinished()
+            self._record_uncounted()
 
     async def _hold(self, connections: AsyncExitStack) -> None:
         launch, runtime = self._launch, self._runtime
@@ -218,7 +229,7 @@ class _Conversation:
                 case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
                     self._hear(text)
                 case PartEndEvent(part=TextPart()):
-                    await self._tell_said()
+                    await self._record_message()
                 case PartEndEvent(part=ThinkingPart(content=text)) if text.strip():
                     await self._entries.put(ProgressEntry(replace_unstorable(text)))
                 case FunctionToolCallEvent(part=call):
@@ -246,7 +257,7 @@ class _Conversation:
             text = text.encode()[: LINE_BYTES_MAX - MARGIN_BYTES].decode(errors="ignore")
         return MessageEntry("assistant", text) if text.strip() else None
 
-    async def _tell_said(self) -> None:
+    async def _record_message(self) -> None:
         message = self._take_said()
         if message is not None:
             await self._entries.put(message)
@@ -256,7 +267,7 @@ class _Conversation:
         output = replace_unstorable(result.model_response_str())
         name = replace_unstorable(result.tool_name)
         await self._entries.put(ToolEntry(name, call.input if call else None, output))
-        # Of one whose output is too much it is told that it was called.
+        # Keep the call until its result was added: if that is too large, the call is recorded.
         self._calls.pop(result.tool_call_id, None)
         if result.tool_name == YIELD_TOOL and _is_yielded(output):
             self._has_yielded = True
@@ -268,7 +279,7 @@ class _Conversation:
         self._measured += 1
         cached = usage.cache_read_tokens + usage.cache_write_tokens
         entry = UsageEntry(
-            # They are counted beside what comes from a cache.
+            # Cached tokens are counted separately.
             input_tokens=max(0, usage.input_tokens - cached),
             output_tokens=usage.output_tokens,
             model=self._answering,
@@ -283,8 +294,8 @@ class _Conversation:
             )
             raise UsageLimitExceeded(text)
 
-    def _tell_uncounted(self) -> None:
-        """Of how many answers the tokens were not counted, when they were of others."""
+    def _record_uncounted(self) -> None:
+        """Record how many answers had no token count, if others had one."""
         if self._unmeasured and self._measured:
             text = (
                 f"{self._unmeasured} of {self._unmeasured + self._measured} answers came without a"
@@ -292,8 +303,8 @@ class _Conversation:
             )
             self._entries.put_last(ProgressEntry(text))
 
-    def _tell_unfinished(self) -> None:
-        """What was said of an answer that was broken off, and the calls nobody heard the end of."""
+    def _record_unfinished(self) -> None:
+        """Record the text of an interrupted answer, and the calls without a result."""
         message = self._take_said()
         if message is not None:
             self._entries.put_last(message)
@@ -303,7 +314,7 @@ class _Conversation:
 
 
 def _written(call: ToolCallPart) -> str:
-    """The arguments as the model wrote them, which may be no JSON."""
+    """Return the arguments as the model wrote them, which may be invalid JSON."""
     return call.args if isinstance(call.args, str) else call.args_as_json_str()
 
 

@@ -1,6 +1,6 @@
-"""The endpoint of a model: requests to it, its fallbacks, and the limits of both.
+"""Endpoint of a model: requests, fallbacks, and their limits.
 
-Imported only where a model is called: what it needs is large.
+Imported only if a model is called, because its dependencies are large.
 """
 
 import asyncio
@@ -27,21 +27,24 @@ from domain.configuration.models import split_model_reference
 from infrastructure.outbound.guarded_http.request import PREFIX_SECONDS_MAX, body_prefix
 
 ANSWER_BYTES_MAX = 64 * 1024 * 1024
-"""Of one answer, as it comes."""
+"""Maximum bytes of one answer, as transferred."""
 TOOL_ANSWER_BYTES_MAX = 8 * 1024 * 1024
-"""Of one answer of a server of tools, whose result may be there twice: it is read where everything
-else of the server waits meanwhile, and no more than one entry of it is told."""
+"""Maximum bytes of one answer of a tool server.
+
+It is lower because the answer, which may contain the result twice, is parsed on the event loop, and
+only one transcript entry of it is kept.
+"""
 
 
 CONNECT_SECONDS = 5.0
 
 
 class AnswerTooLong(httpx2.StreamError):
-    """An answer went on beyond what one may have."""
+    """An answer exceeded its limit."""
 
 
 class _CountedBytes(httpx2.AsyncByteStream):
-    """A body that is read no further than it may be long."""
+    """Body that raises AnswerTooLong beyond a limit."""
 
     def __init__(self, body: httpx2.AsyncByteStream, bytes_max: int) -> None:
         self._body = body
@@ -60,22 +63,32 @@ class _CountedBytes(httpx2.AsyncByteStream):
 
 
 async def _without_rest(response: httpx2.Response, request: httpx2.Request) -> httpx2.Response:
-    """Return an error with the beginning of its body: the status says what to do, and a body that
-    is cut off or slow would hide it."""
+    """Return an error response with the beginning of its body.
+
+    The status decides what to do, and reading a broken or slow body would hide it.
+    """
     try:
         deadline = asyncio.get_running_loop().time() + PREFIX_SECONDS_MAX
         content = await body_prefix(response, deadline)
     finally:
         await response.aclose()
     framing = ("content-length", "transfer-encoding")
-    headers = [one for one in response.headers.multi_items() if one[0].lower() not in framing]
+    headers = [
+        header for header in response.headers.multi_items() if header[0].lower() not in framing
+    ]
     return httpx2.Response(response.status_code, headers=headers, content=content, request=request)
 
 
 class BoundedTransport(httpx2.AsyncBaseTransport):
-    """Follows no redirect, since what opens an endpoint is for it alone, and takes no answer that
-    is too long, or packed so that nobody knows how long it is. Where headers are `sent` no other
-    is, whoever put it there."""
+    """Transport that refuses redirects, encoded answers and answers that are too long.
+
+    Redirects are refused because the credentials are for this endpoint only. Encoded answers are
+    refused because their length is unknown.
+
+    Args:
+        sent: Names of the headers to send; all others are dropped. None sends all.
+        bytes_max: Maximum bytes of an answer. Default: `ANSWER_BYTES_MAX`.
+    """
 
     def __init__(
         self, sent: Collection[str] | None = None, *, bytes_max: int | None = None
@@ -85,7 +98,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         self._wrapped = httpx2.AsyncHTTPTransport(trust_env=False)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """The answer, whose body is counted while it is read."""
+        """Return the response, with its body counted while it is read."""
         request.headers["Accept-Encoding"] = "identity"
         for name in list(request.headers) if self._sent is not None else ():
             if name.lower() not in (self._sent or ()):
@@ -104,7 +117,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         return response
 
     async def aclose(self) -> None:
-        """Give the connections up."""
+        """Close the connections."""
         await self._wrapped.aclose()
 
 
@@ -115,7 +128,14 @@ def bounded_client(
     sent: Collection[str] | None = None,
     bytes_max: int | None = None,
 ) -> httpx2.AsyncClient:
-    """A client that uses no proxy of the server's environment."""
+    """Return a client with a bounded transport that ignores proxies in the server's environment.
+
+    Args:
+        silence_seconds: Timeout without a byte.
+        headers: Headers of each request.
+        sent: See `BoundedTransport`.
+        bytes_max: See `BoundedTransport`.
+    """
     return httpx2.AsyncClient(
         transport=BoundedTransport(sent, bytes_max=bytes_max),
         headers=headers,
@@ -126,8 +146,10 @@ def bounded_client(
 
 
 class _AnsweringModel(WrapperModel):
-    """A model of the endpoint; says so when it is the one that answers. Every attempt to have it
-    answer is within so many seconds."""
+    """Model of the endpoint that reports when it answers.
+
+    All attempts to open an answer together take at most `seconds`.
+    """
 
     def __init__(
         self, model: Model, reference: str, seconds: float, answering: Callable[[str], None]
@@ -145,7 +167,7 @@ class _AnsweringModel(WrapperModel):
         model_request_parameters: ModelRequestParameters,
         run_context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[StreamedResponse]:
-        """The answer once it has begun."""
+        """Yield the answer once it has begun."""
         async with AsyncExitStack() as stack:
             opening = self.wrapped.request_stream(
                 messages, model_settings, model_request_parameters, run_context
@@ -160,7 +182,7 @@ class _AnsweringModel(WrapperModel):
             yield response
 
 
-# What the library adds tells of the machine, or comes from variables of its own.
+# Other headers that the library adds describe the machine, or come from its own variables.
 _SENT = frozenset(
     {
         "accept",
@@ -173,19 +195,21 @@ _SENT = frozenset(
         "user-agent",
     }
 )
-# Without its reason an end cannot be told from a connection that was cut.
+# Without a finish reason, the end of an answer looks like a lost connection.
 _PROFILE: OpenAIModelProfile = {"openai_chat_streaming_requires_finish_reason": True}
 
 
 def endpoint_client(runtime: ModelRuntime) -> httpx2.AsyncClient:
-    """A client for the endpoint. Nothing that the environment of the server names goes there."""
+    """Return a client for the endpoint. It sends nothing from the server's environment."""
     sent = _SENT if runtime.api_key is None else _SENT | {"authorization"}
     return bounded_client(runtime.timeout_seconds, sent=sent)
 
 
 class _CountingModel(OpenAIChatModel):
-    """Takes the last count of an answer's tokens. An endpoint that counts in each piece tells the
-    sum so far; it is not asked to."""
+    """Model that takes the last token count of an answer.
+
+    Some endpoints send a running total with each piece. The model does not ask them to.
+    """
 
     def _get_stream_options(
         self,
@@ -201,8 +225,17 @@ def endpoint_model(
     values: Mapping[str, str],
     answering: Callable[[str], None],
 ) -> Model:
-    """The first of the models, behind which the others stand in. The endpoint knows a model by its
-    name without the provider."""
+    """Return the first model, with the others as fallbacks.
+
+    The endpoint knows a model by its name without the provider.
+
+    Args:
+        runtime: The runtime.
+        client: Client for the endpoint.
+        references: Models as `provider/name`, in order.
+        values: Resolved `baseUrl` and `apiKey`.
+        answering: Called with the reference of the model that answers.
+    """
     openai = AsyncOpenAI(
         base_url=values["baseUrl"],
         api_key=values.get("apiKey", "none"),
@@ -213,12 +246,14 @@ def endpoint_model(
     models = [
         _AnsweringModel(
             _CountingModel(
-                split_model_reference(one)[1] or one, provider=provider, profile=_PROFILE
+                split_model_reference(reference)[1] or reference,
+                provider=provider,
+                profile=_PROFILE,
             ),
-            one,
+            reference,
             runtime.answer_within_seconds,
             answering,
         )
-        for one in references
+        for reference in references
     ]
     return models[0] if len(models) == 1 else FallbackModel(models[0], *models[1:])

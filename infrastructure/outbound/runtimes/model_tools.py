@@ -1,6 +1,6 @@
-"""The tools of a model: spawnlog's own and those of MCP servers, as the child's policy leaves them.
+"""Tools of a model: those of spawnlog and of MCP servers, filtered by the tool policy of the child.
 
-Imported only where a model is called: what it needs is large.
+Imported only if a model is called, because its dependencies are large.
 """
 
 from collections.abc import Mapping
@@ -27,22 +27,33 @@ OWN_TOOLS = (
     "shared_context_get",
     *{row.tool.name: None for row in OPERATIONS if row.tool is not None},
 )
-"""What spawnlog offers to models: it is not called upon where the policy leaves none of them."""
+"""Tools that spawnlog offers to models. If the policy permits none of them, its server is not
+contacted."""
 
 
 Toolset = AbstractToolset[None]
 
 
 class ToolsNotThere(Exception):
-    """A server of tools cannot be reached, or is none."""
+    """A tool server cannot be reached, or is not an MCP server."""
 
 
 async def opened_tools(
     launch: Launch, runtime: ModelRuntime, connections: AsyncExitStack
 ) -> list[Toolset]:
-    """The tools of every server, connected to: spawnlog's own by their names, those of others
-    behind the server's name. What the policy denies is neither shown nor called. Raises
-    `ToolsNotThere`."""
+    """Connect to all tool servers and return their tools.
+
+    Tools of spawnlog keep their names; others get the name of their server as a prefix. Tools that
+    the policy denies are neither shown nor callable.
+
+    Args:
+        launch: The launch.
+        runtime: Its runtime.
+        connections: Keeps the connections open.
+
+    Raises:
+        ToolsNotThere: A server cannot be reached.
+    """
     policy = ToolPolicy(launch.tools_allow, launch.tools_deny)
 
     def permits(_: RunContext[None], tool: ToolDefinition) -> bool:
@@ -78,7 +89,7 @@ async def _server(
     tools: MCPToolset[None] = MCPToolset(
         url,
         id=name,
-        # An error of a tool is for the model to read; a task would be waited for to its end.
+        # Errors of tools go to the model. No tasks: the library would wait for their end.
         tool_error_behavior="failed",
         prefer_tasks=False,
         init_timeout=CONNECT_SECONDS,

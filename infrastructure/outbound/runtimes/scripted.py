@@ -1,4 +1,4 @@
-"""The scripted runtime: plays back what the configuration says."""
+"""Scripted runtime: plays back the steps in the configuration."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -16,14 +16,13 @@ READY_STEPS_MAX = 50
 
 
 class ScriptedRuntimes:
-    """Opens scripted runtimes."""
+    """Factory of scripted sessions."""
 
     def is_in_process(self, _: Runtime) -> bool:
-        """They are played here."""
         return True
 
     async def open(self, launch: Launch) -> "ScriptedSession":
-        """Raises `CannotLaunch` for a runtime that is not scripted."""
+        """Open a session. Raise CannotLaunch if the runtime is not scripted."""
         if not isinstance(launch.runtime, ScriptedRuntime):
             raise CannotLaunch(
                 "not_executable",
@@ -33,7 +32,7 @@ class ScriptedRuntimes:
 
 
 class ScriptedSession:
-    """One play-back. Plays no faster than its entries are read."""
+    """One playback. It plays no faster than its entries are read."""
 
     def __init__(self, runtime: ScriptedRuntime) -> None:
         self._runtime = runtime
@@ -46,11 +45,11 @@ class ScriptedSession:
         self._reading = RuntimeReading()
 
     def go(self) -> None:
-        """Play now."""
+        """Start the playback."""
         self._may_play.set()
 
     def ready_entries(self) -> Sequence[TranscriptEntry] | None:
-        """Play the whole script if it is short and no step of it waits."""
+        """Play the whole script if it is short and has no pauses. Otherwise return None."""
         is_quick = len(self._steps) <= READY_STEPS_MAX and not any(
             step.after_ms for step in self._steps
         )
@@ -64,11 +63,11 @@ class ScriptedSession:
         return [self._emit(entry) for entry in played]
 
     def entries(self) -> AsyncIterator[TranscriptEntry]:
-        """What is played. A cancelled step of the iteration loses nothing."""
+        """Return an iterator of the played entries. A cancelled step loses nothing."""
         return _ScriptedEntries(self)
 
     async def end(self) -> RuntimeEnd:
-        """How it ended; entries that nobody read are played and dropped."""
+        """Play to the end, drop unread entries, and return how the run ended."""
         while await self.play_on() is not None:
             pass
         stopped = self._killed.is_set()
@@ -81,14 +80,14 @@ class ScriptedSession:
         )
 
     async def kill(self) -> None:
-        """Stop playing, at once."""
+        """Stop the playback at once."""
         if not self._ended:
             self._ended = True
             self._killed.set()
             self._may_play.set()
 
     async def play_on(self) -> TranscriptEntry | None:
-        """The next entry when its time has come; None at the end."""
+        """Return the next entry when it is due; None at the end."""
         await self._may_play.wait()
         while self._steps and not self._ended:
             step = self._steps[-1]

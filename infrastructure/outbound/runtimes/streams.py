@@ -1,5 +1,4 @@
-"""A program's stdout, whose end is not awaited for long once the program has ended, and the last of
-its stderr."""
+"""Output streams of a program: stdout with a bounded drain, and the tail of stderr."""
 
 import asyncio
 import codecs
@@ -16,8 +15,11 @@ DRAIN_SECONDS_MAX = 1.0
 
 
 class DrainedPipe:
-    """Read by one task. A process that is none of the program's may hold the pipe open: after the
-    end of the program, reads wait for one second in all. What is there is read however late."""
+    """Pipe for one reading task, with a bounded wait after the program has ended.
+
+    A process that does not belong to the program may hold the pipe open. After the end of the
+    program, reads wait for one second in total. Available data is read however late.
+    """
 
     def __init__(self, pipe: PipeReader) -> None:
         self._pipe = pipe
@@ -25,7 +27,7 @@ class DrainedPipe:
         self._limit: asyncio.Timeout | None = None
 
     async def read(self) -> bytes:
-        """The next bytes, `b""` at the end. A cancelled read loses nothing."""
+        """Return the next bytes, `b""` at the end. A cancelled read loses nothing."""
         loop = asyncio.get_running_loop()
         started = loop.time()
         try:
@@ -40,46 +42,53 @@ class DrainedPipe:
                 self._seconds_left = max(0.0, self._seconds_left - (loop.time() - started))
 
     def program_ended(self) -> None:
-        """From now on the end of the pipe is awaited for a second in all."""
+        """Limit the wait for the end of the pipe to one second in total from now on."""
         self._seconds_left = DRAIN_SECONDS_MAX
         if self._limit is not None:
             self._limit.reschedule(asyncio.get_running_loop().time() + DRAIN_SECONDS_MAX)
 
     def close(self) -> None:
-        """Gives up what was not read. May be called again."""
+        """Discard unread data. Idempotent."""
         self._pipe.close()
 
 
 THREADS = 2
 AT_ONCE_BYTES_MAX = 4_096
-"""So much is looked through at once: a thread would take longer to begin."""
+"""Output up to this size is processed on the event loop: a thread would take longer to start."""
 
 
 T = TypeVar("T")
 
 
 class OutputThreads:
-    """Masking a hostile line can take a second, in which this process has to be heard of. There
-    are none before they are needed."""
+    """Threads for masking, started on demand.
+
+    Masking a hostile line can take a second, during which the event loop must keep running.
+    """
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(THREADS, "child-output")
 
     async def look(self, size: int, through: Callable[[], T]) -> T:
-        """Look through so many bytes. Whoever is cancelled meanwhile leaves a thread at it."""
+        """Run the work on the event loop or in a thread, depending on `size` in bytes.
+
+        If this call is cancelled, the thread continues.
+        """
         if size <= AT_ONCE_BYTES_MAX:
             return through()
         return await asyncio.get_running_loop().run_in_executor(self._threads, through)
 
     def close(self) -> None:
-        """End the threads; those at work end when that is done."""
+        """Stop the threads without waiting for running work."""
         self._threads.shutdown(wait=False)
 
 
 class StderrTail:
-    """Reads all of it and keeps the last `bytes_max` bytes, masked: masked before anything is
-    dropped, so that no credential is cut before it is found. `is_cut` is True if something was
-    dropped."""
+    """Reads all of stderr and keeps its last `bytes_max` bytes, masked.
+
+    Text is masked before anything is dropped, so that no credential is cut before it is found.
+    `is_cut` is True if something was dropped.
+    """
 
     def __init__(
         self,
@@ -98,23 +107,24 @@ class StderrTail:
         self.is_cut = False
 
     async def fill(self) -> None:
-        """Until the end of the pipe."""
+        """Read until the end of the pipe."""
         while data := await self._pipe.read():
             await self._threads.look(len(data), partial(self._take, data))
 
     def close(self) -> None:
-        """Gives up what was not read. May be called again."""
+        """Discard unread data. Idempotent."""
         self._pipe.close()
 
     def text(self) -> str:
-        """What was kept; undecodable bytes are replaced. Nothing is read after it is asked for."""
+        """Return the kept text, with undecodable bytes replaced. Call it at the end: it finishes
+        the masking."""
         with self._one_at_a_time:
             rest = self._decoder.decode(b"", final=True)
             self._keep(self._masked.take(rest) + self._masked.finish())
             return self._data.decode(errors="ignore")
 
     def _take(self, data: bytes) -> None:
-        # Whoever waited for it may have given up: then `text` waits for it.
+        # The waiting task may have been cancelled; the lock makes `text` wait for this work.
         with self._one_at_a_time:
             self._keep(self._masked.take(self._decoder.decode(data)))
 

@@ -1,1 +1,1 @@
-"""Context scripts, carried out."""
+"""Runners of context scripts."""

@@ -1,17 +1,19 @@
-"""Context scripts of both kinds."""
+"""Dispatch of context scripts by URI."""
 
 from application.ports.scripts import ScriptFinished, ScriptRun, ScriptRunner
 
 
 class ScriptsByUri:
-    """Implements `ScriptRunner`: a uri that is written as a URL is called, any other is a file.
-    What stands behind a variable changes nothing about it."""
+    """Implementation of `ScriptRunner`: a URI written as a URL is called, any other is a file.
+
+    The value of a variable in the URI does not change that.
+    """
 
     def __init__(self, files: ScriptRunner, urls: ScriptRunner) -> None:
         self._files = files
         self._urls = urls
 
     async def run(self, request: ScriptRun) -> ScriptFinished:
-        """Run it within its limits."""
+        """Run a script within its limits."""
         runner = self._urls if request.script.is_remote else self._files
         return await runner.run(request)

@@ -1,4 +1,4 @@
-"""Why a script failed, in words for people."""
+"""Messages for failed scripts."""
 
 import os
 
@@ -12,8 +12,10 @@ REASON_CHARACTERS_MAX = 100
 
 
 def failure_of(finished: ProgramResult, request: ScriptRun, path: str) -> str | None:
-    """None when it exited with 0 within its limits. What stands behind a variable of the uri is
-    not shown: it may be a secret."""
+    """Return why a script failed; None if it exited with 0 within its limits.
+
+    Values of variables in the URI are not shown, because they may be secrets.
+    """
     exit_ = finished.exit
     if finished.timed_out:
         return f"Script execution timed out after {request.timeout_seconds:g} seconds"
@@ -37,7 +39,7 @@ def failure_of(finished: ProgramResult, request: ScriptRun, path: str) -> str | 
 
 
 def status_failure(status: int, reason: str) -> str | None:
-    """None for a status that says that all is well."""
+    """Return the failure for an HTTP status; None for 2xx."""
     if 200 <= status < 300:
         return None
     shown = single_line(reason, characters_max=REASON_CHARACTERS_MAX)
@@ -45,7 +47,10 @@ def status_failure(status: int, reason: str) -> str | None:
 
 
 def _never_executed(path: str, shown: str, error: str) -> str:
-    """Looked at afterwards only, so that what is said of the file is no race with running it."""
+    """Return why a script was not executed.
+
+    The file is inspected only after the failure, so there is no race with the execution.
+    """
     if os.path.isdir(path):
         return f"Script is a directory: {shown}; name the file in it"
     if not os.path.exists(path):

@@ -1,4 +1,4 @@
-"""Context scripts that are URLs, called at an address that was looked at before."""
+"""Context scripts that are URLs, called at checked addresses."""
 
 import asyncio
 import ssl
@@ -25,9 +25,16 @@ CALLS_AT_ONCE_MAX = 100
 
 
 class HttpScripts:
-    """Implements `ScriptRunner` for scripts at a URL. A name is looked up once for each request,
-    every address of it is judged, and the connection goes to one of those. `resolve` looks names
-    up, `tls` says whom to trust."""
+    """Implementation of `ScriptRunner` for scripts at a URL.
+
+    The host is resolved once per request. All of its addresses are checked, and the connection goes
+    to one of them.
+
+    Args:
+        source_of: Returns the file of a revision.
+        resolve: DNS lookup. Default: `NameLookups`.
+        tls: Trusted certificates. Default: those of the system.
+    """
 
     def __init__(
         self,
@@ -42,8 +49,11 @@ class HttpScripts:
         self._room = asyncio.Semaphore(CALLS_AT_ONCE_MAX)
 
     async def run(self, request: ScriptRun) -> ScriptFinished:
-        """Calls the URL; all of it takes no longer than the script's time, names and redirects
-        included."""
+        """Call the URL. The timeout of the script includes DNS lookups and redirects.
+
+        Returns:
+            The answer or the failure; this does not raise for failed scripts.
+        """
         answer = _Answer(request.output_bytes_max)
         began = time.monotonic()
         call: tuple[ScriptCall, ...] = ()
@@ -84,7 +94,7 @@ class HttpScripts:
         raise ScriptNotCalled(f"Script redirects more than {REDIRECTS_MAX} times")
 
     async def _call(self, request: ScriptRequest, answer: "_Answer") -> ScriptRequest | None:
-        """One request; gives the one that it is redirected to."""
+        """Send one request. Return the request for its redirect, or None."""
         async with new_transport(self._trusted()) as transport:
             response = await called(transport, request, self._resolve, "Script")
             try:
@@ -99,7 +109,7 @@ class HttpScripts:
 
 
 class _Answer:
-    """What was answered so far."""
+    """The answer received so far."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
@@ -109,7 +119,7 @@ class _Answer:
         self._overflowed = self._encoded = self._is_last = False
 
     async def take(self, request: ScriptRequest, response: httpx2.Response) -> ScriptRequest | None:
-        """Read the answer, unless it is a redirect: then gives where it leads."""
+        """Read the answer. If it is a redirect, return the request for it instead."""
         self.status = response.status_code
         self._reason = response.reason_phrase
         self._is_last = False
@@ -132,14 +142,14 @@ class _Answer:
                 return
 
     def failed_status(self) -> str | None:
-        """Return the failure that the status of the last answer says, whatever became of its body;
-        None without one."""
+        """Return the failure for the status of the last answer, whatever happened to its body; else
+        None."""
         if self.status is None or not self._is_last:
             return None
         return status_failure(self.status, self._reason)
 
     def failure(self) -> str | None:
-        """Why it is no answer; None when it is one."""
+        """Return why the answer is unusable, or None."""
         failure = self.failed_status()
         if failure is not None:
             return failure

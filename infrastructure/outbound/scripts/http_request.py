@@ -1,4 +1,4 @@
-"""What a context script at a URL is sent, and where a redirect of it may lead."""
+"""Request of a context script at a URL, and its permitted redirects."""
 
 from base64 import b64encode
 from dataclasses import dataclass, replace
@@ -21,17 +21,21 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 class ScriptNotCalled(NotCalled):
-    """A script is not called, or not any further; the text says why, and shows no address."""
+    """A script was not called, or a redirect was not followed. The text says why and shows no
+    address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptRequest(GuardedRequest):
-    """One request of a script, and where a redirect of it leads."""
+    """Request of a script that can be redirected."""
 
     def redirected_to(self, status: int, location: str) -> "ScriptRequest | None":
-        """The request that a redirect asks for; None when it is none. `ScriptNotCalled` for one
-        that leads elsewhere: another port is another service, and another scheme another
-        protection."""
+        """Return the request for a redirect; None if the answer is not a redirect.
+
+        Raises:
+            ScriptNotCalled: The redirect leads to another scheme, host or port. Another port is
+                another service, and another scheme is other protection.
+        """
         if status not in _REDIRECTS or not location:
             return None
         try:
@@ -52,15 +56,23 @@ class ScriptRequest(GuardedRequest):
 
 
 def request_of(run: ScriptRun, uri: str) -> ScriptRequest:
-    """The first request of a script whose uri is this one once its variables are replaced.
-    `ScriptNotCalled` for what is no URL, `ArgumentsTooLong` for one that would be too long."""
+    """Return the first request of a script.
+
+    Args:
+        run: The script and its values.
+        uri: URI of the script with variables replaced.
+
+    Raises:
+        ScriptNotCalled: The URI is not a valid URL.
+        ArgumentsTooLong: The URL would be too long.
+    """
     script = run.script
     if not is_url(uri):
         raise ScriptNotCalled(
             "Script is no URL once its variables are replaced; write https:// in uri"
         )
     if replace_unstorable(uri) != uri:
-        # A variable of the environment need not hold text.
+        # An environment variable may hold bytes that are not text.
         raise ScriptNotCalled(_NO_URL)
     address = request_url(uri, script.method, script.arg_map, run.variables)
     body = request_body(script.method, script.arg_map, run.variables)
@@ -91,7 +103,8 @@ def request_of(run: ScriptRun, uri: str) -> ScriptRequest:
 
 
 def called_words(request: ScriptRequest) -> tuple[ScriptCall, ...]:
-    """What is called, for a log: without user name, password and what is named like a secret."""
+    """Return the request for a log, without user name, password and query values named like
+    secrets."""
     call = (request.method, without_url_secrets(str(request.url)))
     if request.body is None:
         return (call,)

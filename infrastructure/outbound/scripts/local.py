@@ -27,9 +27,14 @@ _A_URL = (
 
 
 class LocalFileScripts:
-    """Implements `ScriptRunner` for script files. `server` is the environment of this server;
-    relative paths count from the folder of the file that `source_of` gives for a revision, which
-    also replaces each `${NAME}` of a uri."""
+    """Implementation of `ScriptRunner` for script files.
+
+    Args:
+        launcher: Starts the processes.
+        source_of: Returns the file of a revision. It resolves `${NAME}`, and relative paths start
+            in its folder.
+        server: Environment of the server.
+    """
 
     def __init__(
         self, launcher: ProcessLauncher, source_of: SourceOf, *, server: Mapping[str, str]
@@ -39,13 +44,17 @@ class LocalFileScripts:
         self._server = server
 
     async def run(self, request: ScriptRun) -> ScriptFinished:
-        """Executes the file in its own folder; it and all it started are gone afterwards."""
+        """Execute the file in its own folder. Afterward it and everything it started is gone.
+
+        Returns:
+            The output or the failure; this does not raise for failed scripts.
+        """
         called: tuple[ScriptCall, ...] = ()
         try:
             source = self._source_of(request.pinned)
             uri = source.resolve(request.script.uri)
             if is_url(uri) or has_secret_url(uri):
-                # Taken for a path, it would be shown as one, with what is secret in it.
+                # As a path it would be shown in errors, with the secrets in it.
                 return ScriptFinished(error=_A_URL)
             path = os.path.join(source.folder, expand_home(uri, self._server))
             program = program_of(request, path, self._server)
@@ -71,9 +80,14 @@ class LocalFileScripts:
 
 
 def program_of(request: ScriptRun, path: str, server: Mapping[str, str]) -> Program:
-    """The program that the script at `path` is: with format `json` it reads an object from stdin
-    and has no arguments, else each mapped variable is an argument. `ArgumentsTooLong` when those
-    do not fit."""
+    """Return the program for a script file.
+
+    With format `json` the program reads an object from stdin and has no arguments. Otherwise each
+    mapped variable is an argument.
+
+    Raises:
+        ArgumentsTooLong: The arguments do not fit.
+    """
     script = request.script
     facts = {name: replace_unstorable(value) for name, value in request.facts.items()}
     if script.format == "json":
@@ -91,7 +105,7 @@ def program_of(request: ScriptRun, path: str, server: Mapping[str, str]) -> Prog
 
 
 def _called_words(program: Program) -> tuple[ScriptCall, ...]:
-    """What is executed, for a log."""
+    """Return the program for a log."""
     command = ("command:", program.argv)
     if program.stdin is None:
         return (command,)

@@ -1,4 +1,4 @@
-"""The secrets that a log of context scripts must not show."""
+"""Secrets that the log of context scripts must not show."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -18,9 +18,12 @@ FileOf = Callable[[PinnedConfiguration], LoadedConfiguration]
 
 
 class ConfiguredSecrets:
-    """Implements `ScriptSecrets`: what stands in the file as a secret, and what the variables hold
-    that a revision refers to. Values of less than eight characters are found everywhere by chance,
-    and are not masked."""
+    """Implementation of `ScriptSecrets`.
+
+    The secrets are those in the configuration file, and the values of variables that a revision
+    refers to. Values shorter than eight characters are not masked, because they occur everywhere by
+    chance.
+    """
 
     def __init__(self, file_of: FileOf, variables: Mapping[str, str] = os.environ) -> None:
         self._file_of = file_of
@@ -28,7 +31,7 @@ class ConfiguredSecrets:
         self._made: tuple[int, LoadedConfiguration, Masker] | None = None
 
     def mask_for(self, pinned: PinnedConfiguration) -> Mask:
-        """That of one revision is kept, for making it takes time."""
+        """Return the mask of a revision. The last one is cached, because building it takes time."""
         file = self._file_of(pinned)
         made = self._made
         if made is None or made[0] != pinned.revision or made[1] is not file:
@@ -41,25 +44,26 @@ class ConfiguredSecrets:
             try:
                 yield file.resolve_secret(pointer)
             except ConfigurationError:
-                # A number, or in another place by now.
+                # The value is a number, or is at another place now.
                 continue
         for name in set(variables_in(compact_json(pinned.redacted))) - set(PASSED_VARIABLES):
             yield self._variables.get(name, "")
 
 
 class ScriptSource(Protocol):
-    """The file that a revision was read from, as far as scripts need it. Relative paths of scripts
-    start in `folder`."""
+    """The part of a configuration file that scripts need. Relative script paths start in
+    `folder`."""
 
     @property
     def folder(self) -> Path:
-        """The folder of the file."""
+        """Folder of the file."""
         ...
 
     def resolve(self, value: str, /) -> str:
-        """The text with each `${NAME}` replaced. Raises `ConfigurationError`."""
+        """Replace each `${NAME}` in a text. Raise ConfigurationError if a variable is not set."""
         ...
 
 
 SourceOf = Callable[[PinnedConfiguration], ScriptSource]
-"""Gives the file of a revision; of one that another server read, the same places here."""
+"""Returns the file of a revision. For a file that another server read, that is this server's
+file."""
