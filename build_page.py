@@ -1,8 +1,8 @@
-"""Builds the page: Node and its packages into `.build`, then the files that a server sends.
+"""Build the page: install Node and its packages into `.build`, then bundle the files to serve.
 
-`make page` runs it, and so does the building of a wheel (it is a build hook of hatchling). Node
-comes from the registry of Python, its packages as `package-lock.json` names them, with their
-hashes; none of their install scripts is run.
+`make page` runs this, and so does the build of a wheel (as a build hook of hatchling). Node comes
+from the Python package index. Its packages come from `package-lock.json`, with their hashes; no
+install script is run.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from typing import Any
 try:
     from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 except ImportError:
-    # Whoever runs this file builds no wheel.
+    # This file runs as a script, not as a build hook.
     BuildHookInterface = object
 
 ROOT = Path(__file__).resolve().parent
@@ -44,7 +44,7 @@ _PACKAGES = PAGE / "node_modules" / ".installed"
 
 
 def build() -> Path:
-    """The folder with the page, built anew when its source has changed since."""
+    """Return the folder of the built page. Rebuild it if the source has changed."""
     wanted = _digest(path for path in SOURCE.rglob("*") if path.is_file())
     if _read(_LAST) != wanted or not (BUILT / "index.html").is_file():
         _lay_out()
@@ -54,11 +54,13 @@ def build() -> Path:
 
 
 class PageHook(BuildHookInterface):
-    """Puts the page into a wheel and an sdist. An editable install has it from `make page`; a wheel
-    that is built from an sdist finds it there."""
+    """Build hook that adds the page to a wheel and an sdist.
+
+    An editable install gets the page from `make page`. A wheel built from an sdist finds it there.
+    """
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Called by hatchling before it builds."""
+        """Add the page to the files of the build. Called by hatchling."""
         if version == "editable":
             return
         built = ROOT / IN_PACKAGE
@@ -67,7 +69,7 @@ class PageHook(BuildHookInterface):
 
 
 def check() -> None:
-    """Types of the page, warnings about its accessibility, and its pure tests."""
+    """Check the types and the accessibility of the page, and run its pure tests."""
     _lay_out()
     svelte_check = ("node_modules/svelte-check/bin/svelte-check", "--tsconfig", "./tsconfig.json")
     _run(node(*svelte_check, "--fail-on-warnings", "--output", "human"))
@@ -75,14 +77,14 @@ def check() -> None:
 
 
 def lock() -> None:
-    """Writes `package-lock.json` anew, for what `package.json` says."""
+    """Update `package-lock.json` from `package.json`."""
     _lay_out()
     _run(npm("install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund"))
     shutil.copyfile(PAGE / "package-lock.json", SOURCE / "package-lock.json")
 
 
 def _lay_out() -> None:
-    """The source beside its packages, which so stay out of the tree."""
+    """Copy the source next to its packages, which are thus kept out of the source tree."""
     PAGE.mkdir(parents=True, exist_ok=True)
     for path in PAGE.iterdir():
         if path.name not in ("node_modules", BUILT.name, _LAST.name):
@@ -98,12 +100,12 @@ def _lay_out() -> None:
 
 
 def node(*arguments: str) -> list[str]:
-    """The command that is `node` with these arguments. Node is installed when it is not."""
+    """Return the command line for `node` with these arguments. Install Node if it is missing."""
     return _command("node", arguments)
 
 
 def npm(*arguments: str) -> list[str]:
-    """The command that is `npm` with these arguments."""
+    """Return the command line for `npm` with these arguments. Install Node if it is missing."""
     return _command("npm", arguments)
 
 
@@ -122,7 +124,7 @@ def _command(name: str, arguments: tuple[str, ...]) -> list[str]:
 
 
 def node_environment() -> dict[str, str]:
-    """A colour or a plugin that somebody's shell asks for is none of ours."""
+    """Return the environment for Node, without options and colors from the caller's shell."""
     return {**os.environ, "NODE_OPTIONS": "", "NO_COLOR": "1"}
 
 
@@ -149,7 +151,7 @@ def _read(path: Path) -> str | None:
 
 
 def main() -> None:
-    """`build_page.py [build|check|lock]`."""
+    """Run `build_page.py [build|check|lock]`."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("build", "check", "lock"), nargs="?", default="build")
     {"build": build, "check": check, "lock": lock}[parser.parse_args().what]()

@@ -1,4 +1,4 @@
-"""Runs the migrations on the connection that the caller hands over."""
+"""Run the migrations on the connection passed by the caller."""
 
 from alembic import context
 from sqlalchemy import Connection

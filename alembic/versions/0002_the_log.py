@@ -1,4 +1,4 @@
-"""Create the log, the rows folded from it, the facts beside it and the tables of coordination.
+"""Create the log, its projections, the facts beside it and the coordination tables.
 
 Revision: 2
 Revises:
@@ -73,9 +73,9 @@ CREATE TABLE live_runs (
 );
 """
 
-# States are text: no query reads inside them, and jsonb would be parsed and printed for each row.
-# Without `toast_tuple_target` the server would compress rows of a little over 2 kB, which costs
-# more time than the space is worth.
+# States are text: no query looks inside them, and jsonb would be parsed and printed for each row.
+# Without `toast_tuple_target` the server would compress rows slightly over 2 kB, which costs more
+# time than the space is worth.
 PROJECTIONS = """
 CREATE TABLE projections (
     name text PRIMARY KEY,

@@ -1,4 +1,4 @@
-"""Keep each text once, without a preview and a hash beside it, and drop an index nobody reads.
+"""Store each text once, without preview and hash, and drop an unused index.
 
 Revision: 3
 Revises: 2
@@ -13,7 +13,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    # Each is a change of the catalog alone: no table is written anew, however long the log is.
+    # These only change the catalog; no table is rewritten, however long the log is.
     op.execute("ALTER TABLE contents DROP COLUMN preview, DROP COLUMN hmac")
     op.execute("DROP INDEX runs_by_session")
 

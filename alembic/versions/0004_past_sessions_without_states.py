@@ -1,4 +1,4 @@
-"""Let a past row of a session hold no state, as those of runs.
+"""Allow past rows of sessions without a state, as for runs.
 
 Revision: 4
 Revises: 3
@@ -13,7 +13,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    # Past rows keep the states that they have: `spawnlog log rebuild` leaves these out too.
+    # Existing past rows keep their states; `spawnlog log rebuild` removes those too.
     op.execute("ALTER TABLE sessions ALTER COLUMN state DROP NOT NULL")
 
 

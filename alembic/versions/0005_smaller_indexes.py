@@ -1,4 +1,4 @@
-"""Take out of indexes what no query needs to find there.
+"""Reduce indexes to the rows and columns that queries need.
 
 Revision: 5
 Revises: 4
@@ -12,12 +12,12 @@ branch_labels = None
 depends_on = None
 
 ANEW = {
-    # A hash takes half the room of a key.
+    # A hash is half the size of a key.
     "events_of_a_tree": "events (hashtextextended(correlation, 0), position)"
     " WHERE correlation IS NOT NULL",
-    # Those of its own stream are found by that.
+    # Events of the run's own stream are found by the stream.
     "events_of_a_run": "events (run_id, position) WHERE left(stream, 4) <> 'run:'",
-    # The rows of one run have the same key, which is stored once.
+    # All rows of a run have the same key, which the index stores once.
     "runs_in_inboxes": "runs (requester, inbox_position) WHERE inbox_position IS NOT NULL",
     "runs_announced": "runs ((inbox_position + 0)) WHERE inbox_position IS NOT NULL",
 }

@@ -1,4 +1,4 @@
-"""Drop the indexes of the rows that are true: each is the newest of its key in the primary key.
+"""Drop the indexes of current rows: the primary key finds each as the newest row of its key.
 
 Revision: 6
 Revises: 5
@@ -14,7 +14,7 @@ depends_on = None
 
 def upgrade() -> None:
     op.execute("DROP INDEX runs_open, sessions_open, sessions_by_id")
-    # Not of open rows alone: the planner would go through all of those to find one by its key.
+    # Not a partial index of open rows: the planner would scan all of those to find one by its key.
     op.execute("CREATE INDEX sessions_by_id ON sessions (session_id)")
 
 
