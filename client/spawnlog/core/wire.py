@@ -130,7 +130,7 @@ class Wire:
                     is_sent=False,
                 )
             case httpx2.LocalProtocolError():
-                # Its text may hold what was to be sent.
+                # The text of the error may quote the request.
                 return InvalidSetting(f"what was to be sent to {url} is no request of HTTP")
             case httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
                 return InvalidSetting(f"cannot speak to {url}: {error}")
