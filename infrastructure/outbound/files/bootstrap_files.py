@@ -25,8 +25,8 @@ class DiskBootstrapFiles:
 
         Args:
             folder: The workspace.
-            chars_max: Maximum characters of a file. One more may be returned, which shows that it
-                is longer.
+            chars_max: Maximum characters of a file. If a file is longer, at least one more is
+                returned.
         """
         # Most workspaces have none, and a thread costs more than this check.
         if not _has_any(folder):

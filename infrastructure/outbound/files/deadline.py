@@ -28,7 +28,7 @@ class Deadline:
         self._withdrawn = threading.Event()
 
     def withdraw(self) -> None:
-        """Let the next check fail."""
+        """Withdraw the deadline: the next check raises."""
         self._withdrawn.set()
 
     def go_on(self) -> None:

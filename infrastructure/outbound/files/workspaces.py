@@ -34,7 +34,7 @@ class LocalWorkspaceFolders:
         return is_unlinked_folder(path)
 
     async def make(self, root: str, relative: str) -> bool:
-        """Create the missing folders. Return True if the last one was created here."""
+        """Create the missing folders. Return True if any was created here."""
         return await asyncio.to_thread(_make, root, relative)
 
     async def remove_if_empty(self, root: str, relative: str) -> FolderRemoval:

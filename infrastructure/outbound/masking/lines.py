@@ -10,8 +10,7 @@ class TextLines:
     """Text entries of masked lines.
 
     An encoder breaks a value over lines, and a single line would not be recognized as part of it.
-    Lines that one masked value spans become one entry, of at most 1 MiB plus the piece that follows
-    it.
+    Lines that one masked value spans become one entry. Beyond 1 MiB, the next entry begins.
     """
 
     def __init__(self, masking: Masker) -> None:

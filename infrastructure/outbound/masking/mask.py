@@ -117,10 +117,10 @@ class Masker:
         return FoldedText(text, max(0, len(text) - (CHARACTERS_MIN + 1) * CHARACTERS_MAX))
 
     def _encoded_beginnings(self, text: str, folded: FoldedText) -> tuple[int, int]:
-        """Return where an encoded prefix at the end begins, if it is long enough to mask, and if it
-        is not.
+        """Return the offsets of an encoded prefix at the end of the text.
 
-        Half of an encoded character counts as a short one.
+        The first is for a prefix that is long enough to mask, the second for a shorter one. Half of
+        an encoded character counts as a short prefix.
         """
         signs = len(folded.text)
         if cut := self._encoded.long_overlap(folded.text):
