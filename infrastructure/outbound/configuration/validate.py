@@ -153,7 +153,7 @@ def check(values: Any, origin: ConfigurationSource, *, references_allowed: bool)
     first: dict[str, ConfigurationProblem] = {}
     for problem in problems:
         first.setdefault(problem.pointer, problem)
-    ordered = sorted(first.values(), key=lambda each: (each.line or 0, each.column or 0))
+    ordered = sorted(first.values(), key=lambda problem: (problem.line or 0, problem.column or 0))
     raise ConfigurationError(first_problems(ordered, origin.source))
 
 

@@ -36,13 +36,13 @@ def resolve_own_workspace(folder: Path) -> str:
     plain = str(folder)
     if is_unlinked_folder(plain) and replace_unstorable(plain) == plain:
         return plain
-    there, missing = folder, list[str]()
-    while not os.path.lexists(there):
-        missing.append(there.name)
-        there = there.parent
+    existing, missing = folder, list[str]()
+    while not os.path.lexists(existing):
+        missing.append(existing.name)
+        existing = existing.parent
     if ".." in missing:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-    root = _resolve_existing(os.path.realpath(there, strict=True))
+    root = _resolve_existing(os.path.realpath(existing, strict=True))
     return os.path.join(root, *reversed(missing))
 
 

@@ -148,7 +148,7 @@ class AgentCredentials:
             try:
                 folders = self._folders(loaded, agent)
             except _FileMissing as failure:
-                raise _gone(agent, failure.missing) from None
+                raise _unavailable_error(agent, failure.missing) from None
             if folders.have_file():
                 given = await asyncio.to_thread(self._resolve, folders, loaded, agent, runtime)
         return {**given, **_runtime_environment(agent.runtime, loaded)}
@@ -207,7 +207,7 @@ class AgentCredentials:
                     variables=loaded.variables(),
                 )
         except (_FileMissing, ProfileUnresolved) as failure:
-            raise _gone(agent, failure.missing) from None
+            raise _unavailable_error(agent, failure.missing) from None
         return values
 
     def _files(
@@ -268,7 +268,7 @@ class _FileMissing(Exception):
         self.missing = MissingCredential(FILE_NAME, text)
 
 
-def _gone(agent: EffectiveAgent, missing: MissingCredential) -> SecretMissing:
+def _unavailable_error(agent: EffectiveAgent, missing: MissingCredential) -> SecretMissing:
     return SecretMissing(
         f'the credentials of agent "{agent.id}" cannot be had any more:'
         f" {missing.text}; mend it on every server and spawn again"

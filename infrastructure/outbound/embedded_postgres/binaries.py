@@ -36,11 +36,11 @@ def installed_directories() -> list[Path]:
         EmbeddedPostgresError: The wheel is not installed.
     """
     spec = importlib.util.find_spec(_PACKAGE)
-    places = spec.submodule_search_locations if spec is not None else None
+    locations = spec.submodule_search_locations if spec is not None else None
     found = [
         program.parent
-        for place in places or []
-        for program in sorted(Path(place).glob("pginstall*/bin/postgres"))
+        for location in locations or []
+        for program in sorted(Path(location).glob("pginstall*/bin/postgres"))
     ]
     if not found:
         raise EmbeddedPostgresError(

@@ -75,13 +75,13 @@ def _is_unlinked_on_the_way(path: str) -> bool:
 
 
 def _missing(path: str) -> tuple[str, str] | None:
-    there, missing = path, list[str]()
-    while not os.path.lexists(there):
-        there, name = os.path.split(there)
+    existing, missing = path, list[str]()
+    while not os.path.lexists(existing):
+        existing, name = os.path.split(existing)
         missing.append(name)
-    if not os.path.isdir(there):
+    if not os.path.isdir(existing):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-    return (there, "/".join(reversed(missing))) if missing else None
+    return (existing, "/".join(reversed(missing))) if missing else None
 
 
 def _make(root: str, relative: str) -> bool:

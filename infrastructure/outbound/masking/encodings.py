@@ -159,10 +159,10 @@ def _base64_forms(content: bytes) -> Iterable[str]:
     for before in range(3):
         encoded = base64.b64encode(bytes(before) + content).decode()
         bits = 8 * (before + len(content))
-        first, behind = (0, 2, 3)[before], bits // 6
+        first, end = (0, 2, 3)[before], bits // 6
         signs = encoded.rstrip("=")
-        yield encoded[first:behind]
-        if len(signs) > behind:
+        yield encoded[first:end]
+        if len(signs) > end:
             yield signs[first:]
             yield encoded[first:]
 

@@ -46,11 +46,11 @@ def merge_spans(spans: Iterable[MatchSpan], *, adjacent: bool = False) -> list[M
     """Return the spans in order, with overlapping ones merged; with `adjacent`, touching ones
     too."""
     found: list[MatchSpan] = []
-    for first, behind in sorted(spans):
+    for first, end in sorted(spans):
         if found and first < found[-1][1] + adjacent:
-            found[-1] = (found[-1][0], max(behind, found[-1][1]))
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
         else:
-            found.append((first, behind))
+            found.append((first, end))
     return found
 
 

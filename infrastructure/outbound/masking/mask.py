@@ -98,10 +98,10 @@ class Masker:
         # Release a line when it ends, even if it ends in a few characters of a value.
         waits = min(len(text) - cut, long, folded.half_at if folded.ends_in_gap else short)
         # A value may end with the beginning of another one.
-        for first, behind in spans:
-            if first < waits < behind:
+        for first, end in spans:
+            if first < waits < end:
                 # Do not hold back a repetitive value forever.
-                waits = first if behind - first <= self._chain_max else behind
+                waits = first if end - first <= self._chain_max else end
                 break
         return MatchedSpans(spans, waits, min(waits, needed))
 
@@ -132,7 +132,7 @@ class Masker:
         # A long value is found in adjacent pieces.
         encoded = merge_spans(self._encoded.spans(folded.text), adjacent=True)
         plain = self._plain.spans(text)
-        return plain + [(folded.start(first), folded.end(behind)) for first, behind in encoded]
+        return plain + [(folded.start(first), folded.end(end)) for first, end in encoded]
 
     def entry(self, entry: transcript.ParsedEntry) -> transcript.ParsedEntry:
         """Return a transcript entry with its texts masked."""
@@ -186,11 +186,11 @@ NO_MASKING = Masker()
 def without_spans(text: str, start: int, stop: int, spans: Sequence[MatchSpan]) -> str:
     """Return the text between `start` and `stop`, with the spans replaced by a placeholder."""
     pieces, at = [], start
-    for first, behind in spans:
-        if behind <= start or first >= stop:
+    for first, end in spans:
+        if end <= start or first >= stop:
             continue
         pieces += [text[at : max(first, at)], REDACTED]
-        at = behind
+        at = end
     pieces.append(text[at:stop])
     return "".join(pieces)
 

@@ -123,9 +123,9 @@ class _Answer:
         self.status = response.status_code
         self._reason = response.reason_phrase
         self._is_last = False
-        led = request.redirected_to(self.status, response.headers.get("Location", ""))
-        if led is not None:
-            return led
+        redirect = request.redirected_to(self.status, response.headers.get("Location", ""))
+        if redirect is not None:
+            return redirect
         self._is_last = True
         encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
         self._encoded = encoding not in ("", "identity")

@@ -40,8 +40,12 @@ class ScriptRequest(GuardedRequest):
             return None
         try:
             url = self.url.join(location).copy_with(userinfo=b"", fragment=None)
-            led = replace(self, url=url)
-            is_same = (url.scheme, led.host, led.port) == (self.url.scheme, self.host, self.port)
+            target = replace(self, url=url)
+            is_same = (url.scheme, target.host, target.port) == (
+                self.url.scheme,
+                self.host,
+                self.port,
+            )
         except (httpx2.InvalidURL, KeyError, UnicodeError, ValueError):
             raise ScriptNotCalled("Script redirects to what is no URL") from None
         if not is_same:
@@ -51,8 +55,8 @@ class ScriptRequest(GuardedRequest):
         if status == 303 or (status in (301, 302) and self.method == "POST"):
             headers = {name: text for name, text in self.headers.items() if name != "Content-Type"}
             method = self.method if self.method == "HEAD" else "GET"
-            return replace(led, method=method, headers=headers, body=None)
-        return led
+            return replace(target, method=method, headers=headers, body=None)
+        return target
 
 
 def request_of(run: ScriptRun, uri: str) -> ScriptRequest:
@@ -79,8 +83,8 @@ def request_of(run: ScriptRun, uri: str) -> ScriptRequest:
     try:
         given = httpx2.URL(address)
         url = given.copy_with(userinfo=b"", fragment=None)
-        is_whole = url.host and url.scheme in DEFAULT_PORTS
-        if not is_whole or not 0 < (url.port or 1) < 65_536:
+        is_valid = url.host and url.scheme in DEFAULT_PORTS
+        if not is_valid or not 0 < (url.port or 1) < 65_536:
             raise ScriptNotCalled(_NO_URL)
     except (httpx2.InvalidURL, UnicodeError, ValueError):
         raise ScriptNotCalled(_NO_URL) from None
