@@ -1,4 +1,5 @@
-"""What callers are told, made from the record alone, so that a repeat gives the same."""
+"""Answers to callers, derived from the record alone, so that a repeated request gets the same
+answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ AnswerStatus = Literal["forbidden", "error"]
 
 
 class AttachedFileView(View):
-    """A file that was attached; `sha256` is of its content."""
+    """An attached file. `sha256` is the hash of its content."""
 
     name: str
     bytes: int
@@ -26,7 +27,7 @@ class AttachedFileView(View):
 
 
 class AttachmentsReceipt(View):
-    """What was attached, and where it is below the child's workspace."""
+    """The attached files, and their folder relative to the child's workspace."""
 
     count: int
     total_bytes: int
@@ -35,8 +36,11 @@ class AttachmentsReceipt(View):
 
 
 class AcceptedRun(View):
-    """One child of an accepted spawn. `modelApplied` is whether the model that was named first is
-    the one that runs; null when none was named."""
+    """A child of an accepted spawn.
+
+    `modelApplied` is true if the first requested model is the one that runs, and null if none was
+    requested.
+    """
 
     run_id: UUID
     child_session_key: str
@@ -55,11 +59,11 @@ class _AcceptedRuns(View):
 
 
 class AcceptedSpawn(AcceptedRun, _AcceptedRuns):
-    """An accepted spawn: its run in `runs`, and the members of that run beside it."""
+    """An accepted spawn of one run, listed in `runs`, whose fields are repeated at the top."""
 
 
 class AcceptedBatch(View):
-    """An accepted list of tasks: a run for each."""
+    """An accepted batch, with one run per task."""
 
     status: Literal["accepted"]
     batch_id: UUID
@@ -67,11 +71,11 @@ class AcceptedBatch(View):
 
 
 class AcceptedBatchOfOne(AcceptedRun, AcceptedBatch):
-    """An accepted list with one task: the members of its run stand beside it."""
+    """An accepted batch of one task, with the fields of its run repeated at the top."""
 
 
 class ContinuedAnswer(View):
-    """The new run of a session that goes on."""
+    """The new run with which a session continues."""
 
     status: Literal["accepted"]
     run_id: UUID
@@ -83,8 +87,10 @@ class ContinuedAnswer(View):
 
 
 class QueuedAnswer(View):
-    """A message that waits for the run at work, at this place from 1 on; `runId` is that of the run
-    which will go on with it, and is known from then on."""
+    """A message that waits for the current run to end.
+
+    `place` counts from 1. `runId` is the id of the run that will continue with the message.
+    """
 
     status: Literal["queued"]
     run_id: UUID
@@ -95,7 +101,8 @@ class QueuedAnswer(View):
 
 
 class SteeredAnswer(View):
-    """A run that is ended for a message; `runId` is that of the run which goes on with it."""
+    """A run that is being ended for a message. `runId` is the id of the run that continues with
+    it."""
 
     status: Literal["accepted"]
     run_id: UUID
@@ -108,7 +115,7 @@ class SteeredAnswer(View):
 
 
 class FinishedAnswer(View):
-    """A run that was over when it was to be steered: nothing happened."""
+    """A steer of a run that is already over: a no-op."""
 
     status: Literal["done"]
     run_id: UUID
@@ -119,15 +126,18 @@ class FinishedAnswer(View):
 
 
 class StoppedAnswer(View):
-    """A run that is stopped; `wasOver` when there was nothing to stop."""
+    """A run that is stopped. `wasOver` is true if it had already ended."""
 
     run_id: UUID
     was_over: bool
 
 
 class SessionStoppedAnswer(View):
-    """A session that is stopped, with its newest run; `wasOver` when there was nothing to stop,
-    `closed` when it takes no more messages."""
+    """A session that is stopped, with its newest run.
+
+    `wasOver` is true if there was nothing to stop, `closed` if the session accepts no more
+    messages.
+    """
 
     session_key: str
     session_id: UUID
@@ -146,14 +156,14 @@ class YieldedAnswer(View):
 
 
 class AcknowledgedAnswer(View):
-    """An announcement that was taken."""
+    """An announcement that was acknowledged."""
 
     id: UUID
     run_id: UUID
 
 
 class RedrivenAnswer(View):
-    """An announcement that is sent again to these webhooks, or hooks that are called again."""
+    """Webhooks and hooks to which parked deliveries are sent again."""
 
     run_id: UUID
     webhooks: list[str]
@@ -161,8 +171,10 @@ class RedrivenAnswer(View):
 
 
 class PreambleAnswer(View):
-    """What stands in front of the prompts of a session's later runs from now on; `characters` 0:
-    nothing. `changed` is whether it was something else before."""
+    """The preamble of a session's later runs.
+
+    `characters` is 0 if there is none. `changed` is true if it differs from the one before.
+    """
 
     session_key: str
     session_id: UUID
@@ -171,7 +183,7 @@ class PreambleAnswer(View):
 
 
 class KeptTranscript(View):
-    """What is kept of a transcript that was sent."""
+    """The stored part of an uploaded transcript."""
 
     session_key: str
     session_id: UUID
@@ -182,9 +194,13 @@ class KeptTranscript(View):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpawnRefusal:
-    """A recorded refusal in the words of the caller. `child_session_key` is that of a child which
-    something was made for before a step failed. Of a batch `run_id` is the run for which all were
-    refused, and `task` its place, from 0 on; None when the refusal is of the batch as a whole."""
+    """A recorded refusal, as it is returned to the caller.
+
+    Attributes:
+        run_id: The refused run; in a batch, the run that caused the refusal.
+        child_session_key: Key of a child that a step had been made for before a step failed.
+        task: Index of the run in its batch, from 0; None if the batch was refused as a whole.
+    """
 
     run_id: UUID
     rule: str
@@ -198,26 +214,31 @@ class SpawnRefusal:
 
 
 def refused_session_key(key: str | None, step: str) -> str | None:
-    """The session key that is told with a refusal: of a step that failed, save of attachments, for
-    which nobody outside has heard of it."""
+    """Return the child session key to include in a refusal, or None if it was never exposed.
+
+    Only a failed step exposes it, except the attachments step.
+    """
     return key if step in STEP_ORDER and step != "attachments" else None
 
 
 def accepted_response(children: Sequence[AcceptedRun], batch_id: UUID | None) -> StoredAnswer:
-    """The answer to a spawn whose children exist; with the fields of the one at the top when there
-    is one. `batch_id` is that of a request for several."""
-    told = {"status": "accepted", "batch_id": batch_id, "runs": children}
+    """Return the answer to a spawn whose children exist.
+
+    With one child, its fields are repeated at the top. `batch_id` is set for a request with several
+    tasks.
+    """
+    members = {"status": "accepted", "batch_id": batch_id, "runs": children}
     if batch_id is None:
-        answer: View = AcceptedSpawn.from_source(children[0], **told)
+        answer: View = AcceptedSpawn.from_source(children[0], **members)
     elif len(children) == 1:
-        answer = AcceptedBatchOfOne.from_source(children[0], **told)
+        answer = AcceptedBatchOfOne.from_source(children[0], **members)
     else:
-        answer = AcceptedBatch(**told)
+        answer = AcceptedBatch(**members)
     return StoredAnswer.of("accepted", answer)
 
 
 def accepted_run(run: Run, attachments: AttachmentsReceipt | None) -> AcceptedRun:
-    """What is told of a child, from its run; `attachments` is the receipt of what was attached."""
+    """Return the view of an accepted child. `attachments` is the receipt of its attached files."""
     assert run.plan is not None
     return AcceptedRun.from_source(
         run,
@@ -231,7 +252,8 @@ def accepted_run(run: Run, attachments: AttachmentsReceipt | None) -> AcceptedRu
 def continued_response(
     last: Run, run_id: UUID, warnings: tuple[str, ...], model_applied: bool | None
 ) -> StoredAnswer:
-    """The answer to a message that a session goes on with; `last` is the run before the new one."""
+    """Return the answer to a message that continues a session. `last` is the run before the new
+    one."""
     answer = ContinuedAnswer.from_source(
         last,
         status="accepted",
@@ -244,7 +266,7 @@ def continued_response(
 
 
 def queued_response(last: Run, run_id: UUID, place: int) -> StoredAnswer:
-    """The answer to a message that waits for the `last` run, at this place from 1 on."""
+    """Return the answer to a message that waits for the run `last`. `place` counts from 1."""
     answer = QueuedAnswer.from_source(
         last, status="queued", run_id=run_id, continues=last.run_id, place=place
     )
@@ -252,7 +274,8 @@ def queued_response(last: Run, run_id: UUID, place: int) -> StoredAnswer:
 
 
 def steered_response(last: Run, run_id: UUID, name: str) -> StoredAnswer:
-    """The answer to a message for which the `last` run is ended; `name` is what it is called."""
+    """Return the answer to a steer that ends the run `last`. `name` is the display name of the
+    run."""
     answer = SteeredAnswer.from_source(
         last,
         status="accepted",
@@ -265,13 +288,13 @@ def steered_response(last: Run, run_id: UUID, name: str) -> StoredAnswer:
 
 
 def finished_response(last: Run, name: str) -> StoredAnswer:
-    """The answer to a steer of a session whose run is over: nothing was to be replaced."""
+    """Return the answer to a steer of a session whose run is over: a no-op."""
     text = f"{name} is already finished."
     return StoredAnswer.of("finished", FinishedAnswer.from_source(last, status="done", text=text))
 
 
 def refusal_of_run(run: Run, text: str | None) -> SpawnRefusal:
-    """The refusal of a refused run, in the words that are kept of it."""
+    """Return the refusal of a refused run, with its recorded text if that still exists."""
     assert run.refusal is not None
     current, limit = run.refusal.inputs.get("current"), run.refusal.inputs.get("limit")
     return SpawnRefusal(
@@ -288,13 +311,13 @@ def refusal_of_run(run: Run, text: str | None) -> SpawnRefusal:
 
 
 def refused_task_index(run: Run, step: str) -> int | None:
-    """The place in its batch of a run that was refused in this step; None when it is in none, and
-    when all of the batch was refused as one."""
+    """Return the index of a refused run in its batch; None without a batch, or if the batch was
+    refused as a whole."""
     return run.batch.index if run.batch is not None and step != "admission" else None
 
 
 def refusal_response(refusal: SpawnRefusal) -> StoredAnswer:
-    """The answer to a refused spawn."""
+    """Return the answer to a refused spawn."""
     body: dict[str, object] = {
         "runId": str(refusal.run_id),
         "rule": refusal.rule,

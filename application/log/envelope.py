@@ -1,4 +1,4 @@
-"""What stands around an event in the log."""
+"""The envelope of an event: metadata that the log stores beside it."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -8,14 +8,16 @@ from domain.event_types import AnyEvent
 from domain.values.record import Stamp
 
 WRITER_VERSION = "0.1.0"
-"""Recorded with each event: which release wrote it."""
+"""Release that wrote the event; recorded with each one."""
 
 
 class Actor(NamedTuple):
-    """On whose word something is recorded.
+    """On whose behalf something is recorded.
 
-    `kind` is `token` (an outside caller), `child` (a child's own token), `system` (this program);
-    `token` the id of the token, never the token; `session` the session it acts for, if just one.
+    Attributes:
+        kind: `token` (an outside caller), `child` (a child's token) or `system` (this program).
+        token: Id of the token, never the token itself.
+        session: Session that it acts for, if there is exactly one.
     """
 
     kind: str
@@ -24,7 +26,7 @@ class Actor(NamedTuple):
 
     @property
     def name(self) -> str:
-        """How the actor is called in texts."""
+        """The actor's name in texts."""
         return self.session or self.token or self.kind
 
 
@@ -32,8 +34,13 @@ SYSTEM = Actor(kind="system")
 
 
 class Provenance(NamedTuple):
-    """Where an append comes from. `correlation` is the root session's key, `causation` the id of
-    the event that led to it, `traceparent` a W3C trace context."""
+    """Origin of an append.
+
+    Attributes:
+        correlation: Key of the root session.
+        causation: Id of the event that led to the append.
+        traceparent: W3C trace context.
+    """
 
     actor: Actor = SYSTEM
     correlation: str | None = None
@@ -44,9 +51,9 @@ class Provenance(NamedTuple):
 
 
 class Envelope(NamedTuple):
-    """The columns beside an event; `append_last` is the last position of its append.
+    """Columns beside an event. `append_last` is the last position of its append.
 
-    A tuple, as are the others here: one is made for every event that is written or read.
+    The types here are tuples because one is created for every event written or read.
     """
 
     position: int
@@ -65,22 +72,20 @@ class Envelope(NamedTuple):
 
     @property
     def stamp(self) -> Stamp:
-        """What a fold needs of it."""
+        """The part that a fold needs."""
         return Stamp(self.position, self.version, self.recorded_at, self.event_id)
 
 
 class RecordedEvent(NamedTuple):
-    """One event as the log holds it."""
+    """An event as stored in the log."""
 
     envelope: Envelope
     event: AnyEvent
 
     @property
     def stream(self) -> str:
-        """Whose event it is."""
         return self.envelope.stream
 
     @property
     def stamp(self) -> Stamp:
-        """What a fold needs of its envelope."""
         return self.envelope.stamp

@@ -1,9 +1,9 @@
-"""The log as use cases see it: commands decided in the writer, and events read by position.
+"""The log as use cases see it: submit decisions, and read events by position.
 
-A caller does not hand over finished events. It names the streams it needs and a pure decision; the
-writer loads their state under the append lock, decides, and records events, rows, contents and the
-idempotency record in one transaction. So a decision always sees the newest record, a cap is exact,
-and a refusal or a conflict is the caller's own.
+A caller names the streams that it needs and passes a pure decision function, not finished events.
+The writer loads the state of those streams under the append lock, decides, and records events,
+rows, contents and the idempotency record in one transaction. So a decision always sees the newest
+record, caps are exact, and the caller receives its own refusal or conflict.
 """
 
 import asyncio
@@ -25,11 +25,11 @@ from domain.values.refusals import Rejected
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 Change = tuple[str, AnyEvent]
-"""A stream and the event to append to it."""
+"""A stream, and the event to append to it."""
 
 
 class Content(NamedTuple):
-    """A free text to keep beside the log, under the session that owns it."""
+    """A free text to store beside the log, owned by a session."""
 
     ref: ContentRef
     session_id: UUID
@@ -47,8 +47,8 @@ class ContentKey:
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """A file that a request brought, kept until it is written: the `ordinal`-th of its run, from
-    0 on. It stands in no event."""
+    """File number `ordinal` (from 0) of a run's request, stored until it is written. It is in no
+    event."""
 
     run_id: UUID
     ordinal: int
@@ -60,9 +60,9 @@ class FinishedTranscript(NamedTuple):
 
     Attributes:
         run_id: Its run.
-        last_entry: The number of the last entry that the decision knows of.
-        is_written_on: Whether the append writes the entry behind that one. Then its key refuses
-            the append if there is such an entry, and nobody need look.
+        last_entry: Number of the last entry that the decision knows.
+        is_written_on: Whether the append writes the next entry. If so, no check is needed: the
+            primary key rejects the append if that entry exists.
     """
 
     run_id: UUID
@@ -71,8 +71,10 @@ class FinishedTranscript(NamedTuple):
 
 
 class TranscriptRows(NamedTuple):
-    """Entries of a run's transcript to write in an append, from number `first` on; each with its
-    instant, its kind and the text of its row."""
+    """Entries of a run's transcript to write in an append, from number `first` on.
+
+    Each has an instant, a kind and a row text.
+    """
 
     run_id: UUID
     first: int
@@ -83,7 +85,7 @@ class TranscriptRows(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LaneQuery:
-    """Ask for the state of a lane under the lock: how many run, who is next (at most `take`)."""
+    """Asks for the state of a lane under the lock, with at most `take` queued runs."""
 
     lane: str
     depth: int
@@ -94,9 +96,9 @@ class LaneFacts(NamedTuple):
     """The state of a lane.
 
     Attributes:
-        running: The number of runs that hold a slot now.
+        running: Number of runs that hold a slot.
         next: Queued runs, first in line first.
-        may_have_more: Whether others may wait behind those.
+        may_have_more: Whether more runs may be queued after those.
     """
 
     running: int
@@ -106,15 +108,15 @@ class LaneFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TreeQuery:
-    """Ask for what of a tree waits, or may come to wait, for other runs, and for the runs that
-    `linked_runs` names of those: under the lock."""
+    """Asks, under the lock, for the runs of a tree that wait for others or may come to, and for the
+    runs that `linked_runs` names of those."""
 
     root: str
 
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """An idempotency key to reserve in the same append. `fingerprint` tells the body."""
+    """An idempotency key to reserve in the append. `fingerprint` identifies the request body."""
 
     token: str
     method: str
@@ -125,21 +127,21 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """What the caller was told, kept for a repeat of its request: a kind that the door knows how
-    to say, and what goes with it."""
+    """An answer stored for repeats of its request: a kind that inbound adapters can render, and its
+    JSON body."""
 
     kind: str
     body: dict[str, object]
 
     @classmethod
     def of(cls, kind: str, view: View) -> Self:
-        """Return a view as JSON."""
+        """Return the stored form of a view."""
         return cls(kind, view.model_dump(mode="json"))
 
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """A reservation on record; `answer` is None while its request is still under way."""
+    """A recorded reservation. `answer` is None while its request is in progress."""
 
     fingerprint: bytes
     run_id: UUID | None
@@ -147,7 +149,7 @@ class Reserved:
 
 
 class AlreadyReserved(Rejected):
-    """The idempotency key is taken: nothing was decided."""
+    """The idempotency key was used before, so nothing was decided."""
 
     def __init__(self, reserved: Reserved) -> None:
         super().__init__("the idempotency key was used before")
@@ -155,10 +157,13 @@ class AlreadyReserved(Rejected):
 
 
 class World(NamedTuple):
-    """What is on record about the streams a submission named; absent when never recorded. `tree`
-    are the runs with dependencies that are prepared or wait, of the tree that it named.
-    `last_entries` has the number of the last entry of the transcript that it named, if there is
-    one; nothing is added to it until the append."""
+    """The recorded state of the streams that a submission named. Unknown streams are absent.
+
+    Attributes:
+        tree: Runs with dependencies in the named tree that are in preparation or waiting.
+        last_entries: Number of the last transcript entry of the named transcript, if it has one. No
+            entry is added before the append.
+    """
 
     runs: Mapping[UUID, Run]
     sessions: Mapping[str, Session]
@@ -170,9 +175,14 @@ class World(NamedTuple):
 
 
 class Decision(NamedTuple, Generic[T_co]):
-    """What to record. `answer` completes the submission's own reservation; without it that stays
-    open under `reserve_run`. `run_answer` completes the one that a run's spawn has left open.
-    `following` is what was decided with it, and is recorded behind it in the same transaction."""
+    """The events and texts to record, and the answers to store.
+
+    Attributes:
+        answer: Completes the submission's own reservation. Without it, the reservation stays open
+            under `reserve_run`.
+        run_answer: Completes the reservation that a run's spawn left open.
+        following: Further appends to record after this one, in the same transaction.
+    """
 
     result: T_co
     changes: Sequence[Change] = ()
@@ -187,8 +197,10 @@ class Decision(NamedTuple, Generic[T_co]):
 
 
 class Following(NamedTuple):
-    """A part of a decision that is an append of its own on record, with an actor of its own. Only
-    what it records is taken from its decision: it has no caller, and nothing follows it."""
+    """A part of a decision that is recorded as an append with its own actor.
+
+    Only the records of its decision are used: it has no caller, and nothing can follow it.
+    """
 
     command_id: UUID
     provenance: Provenance
@@ -199,13 +211,15 @@ class Following(NamedTuple):
 class Submission(NamedTuple, Generic[T]):
     """A command for the writer. `decide` must be pure and may raise `Rejected`.
 
-    `about` are the runs that it is about, when they are several: an event of a session that names
-    one of them is recorded as being about that one. `minted` are streams whose ids were made for
-    it: none of them can be on record. `unseen` are keys of sessions of which this process
-    remembers nothing: most of them are not on record. `transcript` is what it finishes.
-    `follow_ups` are decided behind it in the same transaction, each on the state that the one
-    before left, and each an append of its own on record; one that raises ends the row of them, and
-    nobody is told.
+    Attributes:
+        about: The runs that it is about, if there are several. A session event that names one of
+            them is recorded as being about that run.
+        transcript: The transcript that it finishes.
+        minted: Streams with new ids, which cannot be on record.
+        unseen: Session keys that this process does not remember. Most of them are not on record.
+        follow_ups: Submissions decided after it in the same transaction, each on the state that its
+            predecessor left, each recorded as an append. If one raises, the rest is skipped
+            silently.
     """
 
     command_id: UUID
@@ -223,13 +237,21 @@ class Submission(NamedTuple, Generic[T]):
 
 
 def with_follow_ups(submissions: Sequence[Submission[Any]]) -> list[Submission[Any]]:
-    """All of them, each with those that follow it."""
-    return [one for each in submissions for one in (each, *with_follow_ups(each.follow_ups))]
+    """Return all submissions, each followed by its follow-ups."""
+    return [
+        member for first in submissions for member in (first, *with_follow_ups(first.follow_ups))
+    ]
 
 
 class Appended(NamedTuple, Generic[T_co]):
-    """What came of a submission: the decision's result, the position it is true at, and the
-    state after it, and after what followed it, of the streams that were named or changed."""
+    """The result of a submission.
+
+    Attributes:
+        result: The result of the decision.
+        position: The position at which it is true.
+        runs: Runs that were named or changed, after this append and its follow-ups.
+        sessions: Sessions likewise.
+    """
 
     result: T_co
     position: int
@@ -238,23 +260,27 @@ class Appended(NamedTuple, Generic[T_co]):
 
 
 class LogUnavailable(Exception):
-    """The log cannot be reached now. Nothing is known to be recorded; ask again."""
+    """The log cannot be reached. Nothing is known to be recorded; retry."""
 
 
 class EventLog(Protocol):
-    """One log."""
-
     @property
     def log_id(self) -> UUID:
-        """Which log this is; it never changes."""
+        """The permanent id of this log."""
         ...
 
     async def submit(self, submission: Submission[T]) -> Appended[T]:
-        """Decide and record. Raises what `decide` raised, `AlreadyReserved`, `LogUnavailable`."""
+        """Decide and record a submission.
+
+        Raises:
+            AlreadyReserved: If the idempotency key was used before.
+            LogUnavailable: If the log cannot be reached.
+            Rejected: As raised by `decide`.
+        """
         ...
 
     async def head(self) -> int:
-        """The last position; 0 for an empty log."""
+        """Return the last position; 0 for an empty log."""
         ...
 
     async def read(
@@ -269,58 +295,64 @@ class EventLog(Protocol):
         until: int | None = None,
         newest_first: bool = False,
     ) -> Sequence[RecordedEvent]:
-        """Events in order of position, those behind `after` and not behind `until`, at most
-        `limit`: the first ones, or the last ones in the opposite order. `actor` is a kind, the id
-        of a token or the key of a session that acted."""
+        """Return events after `after` up to `until`, in order of position, at most `limit`.
+
+        With `newest_first`, return the last ones in reverse order. `actor` is a kind, the id of a
+        token or the key of a session that acted.
+        """
         ...
 
     async def first(self, event_type: str, run_id: UUID) -> RecordedEvent | None:
-        """The first event of a type of a run."""
+        """Return the first event of a type about a run."""
         ...
 
     async def queued_message(self, run_id: UUID) -> RecordedEvent | None:
-        """Return the event by which the message that is to become this run began to wait, or None
-        if it never waited."""
+        """Return the event that queued the message which this run continues with; None if it was
+        not queued."""
         ...
 
     async def read_streams(
         self, streams: Sequence[str], *, types: Sequence[str] = (), until: int
     ) -> Sequence[RecordedEvent]:
-        """All events of these streams up to a position, in order of position."""
+        """Return all events of these streams up to a position, in order of position."""
         ...
 
     async def recorded_at(self, position: int) -> datetime | None:
-        """When the event at a position was recorded; None when there is none there."""
+        """Return when the event at a position was recorded; None if there is none."""
         ...
 
     def now(self) -> datetime:
-        """Return the time of the log's own clock, which every instant on record is by, at no cost.
-        Whatever is due, or long ago, is so by this clock and not by that of the machine."""
+        """Return the time of the log's own clock, without a query.
+
+        Every recorded instant is by this clock. Use it, not the machine's clock, to decide if
+        something is due.
+        """
         ...
 
     def known_instant(self, position: int) -> datetime | None:
-        """The same where it is in memory, at no cost; None where it has to be asked for."""
+        """Return when an event was recorded if that is in memory; None if it must be queried."""
         ...
 
     async def version_of(self, stream: str, *, at: int) -> int:
-        """How many events of a stream stand up to position `at`; 0 for none. What it costs does not
-        grow with how many there are."""
+        """Return the number of events of a stream up to position `at`.
+
+        The cost does not depend on that number.
+        """
         ...
 
     async def event_of(self, stream: str, version: int) -> RecordedEvent | None:
-        """One event of a stream, by its version from 1 on; None for one that is not on record."""
+        """Return an event of a stream by its version, from 1 on; None if it is not on record."""
         ...
 
     async def newest_of_stream(
         self, stream: str, *, version_max: int | None = None, limit: int
     ) -> Sequence[RecordedEvent]:
-        """Events of one stream, the newest first: those up to and with `version_max`, at most
-        `limit`."""
+        """Return events of a stream, newest first: up to `version_max`, at most `limit`."""
         ...
 
 
 class Tail(Protocol):
-    """Follows the log as it grows; shared by everything in the process that waits."""
+    """Follows the log as it grows. One tail serves all waiters of a process."""
 
     @property
     def position(self) -> int:
@@ -328,12 +360,15 @@ class Tail(Protocol):
         ...
 
     def newest(self, run_id: UUID) -> Run | None:
-        """The run as it is at `position`; None when it is not known here."""
+        """Return the run as of `position`; None if it is not in memory."""
         ...
 
     def end_since(self, moment: float) -> int | None:
-        """Return a position seen here that was the end of the log at `moment` of the monotonic
-        clock, or later; None if the database has to be asked."""
+        """Return a seen position that was the end of the log at `moment` of the monotonic clock, or
+        later.
+
+        None if the database has to be queried.
+        """
         ...
 
     async def changed(
@@ -345,10 +380,12 @@ class Tail(Protocol):
         types: Collection[str] = (),
         stopped: "asyncio.Future[None] | None" = None,
     ) -> bool:
-        """Wait for an event behind `after`, of one of the runs and of one of the types, if any are
-        given. Return False on timeout, or as soon as `stopped` is done."""
+        """Wait for an event after `after` about one of the runs and, if given, of one of the types.
+
+        Return False on timeout, or as soon as `stopped` is done.
+        """
         ...
 
     def follow(self, *, after: int) -> AsyncIterator[Sequence[RecordedEvent]]:
-        """Yield every event behind `after`, for ever; those that are there together."""
+        """Yield every event after `after`, forever, in batches of those available."""
         ...

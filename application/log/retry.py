@@ -1,4 +1,4 @@
-"""Asking the log until it answers."""
+"""Retries while the log is unavailable."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,8 +13,11 @@ T = TypeVar("T")
 async def retry_while_unavailable(
     ask: Callable[[], Awaitable[T]], *, given_up: Callable[[], bool]
 ) -> T:
-    """The answer, once there is one. While the log is away the question is asked again and again;
-    `LogUnavailable` is raised only when it was given up meanwhile."""
+    """Call `ask` until the log is available, and return its result.
+
+    Raises:
+        LogUnavailable: If the log is unavailable and `given_up` returns True.
+    """
     while True:
         try:
             return await ask()

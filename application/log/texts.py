@@ -1,4 +1,4 @@
-"""Making content references: a text, its id and its keyed hash, ready for one append."""
+"""Content references: collect the texts of an append with their ids and keyed hashes."""
 
 import hmac
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,17 +13,23 @@ from domain.values.refusals import ReadAgain, Rejected
 
 
 class ContentsErased(Rejected):
-    """The session's key was destroyed, so nothing can be recorded about its texts any more."""
+    """The session's key was destroyed, so its texts can no longer be recorded."""
 
 
 def keyed_hash(key: bytes, data: bytes) -> str:
-    """HMAC-SHA256 in hexadecimal."""
+    """Return the HMAC-SHA256 in hexadecimal."""
     return hmac.digest(key, data, "sha256").hex()
 
 
 class TextStore:
-    """Collects the texts of one append. `new_id` mints the content ids. `known` are the texts that
-    the same decision has kept before: made again, it refers to them by the same ids."""
+    """Collects the texts of one append.
+
+    Args:
+        new_id: Creates content ids.
+        known: Texts that the same decision stored in an earlier attempt. If they are stored again,
+            they keep their ids.
+        keyed: An HMAC with this key to copy, if there is one.
+    """
 
     def __init__(
         self,
@@ -35,7 +41,7 @@ class TextStore:
     ) -> None:
         self._session_id = session_id
         self._key = key
-        # To copy it takes half of what the hash of a short text takes.
+        # Copying an HMAC takes half the time of hashing a short text.
         self._keyed = keyed or hmac.new(key, digestmod="sha256")
         self._new_id = new_id
         self._known = known
@@ -43,16 +49,15 @@ class TextStore:
 
     @property
     def key(self) -> bytes:
-        """The session's key."""
         return self._key
 
     @property
     def contents(self) -> tuple[Content, ...]:
-        """What was collected so far, in order."""
+        """The texts collected so far, in order."""
         return tuple(self._contents)
 
     def store(self, kind: str, text: str) -> ContentRef:
-        """Keep a text and refer to it."""
+        """Store a text and return its reference."""
         number = len(self._contents)
         if number < len(self._known):
             known = self._known[number]
@@ -65,20 +70,23 @@ class TextStore:
         return ref
 
     def hash(self, data: bytes) -> str:
-        """The keyed hash of something that is not kept by itself."""
+        """Return the keyed hash of data that is not stored as a text."""
         keyed = self._keyed.copy()
         keyed.update(data)
         return keyed.hexdigest()
 
     def empty_copy(self) -> "TextStore":
-        """The same session, without texts: for a decision that may be made more than once."""
+        """Return a store for the same session without texts, for a decision that may run more than
+        once."""
         return TextStore(self._session_id, self._key, self._new_id, keyed=self._keyed)
 
 
 @dataclass(frozen=True, slots=True)
 class SessionTexts:
-    """Texts of a session that may have had none, for one append; `is_new_key` when its key is
-    recorded with the first of them."""
+    """Texts for a session that may have had none, for one append.
+
+    `is_new_key` is True if the session's key is recorded with the first of them.
+    """
 
     session_id: UUID
     text_store: TextStore
@@ -87,17 +95,16 @@ class SessionTexts:
 
     @property
     def contents(self) -> Sequence[Content]:
-        """What was collected."""
         return self.text_store.contents
 
     @property
     def keys(self) -> tuple[ContentKey, ...]:
-        """The key, when it is to be recorded with the texts."""
+        """The key, if it must be recorded with the texts."""
         return (self.key,) if self.is_new_key else ()
 
     def must_fit(self, session: Session | None) -> None:
-        """Raises `ReadAgain` when the session, as it is on record, is another one than was read or
-        came to have texts meanwhile."""
+        """Raise `ReadAgain` if the recorded session has another id than the one read, or got its
+        first text meanwhile."""
         if session is not None and session.session_id != self.session_id:
             raise ReadAgain("the session was seen for the first time meanwhile")
         if self.is_new_key and has_texts(session):
@@ -105,38 +112,41 @@ class SessionTexts:
 
 
 def has_texts(session: Session | None) -> bool:
-    """Whether anything was ever kept of the session. A child has its task."""
+    """Return True if a text was ever stored for the session. A child always has its task."""
     if session is None:
         return False
-    known = (session.run_id, session.transcript, session.shared_position)
-    return any(one is not None for one in known)
+    markers = (session.run_id, session.transcript, session.shared_position)
+    return any(marker is not None for marker in markers)
 
 
 # Free texts beside the log.
 
 
 class Contents(Protocol):
-    """Reads what appends have kept."""
+    """Reads stored texts."""
 
     async def key(self, session_id: UUID) -> bytes | None:
-        """The session's key; None when it was destroyed."""
+        """Return the session's key; None if it was destroyed."""
         ...
 
     async def text(self, ref: ContentRef) -> str | None:
-        """The text of a reference; None when it was erased."""
+        """Return a text; None if it was erased."""
         ...
 
     async def texts(
         self, refs: Iterable[ContentRef], *, recent: bool = False
     ) -> Mapping[UUID, str]:
-        """Several texts by content id; erased ones are absent. With `recent` those that this
-        process has recorded within half a second are not looked up."""
+        """Return several texts by content id. Erased texts are absent.
+
+        With `recent`, texts that this process recorded within the last half second are served from
+        memory.
+        """
         ...
 
     async def stored_bytes(self, session_id: UUID, kind: str) -> int:
-        """How many bytes the texts of this kind have that are kept of a session."""
+        """Return the total size of a session's stored texts of this kind."""
         ...
 
     async def previews(self, refs: Iterable[ContentRef]) -> Mapping[UUID, str]:
-        """The first 200 characters of several texts."""
+        """Return the first 200 characters of several texts."""
         ...

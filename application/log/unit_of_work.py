@@ -1,4 +1,4 @@
-"""The unit of work: what use cases read, and the one way in which they record."""
+"""The unit of work: reads for use cases, and the only way for them to record."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -50,10 +50,17 @@ async def with_fresh_reads(
     conflicts: tuple[type[Rejected], ...] = (ReadAgain,),
     attempts_max: int = ATTEMPTS_MAX,
 ) -> T:
-    """Optimistic concurrency: read, decide and record, anew after each conflict.
+    """Retry `attempt` with fresh reads after each conflict (optimistic concurrency).
 
-    `attempt` is given the conflict of the attempt before, None at first. When all were in vain,
-    `LogUnavailable` says `unavailable`.
+    Args:
+        attempt: Reads, decides and records. It is given the conflict of the previous attempt, None
+            at first.
+        unavailable: Message of the error if all attempts fail.
+        conflicts: Errors that lead to another attempt.
+        attempts_max: Maximum number of attempts.
+
+    Raises:
+        LogUnavailable: If every attempt met a conflict.
     """
     conflict: Rejected | None = None
     for _ in range(attempts_max):
@@ -66,7 +73,7 @@ async def with_fresh_reads(
 
 @dataclass(frozen=True, slots=True)
 class RunCommands:
-    """Commands to a run, to be decided one after the other, and the store of their texts."""
+    """Commands to a run, decided in order, and the store of their texts."""
 
     run: Run
     commands: Sequence[RunCommand]
@@ -78,26 +85,26 @@ class EndedTranscript(Protocol):
 
     @property
     def last_entry(self) -> int:
-        """The number of the last row that it knows of; 0 when there is none."""
+        """Number of the last known row; 0 if there is none."""
         ...
 
     @property
     def is_written_on(self) -> bool:
-        """Whether rows are written with the end."""
+        """True if more rows are written with the end."""
         ...
 
     def seal(self, recorded_at: datetime) -> TranscriptSeal:
-        """Seal all entries, those too that are written with the end, recorded at that moment."""
+        """Seal all entries, including those written with the end, as recorded at `recorded_at`."""
         ...
 
     def rows(self, run: Run, recorded_at: datetime) -> Sequence[TranscriptRows]:
-        """What is written with the end, if that is recorded at this moment."""
+        """Return the rows to write with the end, as recorded at `recorded_at`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CommandLog:
-    """Commands to the log: each has an id of its own and says where it comes from."""
+    """Submits commands to the log, each with a new command id and its provenance."""
 
     log: EventLog
     identities: Identities
@@ -117,9 +124,12 @@ class CommandLog:
         unseen: Sequence[str] = (),
         follow_ups: Sequence[Submission[Any]] = (),
     ) -> Appended[T]:
-        """Decide under the log's lock and record what was decided. `decide` is pure.
+        """Decide under the log's lock and record the decision. `decide` must be pure.
 
-        Raises what `decide` raised, `AlreadyReserved`, `LogUnavailable`.
+        Raises:
+            AlreadyReserved: If the idempotency key was used before.
+            LogUnavailable: If the log cannot be reached.
+            Rejected: As raised by `decide`.
         """
         return await self.log.submit(
             Submission(
@@ -144,8 +154,14 @@ class CommandLog:
         reservation: Reservation | None,
         why: Rejected | None = None,
     ) -> None:
-        """What was answered once is told again, whatever has become of it since: raises
-        `AlreadyReserved` for such a request, else `why` if it has a key. Records nothing."""
+        """Refuse a request that was answered before, whatever has changed since. Records nothing.
+
+        No-op if the request has no idempotency key.
+
+        Raises:
+            AlreadyReserved: If the key was used before. It holds the stored answer.
+            Rejected: `why`, if it is given and the key is unused.
+        """
         if reservation is None:
             return
 
@@ -169,10 +185,12 @@ class CommandLog:
         answer: StoredAnswer | None = None,
         above: SessionTexts | None = None,
     ) -> Appended[None]:
-        """Decide commands to a run, one after the other, and record what follows in one append.
+        """Decide commands to a run in order, and record the result in one append.
 
-        `spawn_answer` is what the spawn's own caller is told, `answer` this command's caller.
-        `above` are texts that go to the session of the run's requester.
+        Args:
+            spawn_answer: Answer to the caller of the run's spawn.
+            answer: Answer to the caller of this command.
+            above: Texts for the session of the run's requester.
         """
         run_commands = RunCommands(run, commands, text_store)
         return await self.record_all(
@@ -193,7 +211,7 @@ class CommandLog:
         *,
         actor: Actor = SYSTEM,
     ) -> Appended[None]:
-        """Record the start of a run with `told`, the first entry of its own in its transcript."""
+        """Record the start of a run, and `told` as the first entry of its own in its transcript."""
 
         def decide(world: World) -> Decision[None]:
             decision = decide_commands(world, (RunCommands(run, (start,), text_store),))
@@ -215,9 +233,12 @@ class CommandLog:
         follow_ups: Sequence[Submission[Any]],
         actor: Actor = SYSTEM,
     ) -> Appended[None]:
-        """Record the end of a run with the seal of its transcript, if it has one. Raises
-        `TranscriptGrew` when there are rows that it does not know: a holder that was only frozen
-        may have gone on meanwhile, and its claim holds until this very append."""
+        """Record the end of a run with the seal of its transcript, if it has one.
+
+        Raises:
+            TranscriptGrew: If there are rows that `transcript` does not know. A holder that was
+                only frozen may have resumed, and its claim is valid until this append.
+        """
 
         def decide(world: World) -> Decision[None]:
             if transcript is None:
@@ -244,8 +265,11 @@ class CommandLog:
         )
 
     def follow_up(self, run: Run, decide: Callable[[World], Decision[None]]) -> Submission[None]:
-        """What may follow a command to a run in the transaction of that. `decide` is pure, and
-        may raise `Rejected` when it has to be done in another way, or later."""
+        """Return a submission that may follow a command to the run in the same transaction.
+
+        `decide` must be pure. It may raise `Rejected` if the follow-up must happen differently or
+        later.
+        """
         return Submission(
             command_id=self.identities.event_id(),
             streams=tuple(dict.fromkeys(streams_of(run))),
@@ -265,10 +289,13 @@ class CommandLog:
         above: SessionTexts | None = None,
         must_fit: Callable[[CascadeState], None] | None = None,
     ) -> Appended[None]:
-        """The same for several runs of one requester, decided in their order and recorded in one
-        append. `must_fit` may raise `Rejected` before anything is decided."""
+        """Decide commands to several runs of one requester in order, and record them in one append.
+
+        `must_fit` may raise `Rejected` before anything is decided. See `record` for the other
+        arguments.
+        """
         first = run_commands[0].run
-        streams = [one for each in run_commands for one in streams_of(each.run)]
+        streams = [stream for member in run_commands for stream in streams_of(member.run)]
 
         def decide(world: World) -> Decision[None]:
             if must_fit is not None:
@@ -285,7 +312,7 @@ class CommandLog:
                 decide,
                 provenance_of(first, actor),
                 reservation=reservation,
-                about=frozenset(one.run.run_id for one in run_commands),
+                about=frozenset(member.run.run_id for member in run_commands),
             )
 
         return await with_fresh_reads(
@@ -297,29 +324,39 @@ class CommandLog:
 
 @dataclass(frozen=True, slots=True)
 class UnitOfWork(CommandLog):
-    """What every use case works with, put together once by the composition root."""
+    """The log and the readers that every use case works with, assembled by the composition root."""
 
     registry: Registry
     contents: Contents
     configurations: Configurations
 
     async def text_store(self, run: Run) -> TextStore:
-        """A text store for the run's own session. Raises `ContentsErased`."""
+        """Return a text store for the run's own session.
+
+        Raises:
+            ContentsErased: If the session's texts were erased.
+        """
         key = await self.contents.key(run.session_id)
         if key is None:
             raise ContentsErased(f"the texts of session {run.session_id} were erased")
         return TextStore(run.session_id, key, self.identities.event_id)
 
     async def text_store_or_none(self, run: Run) -> TextStore | None:
-        """The same; None when the session's texts were erased."""
+        """Return a text store for the run's own session; None if the session's texts were
+        erased."""
         try:
             return await self.text_store(run)
         except ContentsErased:
             return None
 
     async def session_texts(self, session: Session | None) -> SessionTexts:
-        """A text store for a session, which may have none as yet, or not be on record: then
-        it gets an id. Raises `ContentsErased`."""
+        """Return a text store for a session that may have no texts yet.
+
+        A session that is not on record gets a new id.
+
+        Raises:
+            ContentsErased: If the session's texts were erased.
+        """
         ids = self.identities
         session_id = session.session_id if session is not None else ids.run_id()
         key = await self.contents.key(session_id) if session is not None else None
@@ -330,13 +367,13 @@ class UnitOfWork(CommandLog):
         return SessionTexts(session_id, text_store, ContentKey(session_id, minted), key is None)
 
     async def run(self, run_id: UUID) -> Run:
-        """A run that is known to be on record."""
+        """Return a run that is known to be on record."""
         run = await self.registry.run(run_id)
         assert run is not None
         return run
 
     async def event(self, kind: type[E], run_id: UUID) -> E:
-        """The first event of a kind of a run, which is known to be on record."""
+        """Return the first event of a kind about a run, which is known to be on record."""
         recorded = await self.log.first(kind.__name__, run_id)
         assert recorded is not None
         assert isinstance(recorded.event, kind)
@@ -349,7 +386,7 @@ def decide_commands(
     spawn_answer: StoredAnswer | None = None,
     above: SessionTexts | None = None,
 ) -> Decision[None]:
-    """What follows from commands to several runs of one requester, with the texts of them."""
+    """Decide commands to several runs of one requester, with their texts."""
     family = Speculation(CascadeState(world.runs, world.sessions), world.now)
     return decide_ahead(family, run_commands, spawn_answer, above)
 
@@ -360,14 +397,16 @@ def decide_ahead(
     spawn_answer: StoredAnswer | None = None,
     above: SessionTexts | None = None,
 ) -> Decision[None]:
-    """The same of runs that are on record only in part; what follows is added to the rest."""
-    changes = decide_for_all(ahead, [(one.run.run_id, one.commands) for one in run_commands])
+    """Decide commands to runs that are partly not recorded yet, and add the changes to `ahead`."""
+    changes = decide_for_all(
+        ahead, [(member.run.run_id, member.commands) for member in run_commands]
+    )
     answer = spawn_answer if changes else None
     contents = [
         text
-        for one in run_commands
-        if one.text_store and changes
-        for text in one.text_store.contents
+        for member in run_commands
+        if member.text_store and changes
+        for text in member.text_store.contents
     ]
     return Decision(
         None,
@@ -381,8 +420,10 @@ def decide_ahead(
 def with_first_entry(
     decision: Decision[None], told: UnwrittenEntries, run: Run, now: datetime
 ) -> Decision[None]:
-    """Add what a run is told to the decision that starts it: the first entry of its own, behind
-    those that it took over."""
+    """Add the message to the run to the decision that starts it.
+
+    It is the first entry of the run's own, after the entries of a fork.
+    """
     if not decision.changes:
         return decision
     first = told_entry(run.fork)
@@ -391,7 +432,7 @@ def with_first_entry(
 
 
 def provenance_of(run: Run, actor: Actor = SYSTEM) -> Provenance:
-    """Where an append about a run comes from."""
+    """Return the provenance of an append about a run."""
     return Provenance(
         actor=actor,
         correlation=run.requester.root_session_key,
@@ -401,4 +442,4 @@ def provenance_of(run: Run, actor: Actor = SYSTEM) -> Provenance:
 
 
 class _KeyIsFree(Rejected):
-    """The key is free, and stays so."""
+    """Signal that the idempotency key is unused."""

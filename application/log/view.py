@@ -1,4 +1,4 @@
-"""The form of all answers: typed values with a fixed order of members in JSON."""
+"""Base of all answers: typed values with a fixed order of members in JSON."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -11,11 +11,14 @@ from pydantic.alias_generators import to_camel
 
 
 class View(BaseModel):
-    """An answer, or a part of one: snake_case in Python, camelCase in JSON, members in the order
-    of the fields. It is made from what was decided already, so it is frozen."""
+    """An answer or a part of one.
+
+    Fields are snake_case in Python and camelCase in JSON, in the order of declaration. Views are
+    frozen, because they are built from finished decisions.
+    """
 
     model_config = ConfigDict(
-        # When it is first made or read: a start builds no model that nobody asks for.
+        # Models are built on first use, to keep the start of a process fast.
         defer_build=True,
         frozen=True,
         alias_generator=to_camel,
@@ -27,15 +30,17 @@ class View(BaseModel):
 
     @classmethod
     def from_source(cls, source: object, **values: Any) -> Self:
-        """Return the view with these values and, for its other fields, the attributes of `source`
-        by the same names. Values that are no views are read by their attributes too."""
+        """Return a view of these values, with its other fields read from attributes of `source`.
+
+        Values that are not views are converted from their attributes too.
+        """
         for name in cls.model_fields:
             if name not in values:
                 values[name] = getattr(source, name)
         return cls(**values)
 
     def json_bytes(self) -> bytes:
-        """The view as JSON, instants in UTC with `Z`."""
+        """Return the view as JSON, with instants in UTC (`Z`)."""
         return orjson.dumps(self, default=_members, option=orjson.OPT_UTC_Z)
 
 
@@ -48,9 +53,9 @@ def _members(value: Any) -> dict[str, Any]:
 
 @cache
 def _layout(view: type[View]) -> tuple[tuple[str, ...], Callable[[dict[str, Any]], Sequence[Any]]]:
-    """The names of the members in JSON, and what takes their values out of a view's fields."""
+    """Return the member names in JSON, and a getter of their values."""
     fields = view.model_fields
-    names = tuple(one.alias or name for name, one in fields.items())
+    names = tuple(info.alias or name for name, info in fields.items())
     if len(fields) == 1:
         (only,) = fields
         return names, lambda values: (values[only],)

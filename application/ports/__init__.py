@@ -1,1 +1,1 @@
-"""What the use cases need of the world, one port a file."""
+"""Ports: the interfaces through which use cases reach the outside, one topic a file."""

@@ -1,4 +1,4 @@
-"""The configuration that decisions are made under."""
+"""Configuration revisions that decisions are made under."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -10,9 +10,15 @@ from domain.values.refusals import ConfigurationMoved
 
 @dataclass(frozen=True, slots=True)
 class PinnedConfiguration:
-    """A revision of the log and what it says. `redacted` is the whole of it with secrets replaced
-    by references: what scripts may see as `cfg`. `is_chosen` is whether somebody wants just this
-    revision, whichever is in force."""
+    """A configuration revision of the log, pinned for one decision.
+
+    Attributes:
+        revision: Number of the revision.
+        configuration: The parsed configuration.
+        redacted: The whole configuration with secrets replaced by references. Context scripts see
+            it as `cfg`.
+        is_chosen: True if the caller asked for this revision, even if another is in force.
+    """
 
     revision: int
     configuration: Configuration
@@ -21,86 +27,114 @@ class PinnedConfiguration:
 
     @property
     def session_naming(self) -> tuple[str, str, str]:
-        """What decides which session a key stands for."""
+        """Settings that map a session key to a session: main key, scope and default agent."""
         session = self.configuration.session
         return session.main_key, session.scope, self.configuration.default_agent_id
 
     def chosen(self) -> Self:
-        """The same, for what is to be decided under it though it is not in force."""
+        """Return a copy marked as chosen, to decide under it although it is not in force."""
         return replace(self, is_chosen=True)
 
     def must_be_current(self, revision: int) -> None:
-        """Raises `ConfigurationMoved` when the log is at a later revision, unless this one was
+        """Raise `ConfigurationMoved` if the log is at a later revision, unless this one was
         chosen."""
         if revision > self.revision and not self.is_chosen:
             raise ConfigurationMoved(revision)
 
 
 class RevisionErased(RuntimeError):
-    """The text of a revision is no more."""
+    """The text of a revision was erased."""
 
 
 class NothingInForce(LookupError):
-    """No configuration had been activated by then."""
+    """No configuration was active at that position."""
 
 
 class SecretMissing(Exception):
-    """A secret that the configuration refers to cannot be had here; the text says which."""
+    """A secret that the configuration refers to cannot be resolved here. The message names it."""
 
 
 class ConfigurationFile(Protocol):
-    """A file that was read and can become a revision. Of its secrets it has references."""
+    """A parsed configuration file that can become a revision. It holds references instead of
+    secrets."""
 
     @property
-    def configuration(self) -> Configuration:
-        """What it says."""
-        ...
+    def configuration(self) -> Configuration: ...
 
     @property
     def stored(self) -> Mapping[str, object]:
-        """The whole of it, as it is kept."""
+        """The whole configuration as JSON, as a revision stores it."""
         ...
 
     @property
     def stored_text(self) -> str:
-        """That as a text."""
+        """`stored` as a text."""
         ...
 
     @property
     def source(self) -> str:
-        """The path of the file, absolute, or `built-in`. It is recorded with the revision, so that
-        a server without a file finds the secrets that the revision refers to."""
+        """The absolute path of the file, or `built-in`.
+
+        It is recorded with the revision, so that a server started without a file can resolve the
+        secrets that the revision refers to.
+        """
         ...
 
 
 class Configurations(Protocol):
-    """The active revision and earlier ones."""
+    """The active revision and earlier revisions."""
 
     def current(self) -> PinnedConfiguration:
-        """The active revision."""
+        """Return the active revision."""
         ...
 
     async def at(self, revision: int) -> PinnedConfiguration:
-        """An earlier revision, for what was begun under it. Raises `RevisionErased`, and
-        `ConfigurationError` for one that this program cannot read."""
+        """Return an earlier revision, for work that began under it.
+
+        Raises:
+            RevisionErased: If its text was erased.
+            ConfigurationError: If this release cannot read it.
+        """
         ...
 
     async def in_force(self, position: int) -> PinnedConfiguration:
-        """The revision that was activated last at or before a position of the log, whichever this
-        process has heard of. Raises `NothingInForce`, and what `at` raises."""
+        """Return the revision that was activated last at or before a position of the log.
+
+        It is found even if this process has not seen that revision yet.
+
+        Raises:
+            NothingInForce: If no configuration was active by then.
+            RevisionErased: If its text was erased.
+            ConfigurationError: If this release cannot read it.
+        """
         ...
 
     async def is_kept(self, revision: int) -> bool:
-        """Whether the text of a revision is still on record. A process that has read it goes on
-        under it when it was erased since; what is answered about the past must not."""
+        """Return True if the text of a revision is still stored.
+
+        A process that has read a revision keeps working under it after it is erased. Queries about
+        the past must not use an erased revision, so they ask first.
+        """
         ...
 
 
 class CandidateReader(Protocol):
-    """Reads a configuration that is nobody's file and becomes no revision. Nothing that it refers
-    to is looked up, and secrets in it become references."""
+    """Reader for a configuration text that does not become a revision.
+
+    It resolves no references, and replaces secrets by references.
+    """
 
     def read(self, text: str, name: str) -> tuple[Configuration, Mapping[str, object]]:
-        """A text of JSON5: the configuration, and the whole of it as a revision would keep it.
-        `ConfigurationError` says what is wrong and where, in the text of that name."""
+        """Parse a JSON5 text.
+
+        Args:
+            text: The configuration.
+            name: Name of the text to show in errors.
+
+        Returns:
+            The configuration, and the whole of it as a revision would store it.
+
+        Raises:
+            ConfigurationError: If the text is invalid. It says where.
+        """
         ...

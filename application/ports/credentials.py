@@ -1,4 +1,4 @@
-"""Credentials of agents: which of them there are, and their values at the moment of use."""
+"""Credentials of agents: which exist, and their values at the moment of use."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -11,8 +11,7 @@ REDACTED = "[redacted]"
 
 
 class Credential(str):
-    """A value that nobody may see: its representation does not show it, and runtimes mask it in
-    whatever a child says."""
+    """A secret value. Its representation hides it, and runtimes mask it in a child's output."""
 
     __slots__ = ()
 
@@ -24,11 +23,21 @@ class Credentials(Protocol):
     """Credentials by agent."""
 
     async def found(self, pinned: PinnedConfiguration, agent: EffectiveAgent) -> FoundCredentials:
-        """What there is now for children of this agent, and what of it cannot be resolved; the
-        environment of its runtime included. Nothing for an agent that is not configured."""
+        """Return the credentials that children of this agent would get now, and those that cannot
+        be resolved.
+
+        The environment of the agent's runtime is included. An agent that is not configured has
+        none.
+        """
         ...
 
     async def environment(self, pinned: PinnedConfiguration, agent_id: str) -> Mapping[str, str]:
-        """The environment of a child of this agent, resolved now: what its runtime sets, and the
-        values of the profiles that are given. Secrets are `Credential`s. Raises `SecretMissing`."""
+        """Resolve the environment of a child of this agent: its runtime's variables and its
+        profiles' values.
+
+        Secrets are `Credential`s.
+
+        Raises:
+            SecretMissing: If a secret cannot be resolved.
+        """
         ...

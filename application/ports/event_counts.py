@@ -1,4 +1,4 @@
-"""How many events of each kind there are: up to a position, whatever the length of the log."""
+"""Counts of events by kind, up to a position, at a cost that does not grow with the log."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,17 +7,22 @@ from typing import NamedTuple, Protocol
 from uuid import UUID
 
 BLOCK_EVENTS = 64
-"""Counts are kept at each multiple of this."""
+"""Counts are stored at each multiple of this position."""
 
 EventTally = Mapping[str, int]
-"""How many events by their kind: `RunEnded` are all of that type, `RunEnded/timeout` those with
-that outcome, `SpawnRefused/depth` those refused by that rule."""
+"""Number of events by kind.
+
+`RunEnded` counts all events of that type, `RunEnded/timeout` those with that outcome, and
+`SpawnRefused/depth` those refused by that rule.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventQuery:
-    """Events of one run or of one tree, or of both; `actor` is a kind of actor, the id of a token,
-    or a session that acted."""
+    """Selects the events of a run, of a tree, or of both.
+
+    `actor` is a kind of actor, the id of a token, or the key of a session that acted.
+    """
 
     run_id: UUID | None = None
     tree: str | None = None
@@ -25,36 +30,47 @@ class EventQuery:
 
 
 class CountedEvents(NamedTuple):
-    """The tallies of ranges of positions, and the position up to which events were counted: None
-    when that is all of them."""
+    """Tallies of position ranges.
+
+    `counted_to` is the position up to which events were counted, None if all of them were.
+    """
 
     tallies: Sequence[EventTally]
     counted_to: int | None
 
 
 class EventCounts(Protocol):
-    """Counts of the log. What is counted once is kept: the log is only appended to."""
+    """Event counts of the log. They are stored and never change, because the log is append-only."""
 
     async def count_up_to(self, position: int) -> int:
-        """Count what was not counted up to there, as far as that is whole blocks, and keep it.
-        Gives the position up to which events are counted now. Of several at once each writes the
-        same; one that is killed leaves nothing half."""
+        """Count events in whole blocks up to `position`, store the counts, and return the last
+        counted position.
+
+        Safe to run concurrently, because all callers write the same counts. A killed call leaves no
+        partial block.
+        """
         ...
 
     async def up_to(self, positions: Sequence[int]) -> Sequence[EventTally]:
-        """The tallies of all events up to each of the positions, which ascend. `LogUnavailable`
-        while too much of the log is not counted yet."""
+        """Return the tally of all events up to each position. `positions` must ascend.
+
+        Raises:
+            LogUnavailable: While too much of the log is not counted yet.
+        """
         ...
 
     async def of_some(self, query: EventQuery, edges: Sequence[int]) -> CountedEvents:
-        """The tallies of the events behind each edge and not behind the next one; only so many
-        events are looked at."""
+        """Return the tallies of matching events after each edge, up to and including the next edge.
+
+        The number of events examined is limited; see `CountedEvents.counted_to`.
+        """
         ...
 
     async def instants_of(self, positions: Sequence[int]) -> Mapping[int, datetime]:
-        """When the events at these positions were recorded."""
+        """Return when the events at these positions were recorded."""
         ...
 
     async def positions_at(self, instants: Sequence[datetime]) -> Sequence[int]:
-        """The last position recorded at or before each of the instants; 0 before all."""
+        """Return, for each instant, the last position recorded at or before it; 0 if there is
+        none."""
         ...

@@ -1,4 +1,4 @@
-"""The files that a spawn attaches, as they lie in the workspace of the child."""
+"""Files and folders of children: attachments, bootstrap files, staged uploads and workspaces."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,13 +10,15 @@ from domain.configuration.configuration import EffectiveAgent
 from domain.context.attachments import AcceptedFiles
 
 RemovalOutcome = Literal["undone", "nothing_there", "left_in_place"]
-"""`left_in_place`: a link or a file is in the place of a folder above, and what is behind it is
-not ours."""
+"""`left_in_place`: a link or a file has replaced a folder on the path, so its content is not
+ours."""
 
 
 class AttachmentsNotWritten(Exception):
-    """The files cannot be written, and what was made of them was removed again as far as could be.
-    `reason` says why in words for the caller, without a path of this machine."""
+    """The attachments cannot be written. Partial files were removed as far as possible.
+
+    `reason` explains it to the caller, without a path of this machine.
+    """
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -24,8 +26,10 @@ class AttachmentsNotWritten(Exception):
 
 
 class AttachmentsNotRemoved(Exception):
-    """Files are left that should be gone; asking again goes on with it. `reason` says why, without
-    a path of this machine."""
+    """Attachments are left that should be gone; a retry continues the removal.
+
+    `reason` explains it without a path of this machine.
+    """
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -33,11 +37,11 @@ class AttachmentsNotRemoved(Exception):
 
 
 class AttachmentFiles(Protocol):
-    """Writes the files of a run into `<root>/.openclaw/attachments/<run id>/`, and removes them.
+    """Writes a run's attachments into `<root>/.openclaw/attachments/<run id>/`, and removes them.
 
-    `root` is the workspace of the child, absolute and with every link resolved: a link in it by the
-    time of a call is not followed, nor is any below it. Nothing outside of it is ever made,
-    changed or removed.
+    `root` is the workspace of the child: absolute, with every link resolved. A link in it at the
+    time of a call is not followed, nor is any link below it. Nothing outside `root` is ever
+    created, changed or removed.
     """
 
     async def write(
@@ -50,32 +54,46 @@ class AttachmentFiles(Protocol):
         timeout_seconds: float,
         during: Callable[[], None] | None = None,
     ) -> None:
-        """Write all files and the manifest, safe from a crash of the machine; all or nothing.
+        """Write all files and the manifest durably; all or nothing.
 
-        The folder of the run is made anew. One that is there already refuses the first attempt; for
-        a resumed preparation (`is_resumed`) it is what an earlier attempt left, and removed before.
-        `during` is called once per attached file when that is written, in a thread of its own.
-        No file is begun after `timeout_seconds`. Raises `AttachmentsNotWritten`. When the call is
-        cancelled, it ends once nothing more will be written.
+        The run's folder is created. If it exists, the first attempt is refused; a resumed attempt
+        removes it first, because an earlier attempt left it. If the call is cancelled, it returns
+        only when nothing more will be written.
+
+        Args:
+            root: Workspace of the child.
+            run_id: The run whose folder is written.
+            judged: The accepted files.
+            is_resumed: Whether an earlier attempt may have left files.
+            timeout_seconds: No file is begun after this time.
+            during: Called once per file while it is written, in a separate thread.
+
+        Raises:
+            AttachmentsNotWritten: If any file cannot be written.
         """
         ...
 
     async def remove(self, root: str, run_id: UUID, *, timeout_seconds: float) -> RemovalOutcome:
-        """Remove the folder of the run with all that is in it by now. May be repeated. The folders
-        above it, up to the root, go when nothing else is in them.
+        """Remove the run's folder with all its content, and empty folders above it up to the root.
 
-        Raises `AttachmentsNotRemoved`, also when it took longer than `timeout_seconds`.
+        Idempotent.
+
+        Raises:
+            AttachmentsNotRemoved: If something is left, or `timeout_seconds` have passed.
         """
         ...
 
 
-# Bootstrap files: what a workspace tells every child that works in it.
+# Bootstrap files: instructions that a workspace gives to every child in it.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadFile:
-    """A bootstrap file that is there. `skipped` says why it cannot be used, as a clause that a
-    sentence can end with; then there is no text."""
+    """A bootstrap file that exists.
+
+    If it cannot be used, `skipped` gives the reason as a clause that can end a sentence, and `text`
+    is empty.
+    """
 
     name: str
     text: str = ""
@@ -83,75 +101,90 @@ class ReadFile:
 
 
 class BootstrapFiles(Protocol):
-    """Reads the bootstrap files of a workspace."""
-
     async def read(self, folder: str, chars_max: int) -> tuple[ReadFile, ...]:
-        """Those of `domain.bootstrap_files.BOOTSTRAP_NAMES` that are in the folder, in that order;
-        never an error.
+        """Return the files of `domain.bootstrap_files.BOOTSTRAP_NAMES` that exist in the folder, in
+        that order. Never raises.
 
-        `folder` is absolute and has every link resolved. Of a file with more than `chars_max`
-        characters more than `chars_max` are given, so that it is seen to be too long, and never all
-        of it whatever its size. Texts are storable and begin behind a byte order mark. Only regular
-        files are read, and no link is followed.
+        Only regular files are read, and links are not followed. Texts are storable and have no byte
+        order mark.
+
+        Args:
+            folder: Absolute path with every link resolved.
+            chars_max: Length limit. Of a longer file, more than this many characters are returned,
+                so that the caller sees that it is too long; never the whole of a huge file.
         """
         ...
 
 
-# Files that a request brought, from its admission until they are written or not wanted.
+# Files that came with a request, kept from admission until they are written or dropped.
 
 
 class StagedFiles(Protocol):
-    """Reads and drops what admissions have kept. None of it is part of the log."""
+    """Staged files of admitted requests. They are not part of the log."""
 
     async def read(self, run_id: UUID) -> tuple[bytes, ...]:
-        """The run's files in their order; none when they were dropped."""
+        """Return the run's files in their order; empty if they were dropped."""
         ...
 
     async def drop(self, run_id: UUID) -> None:
-        """They are written, or will never be."""
+        """Delete the run's files, which are written or no longer needed."""
         ...
 
     async def sweep(self, limit: int) -> int:
-        """Drop the files of at most `limit` runs that are not being prepared any more; gives of
-        how many they were."""
+        """Delete the files of at most `limit` runs that are no longer in preparation. Return the
+        number of runs."""
         ...
 
 
-# The folders that children work in, as they are made and, when all was in vain, unmade.
+# The folders that children work in: created in preparation, removed if it fails.
 
 
 class WorkspaceFolders(Protocol):
-    """Makes the folder of an agent. A path is absolute, with every link in it resolved."""
+    """Creates the workspace of an agent. Paths are absolute, with every link resolved."""
 
     async def missing(self, path: str) -> tuple[str, str] | None:
-        """The deepest folder of the path that is there, and the rest that is not; None when the
-        whole is there. Raises OSError for a path that no folder can be made at."""
+        """Return the deepest existing folder of the path and the missing rest; None if the path
+        exists.
+
+        Raises:
+            OSError: If no folder can be created at the path.
+        """
         ...
 
     async def is_still(self, path: str) -> bool:
-        """Whether a folder is at the path, and no link on the way to it. Of one that cannot be
-        reached too it is no."""
+        """Return True if a folder is at the path and no link on the way to it. False if it cannot
+        be reached."""
         ...
 
     async def make(self, root: str, relative: str) -> bool:
-        """Make the rest below what is there, private, one folder after the other; whether any of
-        it was made now. No link is followed. May be repeated. Raises OSError."""
+        """Create the folders of `relative` below `root`, private to the user. Return True if any
+        was created.
+
+        Links are not followed. Idempotent.
+
+        Raises:
+            OSError: If a folder cannot be created.
+        """
         ...
 
     async def remove_if_empty(
         self, root: str, relative: str
     ) -> Literal["undone", "nothing_there", "left_in_place"]:
-        """Remove what `make` made as far as nothing is in it. May be repeated. Raises OSError."""
+        """Remove the folders that `make` created, as far as they are empty. Idempotent.
+
+        Raises:
+            OSError: If a folder cannot be removed.
+        """
         ...
 
 
 class WorkspaceForbidden(OSError):
-    """The folder that a request names may not be used. The text says so in the words of whoever
-    asked, and what to do."""
+    """The folder named by a request may not be used. The message tells the caller why, and how to
+    fix it."""
 
 
 class Workspaces(Protocol):
-    """Which folders children work in."""
+    """Decides which folder a child works in."""
 
     def workspace_of(
         self,
@@ -161,15 +194,22 @@ class Workspaces(Protocol):
         recorded: str | None = None,
         requested: str | None = None,
     ) -> str:
-        """The folder that a child of this agent works in.
+        """Return the folder that a child of this agent works in. Nothing is created.
 
-        Its agent's own: as configured, else one in the data directory; it need not be there. A
-        child of its requester's own agent inherits: `recorded` is the folder on record for the
-        requester, `requested` the one that the request says it works in, which has to be in the
-        recorded one; without a record, in the agent's own or below a configured root. Links are
-        resolved first, and nothing of it is created.
+        By default it is the agent's own: the configured one, else one in the data directory, which
+        need not exist. A child that runs as its requester's own agent inherits the requester's
+        folder. Links are resolved first.
 
-        Raises OSError for a folder that cannot be used, `WorkspaceForbidden` for one that may not:
-        also one on record that leads elsewhere by now.
+        Args:
+            pinned: The configuration to decide under.
+            agent: The child's agent.
+            recorded: The folder on record for the requester, if any.
+            requested: The folder that the request names. It must be inside `recorded`; without a
+                record, inside the agent's own folder or below a configured workspace root.
+
+        Raises:
+            WorkspaceForbidden: If the folder may not be used, or a recorded one now leads
+                elsewhere.
+            OSError: If the folder cannot be used.
         """
         ...

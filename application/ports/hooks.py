@@ -1,4 +1,4 @@
-"""Those outside who are asked and told about sub-agents."""
+"""Hooks: external programs that are called about sub-agents."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,18 +10,21 @@ from domain.delivery.hook_payloads import HookCall
 
 @dataclass(frozen=True, slots=True)
 class HookAnswer:
-    """`body` is None for an answer that says nothing."""
+    """The answer of a hook. `body` is None if it has no content."""
 
     status_code: int
     body: Mapping[str, object] | None = None
 
 
 class HookFailure(Exception):
-    """No answer that can be used. The text says why, without the address and without anything that
-    was sent or received.
+    """A hook gave no usable answer.
 
-    `was_asked` is whether the request may have been received; `status_code` is that of an answer,
-    if there was one; `has_no_room` is whether it was not sent because too many are under way here.
+    The message says why, without the address and without anything sent or received.
+
+    Attributes:
+        was_asked: Whether the hook may have received the request.
+        status_code: Status of the answer, if there was one.
+        has_no_room: True if nothing was sent because too many calls are in flight here.
     """
 
     def __init__(
@@ -39,9 +42,12 @@ class HookFailure(Exception):
 
 
 class HookClient(Protocol):
-    """The hooks of a configuration."""
+    """Calls the hooks of a configuration."""
 
     async def ask(self, pinned: PinnedConfiguration, call: HookCall) -> HookAnswer:
-        """Send a request to a hook that is configured, and wait for the answer as long as the
-        configuration says. Raises `HookFailure`."""
+        """Call a configured hook and wait for its answer, up to the configured timeout.
+
+        Raises:
+            HookFailure: If there is no usable answer.
+        """
         ...

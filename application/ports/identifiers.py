@@ -1,31 +1,31 @@
-"""What cannot be computed: ids and keys."""
+"""Random ids, keys and tokens."""
 
 from typing import Protocol
 from uuid import UUID
 
 
 class Identities(Protocol):
-    """Mints ids and keys; no two calls give the same."""
+    """Generates unique ids and keys."""
 
     def run_id(self) -> UUID:
-        """A UUID v4 for a run, a session or a child's key."""
+        """Return a UUID v4 for a run, a session or a child's session key."""
         ...
 
     def event_id(self) -> UUID:
-        """A UUID v7 for an event, a command or a content."""
+        """Return a UUID v7 for an event, a command or a content."""
         ...
 
     def content_key(self) -> bytes:
-        """32 random bytes: a session's key for keyed hashes."""
+        """Return 32 random bytes: a session's key for keyed hashes."""
         ...
 
 
-# Tokens for children, by which they call back.
+# Tokens with which children call back.
 
 
 class ChildTokens(Protocol):
-    """Mints a token that is good while the run is held under that claim."""
+    """Mints tokens that are valid while the run is held under one claim."""
 
     def mint(self, run_id: UUID, epoch: int) -> str:
-        """The token; it is never recorded."""
+        """Return a token for this run and claim. It is never recorded."""
         ...

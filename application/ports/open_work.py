@@ -1,15 +1,16 @@
-"""How much there is to do now, counted among the rows that are open: not by the record's length."""
+"""Counts of open work. Their cost depends on the number of open rows, not on the length of the
+log."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 COUNTED_MAX = 10_000
-"""Of what is parked no more are counted: it stays until somebody sees to it."""
+"""Limit for counting parked deliveries, which stay until a user acts on them."""
 
 
 class LaneCount(NamedTuple):
-    """How many runs of a lane have a slot, and how many wait for one."""
+    """Numbers of runs in a lane: those with a slot, and those queued."""
 
     lane: str
     depth: int
@@ -19,9 +20,15 @@ class LaneCount(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenWorkCounts:
-    """Of the whole log. `due` is by what somebody has to do next for a run, archiving aside;
-    `effects` are runs with something outside to be told or undone, `parked` those with an
-    announcement that is not sent to somebody any more."""
+    """Open work in the whole log.
+
+    Attributes:
+        head: Last position of the log.
+        lanes: Lanes with runs in them.
+        due: Number of runs by the next action due, except archiving.
+        effects: Number of runs with an undo, hook or webhook delivery to do.
+        parked: Number of runs with an announcement whose delivery was given up for some webhook.
+    """
 
     head: int
     lanes: Sequence[LaneCount]
@@ -31,8 +38,10 @@ class OpenWorkCounts:
 
 
 class OpenWork(Protocol):
-    """Counts what is open."""
-
     async def count(self) -> OpenWorkCounts:
-        """How much there is; `LogUnavailable` when the database does not answer."""
+        """Count open work.
+
+        Raises:
+            LogUnavailable: If the database does not answer.
+        """
         ...

@@ -1,4 +1,4 @@
-"""Signing in to the page: a code that works once is traded for a token of the page's own."""
+"""Page sign-in: a one-time code is exchanged for a token of the page."""
 
 from typing import Protocol
 
@@ -7,18 +7,23 @@ TOKEN_SECONDS = 12 * 3600
 
 
 class PageTokens(Protocol):
-    """Codes and tokens of the page. A token of it is good for what the token is good for that asked
-    for its code, as long as that one is, and `TOKEN_SECONDS` at most."""
+    """Codes and tokens of the page.
+
+    A page token has the same access as the token that requested its code. It is valid as long as
+    that token is, and for `TOKEN_SECONDS` at most.
+    """
 
     async def make_code(self, token: str) -> str | None:
-        """A code for whoever has this token, good once and for `CODE_SECONDS`; None when the token
-        is a child's, one of the page, or not known."""
+        """Return a one-time code, valid for `CODE_SECONDS`.
+
+        None if the token is unknown, a child's, or itself a page token.
+        """
         ...
 
     async def trade_code(self, code: str) -> str | None:
-        """The token for a code; None when it is unknown, used or too old."""
+        """Return the token for a code; None if the code is unknown, used or expired."""
         ...
 
     async def revoke(self, token: str) -> bool:
-        """Whether a token of the page was known; it is not any more."""
+        """Revoke a page token. Return True if it was known."""
         ...

@@ -1,4 +1,4 @@
-"""The registry as it is, and as it was at any position."""
+"""The registry of runs and sessions: the newest state, and the state at any position."""
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from domain.run.state import Run
 from domain.session.state import Session
 
 RESPAWNS_MAX = 100
-"""So many of the runs that were made from one are told with it; all of them are in lists."""
+"""Number of respawns that are returned with a run. Lists return all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatusRows:
-    """What the rows of one status have in common: their stages, and where it is given the outcome
-    and whether they wait for others."""
+    """Row values that one status selects: stages and, if given, the outcome and whether the run
+    waits for others."""
 
     stages: tuple[str, ...]
     outcome: str | None = None
@@ -28,11 +28,11 @@ Comparison = Literal["=", "any of", "begins with", "<", "<=", ">", ">="]
 
 @dataclass(frozen=True, slots=True)
 class RunCondition:
-    """A comparison of a column of the rows of runs with a value.
+    """A comparison of a column of run rows with a value.
 
     Attributes:
         column: A column of `RunRow`, or `status`, which is any of several `StatusRows`.
-        comparison: How to compare it. A row without a value in the column does not fit.
+        comparison: The operator. A row without a value in the column does not match.
         value: The value; a tuple if the comparison is `any of`.
     """
 
@@ -43,13 +43,13 @@ class RunCondition:
 
 @dataclass(frozen=True, slots=True)
 class RunQuery:
-    """Which runs: those whose rows fit all conditions."""
+    """Selects runs whose rows match all conditions."""
 
     conditions: tuple[RunCondition, ...] = ()
 
     @classmethod
     def where(cls, **values: Any) -> "RunQuery":
-        """Return the query of runs by the values of columns. A tuple means any of its values."""
+        """Return a query by column values. A tuple matches any of its values."""
         return cls(
             tuple(
                 RunCondition(column, "any of" if isinstance(value, tuple) else "=", value)
@@ -58,30 +58,37 @@ class RunQuery:
         )
 
     def value_of(self, column: str) -> Any | None:
-        """Return the value that all these runs have in a column, None if they may differ."""
-        found = (one for one in self.conditions if (one.column, one.comparison) == (column, "="))
-        return next((one.value for one in found), None)
+        """Return the value that all selected runs have in a column; None if they may differ."""
+        values = (
+            condition
+            for condition in self.conditions
+            if (condition.column, condition.comparison) == (column, "=")
+        )
+        return next((condition.value for condition in values), None)
 
     def split(self, columns: Container[str]) -> tuple["RunQuery", "RunQuery"]:
-        """Return the conditions on values of some columns, and the other conditions."""
+        """Return the conditions on values of the given columns, and all other conditions."""
         inside, outside = list[RunCondition](), list[RunCondition]()
-        for one in self.conditions:
-            by_value = one.column in columns and one.comparison in ("=", "any of")
-            (inside if by_value else outside).append(one)
+        for condition in self.conditions:
+            by_value = condition.column in columns and condition.comparison in ("=", "any of")
+            (inside if by_value else outside).append(condition)
         return RunQuery(tuple(inside)), RunQuery(tuple(outside))
 
 
 @dataclass(frozen=True, slots=True)
 class Respawn:
-    """A run that was made from an earlier one, and the session that asked for it."""
+    """A run made from an earlier run, and the session that requested it."""
 
     run_id: UUID
     requester: str
 
 
 class WaitingLane(NamedTuple):
-    """A lane in which a run waits. `is_full` if the first in line, as many as it is wide, are held;
-    a lane that is not may be full as well."""
+    """A lane with a waiting run.
+
+    `is_full` is True if runs hold all of the first `width` places in line. If False, the lane may
+    still be full.
+    """
 
     lane: str
     depth: int
@@ -89,7 +96,7 @@ class WaitingLane(NamedTuple):
 
 
 class LanePlace(NamedTuple):
-    """A run in a lane; `holder` has its slot in hand, None for one that waits."""
+    """A run in a lane. `holder` is the process that holds its slot, None for a queued run."""
 
     run_id: UUID
     label: str | None
@@ -99,7 +106,7 @@ class LanePlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LaneState:
-    """One lane at one depth: who holds a slot and who waits, in order."""
+    """A lane at one depth: the runs with a slot, and the queued runs in order."""
 
     lane: str
     depth: int
@@ -109,63 +116,70 @@ class LaneState:
 
 @dataclass(frozen=True, slots=True)
 class InboxQuery:
-    """Which announcements: those to one requester, or to any; `is_parked` for those alone that are
-    not sent to some webhook any more."""
+    """Selects announcements.
+
+    Attributes:
+        requester: Session key that they went to; None for any.
+        is_parked: Only those whose delivery to some webhook is parked.
+    """
 
     requester: str | None = None
     is_parked: bool = False
 
 
 class ChangedStream(NamedTuple):
-    """A stream with events between two positions, and where the first of them stands."""
+    """A stream with events between two positions, and the position of the first of them."""
 
     stream: str
     position: int
 
 
 class ChangedStreams(NamedTuple):
-    """Streams in the order of their first events; the log was looked through up to `examined`."""
+    """Changed streams, ordered by their first event. The log was scanned up to `examined`."""
 
     streams: Sequence[ChangedStream]
     examined: int
 
 
 class StatesAsOf(NamedTuple):
-    """Runs and sessions as of a position, those that existed."""
+    """Runs and sessions as of a position; only those that existed."""
 
     runs: Mapping[UUID, Run]
     sessions: Mapping[str, Session]
 
 
 class Registry(Protocol):
-    """Reads rows. `at` is a position; None means the newest state."""
+    """Reads runs and sessions. `at` is a position; None means the newest state."""
 
     async def run(self, run_id: UUID, *, at: int | None = None) -> Run | None:
-        """One run; None when it is not on record (yet, at that position)."""
+        """Return a run; None if it is not on record at that position."""
         ...
 
     async def run_at_version(self, run_id: UUID, version: int) -> Run | None:
-        """One run as it was after so many events of its own."""
+        """Return a run as it was after its first `version` events."""
         ...
 
     async def runs_of_session(self, child_session_key: str, *, limit: int) -> Sequence[Run]:
-        """The runs of a child session but those that were refused, the newest first."""
+        """Return the runs of a child session except refused ones, newest first."""
         ...
 
     async def runs_by_label(self, tree: str, labels: Sequence[str], *, limit: int) -> Sequence[Run]:
-        """The newest run of each session of a tree that has one of these labels and was not
-        refused, the newest first."""
+        """Return the newest run of each session in a tree that has one of these labels, newest
+        first. Refused runs are left out."""
         ...
 
     async def runs_by_label_prefix(
         self, requester: str, prefix: str, *, limit: int
     ) -> Sequence[Run]:
-        """The newest run of each session that a requester has spawned whose label begins like this,
-        but those refused: first those with just this label, and the newest first."""
+        """Return the newest run of each session that the requester spawned with a label of this
+        prefix.
+
+        Exact matches come first, then the newest. Refused runs are left out.
+        """
         ...
 
     async def runs_by_id_prefix(self, prefix: str, *, limit: int) -> Sequence[Run]:
-        """Runs whose id begins like this, with its dashes or without, by their ids."""
+        """Return runs by a prefix of their id, with or without dashes, ordered by id."""
         ...
 
     async def runs(
@@ -177,46 +191,59 @@ class Registry(Protocol):
         behind: int | None = None,
         ascending: bool = False,
     ) -> Sequence[Run]:
-        """Runs by position of creation, newest first, those behind the position `behind`."""
+        """Return matching runs, ordered by position of creation.
+
+        Args:
+            query: The conditions.
+            at: Position as of which runs are read.
+            limit: Maximum number of runs.
+            behind: Cursor: only runs after this position in the order given.
+            ascending: Oldest first; by default newest first.
+        """
         ...
 
     async def respawns(self, run_id: UUID, *, at: int) -> Sequence[Respawn]:
-        """The first `RESPAWNS_MAX` runs that were made from this one, by creation."""
+        """Return the first `RESPAWNS_MAX` runs made from this run, ordered by creation."""
         ...
 
     async def session(self, key_or_id: str, *, at: int | None = None) -> Session | None:
-        """A session by canonical key or by session id."""
+        """Return a session by canonical key or session id."""
         ...
 
     def last_seen_session(self, session_key: str) -> Session | None:
-        """Return the session as this process saw it last; None if it does not remember it.
+        """Return the session as this process saw it last; None if it is not in memory.
 
-        Asks nothing. The record may say otherwise by now, so only use what is checked again under
-        the log's lock.
+        Makes no query, so the state may be outdated. Use it only for decisions that are checked
+        again under the log's lock.
         """
         ...
 
     async def runs_below(self, session_key: str) -> Sequence[Run]:
-        """The runs of every descendant of a session but those that were refused, parents before
-        children, siblings in the order in which they were asked for."""
+        """Return the runs of every descendant of a session except refused ones.
+
+        Parents come before children, siblings in the order of their requests.
+        """
         ...
 
     async def descendants(self, session_key: str, *, at: int | None = None) -> tuple[int, int]:
-        """How many runs below a session are not settled (announced or refused), and how many of
-        those are not even over."""
+        """Return how many runs below a session are not settled (announced or refused), and how many
+        of those have not ended."""
         ...
 
     async def inbox(self, query: InboxQuery, *, at: int, after: int, limit: int) -> Sequence[Run]:
-        """Runs announced in inboxes, by position of the announcement, those behind `after`. One
-        whose delivery was parked stands where that was recorded last."""
+        """Return announced runs after the cursor `after`, ordered by position of the announcement.
+
+        An announcement with a parked delivery is ordered by the position where it was last parked.
+        """
         ...
 
     async def lanes(self, *, at: int) -> Sequence[LaneState]:
-        """Every lane that has somebody in it."""
+        """Return every lane that has running or queued runs."""
         ...
 
     async def waiting_lanes(self, *, width: int) -> Sequence[WaitingLane]:
-        """Return all lanes in which a run waits to be claimed, of this width."""
+        """Return all lanes in which a run waits to be claimed. `width` is the number of slots of
+        each."""
         ...
 
     async def changed_streams(
@@ -228,17 +255,27 @@ class Registry(Protocol):
         events_max: int,
         tree: str | None = None,
     ) -> ChangedStreams:
-        """Streams, each once, that have their first event behind `after` between `behind` (which is
-        not before it) and `until`: of all, or of those whose events are of a tree. At most
-        `events_max` events are looked at."""
+        """Return the streams whose first event after `after` is in the range from `behind`
+        (exclusive) to `until`.
+
+        Each stream is returned once.
+
+        Args:
+            after: Start of the comparison.
+            until: Last position to scan.
+            behind: Cursor; not before `after`.
+            events_max: Maximum number of events to scan.
+            tree: Root session key, to take only events of that tree.
+        """
         ...
 
     async def states(
         self, run_ids: Sequence[UUID], session_keys: Sequence[str], *, at: Sequence[int]
     ) -> Sequence[StatesAsOf]:
-        """Several runs and sessions, as of each of some positions."""
+        """Return several runs and sessions as of each position."""
         ...
 
     async def position_at(self, instant: datetime) -> int:
-        """The last position of the last append recorded at or before an instant; 0 before all."""
+        """Return the last position of the last append recorded at or before an instant; 0 if there
+        is none."""
         ...

@@ -1,4 +1,4 @@
-"""Runs as bars: when each came to which stage, without their texts, now or as of a position."""
+"""Run bars: the stages of runs in time, without texts, now or as of a position."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -11,7 +11,7 @@ from domain.run.lifecycle import RunStage
 
 
 class ReachedStage(NamedTuple):
-    """That a run came to a stage, and by which event."""
+    """A stage that a run reached, and the event that brought it there."""
 
     stage: RunStage
     position: int
@@ -19,9 +19,14 @@ class ReachedStage(NamedTuple):
 
 
 class RunBar(NamedTuple):
-    """A run as it was then. `waits` is whether it waits for other runs; `parent_run_id` the run
-    of the requester's session by which it was asked for, `respawned_from` the one that it was made
-    from, `rule` the one that refused it."""
+    """A run at one moment.
+
+    Attributes:
+        waits: Whether it waits for other runs.
+        parent_run_id: The run of the requester's session that requested it.
+        respawned_from: The run that it was made from.
+        rule: The rule that refused it.
+    """
 
     run_id: UUID
     version: int
@@ -41,7 +46,7 @@ class RunBar(NamedTuple):
 
 
 class SessionBar(NamedTuple):
-    """A session as it was then."""
+    """A session at one moment."""
 
     session_key: str
     session_id: UUID
@@ -54,7 +59,7 @@ class SessionBar(NamedTuple):
 
 
 class RunBars(Protocol):
-    """Reads bars along the indexes of the registry."""
+    """Reads bars by the registry's indexes."""
 
     async def overlapping(
         self,
@@ -66,26 +71,33 @@ class RunBars(Protocol):
         limit: int,
         behind: int | None = None,
     ) -> Sequence[RunBar]:
-        """Runs that were asked for at or before `until` and not over at `after`, as of `at`, by
-        position of creation, the newest first; those created before `behind`. `LogUnavailable`
-        while that part of the log is not looked through yet."""
+        """Return runs requested at or before `until` and not over at `after`, newest first.
+
+        `behind` is a cursor: only runs created before it are returned.
+
+        Raises:
+            LogUnavailable: While that part of the log is not indexed yet.
+        """
         ...
 
     async def spawned_by(
         self, session_keys: Sequence[str], *, at: int, limit: int, refused: bool = False
     ) -> Sequence[RunBar]:
-        """Return runs that these sessions asked for, in the order of the sessions and then of
-        creation: those that were `refused`, or all others."""
+        """Return runs requested by these sessions, in the order of the sessions, then of creation.
+
+        They are the refused runs if `refused`, else all others.
+        """
         ...
 
     async def own_runs(self, session_key: str, *, at: int, limit: int) -> Sequence[RunBar]:
-        """The runs of a child's session itself but those that were refused, by creation."""
+        """Return the runs of the child session itself except refused ones, ordered by creation."""
         ...
 
     async def sessions(self, session_keys: Sequence[str], *, at: int) -> Mapping[str, SessionBar]:
-        """Those of the sessions that are on record."""
+        """Return the given sessions that are on record."""
         ...
 
     async def stages(self, versions: Mapping[UUID, int]) -> Mapping[UUID, Sequence[ReachedStage]]:
-        """To which stages runs had come after so many of their events, in order."""
+        """Return the stages that each run had reached after its first N events, in order.
+        `versions` gives N."""
         ...

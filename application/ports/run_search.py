@@ -1,5 +1,4 @@
-"""Looks through the registry: for words, and to count what is there. Each look is at a bounded
-number of runs, however few of them fit."""
+"""Searches and counts of runs. Each call scans a limited number of runs, however few match."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -14,16 +13,18 @@ TASK_CHARACTERS_SEARCHED_MAX = 10_000
 
 
 class RunWords(NamedTuple):
-    """Words that stand, each, in the label of a run or in its task, in upper or lower case. Without
-    `in_whole_task` only the beginning of a task is looked at, which lists show."""
+    """Words that must each occur in the label or task of a run, ignoring case.
+
+    Unless `in_whole_task`, only the preview of a task is searched, which lists show.
+    """
 
     words: tuple[str, ...]
     in_whole_task: bool
 
 
 class Examined(NamedTuple):
-    """Which runs are looked at as of a position: at most so many, behind `behind`, newest first
-    unless `ascending`."""
+    """Scan window: up to `runs_max` runs after the cursor `behind`, as of `at`, newest first unless
+    `ascending`."""
 
     at: int
     runs_max: int
@@ -32,15 +33,14 @@ class Examined(NamedTuple):
 
 
 class FoundRuns(NamedTuple):
-    """Runs with the words, and the position behind which there may be others; None at the end."""
+    """Matching runs, and the cursor at which to continue; None at the end."""
 
     runs: Sequence[Run]
     behind: int | None
 
 
 class RunCount(NamedTuple):
-    """How many runs are alike. `requester` is the session that asked for them, where they were to
-    be told apart by it."""
+    """Number of runs with the same properties. `requester` is set if the count is grouped by it."""
 
     runs: int
     stage: RunStage
@@ -52,21 +52,26 @@ class RunCount(NamedTuple):
 
 
 class CountedRuns(NamedTuple):
-    """What was counted; `counted_to` is the position of creation of the last run that was looked
-    at, None when all were."""
+    """Counts of runs.
+
+    `counted_to` is the creation position of the last scanned run, None if all were scanned.
+    """
 
     counts: Sequence[RunCount]
     counted_to: int | None
 
 
 class RunSearch(Protocol):
-    """Looks at the runs that a requester, a tree, labels, a rule or an earlier run leave, and takes
-    those of them that the rest of the query and the words leave."""
+    """Searches runs within the bounds of indexed conditions.
+
+    Requester, tree, labels, rule and earlier run narrow the runs by index. The other conditions and
+    the words filter the result.
+    """
 
     async def find(
         self, query: RunQuery, words: RunWords, examined: Examined, *, limit: int
     ) -> FoundRuns:
-        """The first of them, by position of creation."""
+        """Return the first matching runs, ordered by position of creation."""
         ...
 
     async def count(
@@ -78,5 +83,6 @@ class RunSearch(Protocol):
         by_requester: bool,
         own: UUID | None = None,
     ) -> CountedRuns:
-        """How many there are of each kind. The run `own` is counted without its requester."""
+        """Count matching runs by their properties. The run `own` is counted without its
+        requester."""
         ...

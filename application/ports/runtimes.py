@@ -1,4 +1,4 @@
-"""Runtimes: what executes a child."""
+"""Runtimes: the programs and models that execute runs."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,10 +17,16 @@ EntryKind = Literal["session", "message", "tool", "usage", "progress", "result",
 
 @dataclass(frozen=True, slots=True)
 class TranscriptEntry:
-    """Something the runtime said while it ran. `body` is JSON: `role`, `text`, `name`, `input`,
-    `output`, `inputTokens`, `outputTokens`, `model`, as the kind has them. An entry `session` is
-    said by nobody: it stands where a conversation that was forked begins. `arrived_at` is when this
-    process got it, in seconds of the event loop's clock; None means now."""
+    """An entry of a child's transcript, as the runtime produced it.
+
+    Attributes:
+        kind: Kind of the entry. `session` has no author; it marks the start of a forked
+            conversation.
+        body: JSON members of the kind, such as `role`, `text`, `name`, `input`, `output`,
+            `inputTokens`, `outputTokens` and `model`.
+        arrived_at: When this process received it, in seconds of the event loop's clock; None means
+            now.
+    """
 
     kind: EntryKind
     body: Mapping[str, object]
@@ -28,21 +34,26 @@ class TranscriptEntry:
 
 
 def message_entry(message: str) -> TranscriptEntry:
-    """What the child was told, as the first entry of its transcript."""
+    """Return the message to the child, as the first entry of its transcript."""
     return TranscriptEntry("message", {"role": "user", "text": message})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """Everything a runtime gets. `token` lets the child call back; it is never recorded.
+    """Everything that a runtime is given.
 
-    `attachments_dir` is the absolute folder of what was attached, None when nothing was;
-    `history_files` are the JSONL files of what was said in the session before, the earliest first.
-    `delivery_origin` is where the session's thread is; with `deliver` the runtime brings its result
-    there. `requester` is what the requester said of where it is. `run_timeout_seconds` 0 is without
-    limit. `fallback_models` stand in for `model`, in their order. `environment` is that of a
-    process; for a model it is where its endpoint is and what opens it, by the names of its runtime.
-    `traceparent` is for spans of its own, None where none are sent.
+    Attributes:
+        attachments_dir: Absolute folder of the attachments; None without attachments.
+        history_files: JSONL transcripts of the session's earlier runs, oldest first.
+        delivery_origin: Addresses of the session's thread.
+        deliver: Whether the runtime itself delivers the result to `delivery_origin`.
+        requester: Addresses that the requester gave for itself.
+        run_timeout_seconds: Time limit of the run; 0 means none.
+        fallback_models: Models to try in this order if `model` is not available.
+        environment: Environment of a process. For a model: its endpoint and key, under the names
+            that the runtime uses.
+        traceparent: Trace context for spans of its own; None if spans are not exported.
+        token: Token with which the child calls back. It is never recorded.
     """
 
     run_id: UUID
@@ -84,12 +95,11 @@ REQUESTER_FIELDS = (
     "groupSpace",
     "memberRoleIds",
 )
-"""What a requester may say of where it is; null for what it did not."""
+"""Addresses that a requester may give. Missing ones are null."""
 
 
 def launch_object(launch: Launch) -> dict[str, object]:
-    """What whoever executes it is told, as JSON: a program on its input, an executor outside when
-    it has claimed it."""
+    """Return the launch as JSON: the input of a program, or the answer to an executor's claim."""
     allow = launch.tools_allow
     return {
         "runId": str(launch.run_id),
@@ -121,9 +131,11 @@ def launch_object(launch: Launch) -> dict[str, object]:
 
 
 def mcp_configuration(launch: Launch) -> dict[str, object] | None:
-    """An `mcp.json`, as agents of many makers read it, that opens the tools of the session to the
-    child; None for one that cannot call back. It holds the child's token, as its environment
-    does."""
+    """Return an `mcp.json` that gives the child the session's tools; None if it cannot call back.
+
+    The form is the one that most coding agents read. It contains the child's token, as the child's
+    environment does.
+    """
     url = mcp_url(launch)
     if url is None or launch.token is None:
         return None
@@ -132,17 +144,20 @@ def mcp_configuration(launch: Launch) -> dict[str, object] | None:
 
 
 def mcp_url(launch: Launch) -> str | None:
-    """Where the tools for models are; None without a server."""
+    """Return the URL of the MCP endpoint; None without a server."""
     return f"{launch.url}/mcp" if launch.url is not None else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeEnd:
-    """How the runtime ended. `outcome` comes from signals (exit status), never from the text.
+    """How an execution ended.
 
-    `reason` is one of the words of `RunEnded.reason`. `error` is for people: the tail of stderr.
-    `usages` are the tokens as they were told, one after the other. `notes` are those with which the
-    entries ended.
+    Attributes:
+        outcome: Derived from signals such as the exit status, never from text.
+        reason: One of the words of `RunEnded.reason`.
+        error: Explanation for people: the tail of standard error.
+        usages: Reported token usages, in order.
+        notes: Notes that the last entries carry.
     """
 
     outcome: Literal["success", "error", "timeout", "stopped", "unknown"]
@@ -156,9 +171,9 @@ class RuntimeEnd:
 
 
 class CannotLaunch(Exception):
-    """The runtime cannot be opened.
+    """The runtime cannot be started.
 
-    `reason` is a word for `RunEnded.reason`, the text is for people.
+    `reason` is a word for `RunEnded.reason`; the message is for people.
     """
 
     def __init__(self, reason: str, text: str) -> None:
@@ -167,40 +182,51 @@ class CannotLaunch(Exception):
 
 
 class RuntimeSession(Protocol):
-    """One child about to run or running. Nothing executes before `go`."""
+    """One child that is about to run or running. Nothing executes before `go`."""
 
     def go(self) -> None:
-        """Execute now: `RunStarted` is on record."""
+        """Start the execution. Call it only after `RunStarted` is recorded."""
         ...
 
     def ready_entries(self) -> Sequence[TranscriptEntry] | None:
-        """Return all that the child says if it has ended without a wait, or None. What is returned
-        here is not among `entries`."""
+        """Return all entries if the child has already ended without waiting, else None.
+
+        Entries returned here are not yielded by `entries`.
+        """
         ...
 
     def entries(self) -> AsyncIterator[TranscriptEntry]:
-        """What the child says, as it comes; ends when the child has ended. Slow readers slow the
-        child down (bounded buffers)."""
+        """Yield the child's entries as they arrive, until the child has ended.
+
+        Buffers are bounded, so a slow reader slows the child down.
+        """
         ...
 
     async def end(self) -> RuntimeEnd:
-        """How it ended; after `entries` is exhausted. No process of it is left by then."""
+        """Return how the child ended. Call it after `entries` is exhausted; no process is left by
+        then."""
         ...
 
     async def kill(self) -> None:
-        """End it with everything it started; returns when nothing is left. Safe to repeat, also
-        before `go` and after the end."""
+        """Kill the child and everything it started, and return when nothing is left.
+
+        Idempotent; also allowed before `go` and after the end.
+        """
         ...
 
 
 class AgentRuntimes(Protocol):
-    """Opens runtime sessions of every type that is served."""
+    """Opens runtime sessions for every supported runtime type."""
 
     def is_in_process(self, runtime: "Runtime") -> bool:
-        """Whether what it executes lives in this very process, so that nothing has to stand ready
-        before its start is recorded."""
+        """Return True if the runtime executes in this process, so nothing must be prepared before
+        `RunStarted`."""
         ...
 
     async def open(self, launch: Launch) -> RuntimeSession:
-        """Make everything ready. Raises `CannotLaunch`."""
+        """Prepare an execution, without starting it.
+
+        Raises:
+            CannotLaunch: If the runtime cannot be started.
+        """
         ...

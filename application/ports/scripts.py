@@ -1,4 +1,4 @@
-"""Context scripts: running one of them."""
+"""Running a context script."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,16 +10,19 @@ from domain.context.script_output import decode_printed_text
 from domain.context.script_request import SpawnVariables
 
 Mask = Callable[[str], str]
-"""Gives a text without the secrets that are in it."""
+"""Returns a text with its secrets removed."""
 
 ScriptCall = tuple[str, str | tuple[str, ...]]
-"""A word, and what was called or what it was given: as it is, or item by item."""
+"""A label, and the value it describes: a text or a list of items."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptRun:
-    """One script to run, as the revision `pinned` lists it: its relative paths start in the folder
-    of that revision's file. `facts` become `SPAWNLOG_*` environment variables."""
+    """One context script to run, with its limits.
+
+    Relative paths start in the folder of the configuration file of revision `pinned`. `facts`
+    become `SPAWNLOG_*` environment variables.
+    """
 
     script: ContextScript
     variables: SpawnVariables
@@ -31,10 +34,16 @@ class ScriptRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptFinished:
-    """What came of it. `raw` is what it printed or answered, at most `output_bytes_max` bytes;
-    `error` says why it failed, in words for people, and is None when it did not. `status_code` is
-    that of a script at a URL, `exit_code` that of a program. `called` says what was called
-    with what; it may hold secrets, and is empty unless the script asks for a verbose log."""
+    """The result of a context script.
+
+    Attributes:
+        raw: Its output, at most `output_bytes_max` bytes.
+        exit_code: Exit code of a program.
+        status_code: HTTP status of a script at a URL.
+        error: Why it failed, for people; None on success.
+        called: The call and its input. Empty unless the script has a verbose log. May contain
+            secrets.
+    """
 
     raw: bytes = b""
     exit_code: int | None = None
@@ -45,21 +54,21 @@ class ScriptFinished:
 
     @property
     def output(self) -> str:
-        """The text of it, trimmed, undecodable bytes replaced."""
+        """The output as text, trimmed; undecodable bytes are replaced."""
         return decode_printed_text(self.raw)
 
 
 class ScriptRunner(Protocol):
-    """Runs context scripts. Never raises for what a script does."""
+    """Runs context scripts. Never raises because of a script."""
 
     async def run(self, request: ScriptRun) -> ScriptFinished:
-        """Run it within its limits; no process and no connection of it is left afterwards."""
+        """Run a script within its limits. No process or connection of it is left afterwards."""
         ...
 
 
 class ScriptSecrets(Protocol):
-    """What the log of scripts must not show."""
+    """Secrets that must not appear in the script log."""
 
     def mask_for(self, pinned: PinnedConfiguration) -> Mask:
-        """Takes out of a text the secrets of a revision that can be had here."""
+        """Return a mask for the secrets of a revision that can be resolved here."""
         ...

@@ -1,4 +1,4 @@
-"""Spans: stretches of time that somebody else draws, and where they are sent."""
+"""Trace spans and their export."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -8,23 +8,26 @@ Attributes = Mapping[str, str | int | bool]
 
 
 class SpanEvent(NamedTuple):
-    """A moment within a span."""
-
     name: str
     at: datetime
     attributes: Attributes
 
 
 class SpanLink(NamedTuple):
-    """Another span that this one is about."""
+    """A reference to another span."""
 
     trace_id: int
     span_id: int
 
 
 class Span(NamedTuple):
-    """A stretch of time. `parent_id` is None for the first of its trace; with `is_parent_remote` it
-    is a span of somebody else. `failure` says in one word what went wrong."""
+    """A trace span.
+
+    Attributes:
+        parent_id: None for the root span of a trace.
+        is_parent_remote: Whether the parent belongs to another system.
+        failure: One word for the error, if any.
+    """
 
     trace_id: int
     span_id: int
@@ -40,16 +43,16 @@ class Span(NamedTuple):
 
 
 class SpansNotSent(Exception):
-    """The receiver did not take them; the text is for the server's log."""
+    """The receiver did not accept the spans. The message is for the server's log."""
 
 
 class SpanReceiver(Protocol):
-    """Takes spans."""
-
     async def send(self, spans: Sequence[Span]) -> None:
-        """Send them, once; `SpansNotSent` when they were not taken."""
+        """Send spans once, without retry.
+
+        Raises:
+            SpansNotSent: If they were not accepted.
+        """
         ...
 
-    async def close(self) -> None:
-        """Send no more."""
-        ...
+    async def close(self) -> None: ...

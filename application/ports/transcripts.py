@@ -1,4 +1,4 @@
-"""What a child said while it ran, as rows; and the file of it, which is written behind the end."""
+"""Transcripts: the entries of runs as rows, and their files, which are written after the end."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from application.ports.runtimes import TranscriptEntry
 
 @dataclass(frozen=True, slots=True)
 class RecordedEntry:
-    """An entry as it is kept: `sequence` counts from 1 within the run."""
+    """A stored entry. `sequence` counts from 1 within the run."""
 
     sequence: int
     recorded_at: datetime
@@ -21,8 +21,14 @@ class RecordedEntry:
 
 @dataclass(frozen=True, slots=True)
 class SealedTranscript:
-    """All entries of a run: how many, the number of the last one (0 when there is none), the bytes
-    of their JSON lines, and the keyed hash."""
+    """Seal over all entries of a run.
+
+    Attributes:
+        count: Number of entries.
+        last: Number of the last entry, 0 if there is none.
+        bytes: Size of their JSON lines.
+        hmac: Keyed hash of those lines.
+    """
 
     count: int
     last: int
@@ -31,14 +37,19 @@ class SealedTranscript:
 
 
 ARCHIVED_MARK = ".deleted."
-"""What stands between the name of a transcript's file and the moment that its run was to be
-archived, in the name that the file has from then on."""
+"""Separates the name of an archived transcript file from the archive time that is appended to
+it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TranscriptFile:
-    """The file of the transcript of an ended run: the path on record, how many bytes were sealed,
-    and the lines, where they are known without the rows."""
+    """The transcript file of an ended run.
+
+    Attributes:
+        path: The recorded path.
+        size_bytes: The sealed size.
+        lines: The content, if it is known without reading the rows.
+    """
 
     run_id: UUID
     path: str
@@ -47,31 +58,36 @@ class TranscriptFile:
 
 
 class UnwrittenEntries(Protocol):
-    """Entries to be written by an append, as their rows will have them."""
+    """Entries to be written by an append, in the form of their rows."""
 
     @property
     def kinds(self) -> Sequence[str]:
-        """Of each."""
+        """The kind of each entry."""
         ...
 
     @property
     def bodies(self) -> Sequence[str]:
-        """Of each, the text of its row."""
+        """The row text of each entry."""
         ...
 
     def instants(self, recorded_at: datetime) -> Sequence[datetime]:
-        """When each came, if the append is recorded at that moment."""
+        """Return when each entry arrived, if the append is recorded at `recorded_at`."""
         ...
 
     def lines(self, first: int, recorded_at: datetime) -> bytes:
-        """Return the lines of the file if these are the entries from number `first` on."""
+        """Return the lines of the file if the first entry has number `first`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much a run had said by some moment: the number of its last entry, the bytes of all their
-    bodies, and the tokens of the last usage among them; None when no usage was told."""
+    """Size of a transcript at one moment.
+
+    Attributes:
+        entries: Number of the last entry.
+        bytes: Size of all bodies up to it.
+        last_usage_tokens: Tokens of the last usage entry; None if there was none.
+    """
 
     entries: int
     bytes: int
@@ -79,55 +95,59 @@ class Extent:
 
 
 class Written(NamedTuple):
-    """The number of the last entry, and the bytes of the bodies of some up to it."""
+    """Number of the last entry, and the bytes of the bodies that were measured up to it."""
 
     last: int
     bytes: int
 
 
 class EntryFlushes(Protocol):
-    """How to write the entries that this process keeps back, by run."""
+    """Flush functions of the entry buffers in this process, by run."""
 
     def add(self, key: UUID, flush: Callable[[], Awaitable[None]]) -> None:
-        """From now on flush this before a read."""
+        """Register a function to call before the run's entries are read."""
         ...
 
     def remove(self, key: UUID) -> None:
-        """Nothing is kept back any more."""
+        """Unregister the run, whose buffer is empty for good."""
         ...
 
     async def flush(self, key: UUID) -> None:
-        """Write what is kept back of a run; no-op when nothing is."""
+        """Write the buffered entries of a run; no-op if there are none."""
         ...
 
 
 class Transcripts(Protocol):
-    """Keeps transcripts as rows, which are the truth, and as JSONL files, which are written from
-    them. What a forked child begins with lies in a file of its own until its run is over."""
+    """Stores transcripts as rows, which are authoritative, and as JSONL files written from them.
+
+    The entries that a forked child begins with have a separate file until its run is over.
+    """
 
     @property
     def flushes(self) -> EntryFlushes:
-        """How to write what this process knows of a run and has not written yet. Every read of a
-        run's entries does that first."""
+        """Flush functions for entries that this process has not written yet. Every read flushes its
+        run first."""
         ...
 
     async def append(
         self, run_id: UUID, epoch: int, first: int, entries: Sequence[TranscriptEntry]
     ) -> bool:
-        """Write entries as number `first` and on, each at the moment at which it arrived. False
-        when the claim `epoch` was replaced."""
+        """Write entries from number `first` on, with their arrival times.
+
+        Return False if the claim `epoch` was replaced.
+        """
         ...
 
     async def read(
         self, run_id: UUID, *, after: int, limit: int, kinds: Sequence[str] | None = None
     ) -> Sequence[RecordedEntry]:
-        """Entries behind number `after`."""
+        """Return entries after number `after`."""
         ...
 
     async def read_last(
         self, run_id: UUID, *, until: int | None, limit: int, kinds: Sequence[str] | None = None
     ) -> Sequence[RecordedEntry]:
-        """The last entries, in their order; of those up to number `until`, if that is given."""
+        """Return the last entries in order, up to number `until` if it is given."""
         ...
 
     async def last_entries(self, run_ids: Collection[UUID]) -> Mapping[UUID, int]:
@@ -137,80 +157,101 @@ class Transcripts(Protocol):
     async def read_on(
         self, afters: Mapping[UUID, int], *, limit: int, kinds: Sequence[str]
     ) -> Mapping[UUID, Sequence[RecordedEntry]]:
-        """Return the written entries of several runs, of each those behind a number, at most
-        `limit` of each."""
+        """Return the written entries of several runs, each after its number, at most `limit` per
+        run."""
         ...
 
     async def grown(self, run_id: UUID, *, after: int, timeout_seconds: float) -> bool:
-        """Wait for an entry behind number `after`, whichever server writes it. Returns False when
-        the time is over."""
+        """Wait for an entry after number `after`, written by any server. Return False on
+        timeout."""
         ...
 
     async def count_until(self, run_id: UUID, instant: datetime) -> int:
-        """The number of the last entry of a run that was written down by an instant, with none in
-        front of it that was not; 0 for none."""
+        """Return the number of entries written by an instant, without gaps; 0 if there are none."""
         ...
 
     def unwritten(self, entries: Sequence[TranscriptEntry]) -> UnwrittenEntries:
-        """Entries that an append of the log writes: the start, or the end."""
+        """Prepare entries that an append of the log writes at the start or the end of a run."""
         ...
 
     async def seal(self, run_id: UUID, *, key: bytes) -> SealedTranscript:
-        """What is in the rows of a run."""
+        """Return the seal over the rows of a run."""
         ...
 
     def file_path(
         self, run_id: UUID, *, session_id: UUID, agent_id: str, continues: bool = False
     ) -> str:
-        """Where the file of a run is to be. That of a run that `continues` a session is named for
-        the run too."""
+        """Return the path for the file of a run. If the run `continues` a session, its id is in the
+        name."""
         ...
 
     async def write_files(
         self, files: Sequence[TranscriptFile], *, are_left: bool = False
     ) -> Sequence[OSError | None]:
-        """See to it that each file is at its path, whole: it is renamed, written from the rows, or
-        there already. May be repeated. For each that cannot be there, why. With `are_left` a
-        process that died may have been at them, and what it left of attempts goes."""
+        """Make sure that each file is complete at its path: rename it, write it from the rows, or
+        leave it.
+
+        Idempotent.
+
+        Args:
+            files: The files.
+            are_left: Whether a process may have died while writing them, so that its temporary
+                files are removed.
+
+        Returns:
+            For each file, the error that prevented it, or None.
+        """
         ...
 
     async def last_recorded_at(self, run_id: UUID) -> datetime | None:
-        """When the last entry of a run was written down; None when it has none."""
+        """Return when the last entry of a run was written; None if it has none."""
         ...
 
     async def extent(self, run_id: UUID, *, until: datetime) -> Extent:
-        """What was written down of a run by `until`."""
+        """Return the extent of a run's transcript at an instant."""
         ...
 
     async def extent_to(self, run_id: UUID, *, last: int) -> Extent:
-        """What was written down of a run up to entry number `last`; of fewer, when it has fewer."""
+        """Return the extent up to entry number `last`, or of all entries if there are fewer."""
         ...
 
     async def written_behind(self, run_id: UUID, *, after: int) -> Written:
-        """The last entry, and the bytes of those behind number `after`. What it costs does not grow
-        with how many stand in front."""
+        """Return the last entry number and the bytes of the bodies after number `after`.
+
+        The cost does not depend on the number of earlier entries.
+        """
         ...
 
     async def fork(self, run_id: UUID, epoch: int, entries: Sequence[TranscriptEntry]) -> bool:
-        """Write what a child begins with, as number 1 and on, in place of what was written of it
-        before. False when the claim `epoch` was replaced or the run is past its preparation."""
+        """Write the entries that a child begins with, from number 1 on, replacing an earlier
+        attempt.
+
+        Return False if the claim `epoch` was replaced or the run is past its preparation.
+        """
         ...
 
     async def drop_fork(self, run_id: UUID) -> bool:
-        """Remove the entries of a run that was refused; whether there were any."""
+        """Delete the entries of a refused run. Return True if there were any."""
         ...
 
     def fork_snapshot_place(self, session_id: UUID, agent_id: str) -> tuple[str, str]:
-        """Where the file of what a child begins with is: a folder, and the path below it."""
+        """Return the place of the fork snapshot: a folder, and the path below it."""
         ...
 
     async def write_fork_snapshot(
         self, run_id: UUID, *, session_id: UUID, agent_id: str, count: int
     ) -> str:
-        """Write the file of the first `count` entries, unless it is there; gives its path. Raises
-        OSError."""
+        """Write the file of the first `count` entries unless it exists, and return its path.
+
+        Raises:
+            OSError: If it cannot be written.
+        """
         ...
 
     async def drop_fork_snapshot(self, session_id: UUID, agent_id: str) -> bool:
-        """Remove that file; whether it was there. Raises OSError."""
+        """Delete the fork snapshot. Return True if it existed.
+
+        Raises:
+            OSError: If it cannot be deleted.
+        """
         ...

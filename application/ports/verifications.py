@@ -1,15 +1,15 @@
-"""Verifications of the log: the last ones and what they found, and one that is under way."""
+"""Verifications of the log: recent results, and the one in progress."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
 VerificationState = Literal["running", "right", "different", "stopped", "failed", "broken-off"]
-"""`right` and `different` say what was found, the others that it was not looked at to the end:
-somebody stopped it, it could not go on, or its process is gone."""
+"""`right` and `different` are results. The others mean that the verification was not completed: a
+user stopped it, it failed, or its process died."""
 VerificationOrigin = Literal["server", "command"]
 VERIFICATIONS_MAX = 20
-"""So many verifications are kept, the newest."""
+"""Number of verifications kept, the newest."""
 
 
 DifferenceKind = Literal[
@@ -34,7 +34,8 @@ DifferenceKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What is wrong, in words, and the first position at which it shows."""
+    """A difference between the log and its expected content, and the first position where it
+    shows."""
 
     position: int
     kind: DifferenceKind
@@ -46,9 +47,16 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedVerification:
-    """One verification. It began behind position `began`, all is right up to `checked`, and `last`
-    is where it ends, None before it knows; `head_hash` is the chain hash there once it has ended.
-    `noted_at` is when it was last heard of, `seconds` how long it took or takes so far."""
+    """A verification of the log.
+
+    Attributes:
+        noted_at: When it last reported progress.
+        seconds: How long it took, or has taken so far.
+        began: Position after which it began.
+        checked: Position up to which everything is right.
+        last: Last position to check; None before it is known.
+        head_hash: Chain hash at `last`, once it has ended.
+    """
 
     number: int
     state: VerificationState
@@ -74,22 +82,28 @@ class RecordedVerification:
 
 
 class LogVerifications(Protocol):
-    """Verifications of one log, of all servers and commands. There is one at a time."""
+    """Verifications of one log, started by any server or command. Only one runs at a time."""
 
     async def latest(self) -> tuple[RecordedVerification, ...]:
-        """The newest first, `VERIFICATIONS_MAX` at most."""
+        """Return verifications, newest first, at most `VERIFICATIONS_MAX`."""
         ...
 
     async def start(self, started_by: str) -> bool:
-        """Begin one beside this process; False when one is under way. `LogUnavailable` when it
-        cannot be begun. It goes on when the caller is gone, and ends with this process."""
+        """Start a verification in the background. Return False if one is in progress.
+
+        It continues when the caller is gone, and ends with this process.
+
+        Raises:
+            LogUnavailable: If it cannot be started.
+        """
         ...
 
     async def request_stop(self, requested_by: str) -> bool:
-        """Ask the one under way to stop, wherever it is; False when there is none."""
+        """Ask the verification in progress to stop, in whichever process. Return False if there is
+        none."""
         ...
 
     async def chain_hash_at(self, position: int) -> bytes | None:
-        """The chain hash of an event as it stands, also where the event cannot be read; None when
-        there is none at that position."""
+        """Return the stored chain hash of an event, even if the event is unreadable; None if there
+        is no event."""
         ...

@@ -1,4 +1,4 @@
-"""Those outside to whom announcements are sent."""
+"""Webhooks that announcements are sent to."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -9,16 +9,19 @@ from domain.delivery.webhook import WebhookMessage
 
 @dataclass(frozen=True, slots=True)
 class WebhookAnswer:
-    """What a receiver answered: its status, and for how long it wants to be left alone, if it says
-    so."""
+    """The answer of a receiver: its status, and how long it asks to wait before the next request,
+    if given."""
 
     status_code: int
     pause_seconds: int | None = None
 
 
 class WebhookFailure(Exception):
-    """No answer. The text says why, without the address and without anything that was sent. With
-    `is_for_later` nothing was sent, and nobody outside is to blame."""
+    """A webhook gave no answer.
+
+    The message says why, without the address and without anything sent. If `is_for_later`, nothing
+    was sent and the receiver is not at fault.
+    """
 
     def __init__(self, text: str, *, is_for_later: bool = False) -> None:
         super().__init__(text)
@@ -26,11 +29,15 @@ class WebhookFailure(Exception):
 
 
 class WebhookClient(Protocol):
-    """The webhooks of a configuration."""
+    """Calls the webhooks of a configuration."""
 
     async def send(
         self, pinned: PinnedConfiguration, webhook_id: str, message: WebhookMessage
     ) -> WebhookAnswer:
-        """Send a message, signed, to a webhook that is configured, and wait for the answer as long
-        as the configuration says. Raises `WebhookFailure`."""
+        """Send a signed message to a configured webhook, and wait for the answer up to the
+        configured timeout.
+
+        Raises:
+            WebhookFailure: If there is no answer.
+        """
         ...
