@@ -207,15 +207,16 @@ class CommandLog:
         run: Run,
         start: StartRun,
         text_store: TextStore | None,
-        told: UnwrittenEntries,
+        first_entry: UnwrittenEntries,
         *,
         actor: Actor = SYSTEM,
     ) -> Appended[None]:
-        """Record the start of a run, and `told` as the first entry of its own in its transcript."""
+        """Record the start of a run, and `first_entry` as the first entry of its own in its
+        transcript."""
 
         def decide(world: World) -> Decision[None]:
             decision = decide_commands(world, (RunCommands(run, (start,), text_store),))
-            return with_first_entry(decision, told, run, world.now)
+            return with_first_entry(decision, first_entry, run, world.now)
 
         return await self.submit(
             tuple(dict.fromkeys(streams_of(run))),
@@ -418,7 +419,7 @@ def decide_ahead(
 
 
 def with_first_entry(
-    decision: Decision[None], told: UnwrittenEntries, run: Run, now: datetime
+    decision: Decision[None], entry: UnwrittenEntries, run: Run, now: datetime
 ) -> Decision[None]:
     """Add the message to the run to the decision that starts it.
 
@@ -427,7 +428,7 @@ def with_first_entry(
     if not decision.changes:
         return decision
     first = told_entry(run.fork)
-    rows = TranscriptRows(run.run_id, first, told.instants(now), told.kinds, told.bodies)
+    rows = TranscriptRows(run.run_id, first, entry.instants(now), entry.kinds, entry.bodies)
     return decision._replace(entries=(rows,))
 
 

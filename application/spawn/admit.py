@@ -1,4 +1,4 @@
-"""A spawn is permitted or refused: decided under the log's lock, by its newest configuration."""
+"""Admission: permit or refuse a spawn, decided under the log's lock by the newest configuration."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -44,8 +44,7 @@ _MOVED = "the configuration changed while the request was read; ask again"
 
 @dataclass(frozen=True, slots=True)
 class AdmissionRequest:
-    """A request and what came with it; `keys` are those of the texts that are kept for each of its
-    runs, in their order."""
+    """A resolved request to admit. `keys` are the text keys of its runs, in their order."""
 
     resolved: ResolvedSpawn
     actor: Actor
@@ -56,8 +55,14 @@ class AdmissionRequest:
 
 @dataclass(frozen=True, slots=True)
 class AdmissionResult:
-    """The runs as they were recorded, and at which position; `refusal` is the answer to a request
-    that was refused, `ahead` what was prepared to follow."""
+    """The result of an admission.
+
+    Attributes:
+        runs: The runs as recorded.
+        position: Position of the append.
+        refusal: The answer, if the request was refused.
+        ahead: The rest of the spawn, if it was prepared ahead.
+    """
 
     runs: tuple[Run, ...]
     position: int
@@ -67,15 +72,14 @@ class AdmissionResult:
 
 @dataclass(frozen=True, slots=True)
 class _Basis:
-    """What an admission is decided from: the requester's session, if it is on record, and its run,
-    if it has one."""
+    """State of the requester that an admission was decided from: its session and run, if any."""
 
     key: str
     session: Session | None
     run: Run | None
 
     def world(self, config_version: int) -> World:
-        """Return a record of nothing else."""
+        """Return a record that contains nothing else."""
         return World(
             runs={self.run.run_id: self.run} if self.run is not None else {},
             sessions={self.key: self.session} if self.session is not None else {},
@@ -84,7 +88,8 @@ class _Basis:
         )
 
     def is_as_in(self, world: World) -> bool:
-        """Return whether it is on record just so: a state at a version is the same for ever."""
+        """Return True if the record still has these versions. A state at a version never
+        changes."""
         session = world.sessions.get(self.key)
         run = world.runs.get(self.run.run_id) if self.run is not None else None
         return _version(session) == _version(self.session) and _version(run) == _version(self.run)
@@ -95,8 +100,10 @@ def _version(state: Session | Run | None) -> int:
 
 
 class Admission:
-    """Records each request with its decision, in one append. `flushes` writes the entries of a
-    requester at work that are not written yet."""
+    """Records each request with its decision in one append.
+
+    `flushes` writes buffered entries of a running requester.
+    """
 
     def __init__(
         self,
@@ -113,14 +120,17 @@ class Admission:
     async def admit(
         self, admission: AdmissionRequest, pinned: PinnedConfiguration
     ) -> AdmissionResult:
-        """Decide under `pinned`, or under the log's revision when that is a later one.
+        """Decide under `pinned`, or under the log's revision if that is later.
 
-        Raises what the log raises: `AlreadyReserved`, `SessionIsClosed`, `LogUnavailable`.
+        Raises:
+            AlreadyReserved: If the idempotency key was used before.
+            SessionIsClosed: If the requester's session is closed.
+            LogUnavailable: If the log cannot be reached or changes too fast.
         """
         requester = admission.resolved.requester_key
         registry = self._work.registry
-        # A guess: if the session is otherwise on record, the decision under the lock says so. Most
-        # that this process does not remember are not on record.
+        # A guess that the decision checks under the lock. Most sessions that are not in memory are
+        # not on record.
         known = registry.last_seen_session(requester)
 
         async def attempt(conflict: Rejected | None) -> AdmissionResult:
@@ -128,8 +138,8 @@ class Admission:
             if isinstance(conflict, ConfigurationMoved):
                 pinned = await self._later_revision(pinned, conflict.revision)
             elif conflict is not None:
-                # The session is on record, and nothing was known of it here, or it went on with
-                # another run since then: once more with what is so now.
+                # Another process recorded the session, or it continued with another run: retry with
+                # its current state.
                 known = await registry.session(requester)
             return await self._attempt(admission, known, pinned)
 
@@ -140,7 +150,8 @@ class Admission:
     async def _later_revision(
         self, pinned: PinnedConfiguration, revision: int
     ) -> PinnedConfiguration:
-        """Return the revision that came after the one the request was read under."""
+        """Return the revision that replaced `pinned`. Refuse if it maps session keys
+        differently."""
         newer = await self._work.configurations.at(revision)
         if newer.session_naming != pinned.session_naming:
             raise LogUnavailable(_MOVED)
@@ -166,17 +177,17 @@ class Admission:
         command = commands[0]
         parent = await self._work.registry.run(known.run_id) if known and known.run_id else None
         if parent is not None and (command.options.context == "fork" or command.thread):
-            # The child begins with the entries that are written when it is admitted.
+            # A fork takes the entries that are written at the time of admission.
             await self._flushes.flush(parent.run_id)
         root = known.root_session_key if known else command.requester_key
         asks_for = resolved.dependencies
-        # All of a batch wait for the same.
+        # All runs of a batch have the same dependencies.
         names = await resolve_references(self._work, asks_for, command.requester_key, root, parent)
-        commands = tuple(apply_references(one, names) for one in commands)
+        commands = tuple(apply_references(command, names) for command in commands)
         command = commands[0]
-        minted = [run_stream(one.run_id) for one in commands]
+        minted = [run_stream(command.run_id) for command in commands]
         streams = [*minted, session_stream(command.requester_key)]
-        streams += [run_stream(one.run_id) for one in names.dependencies]
+        streams += [run_stream(dependency.run_id) for dependency in names.dependencies]
         streams += map(run_stream, names.ancestors)
         if parent is not None and not names.ancestors:
             streams.append(run_stream(parent.run_id))
@@ -199,14 +210,14 @@ class Admission:
                 config_revision=pinned.revision,
             ),
             lane=ahead.lane if ahead is not None else None,
-            # Without a run above it nobody waits for the spawn, so it closes no ring.
+            # A spawn without a run above it cannot close a dependency cycle.
             tree=TreeQuery(root) if names.ancestors else None,
             reservation=admission.reservation,
-            about=frozenset(one.run_id for one in commands),
+            about=frozenset(command.run_id for command in commands),
             minted=minted,
             unseen=[command.requester_key] if known is None else (),
         )
-        runs = tuple(appended.runs[one.run_id] for one in commands)
+        runs = tuple(appended.runs[command.run_id] for command in commands)
         refusal = _refusal_answer(command, appended.result)
         return AdmissionResult(runs, appended.position, refusal, ahead)
 
@@ -226,7 +237,7 @@ class Admission:
             pinned.must_be_current(world.config_version)
             on_record = world.sessions.get(command.requester_key)
             if basis.session is None and on_record is not None:
-                # Whose child it is, and so of which tree, was not known when this was asked for.
+                # The requester's parent, and so its tree, was unknown when this was submitted.
                 raise AgentOnRecord(on_record.agent_id)
             if ahead is not None and basis.is_as_in(world):
                 decision = ahead.admission
@@ -234,7 +245,7 @@ class Admission:
                 contents = ahead.admission.contents if ahead is not None else ()
                 decision = decide_admission(world, commands, keys, policy, new_id, contents)
             if decision.result.refusal:
-                # Nobody will write what belongs to a spawn that is refused.
+                # A refused spawn has nothing else to write.
                 return decision
             if ahead is not None:
                 return decision._replace(following=ahead.following(world, decision))
@@ -254,27 +265,33 @@ def decide_admission(
     new_id: Callable[[], UUID],
     contents: Sequence[Content] = (),
 ) -> Decision[SpawnDecision]:
-    """Permit or refuse what one request asks for. `keys` are those of the texts of each run, in
-    their order; `new_id` mints the ids of contents, but for those that have been made before."""
+    """Permit or refuse the runs of one request.
+
+    Args:
+        keys: The text keys of the runs, in their order.
+        new_id: Creates content ids.
+        contents: Texts of an earlier attempt, which keep their ids.
+    """
     members = list(zip(commands, keys, strict=True))
     text_stores = [
         TextStore(
-            one.session_id,
+            command.session_id,
             key,
             new_id,
-            [known for known in contents if known.session_id == one.session_id],
+            [known for known in contents if known.session_id == command.session_id],
         )
-        for one, key in members
+        for command, key in members
     ]
     spawns = [
-        (one, text_store.store) for one, text_store in zip(commands, text_stores, strict=True)
+        (command, text_store.store)
+        for command, text_store in zip(commands, text_stores, strict=True)
     ]
     answered = request_spawns(world.sessions, world.runs, spawns, policy, world.tree)
     return Decision(
         answered,
         answered.changes,
-        [text for one in text_stores for text in one.contents],
-        [ContentKey(one.session_id, key) for one, key in members],
+        [text for command in text_stores for text in command.contents],
+        [ContentKey(command.session_id, key) for command, key in members],
         answer=_refusal_answer(commands[0], answered),
         reserve_run=commands[0].run_id,
     )

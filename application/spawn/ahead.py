@@ -1,11 +1,10 @@
-"""What follows an admission in its decision, prepared ahead of it.
+"""Prepares a spawn ahead of its admission, to record all of it in one transaction.
 
-Often all that a child needs follows from its request, from the configuration and from the files of
-its workspace. Then its creation is decided with its admission, and its claim and start too if there
-is room in its lane: one decision, one transaction. It is decided on what is known of the requester
-before the lock is taken. If that is not so any more under the lock, and the run that is admitted is
-another one than was prepared, the admission alone is recorded, and the spawn goes on from its
-record.
+Often everything that a child needs follows from its request, the configuration and its workspace
+files. Then the admission's decision includes its creation and, if its lane has room, its claim and
+start. It is prepared from the known state of the requester, before the lock is taken. If that state
+has changed under the lock so that another run would be admitted, only the admission is recorded,
+and the spawn continues from the record.
 """
 
 import asyncio
@@ -30,7 +29,7 @@ from domain.values.record import run_id_of
 from domain.values.refusals import Rejected
 
 PROVISIONAL = datetime(1, 1, 1, tzinfo=UTC)
-"""Stands for the time at which it will be recorded, on which nothing here depends."""
+"""Placeholder for the recording time, on which nothing here depends."""
 
 
 _log = logging.getLogger("spawnlog.spawning")
@@ -38,14 +37,14 @@ _log = logging.getLogger("spawnlog.spawning")
 
 @dataclass(frozen=True, slots=True)
 class PreparedSpawn:
-    """A spawn that was decided before it is recorded.
+    """A spawn decided before it is recorded.
 
     Attributes:
-        admission: What was decided on what was known of the requester.
-        admitted: The runs as it admits them.
-        creation: What creates their children.
-        queued: The runs as it queues them.
-        room: Room in their lane; None when this process takes no runs any more.
+        admission: Decision on the assumed state of the requester.
+        admitted: The runs that it admits.
+        creation: The append that creates their children.
+        queued: The runs as queued.
+        room: Room in their lane; None if this process takes no more runs.
     """
 
     admission: Decision[SpawnDecision]
@@ -56,41 +55,41 @@ class PreparedSpawn:
 
     @property
     def lane(self) -> LaneQuery | None:
-        """Return what has to be known of the lane."""
+        """Query for the state of the lane; None if no run will be claimed."""
         return self.room.query if self.room is not None else None
 
     @property
     def answer(self) -> StoredAnswer:
-        """Return what the caller is told when the children are created."""
-        told = self.creation.decision.run_answer
-        assert told is not None
-        _, answer = told
+        """The answer to the caller once the children are created."""
+        run_answer = self.creation.decision.run_answer
+        assert run_answer is not None
+        _, answer = run_answer
         return answer
 
     def following(self, world: World, admission: Decision[SpawnDecision]) -> tuple[Following, ...]:
-        """Return what follows the admission that was decided in the end."""
+        """Return the appends to record after `admission`, the decision made under the lock."""
         if admission is not self.admission and not self._admits_the_same(admission):
             return ()
         if self.room is None or world.lane is None:
             return (self.creation,)
         requester = world.sessions.get(self.admitted[0].requester.session_key)
-        # What a family shares has to be read before a run of it can start.
+        # Shared context must be read before a run of the family can start.
         is_as_prepared = requester is None or requester.shared_position is None
         claims = self.room.claims(world.lane, world.now, self.queued, is_as_prepared=is_as_prepared)
         return (self.creation, *claims)
 
     def _admits_the_same(self, admission: Decision[SpawnDecision]) -> bool:
-        now = begun_runs([one.run_id for one in self.admitted], admission.changes, PROVISIONAL)
-        return all(is_as_assumed(now[one.run_id], one) for one in self.admitted)
+        now = begun_runs([run.run_id for run in self.admitted], admission.changes, PROVISIONAL)
+        return all(is_as_assumed(now[run.run_id], run) for run in self.admitted)
 
     def execute(self, runs: Iterable[Run]) -> None:
-        """Execute those of the runs, as they were recorded, that were claimed."""
+        """Execute those of the recorded runs that this process claimed."""
         if self.room is not None:
             self.room.execute(runs)
 
 
 class AheadPreparer:
-    """Prepares what is not admitted yet."""
+    """Prepares spawns that are not admitted yet."""
 
     def __init__(self, work: UnitOfWork, children: ChildPreparer, lanes: LanePlaces) -> None:
         self._work = work
@@ -103,9 +102,15 @@ class AheadPreparer:
         decide: Callable[[World], Decision[SpawnDecision]],
         in_hand: Sequence[RecordedInputs],
     ) -> PreparedSpawn | None:
-        """Decide a spawn if the record is as it is assumed to be; `in_hand` has the texts of its
-        runs, in their order. None when something has to be recorded before its children exist, or
-        when it is refused."""
+        """Decide a spawn on the assumed record.
+
+        Return None if it is refused, or if something must be recorded before its children exist.
+
+        Args:
+            assumed: The assumed record.
+            decide: The admission's decision function.
+            in_hand: The inputs of its runs, in their order.
+        """
         try:
             admission = decide(assumed)
         except Rejected:
@@ -124,7 +129,7 @@ class AheadPreparer:
             create = ready[0].create
             room = await self._lanes.room(create.lane, create.depth, children)
         except Exception:
-            # Prepared from its record it will fail in the same way, and that is on record.
+            # Preparation from the record will fail in the same way, and record the failure.
             _log.exception("a spawn cannot be prepared before it is admitted")
             return None
         created = Following(
@@ -133,23 +138,23 @@ class AheadPreparer:
             creation,
             frozenset(run.run_id for run in runs),
         )
-        queued = tuple(one.run for one in children)
+        queued = tuple(child.run for child in children)
         return PreparedSpawn(admission, tuple(runs), created, queued, room)
 
     async def _ready(
         self, runs: Sequence[Run], in_hand: Sequence[RecordedInputs]
     ) -> tuple[Ready, ...]:
-        """Make all of them ready, or return none."""
+        """Make all children ready, or return an empty tuple."""
         if len(runs) == 1:
-            one = await self._children.prepare_at_once(runs[0], in_hand[0])
-            return () if one is None else (one,)
+            child = await self._children.prepare_at_once(runs[0], in_hand[0])
+            return () if child is None else (child,)
         ready = await asyncio.gather(
             *(
                 self._children.prepare_at_once(run, inputs)
                 for run, inputs in zip(runs, in_hand, strict=True)
             )
         )
-        found = tuple(one for one in ready if one is not None)
+        found = tuple(child for child in ready if child is not None)
         return found if len(found) == len(runs) else ()
 
 
@@ -159,25 +164,25 @@ def _queued(
     admission: Decision[SpawnDecision],
     creation: Decision[None],
 ) -> list[QueuedChild]:
-    """Return the children as they will be queued, in the family after both decisions."""
+    """Return the children as they will be queued after both decisions."""
     created = {
         run_id_of(stream): event
         for stream, event in creation.changes
         if isinstance(event, SessionCreated)
     }
     children: list[QueuedChild] = []
-    for one in ready:
-        run = after.run(one.preparation.run.run_id)
-        text_store = one.preparation.text_store
+    for child in ready:
+        run = after.run(child.preparation.run.run_id)
+        text_store = child.preparation.text_store
         requester = after.sessions.get(run.requester.session_key)
         children.append(
             QueuedChild(
                 run=run,
                 created=created[run.run_id],
                 texts={
-                    each.ref.id: each.text
-                    for each in (*admission.contents, *creation.contents)
-                    if each.session_id == run.session_id
+                    content.ref.id: content.text
+                    for content in (*admission.contents, *creation.contents)
+                    if content.session_id == run.session_id
                 },
                 text_store=text_store,
                 is_sharing=requester is not None and requester.shared_position is not None,

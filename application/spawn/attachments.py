@@ -1,4 +1,4 @@
-"""What a request attaches, judged once and before anything is recorded of it."""
+"""Attachments of a request, checked once, before anything is recorded."""
 
 import asyncio
 from collections.abc import Sequence
@@ -29,34 +29,35 @@ from domain.spawn.request import AttachmentsVerdict, SpawnRequest
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedAttachments:
-    """The verdict, and the contents if it is a good one."""
+    """The verdict on a request's attachments, and their contents if they are accepted."""
 
     verdict: AttachmentsVerdict
     bodies: tuple[bytes, ...] = field(default=(), repr=False)
 
     def staged(self, run_id: UUID) -> tuple[StagedFile, ...]:
-        """The contents as they are set aside until they are written."""
+        """Return the contents as files to stage until they are written."""
         return tuple(StagedFile(run_id, ordinal, body) for ordinal, body in enumerate(self.bodies))
 
 
 async def evaluate_attachments(
     request: SpawnRequest, configuration: Configuration
 ) -> EvaluatedAttachments | None:
-    """Judge what is attached under the limits that are configured; None when nothing is."""
+    """Check the attachments against the configured limits. Return None if there are none."""
     if not request.attachments:
         return None
     limits = configuration.tools.sessions_spawn.attachments
     unread = check_unread_attachments(len(request.attachments), limits)
     if unread is not None:
         return _refused_attachments(request.files, unread)
-    # Megabytes of base64 would hold up everybody else.
+    # Decoding megabytes of base64 would block the event loop.
     return await asyncio.to_thread(
         _evaluate_files, request.files, request.attach_as.mount_path, limits
     )
 
 
 async def read_attachments_receipt(run: Run, contents: Contents) -> AttachmentsReceipt | None:
-    """What the caller is told of the files that were attached; None when none were."""
+    """Return the receipt of the run's attachments; None if there are none, or their list was
+    erased."""
     attachments = run.attachments
     if attachments is None or attachments.manifest is None:
         return None

@@ -1,8 +1,8 @@
-"""One child, from its admitted run to all that the last append needs.
+"""Preparation of one child, from its admitted run to everything that the last append needs.
 
-The stages decide (`domain/spawn/stages.py`); what they need is looked up or done here, and recorded
-before it is done and when it has been. A preparation that another process began goes on in the same
-way, from what is on record.
+The stages decide (`domain/spawn/stages.py`). This module looks up or does what they need, and
+records each action before and after it. A preparation that another process began continues in the
+same way, from the record.
 """
 
 import logging
@@ -41,11 +41,11 @@ _log = logging.getLogger("spawnlog.preparing")
 
 
 class _HasToBeRecorded(Exception):
-    """Something has to be done that must be on record before it is."""
+    """Signal that an action is needed that must be recorded first."""
 
 
 class ChildPreparer:
-    """Meets the needs of children that are prepared."""
+    """Provides what the stages of a preparation need."""
 
     def __init__(
         self,
@@ -66,10 +66,10 @@ class ChildPreparer:
     async def prepare(
         self, run: Run, caller_is_there: CallerPresence, in_hand: RecordedInputs | None
     ) -> Outcome:
-        """Make all that a child needs, but for the last append.
+        """Prepare a child up to, but not including, the last append.
 
         Raises:
-            LostClaim, WrongStage: Somebody else has decided meanwhile.
+            LostClaim, WrongStage: If another process has decided meanwhile.
         """
         try:
             preparation = await self._begin(run, caller_is_there, in_hand)
@@ -78,28 +78,28 @@ class ChildPreparer:
             return refuse_erased(run, caller_is_there)
         child = _Child(preparation, await self._facts(preparation))
         try:
-            return await self._go_on(child, records=True)
+            return await self._run_stages(child, records=True)
         except NothingRecorded as nothing:
-            # It was there when the spawn was admitted.
+            # The script output was on record when the spawn was admitted, so it was erased since.
             return preparation.refuse(rules.ERASED.refusal(str(nothing)), step=rules.ERASED.name)
 
     async def prepare_at_once(self, run: Run, in_hand: RecordedInputs) -> Ready | None:
-        """Make all that a child needs whose run is about to be admitted.
+        """Prepare a child whose run is about to be admitted, without recording anything.
 
-        Nothing is recorded: return None if anything has to be, or if there will be no child.
+        Return None if something must be recorded first, or if the child is refused.
         """
         if not follows_from_request(run):
             return None
         preparation = await self._begin(run, no_caller, in_hand)
         child = _Child(preparation, await self._facts(preparation))
         try:
-            outcome = await self._go_on(child, records=False)
+            outcome = await self._run_stages(child, records=False)
         except _HasToBeRecorded:
             return None
         return outcome if isinstance(outcome, Ready) else None
 
-    async def _go_on(self, child: "_Child", *, records: bool) -> Outcome:
-        """Go through the stages until a child is ready, or refused."""
+    async def _run_stages(self, child: "_Child", *, records: bool) -> Outcome:
+        """Run the stages until the child is ready or refused."""
         while isinstance(found := child.decide(), Need):
             await self._meet(child, found, records=records)
         if found is not None:
@@ -164,8 +164,8 @@ class ChildPreparer:
         )
 
     def _start(self, child: "_Child") -> str:
-        """Mint the key of the child, to be recorded with what will be made for it, and return it.
-        There is one key, whatever happens."""
+        """Return the session key of the child. A new one is recorded with the preparation's steps,
+        and never changes."""
         preparation = child.preparation
         if preparation.run.child_session_key is not None:
             return preparation.run.child_session_key
@@ -178,10 +178,8 @@ class ChildPreparer:
         child.preparation = preparation._replace(before=(*preparation.before, start))
         return key
 
-    # What scripts say.
-
     async def _resolve_scripts(self, child: "_Child") -> None:
-        """Have the context scripts run, or take from the record what they said."""
+        """Run the context scripts, or take their results from the record."""
         preparation = child.preparation
         run = preparation.run
         if run.stage != "requested":
@@ -196,7 +194,7 @@ class ChildPreparer:
             override_to=gathered.override_to,
         )
         if not gathered.receipts:
-            # Nothing happened outside that a crash could repeat: one append for all of it.
+            # Without scripts there is no external action to record first, so one append is enough.
             child.resolved(preparation._replace(before=(resolve,)), ())
             return
         appended = await self._work.record(run, (resolve,), preparation.text_store)
@@ -208,8 +206,8 @@ class ChildPreparer:
         return await self._stepping.answer(preparation.run.run_id, self._gathered(preparation))
 
     async def _gathered(self, preparation: Preparation) -> GatheredContext:
-        """Run the scripts. For a run that was made from an earlier one, take what they said for
-        that one, if its request wants it so."""
+        """Run the scripts, or reuse the output recorded for the earlier run of a respawn that asks
+        for it."""
         run, agent, pinned = preparation.run, preparation.agent, preparation.pinned
         text_store = preparation.text_store
         if run.respawn is None or run.respawn.scripts == "again":
@@ -218,8 +216,6 @@ class ChildPreparer:
         recorded = await read_recorded_outputs(self._work, earlier, agent.context_scripts)
         return await self._gathering.reuse(run, agent, recorded, pinned, text_store)
 
-    # What has to be made.
-
     async def _look_for_places(self, child: "_Child", *, records: bool) -> None:
         run, plan = child.preparation.run, child.facts.plan.plan
         found: dict[StepName, bool | Refusal] = {}
@@ -227,7 +223,8 @@ class ChildPreparer:
             try:
                 place = await self._stepping.place(run, plan, step)
             except StepRefused as refused:
-                # The key of the child could be known by now, so it is told; nothing was made.
+                # The step may have exposed the child's key, so the refusal includes it. Nothing was
+                # made.
                 child.places.clear()
                 self._start(child)
                 found[step] = refused.refusal
@@ -241,7 +238,7 @@ class ChildPreparer:
 
 
 class _Child:
-    """A child at work: what is known of it, and how far its preparation is."""
+    """A child in preparation: the known facts, and how far its preparation has come."""
 
     def __init__(self, preparation: Preparation, facts: ChildFacts) -> None:
         self.preparation = preparation
@@ -250,20 +247,19 @@ class _Child:
         self.places: dict[StepName, StepPlace] = {}
 
     def decide(self) -> RefusedChild | Need | None:
-        """Go through the stages with what is known now."""
+        """Run the stages on the facts known now."""
         self.facts, found = decide_child(SPAWN_STAGES, self.facts)
         return found
 
     def resolved(self, preparation: Preparation, receipts: Sequence[ScriptReceipt]) -> None:
-        """Take in what the context scripts said."""
+        """Store the result of the context scripts."""
         self.preparation, self.receipts = preparation, receipts
         run = preparation.run
         self.facts = self.facts.changed({"run": run, "agent_id": run.agent_id})
 
 
 def follows_from_request(run: Run) -> bool:
-    """Return whether nothing that a child of this run needs is to be read from the record, but what
-    its request says itself."""
+    """Return True if a child of this run needs nothing from the record beyond its own request."""
     return not (
         run.attachments is not None
         or run.thread

@@ -1,4 +1,5 @@
-"""The end of a preparation: the children's sessions, with all that their runs will need."""
+"""The last step of a preparation: create the children's sessions with everything that their runs
+need."""
 
 from collections.abc import Sequence
 
@@ -40,8 +41,10 @@ async def compose_child(
     planned: PlannedChild,
     receipts: Sequence[ScriptReceipt],
 ) -> Ready:
-    """Return what is to be recorded of the child, and what its caller is told then. `preparation`
-    is as far as its steps have brought it."""
+    """Return the command that creates the child, and the response to its caller.
+
+    `preparation` must include all steps.
+    """
     create = await _creation_command(work, files, preparation, planned, receipts)
     run = preparation.run
     response = AcceptedRun.from_source(
@@ -91,7 +94,7 @@ async def _creation_command(
         note=accepted_note(run.options, run.requester, fork_note(fork)),
         lane=planned.plan.lane,
         facts=planned.facts,
-        hooks=tuple(one for one in HOOK_ORDER if one in hooks),
+        hooks=tuple(hook for hook in HOOK_ORDER if hook in hooks),
         direct_delivery=await delivers_directly(
             work, run, agent, _origin_of(preparation), text_store.contents
         ),
@@ -100,40 +103,42 @@ async def _creation_command(
 
 
 async def create_children(work: UnitOfWork, ready: Sequence[Ready]) -> Appended[None]:
-    """Create all children of a spawn in one append, which answers their caller.
+    """Create all children of a spawn in one append, which also answers the caller.
 
     Raises:
-        CannotShare: What the spawn shares has no room any more.
-        DependencyFailed: It waits for a run that has failed.
+        CannotShare: If the spawn's shared values exceed the limits.
+        DependencyFailed: If a run that it depends on has failed.
     """
     first = ready[0].preparation.run
 
     async def record(_: Rejected | None) -> Appended[None]:
-        # All ask for the same to be shared, which is once in their family.
+        # All runs share the same values, which are stored once in their family.
         shared = await read_shared_spawn(work, first)
         changes = shared.changes if shared is not None else ()
         return await work.record_all(
-            [_creation(one, changes if one is ready[0] else ()) for one in ready],
+            [_creation(child, changes if child is ready[0] else ()) for child in ready],
             spawn_answer=_answer(ready),
             above=shared.texts if shared is not None else None,
         )
 
-    # The first text of the requester's session may be kept meanwhile, under its key.
+    # Another process may store the first text of the requester's session under its key meanwhile.
     return await with_fresh_reads(
         record, "the requester's session changes too fast; ask again in a moment"
     )
 
 
 def decide_children(admitted: Speculation, ready: Sequence[Ready]) -> Decision[None]:
-    """Decide what creates the children of a spawn as it will be admitted. They share nothing with
-    their family and wait for nobody, so that it follows from their runs alone."""
-    return decide_ahead(admitted, [_creation(one, ()) for one in ready], _answer(ready))
+    """Decide the creation of a spawn's children as it will be admitted.
+
+    They share nothing and have no dependencies, so the result follows from their runs alone.
+    """
+    return decide_ahead(admitted, [_creation(child, ()) for child in ready], _answer(ready))
 
 
 def _answer(ready: Sequence[Ready]) -> StoredAnswer:
     batch = ready[0].preparation.run.batch
     batch_id = batch.batch_id if batch is not None else None
-    return accepted_response([one.response for one in ready], batch_id)
+    return accepted_response([child.response for child in ready], batch_id)
 
 
 def _creation(ready: Ready, shared: tuple[SharedChange, ...]) -> RunCommands:
@@ -144,7 +149,8 @@ def _creation(ready: Ready, shared: tuple[SharedChange, ...]) -> RunCommands:
 
 
 def _origin_of(preparation: Preparation) -> ContentRef | None:
-    """Return where the thread is; the step that was taken last is recorded with the session."""
+    """Return the reference to the thread's addresses. The last step is recorded with the
+    session."""
     for command in preparation.before:
         if isinstance(command, TakeStep) and command.origin is not None:
             return command.origin
@@ -152,7 +158,7 @@ def _origin_of(preparation: Preparation) -> ContentRef | None:
 
 
 def _fork_of(preparation: Preparation) -> ForkFacts | None:
-    """Return what was taken over; the step that was taken last is recorded with the session."""
+    """Return the facts of the fork. The last step is recorded with the session."""
     for command in preparation.before:
         if isinstance(command, TakeStep) and command.step == "context_fork":
             return command.fork

@@ -1,4 +1,4 @@
-"""Runs that wait for others: queued once all of these are done, ended when one of them failed."""
+"""Dependencies: a waiting run is queued when all its targets are done, and ended if one fails."""
 
 import contextlib
 from collections.abc import Mapping
@@ -19,14 +19,15 @@ _DONE_WITH = (RunEnded, DescendantsSettled, RunAnnounced, SpawnRefused)
 
 
 class DependencyWaits:
-    """Looks again at what a waiting run waits for."""
+    """Resolves the dependencies of waiting runs."""
 
     def __init__(self, work: UnitOfWork) -> None:
         self._work = work
 
     async def reevaluate(self, run_id: UUID) -> None:
-        """Record what has come of it since; nothing when nothing has, or when it waits no more."""
-        # Another one that it waits for may fail first.
+        """Queue or end a waiting run if its targets allow it. No-op if nothing changed, or it no
+        longer waits."""
+        # Another target may fail between the read and the append.
         await with_fresh_reads(
             lambda _: self._reevaluate(run_id),
             "what the run waits for changes too fast; it is looked at again",
@@ -37,7 +38,7 @@ class DependencyWaits:
         run = await self._work.run(run_id)
         if run.waits_for is None or run.stage != "session-created":
             return
-        # Whose texts were erased ends without saying why.
+        # If the texts were erased, the run ends without an error text.
         text_store = await self._work.text_store_or_none(run)
         command = await self._command(run, text_store)
         with contextlib.suppress(WrongStage):
@@ -59,14 +60,16 @@ class DependencyWaits:
 
 
 class AwaitedRuns:
-    """For whom somebody waits, as far as this process has seen since it began: so that the end of
-    a run for which nobody waits gives no reason to look."""
+    """Targets of dependencies seen since this process started.
+
+    When a run ends that is not among them, no lookup of waiting runs is needed.
+    """
 
     def __init__(self) -> None:
         self._run_ids: set[UUID] = set()
 
     def is_met_by(self, recorded: RecordedEvent) -> bool:
-        """Whether something may be done now for a run that waits, after this event."""
+        """Return True if a waiting run may be able to proceed after this event."""
         event = recorded.event
         if isinstance(event, RunWaits):
             self._run_ids.update(event.run_ids)

@@ -1,4 +1,5 @@
-"""Whether the runtime of a run brings its result to the thread that its session is bound to."""
+"""Direct delivery: the run's runtime posts the result to the thread that its session is bound
+to."""
 
 from collections.abc import Sequence
 
@@ -17,10 +18,15 @@ async def delivers_directly(
     origin: ContentRef | None,
     stored: Sequence[Content] = (),
 ) -> bool:
-    """Whether it does. `agent` is that of the run; `origin` says where the thread is, and its text
-    may be one of those that are `stored` by the next append."""
+    """Return True if the runtime of `agent` delivers the result of the run itself.
+
+    Args:
+        agent: The run's agent.
+        origin: Reference to the thread's addresses.
+        stored: Texts of the next append, which may include that of `origin`.
+    """
     if run.options.mode != "session" or origin is None or not agent.delivers_to_origin:
         return False
-    texts = {one.ref.id: one.text for one in stored}
+    texts = {content.ref.id: content.text for content in stored}
     text = texts.get(origin.id) or await work.contents.text(origin)
     return is_routable(read_origin(text))

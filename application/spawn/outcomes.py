@@ -1,4 +1,4 @@
-"""What comes of a preparation."""
+"""Outcomes of a preparation."""
 
 from dataclasses import dataclass
 
@@ -10,8 +10,11 @@ from domain.run.state import Run
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """All that a child needs is made: `create` is to be recorded behind what its preparation has
-    to record before, and `response` is what the caller is told of the child then."""
+    """A child whose preparation is complete.
+
+    `create` is recorded after the commands that its preparation still has to record; `response` is
+    then returned to the caller.
+    """
 
     preparation: Preparation
     create: CreateSession
@@ -23,8 +26,10 @@ Outcome = Ready | Refused
 
 @dataclass(frozen=True, slots=True)
 class DecidedSpawn:
-    """The runs of a spawn as they are then, in their order: in their lanes, or refused. `position`
-    is that of the append that decided about them; None when others did."""
+    """The runs of a spawn in their order: in their lanes, or refused.
+
+    `position` is that of the append that decided them; None if another process decided.
+    """
 
     runs: tuple[Run, ...]
     position: int | None

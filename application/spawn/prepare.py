@@ -1,11 +1,10 @@
-"""From the admitted runs of one spawn to as many queued runs, or to as many refusals.
+"""Preparation of the runs of a spawn, from admission to their lanes or to refusal.
 
-A spawn of one run is a batch of one. The runs are prepared side by side, each by its own record,
-and nothing of a child is there before all of them can be: their sessions come with one append, or
-with one append all are refused.
+A single spawn is a batch of one. The runs are prepared concurrently, each with its own record. One
+append then creates all children or refuses all runs, so no child exists before every one can.
 
-Everything here goes on from what is recorded, so that it can be done by the process that took the
-request or by any other after a crash. The texts of an append are collected anew for each try.
+Everything continues from the record, so any process can take over after a crash. Each attempt
+collects its texts again.
 """
 
 import asyncio
@@ -36,8 +35,10 @@ _log = logging.getLogger("spawnlog.preparing")
 
 
 class RunPreparer:
-    """Prepares the runs of a spawn. One at a time per run; `interrupt` breaks off what one waits
-    for. Whoever stops one run of a batch stops all of it."""
+    """Prepares the runs of spawns, at most once per run at a time.
+
+    Stopping one run of a batch stops the whole batch.
+    """
 
     def __init__(
         self,
@@ -52,36 +53,41 @@ class RunPreparer:
 
     @property
     def under_way(self) -> frozenset[UUID]:
-        """Return the runs that are being prepared here now."""
+        """The runs in preparation in this process."""
         return frozenset(self._callers)
 
     def has_waiting_caller(self, run_id: UUID) -> bool:
-        """Return whether somebody waits for the answer to a spawn, as far as is known here."""
+        """Return True if a caller may be waiting for the answer to this run's spawn. True for
+        unknown runs."""
         caller_is_there = self._callers.get(run_id)
         return caller_is_there is None or caller_is_there()
 
     def interrupt(self, run_id: UUID) -> None:
-        """End what is under way for a run that was refused meanwhile (stopped): its scripts need
-        not end, and nobody waits for an answer of somebody else."""
+        """Interrupt the work for a run that was refused meanwhile: its scripts and pending
+        answers."""
         self._stepping.interrupt(run_id)
 
     async def resume(self, run: Run, holder: str, reason: str) -> None:
-        """Go on with the spawn of a run whose holder is gone. Raises `Rejected` when somebody else
-        does."""
+        """Continue the spawn of a run whose holder died.
+
+        Raises:
+            Rejected: If another process does.
+        """
         members = batch_members(run)
         if run.run_id != members[0]:
-            # They are lost together, and the first stands for all.
+            # The runs of a batch are lost together; the first one resumes all of them.
             return
-        runs = [run, *[await self._work.run(one) for one in members[1:]]]
+        runs = [run, *[await self._work.run(member) for member in members[1:]]]
         appended = await self._work.record_all(
             [
                 RunCommands(
-                    one, (ResumePreparation(holder=holder, lost_epoch=one.epoch, reason=reason),)
+                    member,
+                    (ResumePreparation(holder=holder, lost_epoch=member.epoch, reason=reason),),
                 )
-                for one in runs
+                for member in runs
             ]
         )
-        await self.prepare([appended.runs[one] for one in members], no_caller)
+        await self.prepare([appended.runs[member] for member in members], no_caller)
 
     async def prepare(
         self,
@@ -89,10 +95,12 @@ class RunPreparer:
         caller_is_there: CallerPresence,
         in_hand: Sequence[RecordedInputs] = (),
     ) -> DecidedSpawn:
-        """Bring all runs of a spawn to their lane, or to their refusal. Gives them as they are
-        then; `in_hand` is what need not be read for them, in their order.
+        """Prepare all runs of a spawn, then queue or refuse them, and return their new states.
 
-        When somebody else refused them or took them over, that is the end of it here.
+        If another process refused them or took them over, stop and return their current states.
+
+        Args:
+            in_hand: Inputs known from the request, by run in order, that need not be read again.
         """
         known = dict(zip((run.run_id for run in runs), in_hand, strict=False))
         with self._mark_under_way(runs, caller_is_there):
@@ -122,15 +130,17 @@ class RunPreparer:
     async def _decide(
         self, runs: Sequence[Run], outcomes: Mapping[UUID, Outcome], members: "_Members"
     ) -> DecidedSpawn:
-        """Create all children, or refuse all, in one append."""
-        refused = next((one for one in outcomes.values() if isinstance(one, Refused)), None)
+        """Create all children, or refuse all runs, in one append."""
+        refused = next(
+            (outcome for outcome in outcomes.values() if isinstance(outcome, Refused)), None
+        )
         refused = refused or await self._first_erased(outcomes)
         if refused is None:
-            ready = [one for run in runs if isinstance(one := outcomes[run.run_id], Ready)]
+            ready = [outcome for run in runs if isinstance(outcome := outcomes[run.run_id], Ready)]
             try:
                 appended = await create_children(self._work, ready)
             except (CannotShare, DependencyFailed) as cannot:
-                # All was made, and then the record had changed.
+                # The record changed after everything was prepared.
                 first = ready[0]
                 refused = first.preparation.refuse(cannot.refusal, first.create.facts)
         if refused is not None:
@@ -138,26 +148,29 @@ class RunPreparer:
             await members.end()
             for run in runs:
                 if run.run_id not in outcomes:
-                    # What it came to make meanwhile is unmade.
+                    # Undo steps that the run completed meanwhile.
                     await self._leave_to_others(run)
         now = tuple(appended.runs[run.run_id] for run in runs)
         for run in now:
-            # What was set aside for it is where it belongs, or never will be.
+            # Its staged files are written or no longer needed.
             await self._stepping.drop_staged_files(run)
         return DecidedSpawn(now, appended.position)
 
     async def _first_erased(self, outcomes: Mapping[UUID, Outcome]) -> Refused | None:
-        """Return the refusal of the first run of which nothing may be kept any more, if there is
-        one. It could never start, and a batch is all or nothing."""
-        for one in outcomes.values() if len(outcomes) > 1 else ():
-            if isinstance(one, Ready):
-                run = one.preparation.run
+        """Return the refusal of the first ready run whose session was erased, if any.
+
+        Such a run could never start, and a batch is all or nothing.
+        """
+        for outcome in outcomes.values() if len(outcomes) > 1 else ():
+            if isinstance(outcome, Ready):
+                run = outcome.preparation.run
                 if await self._work.text_store_or_none(run) is None:
-                    return refuse_erased(run, one.preparation.caller_is_there)
+                    return refuse_erased(run, outcome.preparation.caller_is_there)
         return None
 
     async def _leave_to_others(self, run: Run) -> Run:
-        """Return a run about which somebody else has decided, as it is now."""
+        """Return the current state of a run that another process has decided, and undo late
+        steps."""
         now = await self._work.run(run.run_id)
         if now.stage in PREPARING and now.epoch == run.epoch:
             raise RuntimeError(f"the preparation of {run.run_id} made no progress")
@@ -166,8 +179,7 @@ class RunPreparer:
 
 
 class _Members:
-    """The runs of a spawn at work, each until it is ready, until one cannot be, or the others
-    end."""
+    """The runs of a spawn in preparation, until all are ready or one is refused."""
 
     def __init__(
         self,
@@ -184,25 +196,25 @@ class _Members:
         self._is_over = False
         self._tasks = {
             asyncio.create_task(
-                self._one(run, in_hand.get(run.run_id)), name=f"prepare {run.run_id}"
+                self._prepare_one(run, in_hand.get(run.run_id)), name=f"prepare {run.run_id}"
             ): run.run_id
             for run in runs
         }
 
-    async def _one(self, run: Run, in_hand: RecordedInputs | None) -> Outcome:
+    async def _prepare_one(self, run: Run, in_hand: RecordedInputs | None) -> Outcome:
         async with self._room:
             if self._is_over:
                 raise WrongStage("go on with the preparation", "refused meanwhile")
             return await self._children.prepare(run, self._caller_is_there, in_hand)
 
     async def outcomes(self) -> dict[UUID, Outcome]:
-        """Return what came of each: of all if all are ready, else what is known once one is not.
+        """Return the outcomes: all of them if all are ready, else those known once one is refused.
 
-        Raises what one of them raised.
+        Raises whatever a preparation raised.
         """
         outcomes: dict[UUID, Outcome] = {}
         pending = set(self._tasks)
-        while pending and all(isinstance(one, Ready) for one in outcomes.values()):
+        while pending and all(isinstance(outcome, Ready) for outcome in outcomes.values()):
             try:
                 done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
             except asyncio.CancelledError:
@@ -213,7 +225,7 @@ class _Members:
         return outcomes
 
     async def end(self) -> None:
-        """Stop those that are still at work as soon as they can: nobody waits for them."""
+        """Interrupt the preparations still in progress, and wait for them."""
         self._is_over = True
         pending = {task for task in self._tasks if not task.done()}
         try:

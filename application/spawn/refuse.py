@@ -1,4 +1,4 @@
-"""The refusal of a spawn that is being prepared: recorded, told, and its slots given back."""
+"""Refusal of a spawn during its preparation: record it, report it, and free its slots."""
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID
@@ -25,10 +25,14 @@ from domain.values import rules
 async def refuse_spawn(
     work: UnitOfWork, runs: Sequence[Run], outcomes: Mapping[UUID, Outcome], refused: Refused
 ) -> Appended[None]:
-    """Refuse the run that cannot be prepared by its own rule, and the others of its batch because
-    of it: in one append, with what was to be recorded before, and told once."""
-    # The inbox is told of one of them. Where the culprit has no words, another one has.
-    is_untold = refused.text_store is None and not refused.caller_is_there()
+    """Refuse the failed run by its own rule and the other runs of its batch because of it, in one
+    append.
+
+    The append includes the commands that were to be recorded before. Only one refusal is announced.
+    """
+    # The inbox gets one announcement. If the failed run's texts were erased, a sibling announces
+    # it.
+    needs_announcement = refused.text_store is None and not refused.caller_is_there()
     commands = []
     for run in runs:
         if run.run_id == refused.run.run_id:
@@ -37,8 +41,10 @@ async def refuse_spawn(
             commands.append(RunCommands(refused.run, own, refused.text_store))
             continue
         outcome = outcomes.get(run.run_id)
-        sibling = await _sibling_refusal(work, run, outcome, refused, is_untold=is_untold)
-        is_untold = is_untold and sibling.text_store is None
+        sibling = await _sibling_refusal(
+            work, run, outcome, refused, needs_announcement=needs_announcement
+        )
+        needs_announcement = needs_announcement and sibling.text_store is None
         commands.append(sibling)
     return await work.record_all(commands, spawn_answer=refusal_response(_response(refused)))
 
@@ -57,15 +63,17 @@ def _response(refused: Refused) -> SpawnRefusal:
 
 
 def _minted_key(refused: Refused) -> str | None:
-    """The key of the child, also where it is recorded with the refusal alone."""
-    started = (one for one in refused.before if isinstance(one, StartPreparation))
+    """Return the child's session key, even if it is recorded only with the refusal."""
+    started = (command for command in refused.before if isinstance(command, StartPreparation))
     minted = next(started, None)
     return minted.child_session_key if minted is not None else refused.run.child_session_key
 
 
 def _refusal_command(refused: Refused) -> RefuseSpawn:
-    """The command that refuses the run, told in the inbox when no caller is there to be told; of
-    one whose texts were erased without words on record."""
+    """Return the command that refuses the run.
+
+    It is announced in the inbox if no caller is waiting. Without texts, nothing is stored.
+    """
     run, refusal, text_store = refused.run, refused.refusal, refused.text_store
     command = RefuseSpawn(
         epoch=run.epoch, rule=refusal.rule, status=refusal.status, step=refused.step
@@ -86,17 +94,24 @@ def _refusal_command(refused: Refused) -> RefuseSpawn:
 
 
 async def _with_webhooks(work: UnitOfWork, run: Run, command: RefuseSpawn) -> RefuseSpawn:
-    """A refusal that is told in the inbox is sent to whom other announcements are."""
+    """Add the webhooks to a refusal that is announced."""
     if command.announcement is None:
         return command
     return command.changed({"webhooks": await webhooks_of(work, run)})
 
 
 async def _sibling_refusal(
-    work: UnitOfWork, run: Run, outcome: Outcome | None, refused: Refused, *, is_untold: bool
+    work: UnitOfWork,
+    run: Run,
+    outcome: Outcome | None,
+    refused: Refused,
+    *,
+    needs_announcement: bool,
 ) -> RunCommands:
-    """The refusal of another one, told in the inbox when the culprit's is not. Of one that was
-    erased too nothing is kept."""
+    """Return the refusal of another run of the batch, announced if `needs_announcement`.
+
+    Nothing is stored if its own texts were erased.
+    """
     culprit, text = refused.run, refused.refusal.text
     at = outcome.preparation if isinstance(outcome, Ready) else outcome
     text_store = await work.text_store_or_none(run)
@@ -105,7 +120,7 @@ async def _sibling_refusal(
     command = batch_refusal_command(culprit, text, text_store, epoch=run.epoch)
     if text_store is None:
         return RunCommands(run, (command,))
-    if is_untold:
+    if needs_announcement:
         announcement = refusal_announcement(run, batch_refusal_text(culprit, text))
         kept = text_store.store("announcement", announcement)
         command = command.changed({"announcement": kept})
@@ -114,8 +129,8 @@ async def _sibling_refusal(
 
 
 async def sibling_refusals(work: UnitOfWork, culprit: Run, text: str) -> list[RunCommands]:
-    """The refusals of all others of its batch, of a run that is refused by somebody else than its
-    holder."""
+    """Return the refusals of the other runs of the batch when another process than the holder
+    refuses `culprit`."""
     commands = []
     for run_id in batch_members(culprit):
         if run_id != culprit.run_id:
@@ -129,8 +144,10 @@ async def sibling_refusals(work: UnitOfWork, culprit: Run, text: str) -> list[Ru
 def batch_refusal_command(
     culprit: Run, text: str, text_store: TextStore | None, *, epoch: int | None
 ) -> RefuseSpawn:
-    """The command that refuses a run because another of its batch is refused, with this text;
-    without it when there is nobody to keep it."""
+    """Return the command that refuses a run because its sibling `culprit` is refused.
+
+    The text is left out if there is no text store.
+    """
     assert culprit.batch is not None
     return RefuseSpawn(
         epoch=epoch,

@@ -1,4 +1,4 @@
-"""The command that a resolved request becomes, and the runs that it names."""
+"""Commands of a resolved request, and resolution of the runs that it names."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -32,7 +32,7 @@ from domain.values.thinking_level import normalise_thinking
 
 @dataclass(frozen=True, slots=True)
 class RecordedInputs:
-    """What whoever recorded the request just now need not read again."""
+    """Inputs of a run that the recording process has in memory and need not read again."""
 
     key: bytes = field(repr=False)
     task: str
@@ -41,7 +41,7 @@ class RecordedInputs:
 
 
 def inputs_in_hand(resolved: ResolvedSpawn, keys: Sequence[bytes]) -> list[RecordedInputs]:
-    """What is known of each run that is asked for, whose texts are kept under these keys."""
+    """Return the inputs of each requested run. `keys` are the text keys of the runs."""
     request = resolved.request
     return [
         RecordedInputs(key, task, request.requester.workspace_dir, request.context_preamble or None)
@@ -57,13 +57,13 @@ def spawn_command(
     holder: str,
     attachments: AttachmentsVerdict | None = None,
 ) -> RequestSpawn:
-    """The command, with ids of its own."""
+    """Return the command for a single run, with new ids."""
     request = resolved.request
     given = request.agent_id
     valid = given is None or is_valid_agent_id(given)
     target = normalise_agent_id(given) if given else resolved.requester_agent_id
     model, thinking = request.model, request.thinking
-    # What is no name is free text, and free text is not kept in events.
+    # A value that is not a name is free text, which must not be stored in events.
     name = (
         storable_model_name(model, pinned.configuration.model_aliases())
         if model is not None
@@ -107,28 +107,30 @@ def spawn_commands(
     holder: str,
     attachments: AttachmentsVerdict | None = None,
 ) -> tuple[RequestSpawn, ...]:
-    """A command for each run that is asked for."""
+    """Return a command for each requested run."""
     first = spawn_command(resolved, actor, pinned, ids, holder, attachments)
     if not resolved.request.parallel:
         return (first,)
     tasks = resolved.tasks
     others = (replace(first, run_id=ids.run_id(), session_id=ids.run_id()) for _ in tasks[1:])
     members, batch_id = (first, *others), ids.run_id()
-    run_ids = tuple(one.run_id for one in members)
+    run_ids = tuple(member.run_id for member in members)
     return tuple(
         replace(
-            one,
+            member,
             task=task,
-            label=f"{one.label}-{index + 1}" if one.label else None,
+            label=f"{member.label}-{index + 1}" if member.label else None,
             batch=BatchFacts(batch_id=batch_id, index=index, run_ids=run_ids),
         )
-        for index, (one, task) in enumerate(zip(members, tasks, strict=True))
+        for index, (member, task) in enumerate(zip(members, tasks, strict=True))
     )
 
 
 def _is_sandboxed(resolved: ResolvedSpawn, pinned: PinnedConfiguration) -> bool:
-    """Whether the configuration puts the requester into a sandbox: as the agent that it says it is
-    or as the one in its key, so that nobody leaves one by saying that it is another."""
+    """Return True if the requester is sandboxed, as its asserted agent or as the agent in its key.
+
+    Both are checked so that asserting another agent does not leave the sandbox.
+    """
     key, asserted = resolved.requester_key, resolved.requester_agent_id
     own, configuration = agent_id_of(key), pinned.configuration
     if configuration.is_sandboxed(own, key):
@@ -136,8 +138,8 @@ def _is_sandboxed(resolved: ResolvedSpawn, pinned: PinnedConfiguration) -> bool:
     return asserted != own and configuration.is_sandboxed(asserted, key)
 
 
-# Which runs are meant by the names in a request. What is bound here is judged under the log's lock
-# once more, from the states of then; which run it is does not change.
+# Names in a request are bound to runs here. The log's lock checks the states of these runs again,
+# but does not bind the names anew.
 
 
 NAMED_RUNS_MAX = 200
@@ -146,9 +148,15 @@ CANDIDATES_MAX = 200
 
 @dataclass(frozen=True, slots=True)
 class ResolvedReferences:
-    """The runs that a spawn depends on, those above it, and which results are to arrive under which
-    keys; or what is to be said of a name that stands for no run, or for several, with all the names
-    as they were given."""
+    """The runs that a request names.
+
+    Attributes:
+        dependencies: Runs to wait for.
+        ancestors: Runs above the requester, its own first.
+        references: Results to share, and their keys.
+        unbound: Refusal for a name that matches no run, or several.
+        argument: With `unbound`, all names as given.
+    """
 
     dependencies: tuple[Dependency, ...] = ()
     ancestors: tuple[UUID, ...] = ()
@@ -162,7 +170,7 @@ NO_REFERENCES = ResolvedReferences()
 
 @dataclass(frozen=True, slots=True)
 class _ReferenceScope:
-    """The session that asks: the root of its tree, its key, and the runs above it."""
+    """The requesting session: root of its tree, its key, and the runs above it."""
 
     root: str
     key: str
@@ -170,12 +178,12 @@ class _ReferenceScope:
 
     @property
     def ancestor_ids(self) -> tuple[UUID, ...]:
-        """Return the ids of the runs above, its own first."""
+        """Ids of the runs above, its own first."""
         return tuple(run.run_id for run in self.ancestors)
 
     def is_below(self, run: Run) -> bool:
-        """Return whether the session is that of the run, or is below it."""
-        return any(one.session_id == run.session_id for one in self.ancestors)
+        """Return True if the session belongs to the run or is below it."""
+        return any(ancestor.session_id == run.session_id for ancestor in self.ancestors)
 
 
 async def resolve_references(
@@ -185,39 +193,45 @@ async def resolve_references(
     root: str,
     parent: Run | None,
 ) -> ResolvedReferences:
-    """The names in a request of a session, in the tree of its root session; `parent` is the run of
-    the session, if it has one."""
+    """Resolve the names in a session's request to runs of its tree.
+
+    Args:
+        requests: The names, and how each is used.
+        requester: Key of the requesting session.
+        root: Key of the root session of its tree.
+        parent: Run of the session, if it has one.
+    """
     if not requests:
         return NO_REFERENCES
     asker = _ReferenceScope(root, requester, await _ancestors(work.registry, parent))
-    labels = sorted({one.name for one in requests if one.via != "reference"})
+    labels = sorted({request.name for request in requests if request.via != "reference"})
     of_label = (
         await work.registry.runs_by_label(root, labels, limit=NAMED_RUNS_MAX) if labels else ()
     )
     dependencies: list[Dependency] = []
-    for one in requests:
-        if one.via == "reference":
-            candidates = await _runs_of_requester(work.registry, one.name, asker)
+    for request in requests:
+        if request.via == "reference":
+            candidates = await _runs_of_requester(work.registry, request.name, asker)
         else:
-            candidates = await _runs_of_tree(work.registry, one.name, of_label, asker)
-        others = () if candidates else await _runs_to_name(work, one, asker)
-        refusal = first_refusal(NAMES, NamedRuns(request=one, runs=candidates, others=others))
+            candidates = await _runs_of_tree(work.registry, request.name, of_label, asker)
+        others = () if candidates else await _runs_to_name(work, request, asker)
+        refusal = first_refusal(NAMES, NamedRuns(request=request, runs=candidates, others=others))
         if refusal is not None:
             return ResolvedReferences(unbound=refusal, argument=dependencies_text(requests))
         run_id = candidates[0].run_id
         dependencies.append(
-            Dependency(run_id=run_id, name=one.name, via=one.via, require=one.require)
+            Dependency(run_id=run_id, name=request.name, via=request.via, require=request.require)
         )
     references = tuple(
-        ReferenceRequest(key=one.name, run_id=one.run_id)
-        for one in dependencies
-        if one.via == "reference"
+        ReferenceRequest(key=dependency.name, run_id=dependency.run_id)
+        for dependency in dependencies
+        if request.via == "reference"
     )
     return ResolvedReferences(merge_dependencies(dependencies), asker.ancestor_ids, references)
 
 
 def apply_references(command: RequestSpawn, names: ResolvedReferences) -> RequestSpawn:
-    """The request with what its names stand for."""
+    """Return the command with its names resolved."""
     if names == NO_REFERENCES:
         return command
     shared = command.shared
@@ -236,9 +250,9 @@ def apply_references(command: RequestSpawn, names: ResolvedReferences) -> Reques
 async def _runs_of_tree(
     registry: Registry, name: str, of_label: Sequence[Run], asker: _ReferenceScope
 ) -> Sequence[Run]:
-    """Those with exactly this label, else the one with this id."""
+    """Return the runs with exactly this label, else the run with this id."""
     labelled = [run for run in of_label if run.label == name]
-    # The sessions above end after the child, so the name means another if there is one.
+    # An ancestor cannot end before the child, so other runs with the label take precedence.
     found = [run for run in labelled if not asker.is_below(run)] or labelled
     if found:
         return found
@@ -249,8 +263,8 @@ async def _runs_of_tree(
 async def _runs_of_requester(
     registry: Registry, name: str, asker: _ReferenceScope
 ) -> Sequence[Run]:
-    """Those with exactly this label, else with a label that begins like it, else by id: of the runs
-    that the session has spawned itself."""
+    """Return the session's own spawns with exactly this label, else with this label prefix, else by
+    id."""
     beginning = await registry.runs_by_label_prefix(asker.key, name, limit=NAMED_RUNS_MAX)
     found = [run for run in beginning if run.label == name] or beginning
     if found:
@@ -260,7 +274,7 @@ async def _runs_of_requester(
 
 
 async def _ancestors(registry: Registry, parent: Run | None) -> tuple[Run, ...]:
-    """The run of the session that asks, that of its requester, and so on."""
+    """Return the run of the requesting session, the run of its requester, and so on."""
     above: list[Run] = []
     while parent is not None and len(above) < ANCESTORS_MAX:
         above.append(parent)
@@ -279,7 +293,7 @@ async def _run_by_id(registry: Registry, name: str) -> Run | None:
 async def _runs_to_name(
     work: UnitOfWork, request: DependencyRequest, asker: _ReferenceScope
 ) -> Sequence[Run]:
-    """The newest run of each session that such a name could stand for."""
+    """Return the newest run of each session that a name could mean, for the text of a refusal."""
     is_reference = request.via == "reference"
     requester, tree = RunQuery.where(requester=asker.key), RunQuery.where(root=asker.root)
     query = requester if is_reference else tree

@@ -1,8 +1,8 @@
-"""The request of an earlier run as it would be sent today, and what a new spawn is made of from it.
+"""Respawn: rebuild the request of an earlier run, to spawn from it again with changes.
 
-What is recorded of a request says all that was asked for but the contents of attached files. Names
-of other runs that it waits for stand for the same runs again; results are referred to by the names
-that they had. When one of the names stood for no run, or for several, all are looked up again.
+The record has the whole request except the contents of attached files. Names of other runs resolve
+to the same runs again, and references to results keep their names. If one of the names matched no
+run, or several, all names are looked up again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,21 +32,23 @@ from domain.values.refusals import Rejected
 from domain.values.shared_values import SharedContextRequest
 
 Members = dict[str, Any]
-"""A request as JSON, by the names of its members."""
+"""A request as JSON members."""
 
 
 class CannotRespawn(Rejected):
-    """Nothing can be made from the run, or not what was asked for; the text says what can."""
+    """The run cannot be respawned, or not with these changes. The message says what is possible."""
 
 
 class OriginalErased(CannotRespawn):
-    """Of the run there is nothing left that a request could be made of."""
+    """The texts of the run were erased, so its request cannot be rebuilt."""
 
 
 @dataclass(frozen=True, slots=True)
 class EarlierRequest:
-    """What is recorded of the request of a run. `has_files` is whether files were attached to it:
-    they are kept no longer than until they are written."""
+    """The recorded request of a run.
+
+    `has_files` is True if it had attachments, whose contents are kept only until they are written.
+    """
 
     run: Run
     members: Members
@@ -55,9 +57,18 @@ class EarlierRequest:
     def changed_by(
         self, changes: Mapping[str, object], requester_key: str, *, with_transcript: bool
     ) -> tuple[Members, tuple[str, ...]]:
-        """The request with a JSON merge patch applied, asked for by the session of that canonical
-        key, and which of its members are other ones then. With a transcript it asks for no other
-        conversation. Raises `CannotRespawn` when that would be without files that it had."""
+        """Return the request with a JSON merge patch applied, and the names of the members that
+        differ.
+
+        Args:
+            changes: The merge patch.
+            requester_key: Canonical key of the session that requests the respawn.
+            with_transcript: The child begins with a transcript, so the request's `context` is
+                dropped.
+
+        Raises:
+            CannotRespawn: If the run had attachments and the changes do not mention them.
+        """
         if self.has_files and "attachments" not in changes:
             raise CannotRespawn(
                 f"the files that were attached to run {self.run.run_id} are not kept: give"
@@ -67,24 +78,28 @@ class EarlierRequest:
         if with_transcript:
             asked.pop("context", None)
         if requester_key != self.run.requester.session_key:
-            # Its addresses and what it said of itself are not those of another session.
+            # The addresses and assertions of the earlier requester do not apply to another session.
             asked.pop("requester")
         merged = merge_patch(asked, changes)
         assert isinstance(merged, dict)
         requester = merged.get("requester")
-        # What is no key is left as it is, to be refused like that of any spawn.
+        # An invalid key stays, to be refused as in any spawn.
         if isinstance(requester, dict) and isinstance(requester.get("sessionKey"), str):
             merged["requester"] = {**requester, "sessionKey": requester_key}
         names = {*asked, *merged}
-        changed = {one for one in names if self.members.get(one) != merged.get(one)}
+        changed = {name for name in names if self.members.get(name) != merged.get(name)}
         if self.has_files:
             changed.add("attachments")
         return merged, tuple(sorted(changed))
 
 
 async def read_earlier_request(work: UnitOfWork, run: Run) -> EarlierRequest:
-    """What is recorded of the request of a run. Raises `CannotRespawn` for a run that no request
-    for a spawn began, `OriginalErased` when its texts are gone."""
+    """Return the recorded request of a run.
+
+    Raises:
+        CannotRespawn: If the run continued a session, so that no spawn request began it.
+        OriginalErased: If its texts were erased.
+    """
     if run.continues is not None:
         raise CannotRespawn(
             f"run {run.run_id} goes on with a session, so no spawn began it: respawn run"
@@ -95,8 +110,14 @@ async def read_earlier_request(work: UnitOfWork, run: Run) -> EarlierRequest:
 
 
 def earlier_request(run: Run, request: SpawnRequested, found: Mapping[UUID, str]) -> EarlierRequest:
-    """The request of a run from the event that records it, with the texts that it refers to by
-    their content ids. Raises `OriginalErased` when one of them is not there."""
+    """Rebuild the request of a run from its event and texts.
+
+    Args:
+        found: The texts that the event refers to, by content id.
+
+    Raises:
+        OriginalErased: If one of the texts is missing.
+    """
     texts = _Texts(run, found)
     argument = texts.of(request.dependencies_argument)
     unbound = read_dependencies(argument) if argument is not None else ()
@@ -118,7 +139,7 @@ def earlier_request(run: Run, request: SpawnRequested, found: Mapping[UUID, str]
 
 
 class _Texts:
-    """The texts of a request. Raises `OriginalErased` for one that is gone."""
+    """Texts of a request. Raises `OriginalErased` for a missing one."""
 
     def __init__(self, run: Run, texts: Mapping[UUID, str]) -> None:
         self._run = run
@@ -147,9 +168,9 @@ def _refs_of(request: SpawnRequested) -> list[ContentRef]:
         request.workspace_argument,
         request.dependencies_argument,
         request.requester.origin,
-        *(one.value for one in shared),
+        *(item.value for item in shared),
     )
-    return [one for one in refs if one is not None]
+    return [ref for ref in refs if ref is not None]
 
 
 def _requester(request: SpawnRequested, texts: _Texts) -> Members:
@@ -167,7 +188,7 @@ def _requester(request: SpawnRequested, texts: _Texts) -> Members:
 
 
 def _options(request: SpawnRequested) -> Members:
-    """Those that are other than what holds when nothing is said."""
+    """Return the options that differ from the defaults."""
     options, thread = request.options, request.facts.thread
     given = {
         field.encode_name: value
@@ -188,14 +209,17 @@ def _shared(
     unbound: Sequence[DependencyRequest],
     texts: _Texts,
 ) -> Members:
-    """What the request shares. What its family has been given already goes to the new child alone:
-    it must not take the place of what the family shares by now."""
-    names = [one.name for one in unbound if one.via == "reference"]
+    """Return the shared context of the request.
+
+    If the original run has already shared its values with its family, the new child alone gets
+    them, so that they do not replace newer values of the family.
+    """
+    names = [item.name for item in unbound if item.via == "reference"]
     if shared is None and not names:
         return {}
     shared = shared or SharedContextRequest()
-    values = {one.key: read_json(texts.of(one.value) or "null") for one in shared.keys}
-    names += [one.key for one in shared.references]
+    values = {item.key: read_json(texts.of(item.value) or "null") for item in shared.keys}
+    names += [item.key for item in shared.references]
     references = {f"${name}": "reference" for name in names}
     is_for_child = shared.scope == "child" or (run.stage != "refused" and bool(values))
     return {
@@ -209,21 +233,27 @@ def _by_id(dependency: Dependency) -> DependencyRequest:
 
 
 def _dependencies(requests: Sequence[DependencyRequest]) -> Members:
-    """The runs that it waits for; those that results are referred to of are in what it shares."""
-    named = [(one.via, {"run": one.name, "require": one.require}) for one in requests]
+    """Return the runs to wait for. References are left out; they are part of the shared context."""
+    named = [
+        (request.via, {"run": request.name, "require": request.require}) for request in requests
+    ]
     depends_on = [name for via, name in named if via == "dependsOn"]
     chained = [name for via, name in named if via == "chainAfter"]
     return {"dependsOn": depends_on or None, "chainAfter": chained[0] if chained else None}
 
 
-# What is taken over from the life of the earlier run.
+# Parts of the earlier run's history that a respawn can reuse.
 
 
 async def require_transcript(
     work: UnitOfWork, transcripts: Transcripts, run: Run, up_to: int
 ) -> None:
-    """Raises `CannotRespawn` unless the run has that entry on record, and all up to it are few
-    enough for a child to begin with."""
+    """Require that the run's transcript up to entry `up_to` exists and is short enough to fork.
+
+    Raises:
+        CannotRespawn: If it does not, with the entry up to which it would.
+        OriginalErased: If its texts were erased.
+    """
     if await work.contents.key(run.session_id) is None:
         raise OriginalErased(
             f"the texts of run {run.run_id} were erased, so a child cannot begin with its"
@@ -248,7 +278,12 @@ async def require_transcript(
 
 
 async def read_chosen_revision(work: UnitOfWork, revision: int) -> PinnedConfiguration:
-    """An earlier revision for a spawn that is to be decided under it. Raises `CannotRespawn`."""
+    """Return an earlier revision to decide a spawn under.
+
+    Raises:
+        CannotRespawn: If it does not exist, was erased, cannot be read, or maps session keys
+            differently.
+    """
     current = work.configurations.current()
     if revision > current.revision:
         raise CannotRespawn(
@@ -256,7 +291,7 @@ async def read_chosen_revision(work: UnitOfWork, revision: int) -> PinnedConfigu
         )
     try:
         pinned = await work.configurations.at(revision)
-        # This process may have read it before it was erased.
+        # This process may still hold it in memory.
         if not await work.configurations.is_kept(revision):
             raise RevisionErased(f"the text of configuration revision {revision} was erased")
     except RevisionErased:
@@ -280,8 +315,11 @@ async def read_chosen_revision(work: UnitOfWork, revision: int) -> PinnedConfigu
 async def require_recorded_scripts(
     work: UnitOfWork, resolved: ResolvedSpawn, pinned: PinnedConfiguration
 ) -> None:
-    """Raises `NothingRecorded` unless all is on record that the request wants to use again of the
-    context scripts of an earlier run."""
+    """Require that the recorded script output exists which the request wants to reuse.
+
+    Raises:
+        NothingRecorded: If some of it is missing.
+    """
     respawn = resolved.respawn
     if respawn is None or respawn.scripts == "again":
         return

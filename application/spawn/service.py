@@ -1,4 +1,4 @@
-"""A spawn from the request to the answer."""
+"""Spawns, from the request to the answer."""
 
 import asyncio
 import logging
@@ -35,8 +35,13 @@ _log = logging.getLogger("spawnlog.spawning")
 
 @dataclass(frozen=True, slots=True)
 class SpawnResult:
-    """What came of it: the run, how its caller is answered, and the position of the append that
-    decided it; None when others decided it."""
+    """The result of a spawn.
+
+    Attributes:
+        run: The run; for a batch, the first or the one that was refused.
+        answer: The answer to the caller.
+        position: Position of the append that decided it; None if another process decided.
+    """
 
     run: Run
     answer: StoredAnswer
@@ -44,7 +49,7 @@ class SpawnResult:
 
 
 class SpawnService:
-    """Takes requests, and holds their preparation."""
+    """Admits and prepares spawns in this process."""
 
     def __init__(
         self,
@@ -70,12 +75,16 @@ class SpawnService:
         *,
         pinned: PinnedConfiguration,
     ) -> SpawnResult:
-        """Admit, prepare, answer. A caller that goes away cancels nothing.
+        """Admit, prepare and answer. If the caller disconnects, the spawn continues.
 
-        `pinned` is the revision under which the request was read. When the log is at a later one
-        by now, that one decides, provided that the request reads the same under it.
+        Args:
+            pinned: Revision under which the request was read. If the log is at a later one, that
+                one decides, provided that the request reads the same under it.
 
-        Raises what the log raises: `AlreadyReserved`, `SessionIsClosed`, `LogUnavailable`.
+        Raises:
+            AlreadyReserved: If the idempotency key was used before.
+            SessionIsClosed: If the requester's session is closed.
+            LogUnavailable: If the log cannot be reached, or this service is stopping.
         """
         task = asyncio.create_task(
             self._spawn(resolved, actor, reservation, caller_is_there, traceparent, pinned)
@@ -97,8 +106,10 @@ class SpawnService:
             _log.debug("a spawn ended with %r", task.exception())
 
     async def wait_idle(self, seconds: float) -> None:
-        """Wait until every spawn under way is answered, so long at most. The others are left as
-        they are recorded, for whoever takes them over."""
+        """Wait up to `seconds` until every spawn in progress is answered, then cancel the rest.
+
+        Cancelled spawns stay as recorded, for another process to take over.
+        """
         await wait_or_cancel(self._under_way, seconds)
 
     async def _spawn(
@@ -117,7 +128,7 @@ class SpawnService:
         if admitted.refusal is not None:
             return SpawnResult(first, admitted.refusal, admitted.position)
         if first.stage not in PREPARING:
-            # Its children were created in the transaction of the admission.
+            # The admission's transaction also created its children.
             assert admitted.ahead is not None
             admitted.ahead.execute(admitted.runs)
             return SpawnResult(first, admitted.ahead.answer, admitted.position)
@@ -140,8 +151,8 @@ class SpawnService:
             ]
             batch_id = first.batch.batch_id if first.batch is not None else None
             return SpawnResult(first, accepted_response(children, batch_id), position)
-        # All of a batch were refused for one of them.
-        culprit = next((one for one in prepared.runs if not is_refused_by_batch(one)), first)
+        # One run caused the refusal of the whole batch.
+        culprit = next((run for run in prepared.runs if not is_refused_by_batch(run)), first)
         refusal = culprit.refusal.text if culprit.refusal is not None else None
         text = await self._work.contents.text(refusal) if refusal is not None else None
         return SpawnResult(culprit, refusal_response(refusal_of_run(culprit, text)), position)

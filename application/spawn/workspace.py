@@ -1,4 +1,4 @@
-"""The folder that a child works in: its requester's for a child of the same agent, else its agent's
+"""The folder that a child works in: the requester's for a child of the same agent, else its agent's
 own."""
 
 from application.log.unit_of_work import UnitOfWork
@@ -27,9 +27,11 @@ def choose_workspace(
 ) -> ChosenWorkspace:
     """Choose the folder of a child of `agent`.
 
-    `requested` is the folder that the request says its requester works in. It tells of the
-    requester, so a child of another agent has nothing of it. An inherited folder has to be
-    there; the agent's own is made later, by a step of the preparation.
+    An inherited folder must exist; the agent's own is created later, by a step of the preparation.
+
+    Args:
+        requested: The requester's folder according to the request. Ignored for a child of another
+            agent.
     """
     warnings = _warnings(run, requested)
     recorded = run.requester.workspace_dir if run.is_of_same_agent else None
@@ -47,8 +49,8 @@ def choose_workspace(
 
 
 def _warnings(run: Run, requested: str | None) -> tuple[str, ...]:
-    """Return what the caller is told if the folder that its request names is not used. The folder
-    is not named: a warning goes into an event."""
+    """Return a warning if the requested folder is not used. It omits the path, because events store
+    warnings."""
     if requested is None or run.is_of_same_agent:
         return ()
     return (
@@ -59,6 +61,6 @@ def _warnings(run: Run, requested: str | None) -> tuple[str, ...]:
 
 
 async def read_requested_workspace(work: UnitOfWork, run: Run) -> str | None:
-    """Read the folder that the request named, as it is on record."""
+    """Return the folder that the recorded request named."""
     argument = (await work.event(SpawnRequested, run.run_id)).workspace_argument
     return await work.contents.text(argument) if argument else None
