@@ -1,4 +1,4 @@
-"""Takes queued runs out of their lanes, first in line first, as long as there is room."""
+"""Dispatch: claim queued runs from their lanes, first in line first, while slots are free."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,8 +25,10 @@ CLAIMS_MAX = 16
 
 
 class Dispatcher:
-    """Implements `LanePlaces`. Claims for this process. One claim at a time, so that no slot is
-    counted twice."""
+    """Claims queued runs for this process. Implements `LanePlaces`.
+
+    Only one claim runs at a time, so that no slot is counted twice.
+    """
 
     def __init__(self, work: UnitOfWork, executing: RunExecutor, holder: Holder) -> None:
         self._work = work
@@ -37,40 +39,44 @@ class Dispatcher:
         self._is_closed = False
 
     def close(self) -> None:
-        """Claim nothing any more for runs that are only about to be queued."""
+        """Stop claiming runs together with their admission."""
         self._is_closed = True
 
     async def room(
         self, lane: str, depth: int, children: Sequence[QueuedChild] = ()
     ) -> "ClaimedRoom | None":
-        """Prepare the claim of runs, and the start of those whose runtime is in this process. What
-        is not claimed then waits for its turn."""
+        """Prepare the claim of new runs, and the start of those whose runtime is in this process.
+
+        Runs that are not claimed then stay queued. Return None if this process claims nothing in
+        the lane.
+        """
         if self._is_closed or lane == EXTERNAL_LANE:
             return None
         holder, width = self._holder.name, self._width()
-        starts = [await self._executing.prepare_start(one, holder) for one in children]
+        starts = [await self._executing.prepare_start(child, holder) for child in children]
         return ClaimedRoom(
             executing=self._executing,
             holder=self._holder,
             claim=Claim(holder, width, self._work.identities.event_id(), self._provenance()),
             query=self._query(lane, depth, width),
-            children={one.run.run_id: one for one in children},
-            starts={one.launch.run_id: one for one in starts if one is not None},
+            children={child.run.run_id: child for child in children},
+            starts={start.launch.run_id: start for start in starts if start is not None},
         )
 
     async def dispatch(self) -> int:
-        """Claim what can be claimed now, in every lane; gives how many runs were started."""
+        """Claim all runs that can be claimed now, in every lane. Return the number of runs
+        started."""
         claimed = 0
         async with self._one_at_a_time:
-            # Where there is no room nothing is submitted: while agents take their time that is so
-            # at every run that is queued. Whatever ends wakes this again.
+            # Full lanes are skipped without a submission: while agents are busy, each newly queued
+            # run gets here. The end of a run triggers another dispatch.
             unknown = self.waiting.unknown
             lanes = await self._work.registry.waiting_lanes(width=self._width())
             if not lanes:
                 self.waiting.note_none(unknown)
             for lane, depth, is_full in lanes:
                 if is_full or lane == EXTERNAL_LANE:
-                    # Those are claimed by whoever executes them.
+                    # Executors claim external runs themselves.
                     continue
                 while taken := await self._claim(lane, depth):
                     claimed += taken
@@ -95,7 +101,8 @@ class Dispatcher:
         return len(appended.result)
 
     def _provenance(self) -> Provenance:
-        """Each claim is about a run of its own, and says so."""
+        """Return the provenance of a claim. It names no run, because each claim event is about its
+        own."""
         return Provenance(config_revision=self._work.configurations.current().revision)
 
     def _query(self, lane: str, depth: int, width: int) -> LaneQuery:
@@ -103,7 +110,7 @@ class Dispatcher:
 
 
 class Claim(NamedTuple):
-    """A claim of runs in a lane of this width, as it is recorded."""
+    """The parameters of a claim, as recorded, in a lane with `width` slots."""
 
     holder: str
     width: int
@@ -113,7 +120,10 @@ class Claim(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedRoom:
-    """Implements `LaneRoom`. `starts` are those of runs that are started with their claim."""
+    """Room in a lane for new runs. Implements `LaneRoom`.
+
+    `starts` are the prepared starts of runs that are started with their claim.
+    """
 
     executing: RunExecutor
     holder: Holder
@@ -125,7 +135,8 @@ class ClaimedRoom:
     def claims(
         self, lane: LaneFacts, now: datetime, runs: Sequence[Run], *, is_as_prepared: bool
     ) -> list[Following]:
-        """Claim them if they are first in line, and start them."""
+        """Return the appends that claim the runs and start them; empty if other runs are ahead in
+        line."""
         if lane.next or lane.may_have_more:
             return []
         holder, width = self.claim.holder, self.claim.width
@@ -143,10 +154,10 @@ class ClaimedRoom:
         return [claimed, *started]
 
     def execute(self, runs: Iterable[Run]) -> None:
-        """Execute those that this process holds."""
+        """Execute the runs that this process holds."""
         for run in runs:
             if run.holder != self.holder.name:
-                # The lease was lost meanwhile: others decide what becomes of it.
+                # The lease was lost meanwhile, so another process decides about the run.
                 continue
             if run.stage == "started":
                 self.executing.take(run, start=self.starts[run.run_id])
@@ -160,7 +171,7 @@ def _lane_of(world: World) -> LaneFacts:
 
 
 def decide_claims(lane: LaneFacts, holder: str, width: int) -> Decision[tuple[UUID, ...]]:
-    """Claim the next runs of a lane of this width, and give their ids."""
+    """Claim the next runs of a lane with `width` slots, and return their ids."""
     running = lane.running
     changes: list[Change] = []
     taken: list[UUID] = []

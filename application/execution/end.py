@@ -1,4 +1,4 @@
-"""The end of a run: `RunEnded` says what came of it, with a seal of its transcript."""
+"""End of a run: record `RunEnded` with the outcome and the seal of the transcript."""
 
 import hashlib
 import hmac
@@ -30,7 +30,7 @@ _log = logging.getLogger("spawnlog.sealing")
 
 @dataclass(slots=True)
 class WrittenTranscript:
-    """A transcript whose rows are all written, and were read."""
+    """A transcript whose rows are all written and were read."""
 
     sealed: SealedTranscript
     path: str
@@ -38,37 +38,36 @@ class WrittenTranscript:
 
     @property
     def last_entry(self) -> int:
-        """The number of the last row."""
         return self.sealed.last
 
     is_written_on = False
 
     def seal(self, _: datetime) -> TranscriptSeal:
-        """Of what was read."""
+        """Return the seal over the rows read."""
         sealed = self.sealed
         return TranscriptSeal(
             count=sealed.count, bytes=sealed.bytes, hmac=sealed.hmac, path=self.path
         )
 
     def rows(self, _: Run, __: datetime) -> tuple[TranscriptRows, ...]:
-        """There are no further ones."""
+        """Return no rows, since all are written."""
         return ()
 
 
 @dataclass(frozen=True, slots=True)
 class UnwrittenOutput:
-    """Output of a run whose transcript has one row, that of what it was `told`: all other entries
-    are written with the end."""
+    """Output of a run whose transcript has only `first_entry` written. The end writes all other
+    entries."""
 
-    told: UnwrittenEntries
+    first_entry: UnwrittenEntries
     entries: Sequence[TranscriptEntry]
 
 
 @dataclass(slots=True)
 class UnwrittenTranscript:
-    """A transcript of which one row is written, whose line is `told`."""
+    """A transcript with one written row, whose line is `first_entry`."""
 
-    told: bytes
+    first_entry: bytes
     entries: UnwrittenEntries
     path: str
     key: bytes
@@ -78,25 +77,25 @@ class UnwrittenTranscript:
 
     @property
     def is_written_on(self) -> bool:
-        """Whether there is any entry but the first."""
+        """True if there are entries after the first."""
         return bool(self.entries.kinds)
 
     def seal(self, recorded_at: datetime) -> TranscriptSeal:
-        """Seal what is written and what will be."""
-        self.lines = self.told + self.entries.lines(2, recorded_at)
+        """Seal the written row and the entries written with the end."""
+        self.lines = self.first_entry + self.entries.lines(2, recorded_at)
         digest = hmac.new(self.key, self.lines, hashlib.sha256).hexdigest()
         count = 1 + len(self.entries.kinds)
         return TranscriptSeal(count=count, bytes=len(self.lines), hmac=digest, path=self.path)
 
     def rows(self, run: Run, recorded_at: datetime) -> tuple[TranscriptRows, ...]:
-        """All of them but the first."""
+        """Return the rows of all entries but the first."""
         entries = self.entries
         instants = entries.instants(recorded_at)
         return (TranscriptRows(run.run_id, 2, instants, entries.kinds, entries.bodies),)
 
 
 class RunFinalizer:
-    """Ends runs, for their holder or in its stead."""
+    """Ends runs, for their holder or on its behalf."""
 
     def __init__(
         self,
@@ -121,10 +120,17 @@ class RunFinalizer:
         actor: Actor = SYSTEM,
         text_store: TextStore | None = None,
     ) -> Run:
-        """Seal and record. `actor` is who reported it, `unwritten` are the entries of a run of
-        which only the first is written. `text_store` is that of the run's session, if its key was
-        on record a moment ago. May be repeated: the second append is refused. Raises
-        `LogUnavailable` when entries come faster than they are sealed."""
+        """Seal the transcript and record the end. A second call is refused by the log.
+
+        Args:
+            end: How the execution ended.
+            unwritten: The output, if only the first entry is written.
+            actor: Who reported the end.
+            text_store: Store of the run's session, if its key was on record a moment ago.
+
+        Raises:
+            LogUnavailable: If entries arrive faster than they can be sealed.
+        """
         return await with_fresh_reads(
             lambda conflict: self._seal_and_end(
                 run, end, unwritten, actor=actor, known=None if conflict else text_store
@@ -134,8 +140,11 @@ class RunFinalizer:
         )
 
     async def end_in_its_stead(self, run: Run, end: RuntimeEnd, renewed_at: datetime | None) -> Run:
-        """End a run whose holder is gone; it renewed its lease last at `renewed_at`, if that is
-        known. The run's time ends at its last sign of life: that, or its last entry."""
+        """End a run whose holder is gone.
+
+        The run's time ends at its last sign of life: the last lease renewal, if known, or the last
+        entry.
+        """
         said_at = await self._transcripts.last_recorded_at(run.run_id)
         signs = (run.started_at, renewed_at, said_at)
         alive_until = max(at for at in signs if at is not None)
@@ -163,7 +172,7 @@ class RunFinalizer:
         transcript = None
         if run.started_at is not None:
             transcript = await self._transcript(run, text_store.key, unwritten)
-        # A blank result is no result.
+        # A blank result counts as none.
         result = freeze_result(end.result) if end.result and end.result.strip() else None
         command = EndRun(
             epoch=run.epoch,
@@ -176,7 +185,7 @@ class RunFinalizer:
             usage=await priced_usage(self._work, run, end.usages, warns=True),
             alive_until=alive_until,
         )
-        # What needs no more than is known now is recorded with the end.
+        # Follow-ups that need no further reads are recorded with the end.
         announcement = await self._announcing.follow_up(
             run,
             text_store,
@@ -185,7 +194,7 @@ class RunFinalizer:
             output_notes=end.notes,
         )
         archive = self._archiving.follow_up(run) if announcement is not None else None
-        follow_ups = [one for one in (announcement, archive) if one is not None]
+        follow_ups = [follow_up for follow_up in (announcement, archive) if follow_up is not None]
         appended = await self._work.record_end(
             run, command, text_store, transcript, follow_ups, actor
         )
@@ -195,7 +204,7 @@ class RunFinalizer:
         return appended.runs[run.run_id]
 
     async def _end_erased(self, run: Run, end: RuntimeEnd, actor: Actor) -> Run:
-        """Nothing may be said of it any more, but that it is over and how."""
+        """Record the end without texts, because they were erased."""
         command = EndRun(
             epoch=run.epoch,
             outcome=end.outcome,
@@ -209,8 +218,7 @@ class RunFinalizer:
         return appended.runs[run.run_id]
 
     async def _drop_fork_snapshot(self, run: Run) -> None:
-        """The file of what it began with is not needed any more. One that stays goes with the
-        session."""
+        """Delete the fork snapshot. If that fails, it is deleted with the session."""
         if run.fork is None:
             return
         assert run.agent_id is not None
@@ -230,7 +238,7 @@ class RunFinalizer:
             continues=run.continues is not None,
         )
         if unwritten is not None and run.started_at is not None:
-            line = unwritten.told.lines(1, run.started_at)
+            line = unwritten.first_entry.lines(1, run.started_at)
             entries = self._transcripts.unwritten(unwritten.entries)
             return UnwrittenTranscript(line, entries, path, key)
         return WrittenTranscript(await self._transcripts.seal(run.run_id, key=key), path)

@@ -1,4 +1,4 @@
-"""Writes the output of a child into its transcript: in batches, and at once for a reader."""
+"""Writes a child's output to its transcript: in batches, or at once for a reader."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -9,22 +9,25 @@ from application.ports.runtimes import TranscriptEntry
 
 FLUSH_ENTRIES = 200
 FLUSH_SECONDS = 0.5
-"""An entry is written this long after it came, at the latest: readers at any server have it within
+"""Maximum delay between the arrival of an entry and its write. Readers at any server see it within
 a second."""
 FLUSH_CHARACTERS = 64 * 1024
 READY_TURNS = 16
-"""Turns of the event loop in which output that is ready to be read becomes entries."""
+"""Turns of the event loop in which output that is ready to read becomes entries."""
 END_SECONDS_MAX = 5.0
 
 Append = Callable[[int, Sequence[TranscriptEntry]], Awaitable[bool]]
 
 
 class EntryWriter:
-    """Writer of one run's entries behind number `written`.
+    """Writes a run's entries from number `written` + 1 on.
 
-    `append` writes entries from a number on and returns False when the claim was replaced. With
-    `keeps_for_end` the entries of a run that ends before the first batch is due are left to the
-    append of the end, in `unwritten`.
+    Args:
+        append: Writes entries from a number on. Returns False if the claim was replaced.
+        written: Number of the last entry already written.
+        keeps_for_end: If the run ends before the first batch is due, leave its entries in
+            `unwritten`, for the append of the end.
+        given_up: Returns True when retries are to stop.
     """
 
     def __init__(
@@ -50,8 +53,10 @@ class EntryWriter:
         self._timer: asyncio.TimerHandle | None = None
 
     async def write(self, entries: AsyncIterator[TranscriptEntry]) -> bool:
-        """Take entries until there are no more, and write them. Returns False as soon as the claim
-        was replaced. Raises what `entries` raises, after the entries before it are written."""
+        """Write entries until the iterator ends. Return False as soon as the claim was replaced.
+
+        If `entries` raises, write the entries before the error, then raise it.
+        """
         reading = asyncio.create_task(self._take(entries))
         reading.add_done_callback(lambda _: self._due.set())
         try:
@@ -74,8 +79,10 @@ class EntryWriter:
                 self._timer.cancel()
 
     async def write_ready(self, entries: Sequence[TranscriptEntry]) -> bool:
-        """Take all entries of a run that has ended: few are left to the end, many are written.
-        Returns False when the claim was replaced."""
+        """Take all entries of a run that has ended: write many, leave few to the append of the end.
+
+        Return False if the claim was replaced.
+        """
         now = asyncio.get_running_loop().time()
         self._pending = [replace(entry, arrived_at=now) for entry in entries]
         self._characters = sum(map(_characters, self._pending))
@@ -84,7 +91,8 @@ class EntryWriter:
         return await self._write_or_retry()
 
     async def flush(self) -> None:
-        """Write what has come by now. What the append of the end writes is waited for."""
+        """Write all entries that have arrived. If the append of the end writes them, wait for
+        it."""
         for _ in range(READY_TURNS):
             await asyncio.sleep(0)
         if self.unwritten is None:
@@ -97,7 +105,7 @@ class EntryWriter:
                 return
 
     def end(self) -> None:
-        """The end of the run is on record, or somebody else's to record."""
+        """Wake flushes: the end of the run is recorded, or another process records it."""
         self._over.set()
 
     async def _take(self, entries: AsyncIterator[TranscriptEntry]) -> None:
@@ -116,7 +124,7 @@ class EntryWriter:
         return len(self._pending) >= FLUSH_ENTRIES or self._characters >= FLUSH_CHARACTERS
 
     async def _is_kept(self) -> bool:
-        """Return True if all entries are left to the end."""
+        """Return True if all entries are left to the append of the end."""
         async with self._one_at_a_time:
             if self._may_keep:
                 self.unwritten = self._pending
@@ -130,7 +138,7 @@ class EntryWriter:
             batch = list(self._pending)
             if self._is_fenced or not batch or self.unwritten is not None:
                 return not self._is_fenced
-            # Even if no answer comes, the rows may have been written.
+            # The rows may be written even if the call fails.
             self._may_keep = False
             self._is_fenced = not await self._append(self._written + 1, batch)
             del self._pending[: len(batch)]

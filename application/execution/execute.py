@@ -1,7 +1,7 @@
-"""Runs claimed children: starts them, writes down what they say, and records how they end.
+"""Executes claimed runs: start them, write their transcripts, and record their ends.
 
-The order is what makes it safe: the guard stands and waits, `RunStarted` is recorded, only then
-the child executes. Whoever dies in between leaves a record that says exactly how far it came.
+The order makes it safe: prepare the guard process, record `RunStarted`, and only then execute. If a
+process dies in between, the record says exactly how far it came.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ from domain.run.state import Run
 from domain.spawn.batch import speculative
 from domain.values.refusals import LostClaim, Rejected, StopWanted, WrongStage
 
-# What the end of a runtime means when it was killed: whoever wanted that speaks first.
+# If a runtime was killed, the reason for the kill determines the outcome.
 
 
 def evaluate_end(
@@ -58,7 +58,7 @@ def evaluate_end(
     timed_out: bool,
     limit_seconds: int = 0,
 ) -> RuntimeEnd:
-    """Return the end as it is recorded. One that came by itself is what its runtime says it is."""
+    """Return the end to record. Unless the runtime was killed, it is the end that it reported."""
     if end.reason != "stopped":
         return end
     if interrupted is not None:
@@ -74,11 +74,9 @@ def evaluate_end(
 
 ENDING_SECONDS_MAX = 15.0
 YIELD_SECONDS_MAX = 5.0
+"""Time for a yielded run to end by itself, so that none of its output is lost."""
 KEY_SECONDS_MAX = 0.5
-"""After so long the key of a session is read again before its texts are kept under it."""
-
-
-"""So long a run that has yielded may take to end by itself, so that nothing it said is lost."""
+"""After this time, a session's key is read again before texts are stored under it."""
 
 _log = logging.getLogger("spawnlog.executing")
 
@@ -94,14 +92,14 @@ def _give(signal: asyncio.Future[None]) -> None:
 
 @dataclass(slots=True)
 class _Execution:
-    """A run in the hands of this process."""
+    """A run that this process executes."""
 
     run: Run
     child: QueuedChild | None = None
     start: "PreparedStart | None" = None
     taken_at: float = field(default_factory=time.monotonic)
     session: RuntimeSession | None = None
-    told: UnwrittenEntries | None = None
+    first_entry: UnwrittenEntries | None = None
     stop: asyncio.Future[None] = field(default_factory=_new_signal)
     yielded: asyncio.Future[None] = field(default_factory=_new_signal)
     interrupted: str | None = None
@@ -111,12 +109,15 @@ class _Execution:
     task: "asyncio.Task[None] | None" = None
 
     def is_abandoned(self) -> bool:
-        """Return whether nothing may be recorded of it any more."""
+        """Return True if nothing may be recorded about the run any more."""
         return self.let_go
 
     def take_text_store(self) -> TextStore | None:
-        """Return the text store of the start, once. None unless its key was recorded a moment ago
-        and the agent answered at once: else the texts may have been erased since."""
+        """Return the text store of the start; None after the first call.
+
+        None unless its key was recorded a moment ago and the agent answered at once: otherwise the
+        texts may have been erased since.
+        """
         start, self.start = self.start, None
         is_new = time.monotonic() - self.taken_at < KEY_SECONDS_MAX
         return start.text_store if start and is_new and self.unwritten is not None else None
@@ -124,25 +125,28 @@ class _Execution:
 
 @dataclass(frozen=True, slots=True)
 class PreparedStart:
-    """The start of a run, decided on the run as its claim will leave it, and the launch that is
-    made once it is on record. `text_store` has the key of the run's session."""
+    """The start of a run, decided ahead of its claim, and the launch to execute once it is
+    recorded.
+
+    `text_store` has the key of the run's session.
+    """
 
     launch: Launch
     text_store: TextStore
     run: Run
     decision: Decision[None]
-    told: UnwrittenEntries
+    first_entry: UnwrittenEntries
     command_id: UUID
 
     def following(self, now: datetime) -> Following:
-        """Return the part of a decision that records it at this moment."""
-        decision = with_first_entry(self.decision, self.told, self.run, now)
+        """Return the append that records the start at `now`."""
+        decision = with_first_entry(self.decision, self.first_entry, self.run, now)
         about = frozenset((self.run.run_id,))
         return Following(self.command_id, provenance_of(self.run), decision, about)
 
 
 class RunExecutor:
-    """Holds the runs that this process executes."""
+    """Executes the runs that this process holds."""
 
     def __init__(
         self,
@@ -162,14 +166,18 @@ class RunExecutor:
 
     @property
     def held(self) -> frozenset[UUID]:
-        """Return the runs in the hands of this process."""
+        """Ids of the runs in execution."""
         return frozenset(self._held)
 
     def take(
         self, run: Run, *, child: QueuedChild | None = None, start: PreparedStart | None = None
     ) -> None:
-        """Execute a claimed run. Taking one that is already held changes nothing. `child` is what
-        is known of one that was queued just now, `start` the start of one that is recorded."""
+        """Execute a claimed run; no-op if it is already held.
+
+        Args:
+            child: Known facts of a run that was queued just now.
+            start: The recorded start of a run that was started with its claim.
+        """
         if run.run_id in self._held or self._is_closed:
             return
         execution = _Execution(run, child=child, start=start)
@@ -177,39 +185,40 @@ class RunExecutor:
         execution.task = asyncio.create_task(self._execute(execution), name=f"run {run.run_id}")
 
     def stop(self, run_id: UUID) -> None:
-        """End a run that somebody asked to stop, which is on record."""
+        """End a run whose stop request is recorded."""
         execution = self._held.get(run_id)
         if execution is not None:
             _give(execution.stop)
 
     def let_go(self, run_id: UUID) -> None:
-        """Kill the child of a run whose end is on record: another server took the run over, if it
-        is still held here."""
+        """Kill the child of a run whose end is recorded, if it is held here. Another server took
+        the run over."""
         execution = self._held.get(run_id)
         if execution is not None:
             execution.let_go = True
             _give(execution.stop)
 
     def end_turn(self, run_id: UUID) -> None:
-        """Give a run that yields, which is on record, a moment to end by itself."""
+        """Give a run whose yield is recorded a moment to end by itself."""
         execution = self._held.get(run_id)
         if execution is not None:
             _give(execution.yielded)
 
     async def abandon_all(self) -> None:
-        """Kill everything once the lease is lost, and record nothing more about it."""
+        """Kill all children after the lease is lost, and record nothing more about their runs."""
         for execution in self._held.values():
             execution.let_go = True
             _give(execution.stop)
         await self._all_ended()
 
     def close(self) -> None:
-        """Execute nothing more: what is claimed from now on is left to others."""
+        """Execute no more runs. Runs claimed later are left to other processes."""
         self._is_closed = True
 
     async def drain(self, seconds: float, why: str) -> None:
-        """Give runs time to end by themselves, then end them as interrupted."""
-        tasks = [one.task for one in self._held.values() if one.task is not None]
+        """Wait up to `seconds` for runs to end by themselves, then end the others as
+        interrupted."""
+        tasks = [execution.task for execution in self._held.values() if execution.task is not None]
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)
         for execution in self._held.values():
@@ -218,7 +227,7 @@ class RunExecutor:
         await self._all_ended()
 
     async def _all_ended(self) -> None:
-        tasks = [one.task for one in self._held.values() if one.task is not None]
+        tasks = [execution.task for execution in self._held.values() if execution.task is not None]
         await wait_or_cancel(tasks, ENDING_SECONDS_MAX)
 
     async def _execute(self, execution: _Execution) -> None:
@@ -269,8 +278,10 @@ class RunExecutor:
         return await self._follow(execution, began)
 
     async def prepare_start(self, child: QueuedChild, holder: str) -> PreparedStart | None:
-        """Prepare the start of a run that is about to be queued and claimed by this holder; None
-        when something has to stand ready before that, or the run cannot be launched."""
+        """Prepare the start of a run that is about to be queued and claimed by `holder`.
+
+        Return None if something must be ready before that, or if the run cannot be launched.
+        """
         if child.is_sharing:
             return None
         run = speculative(child.run, RunClaimed(holder=holder, attempt=1))
@@ -297,13 +308,13 @@ class RunExecutor:
         try:
             return await self._launching.prepare_with_texts(run, child, is_recorded=False)
         except (CannotLaunch, SecretMissing):
-            # Once it is claimed it ends with that, which is on record then.
+            # After the claim, the start fails in the same way and that is recorded.
             return None
 
     async def _begin(self, execution: _Execution) -> RuntimeSession:
         run = execution.run
         if execution.start is not None:
-            execution.told = execution.start.told
+            execution.first_entry = execution.start.first_entry
             execution.session = await self._runtimes.open(execution.start.launch)
             if not execution.let_go:
                 execution.session.go()
@@ -313,13 +324,13 @@ class RunExecutor:
             given_up=execution.is_abandoned,
         )
         execution.child = None
-        told = execution.told = self._transcripts.unwritten(
+        first_entry = execution.first_entry = self._transcripts.unwritten(
             (message_entry(prepared.launch.message),)
         )
         session = await self._runtimes.open(prepared.launch)
         execution.session = session
         appended = await retry_while_unavailable(
-            lambda: self._work.record_start(run, prepared.start, text_store, told),
+            lambda: self._work.record_start(run, prepared.start, text_store, first_entry),
             given_up=execution.is_abandoned,
         )
         execution.run = appended.runs[run.run_id]
@@ -331,7 +342,7 @@ class RunExecutor:
         stopping, yielding = execution.stop, execution.yielded
         ready = None if stopping.done() or yielding.done() else session.ready_entries()
         if ready is not None:
-            # Nothing can interrupt it any more: no task is needed.
+            # The child has ended, so nothing can interrupt it and no task is needed.
             if not await self._write_ready(execution, ready):
                 raise LostClaim(0, execution.run.epoch)
             return await session.end()
@@ -364,14 +375,16 @@ class RunExecutor:
             end,
             interrupted=execution.interrupted,
             stop_requested=stopping.done(),
-            # The timer says so, and no other clock: that of the loop may be ahead of it.
+            # Only this timer decides; the loop's clock may be ahead of it.
             timed_out=not done,
             limit_seconds=limit,
         )
 
     async def _write_down(self, execution: _Execution, session: RuntimeSession) -> bool:
-        """Write what the child says; False when the claim was replaced (the child is killed).
-        Output that is all there when the child ends goes with the end."""
+        """Write the child's entries. Return False, after killing it, if the claim was replaced.
+
+        Output that is complete when the child ends is written with the end.
+        """
         writer = self._writer_of(execution)
         if not await writer.write(session.entries()):
             await session.kill()
@@ -387,18 +400,17 @@ class RunExecutor:
 
     def _note_unwritten(self, execution: _Execution, writer: EntryWriter) -> None:
         if writer.unwritten is not None:
-            assert execution.told is not None
-            execution.unwritten = UnwrittenOutput(execution.told, writer.unwritten)
+            assert execution.first_entry is not None
+            execution.unwritten = UnwrittenOutput(execution.first_entry, writer.unwritten)
 
     def _writer_of(self, execution: _Execution) -> EntryWriter:
-        """Return a writer of what the child says behind what it was told, which its start has
-        written."""
+        """Return a writer for the entries after the message, which the start has written."""
         run, transcripts = execution.run, self._transcripts
-        told = told_entry(run.fork)
+        message_number = told_entry(run.fork)
         writer = EntryWriter(
             lambda first, entries: transcripts.append(run.run_id, run.epoch, first, entries),
-            written=told,
-            keeps_for_end=told == 1,
+            written=message_number,
+            keeps_for_end=message_number == 1,
             given_up=execution.is_abandoned,
         )
         execution.writer = writer

@@ -1,9 +1,8 @@
-"""Runs that somebody else executes: claimed from outside, reported from outside, ended here.
+"""External runs: claimed, reported and ended over HTTP by an executor outside this server.
 
-No process of this server belongs to such a run, so none of them takes it along when it ends. The
-holder is the executor, by the name under which it claimed: its lease stands beside those of the
-servers, and is prolonged by its word alone. Whatever server is asked goes by the record; recovery
-ends what is not prolonged any more.
+The executor is the holder, under the name with which it claimed. Its lease is stored beside those
+of the servers and only the executor renews it. The run does not depend on any server process: every
+server answers from the record, and recovery ends runs whose lease has expired.
 """
 
 import contextlib
@@ -57,12 +56,12 @@ LEASE_SECONDS = 60
 LEASE_SECONDS_MIN = 5
 LEASE_SECONDS_MAX = 3_600
 GRACE_SECONDS = 300
-"""So long an executor has to be heard again by a server that was away, or had no database, when its
-lease ran out."""
+"""Time for an executor to report again if its lease expired while the server or its database was
+away."""
 REPORT_ENTRIES_MAX = 1_000
 ENTRIES_MAX = 100_000
 TRANSCRIPT_BYTES_MAX = 64 * 1024 * 1024
-"""As much as all output of a command may be."""
+"""The same limit as for the output of a command."""
 RESULT_BYTES_MAX = 1024 * 1024
 UNCLAIMED_AT_ONCE_MAX = 200
 REPORTED = "reported"
@@ -71,7 +70,7 @@ _CHANGES_TOO_FAST = "the run changes too fast; ask again in a moment"
 _log = logging.getLogger("spawnlog.external")
 
 
-# Why a report is not taken.
+# Reasons to refuse a report.
 
 
 class NotExternal(Rejected):
@@ -85,22 +84,22 @@ class NotExternal(Rejected):
 
 
 class NotOffered(Rejected):
-    """The run waits: for its preparation, for other runs, or for a place in its lane."""
+    """The run is in preparation, or waits for other runs or a slot."""
 
 
 class ClaimedElsewhere(Rejected):
-    """Another executor has the run."""
+    """Another executor has claimed the run."""
 
     def __init__(self) -> None:
         super().__init__("another executor has claimed this run; take another one")
 
 
 class ClaimOver(Rejected):
-    """The claim of whoever reports is not the present one, or its lease is over."""
+    """The caller's claim was replaced, or its lease has expired."""
 
 
 class RunOver(Rejected):
-    """The run has ended without what is reported now."""
+    """The run has ended without this report."""
 
     def __init__(self, run: Run) -> None:
         how = "was refused" if run.stage == "refused" else f"has ended as {run.outcome}"
@@ -109,22 +108,22 @@ class RunOver(Rejected):
 
 
 class TranscriptGap(Rejected):
-    """Entries before those that are reported are missing."""
+    """Entries before the reported ones are missing."""
 
     def __init__(self, following: int) -> None:
         super().__init__(f"entry {following} is the next one to be reported; send from there on")
 
 
 class ReportTooLarge(Rejected):
-    """More is reported of the run than is kept of one."""
+    """The report exceeds the limits of a transcript or result."""
 
 
-# What an executor is told.
+# Answers to an executor.
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimedRun:
-    """A run in the hands of an executor, and everything that it needs to execute it."""
+    """A claimed run, with everything that the executor needs to execute it."""
 
     epoch: int
     launch: Launch
@@ -133,8 +132,14 @@ class ClaimedRun:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """Whether the executor is to go on. With a `stop` the lease is not prolonged: what is left of
-    it is the time to report the end. `reason` is what was said with it."""
+    """Answer to a heartbeat.
+
+    Attributes:
+        stop: Why the executor must end the run; None if it continues. If set, the lease is not
+            renewed, and the rest of it is the time to report the end.
+        by: Who requested the stop.
+        reason: The reason given with it.
+    """
 
     lease_seconds: float
     stop: Literal["stopped", "steered", "yielded"] | None = None
@@ -144,8 +149,12 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedEnd:
-    """What came of a run, by its executor. `result` None: what the transcript says last; `usages`
-    None: what the transcript says."""
+    """The end of a run as its executor reports it.
+
+    Attributes:
+        result: The result; None to take the last one in the transcript.
+        usages: Token usages; None to take those in the transcript.
+    """
 
     outcome: RunOutcome
     result: str | None = None
@@ -154,7 +163,7 @@ class ReportedEnd:
 
 
 class ExternalRuns:
-    """Takes claims and reports, at whichever server they arrive."""
+    """Handles claims and reports, at any server."""
 
     def __init__(
         self,
@@ -173,15 +182,19 @@ class ExternalRuns:
         self._tokens = tokens
         self._written = WrittenExtents(transcripts)
 
-    # Claims.
-
     async def claim(
         self, run_id: UUID, executor: str, lease_seconds: float, actor: Actor
     ) -> ClaimedRun:
-        """Put the run into the hands of an executor and record its start. The same executor is
-        given the same again, for as long as its lease holds.
+        """Claim the run for an executor and record its start.
 
-        Raises `NotExternal`, `NotOffered`, `ClaimedElsewhere`, `ClaimOver`, `RunOver`.
+        Idempotent: while its lease is valid, the same executor gets the same answer again.
+
+        Raises:
+            NotExternal: If a server executes the run.
+            NotOffered: If the run cannot be claimed yet.
+            ClaimedElsewhere: If another executor has it.
+            ClaimOver: If the run's time limit is over.
+            RunOver: If it has ended.
         """
         return await with_fresh_reads(
             lambda _: self._try_claim(run_id, executor, lease_seconds, actor),
@@ -202,18 +215,20 @@ class ExternalRuns:
         elif not await self._is_holder(run, executor, actor):
             raise ClaimedElsewhere
         elif not _is_to_end(run):
-            await self._prolong(run, lease_seconds)
+            await self._renew_lease(run, lease_seconds)
         launch = await self._start(run, actor) if run.stage == "queued" else None
         run = await self._work.run(run_id)
         if launch is None:
             launch = await self._launch_again(run)
         if not _is_to_end(run):
-            await self._prolong(run, lease_seconds)
+            await self._renew_lease(run, lease_seconds)
         return ClaimedRun(run.epoch, launch, lease_seconds)
 
     async def _is_holder(self, run: Run, executor: str, actor: Actor) -> bool:
-        """Whether this one has claimed it: by its name, and with the token that did, which is on
-        record. A name is no secret, and what a claim is answered is one."""
+        """Return True if this executor made the claim: same name, and same token as recorded.
+
+        The name alone is not enough: it is no secret, but the answer to a claim is.
+        """
         assert run.holder is not None
         if not run.holder.startswith(f"{HOLDER_PREFIX}{executor}:"):
             return False
@@ -227,7 +242,8 @@ class ExternalRuns:
         return run
 
     async def _take(self, run: Run, executor: str, lease_seconds: float, actor: Actor) -> Run:
-        """Out of the lane, when there is room. The lease is there before what needs it."""
+        """Claim the run from its lane if a slot is free. The lease is created before the claim that
+        needs it."""
         limit = run.plan.run_timeout_seconds if run.plan is not None else 0
         lease_seconds = min(lease_seconds, limit) if limit else lease_seconds
         holder = f"{HOLDER_PREFIX}{executor}:{self._work.identities.event_id().hex[-8:]}"
@@ -256,11 +272,12 @@ class ExternalRuns:
         return appended.runs[run.run_id]
 
     async def _start(self, run: Run, actor: Actor) -> Launch:
-        """Its start, with what it is given; what cannot be given is the end of it."""
+        """Record the start of the run and return its launch. End the run if it cannot be
+        launched."""
         try:
             text_store, prepared = await self._launching.prepare_with_texts(run)
-            told = self._transcripts.unwritten((message_entry(prepared.launch.message),))
-            await self._work.record_start(run, prepared.start, text_store, told, actor=actor)
+            first_entry = self._transcripts.unwritten((message_entry(prepared.launch.message),))
+            await self._work.record_start(run, prepared.start, text_store, first_entry, actor=actor)
         except (CannotLaunch, SecretMissing) as cannot:
             raise RunOver(await self._sealing.end(run, _not_launched(cannot))) from None
         except StopWanted:
@@ -269,11 +286,11 @@ class ExternalRuns:
         return prepared.launch
 
     async def _launch_again(self, run: Run) -> Launch:
-        """What the executor was given, or would have been if it had been reached."""
+        """Return the launch that the executor was given, or would have been given."""
         try:
             _, prepared = await self._launching.prepare_with_texts(run)
         except (CannotLaunch, SecretMissing) as cannot:
-            # It is at work: what cannot be given again is no reason to end it.
+            # The run is executing, so a launch that cannot be repeated does not end it.
             text = f"what the run was given cannot be given again: {cannot}; report its end"
             raise NotOffered(text) from None
         assert run.system_prompt is not None
@@ -285,10 +302,13 @@ class ExternalRuns:
             message=texts.get(run.message.id, prepared.launch.message),
         )
 
-    # Reports.
-
     async def heartbeat(self, run_id: UUID, epoch: int, lease_seconds: float) -> Heartbeat:
-        """Prolong the lease, or say why not. Raises `ClaimOver`, `RunOver`."""
+        """Renew the lease, or return why it is not renewed.
+
+        Raises:
+            ClaimOver: If the claim was replaced, or the run's time limit is over.
+            RunOver: If the run has ended.
+        """
         run = await self._claimed(run_id, epoch)
         stop: Literal["stopped", "steered", "yielded"] | None = None
         by, reason = run.stop_requested_by, None
@@ -301,33 +321,47 @@ class ExternalRuns:
         elif run.yielded_by is not None:
             stop, by = "yielded", run.yielded_by
         if stop is None:
-            await self._prolong(run, lease_seconds)
+            await self._renew_lease(run, lease_seconds)
         return Heartbeat(lease_seconds, stop, by, reason)
 
     async def report(
         self, run_id: UUID, epoch: int, first: int, entries: Sequence[TranscriptEntry]
     ) -> int:
-        """Write entries down; `first` is the number of the first one among all that were reported,
-        from 1 on. Those that are there already stay as they are. Gives the number of the next one.
+        """Write entries to the transcript. Entries that exist already are skipped.
 
-        Raises `ClaimOver`, `RunOver`, `TranscriptGap`, `ReportTooLarge`.
+        Args:
+            first: Number of the first of these entries among all reported entries, from 1.
+
+        Returns:
+            The number of the next entry to report.
+
+        Raises:
+            ClaimOver: If the claim was replaced.
+            RunOver: If the run has ended.
+            TranscriptGap: If earlier entries are missing.
+            ReportTooLarge: If the limits of a transcript are exceeded.
         """
         run = await self._claimed(run_id, epoch)
-        told = told_entry(run.fork)
+        message_number = told_entry(run.fork)
         written = await self._written.of(run_id, epoch)
-        reported = max(written.last - told, 0)
+        reported = max(written.last - message_number, 0)
         if first > reported + 1:
             raise TranscriptGap(reported + 1)
-        fresh = [self._masked(run, one) for one in entries[reported + 1 - first :]]
-        _must_have_room(written.bytes, written.last, fresh)
-        if fresh and not await self._transcripts.append(run_id, epoch, told + reported + 1, fresh):
+        fresh = [self._masked(run, entry) for entry in entries[reported + 1 - first :]]
+        _require_room(written.bytes, written.last, fresh)
+        if fresh and not await self._transcripts.append(
+            run_id, epoch, message_number + reported + 1, fresh
+        ):
             raise await self._why_not(run_id, epoch)
         return reported + len(fresh) + 1
 
     async def end(self, run_id: UUID, epoch: int, end: ReportedEnd, actor: Actor) -> Run:
-        """The run is over, as its executor says; what was said before is said again.
+        """End the run with the outcome that its executor reports. Idempotent.
 
-        Raises `ClaimOver`, `RunOver`, `ReportTooLarge`.
+        Raises:
+            ClaimOver: If the claim was replaced.
+            RunOver: If the run has ended otherwise.
+            ReportTooLarge: If the result is too long.
         """
         return await with_fresh_reads(
             lambda _: self._try_end(run_id, epoch, end, actor),
@@ -344,7 +378,7 @@ class ExternalRuns:
         result = end.result if (end.result or "").strip() else reading.result
         if len((result or "").encode()) > RESULT_BYTES_MAX:
             raise ReportTooLarge(f"a result may have {RESULT_BYTES_MAX} bytes at most")
-        # Stopped is what somebody wanted who is on record.
+        # The outcome `stopped` requires a recorded stop request.
         was_stopped = end.outcome != "stopped" or run.stop_requested_by is not None
         outcome: RunOutcome = end.outcome if was_stopped or _is_to_end(run) else "error"
         reported = RuntimeEnd(
@@ -359,8 +393,11 @@ class ExternalRuns:
         return ended
 
     async def _is_reported(self, run: Run) -> bool:
-        """Whether its executor ended it. The reason does not say so: a run that was steered ends as
-        that, given up or not; but what is given up is ended on nobody's word."""
+        """Return True if the executor ended the run.
+
+        The reason alone does not tell, because a steered run has the same reason when the server
+        gives it up. Then the actor is the system.
+        """
         if run.end_reason not in (REPORTED, *PAUSES):
             return False
         ended = await self._work.log.first("RunEnded", run.run_id)
@@ -372,7 +409,7 @@ class ExternalRuns:
             await self._coordination.forget(run.holder)
 
     async def _claimed(self, run_id: UUID, epoch: int) -> Run:
-        """The run, in the hands of whoever has this claim."""
+        """Return the started run if `epoch` is its current claim."""
         run = await self._external(run_id)
         if run.stage in OVER:
             raise RunOver(run)
@@ -391,9 +428,11 @@ class ExternalRuns:
             return rejected
         return ClaimOver(f"claim {epoch} was replaced; stop executing this run")
 
-    async def _prolong(self, run: Run, lease_seconds: float) -> None:
-        """Never beyond the run's own limit: what is over then has taken too long. A lease that is
-        over is had back: until the end is on record nobody else has the run."""
+    async def _renew_lease(self, run: Run, lease_seconds: float) -> None:
+        """Extend the lease, capped by the run timeout.
+
+        An expired lease is renewed too: until the end is recorded, no other executor has the run.
+        """
         assert run.holder is not None
         renewed = await self._coordination.renew(
             run.holder,
@@ -423,18 +462,16 @@ class ExternalRuns:
 
     def _usages(self, run: Run, usages: Sequence[UsageEntry]) -> tuple[UsageEntry, ...]:
         return tuple(
-            replace(one, model=self._without_token(run, one.model)) if one.model else one
-            for one in usages
+            replace(usage, model=self._without_token(run, usage.model)) if usage.model else usage
+            for usage in usages
         )
 
     def _without_token(self, run: Run, text: str) -> str:
-        """The one secret that an executor is given stays out of what it says."""
+        """Remove the child token, the only secret that an executor is given."""
         return replace_unstorable(text).replace(self._tokens.mint(run.run_id, run.epoch), REDACTED)
 
-    # What nobody came for.
-
     async def end_unclaimed(self) -> int:
-        """End runs that have waited too long for an executor; gives how many."""
+        """End runs that waited too long for an executor. Return the number of runs ended."""
         settings = self._work.configurations.current().configuration.spawnlog
         seconds = settings.external_claim_seconds
         ended = 0
@@ -453,7 +490,7 @@ class ExternalRuns:
             except LogUnavailable:
                 raise
             except Exception:
-                # Those behind it are not held up by one that cannot be ended.
+                # Continue with the other runs.
                 _log.exception("run %s cannot be given up", run_id)
             else:
                 ended += 1
@@ -462,8 +499,11 @@ class ExternalRuns:
     async def end_lost(
         self, run: Run, lease_until: datetime | None, *, could_be_heard: bool = True
     ) -> None:
-        """End a run whose executor did not prolong its lease, which was over at `lease_until`; when
-        nobody here could have heard it by then, it has `GRACE_SECONDS` to be heard."""
+        """End a run whose lease expired at `lease_until`.
+
+        If this server could not have received a renewal by then, give the executor `GRACE_SECONDS`
+        first.
+        """
         deadline = deadline_of(run)
         is_too_long = deadline is not None and lease_until is not None and lease_until >= deadline
         if not could_be_heard and not is_too_long:
@@ -486,7 +526,7 @@ class ExternalRuns:
         if run.started_at is None:
             await self._sealing.end(run, end)
         else:
-            # How long a lease was is not known any more: its time ends with its last entry.
+            # The length of the lease is unknown, so the run's time ends with its last entry.
             reached = lease_until if end.outcome == "timeout" else None
             await self._sealing.end_in_its_stead(run, end, reached)
         await self._forget_lease(run)
@@ -498,14 +538,14 @@ def _not_launched(cannot: CannotLaunch | SecretMissing) -> RuntimeEnd:
 
 
 def deadline_of(run: Run) -> datetime | None:
-    """When the run has taken as long as it may; None without a limit, and before it started."""
+    """Return when the run's timeout is reached; None without a timeout, or before the start."""
     limit = run.plan.run_timeout_seconds if run.plan is not None else 0
     if run.started_at is None or not limit:
         return None
     return run.started_at + timedelta(seconds=limit)
 
 
-def _must_have_room(size: int, count: int, entries: Sequence[TranscriptEntry]) -> None:
+def _require_room(size: int, count: int, entries: Sequence[TranscriptEntry]) -> None:
     for entry in entries:
         length = len(compact_json(dict(entry.body)).encode(errors="replace"))
         if length > LINE_BYTES_MAX:
@@ -529,5 +569,5 @@ def _parsed(entry: RecordedEntry) -> ParsedEntry:
 
 
 def _is_to_end(run: Run) -> bool:
-    """Whether its executor is to end it: its lease is not prolonged then."""
+    """Return True if the executor must end the run, so that its lease is not renewed."""
     return run.stop_requested_by is not None or run.is_steered or run.yielded_by is not None

@@ -1,4 +1,4 @@
-"""What a child is given when it starts: its prompt, composed from recorded ingredients."""
+"""Launches: the prompt and everything else that a run is started with, composed from the record."""
 
 import posixpath
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ from domain.values.json_text import NotJson, read_json
 
 
 def attachments_dir(run: Run) -> str | None:
-    """Where it lies, as an absolute path."""
+    """Return the absolute path of the run's attachments; None without attachments."""
     step = attachments_step(run)
     if step is None or step.root is None or step.relative is None:
         return None
@@ -40,10 +40,10 @@ def attachments_dir(run: Run) -> str | None:
 
 
 FRAMES_MAX = 256
-"""Number of agents and models whose fallback models are kept."""
+"""Number of agent and model combinations whose fallback models are cached."""
 
 HISTORY_FILES_MAX = 500
-"""Of so many runs before it, the newest, a run is told where they are."""
+"""Maximum number of earlier runs, the newest, whose transcripts a run is given."""
 
 
 _ATTACHED_GONE = "what was attached is not there any more; spawn again with the files"
@@ -51,15 +51,19 @@ _ATTACHED_GONE = "what was attached is not there any more; spawn again with the 
 
 @dataclass(frozen=True, slots=True)
 class PreparedLaunch:
-    """A launch and the record of it."""
+    """A launch, and the command that records it."""
 
     launch: Launch
     start: StartRun
 
 
 class LaunchComposer:
-    """Composes prompts and launches from the record. `url` is where children call back; with
-    `traces` they are told where spans of their own belong."""
+    """Composes prompts and launches from the record.
+
+    Args:
+        url: Where children call back; None without a server.
+        traces: If given, children get a trace context for spans of their own.
+    """
 
     def __init__(
         self,
@@ -82,7 +86,13 @@ class LaunchComposer:
     async def prepare_with_texts(
         self, run: Run, child: QueuedChild | None = None, *, is_recorded: bool = True
     ) -> tuple[TextStore, PreparedLaunch]:
-        """The same, and who keeps its texts. `CannotLaunch` when they were erased meanwhile."""
+        """Prepare the launch of a claimed run, and return it with the text store of its session.
+
+        See `prepare` for the arguments.
+
+        Raises:
+            CannotLaunch: If the run cannot be launched, or its texts were erased.
+        """
         if child is not None:
             text_store = child.text_store.empty_copy()
         else:
@@ -100,15 +110,21 @@ class LaunchComposer:
         *,
         is_recorded: bool = True,
     ) -> PreparedLaunch:
-        """The launch of a claimed run. What is known of it as a `child` that is queued just now is
-        not read again, and nothing is made for one that is not recorded yet. Raises
-        `CannotLaunch`."""
+        """Prepare the launch of a claimed run.
+
+        Args:
+            child: Known facts of a run that was queued just now, which are not read again.
+            is_recorded: Whether the run is on record. If not, no folder is created for it.
+
+        Raises:
+            CannotLaunch: If the run cannot be launched.
+        """
         runtime = await self.runtime_of(run)
         if runtime is None:
             raise CannotLaunch("not_executable", f'agent "{run.agent_id}" has no runtime')
         opened = await self._work.run(run.opened_by) if run.opened_by else run
         shared = NOTHING_SHARED
-        # A start that is prepared ahead is recorded only if its family still shares nothing.
+        # A start prepared ahead is recorded only if the family still shares nothing.
         if is_recorded or opened.shares or run.continues is not None:
             shared = await read_shared_start(self._work, run, opened, text_store)
         prompt = await self._compose(run, opened, shared, child)
@@ -137,7 +153,7 @@ class LaunchComposer:
         shared: SharedStart,
         traceparent: str | None,
     ) -> Launch:
-        """All that the record says of it, and what only this server knows."""
+        """Return the launch: recorded facts, and facts that only this server knows."""
         pinned = await self._work.configurations.at(run.config_revision)
         plan = run.plan
         assert run.agent_id is not None
@@ -183,19 +199,22 @@ class LaunchComposer:
         return traceparent_of_run(run.run_id, await self._traces.of(run.run_id))
 
     async def runtime_of(self, run: Run) -> Runtime | None:
-        """What executes the run, as its agent is configured; None when nothing does."""
+        """Return the configured runtime of the run's agent; None if it has none."""
         pinned = await self._work.configurations.at(run.config_revision)
         assert run.agent_id is not None
         return pinned.configuration.effective_agent(run.agent_id).runtime
 
     async def _ensure_folders(self, run: Run, opened: Run, *, is_recorded: bool) -> None:
-        """Much may have happened to them while the run was queued. An agent's own folder is made
-        again, though not for a run that may never be; nothing else is, and no link is followed that
-        was not there before."""
+        """Check that the run's folders still exist, since they may have changed while it was
+        queued.
+
+        Only an agent's own folder is created again, and only for a recorded run. New links are not
+        followed.
+        """
         assert run.plan is not None
         assert run.agent_id is not None
         folder, source = run.plan.workspace_dir, run.plan.workspace_source
-        # Before sources were recorded, links were not resolved either.
+        # A plan without a source has an unresolved path that may contain links.
         if folder is not None and source and not await self._folders.is_still(folder):
             if source == "agent" and is_recorded:
                 await self._make_folder(folder, run.agent_id)
@@ -215,29 +234,34 @@ class LaunchComposer:
             raise CannotLaunch("not_executable", text) from None
 
     async def _history(self, run: Run, opened: Run) -> tuple[str, ...]:
-        """What was said in the session before. The file of what it begins with may have been made
-        on another machine; what its earlier runs said is sealed, that beginning included."""
+        """Return the transcript files of the session's earlier runs, oldest first.
+
+        The fork snapshot may be on another machine. The sealed transcript of the first run includes
+        it.
+        """
         if run.continues is not None:
             assert run.child_session_key is not None
             runs = await self._work.registry.runs_of_session(
                 run.child_session_key, limit=HISTORY_FILES_MAX + 1
             )
-            before = await self._files_of([one for one in runs if one.run_id != run.run_id])
-            # A first run that never started has no transcript that its beginning could be in.
+            before = await self._files_of(
+                [earlier for earlier in runs if earlier.run_id != run.run_id]
+            )
+            # If the first run never started, its transcript does not include the fork snapshot.
             return before if opened.transcript else (*await self._fork_snapshot(opened), *before)
         return await self._fork_snapshot(run)
 
     async def _files_of(self, runs: Sequence[Run]) -> tuple[str, ...]:
-        """Where the transcripts of runs are, the newest of which is given first and told last."""
+        """Write and return the transcript files of `runs` (newest first), oldest first."""
         files = [
-            TranscriptFile(one.run_id, one.transcript_path, one.transcript.bytes)
-            for one in reversed(runs)
-            if one.transcript is not None and one.transcript_path is not None
+            TranscriptFile(run.run_id, run.transcript_path, run.transcript.bytes)
+            for run in reversed(runs)
+            if run.transcript is not None and run.transcript_path is not None
         ]
         for failure in filter(None, await self._transcripts.write_files(files)):
             text = f"what was said before cannot be written as a file: {failure.strerror}"
             raise CannotLaunch("not_executable", text)
-        return tuple(one.path for one in files)
+        return tuple(file.path for file in files)
 
     async def _fork_snapshot(self, opened: Run) -> tuple[str, ...]:
         rows = inherited_rows(opened.fork)
@@ -254,7 +278,7 @@ class LaunchComposer:
         return (path,)
 
     async def _requester(self, run: Run, in_hand: QueuedChild | None) -> Mapping[str, object]:
-        """What its requester said of where it is."""
+        """Return the addresses that the requester gave for itself."""
         origin = run.requester.origin
         if origin is None:
             return {}
@@ -275,7 +299,7 @@ class LaunchComposer:
         self, run: Run, opened: Run, shared: SharedStart, in_hand: QueuedChild | None
     ) -> ComposedPrompt:
         planned = in_hand.created if in_hand is not None else await self._planned(run)
-        refs = [*(one.content for one in planned.ingredients), *address_refs(run)]
+        refs = [*(ingredient.content for ingredient in planned.ingredients), *address_refs(run)]
         texts = in_hand.texts if in_hand is not None else await self._work.contents.texts(refs)
         return compose_run_prompt(
             run, opened, planned.ingredients, planned.max_depth, shared.values, texts
@@ -305,7 +329,7 @@ def _store_parts(prompt: ComposedPrompt, text_store: TextStore) -> tuple[PromptP
         "message": prompt.message.encode(),
     }
     stretches = [texts[part.of][part.start : part.end] for part in prompt.parts]
-    # Separators are equal.
+    # Many parts are equal separators, so each distinct part is hashed once.
     hashes = {stretch: text_store.hash(stretch) for stretch in set(stretches)}
     return tuple(
         [

@@ -1,4 +1,4 @@
-"""Which runs may wait for a slot in their lane, from the events that this process follows."""
+"""Runs that may wait for a slot in their lane, according to the events seen by this process."""
 
 from uuid import UUID
 
@@ -6,10 +6,10 @@ WAITING_RUNS_MAX = 10_000
 
 
 class WaitingRuns:
-    """Runs that were queued and not claimed since.
+    """Queued runs that were not claimed yet.
 
-    Runs that were queued before this process followed the log, or for which there is no room here,
-    are unknown: until the database was asked and named none, some may wait.
+    Runs that were queued before this process followed the log, or beyond the limit, are unknown:
+    some may be waiting until a query of the database finds none.
     """
 
     def __init__(self) -> None:
@@ -19,16 +19,16 @@ class WaitingRuns:
 
     @property
     def may_wait(self) -> bool:
-        """Return whether a run may wait."""
+        """True if a run may be waiting."""
         return bool(self._queued) or self._known != self._unknown
 
     @property
     def unknown(self) -> int:
-        """Return how often runs became unknown: read it before the database is asked."""
+        """How often runs became unknown. Read it before querying the database."""
         return self._unknown
 
     def note_none(self, unknown: int) -> None:
-        """The database was asked when so much was `unknown`, and no run waited."""
+        """Note that a query found no waiting run. `unknown` is the value read before the query."""
         self._known = unknown
 
     def add(self, run_id: UUID) -> None:

@@ -1,4 +1,4 @@
-"""How much is written of runs that are reported from outside, without reading it all each time."""
+"""Sizes of the transcripts of external runs, without reading all entries for each report."""
 
 from collections import OrderedDict
 from uuid import UUID
@@ -6,20 +6,22 @@ from uuid import UUID
 from application.ports.transcripts import Transcripts, Written
 
 KNOWN_MAX = 1_000
-"""So many runs are remembered, those that were reported last."""
+"""Number of runs remembered, the most recently reported."""
 
 
 class WrittenExtents:
-    """Remembers how far each transcript was read, and reads on from there: entries that are written
-    stay as they are, whichever server wrote them. By claim, since what stands in front of a
-    transcript may be written anew with another one."""
+    """Remembers how far each transcript was read, and continues from there.
+
+    That is safe because written entries never change, whichever server wrote them. Extents are kept
+    by claim, because a new claim may rewrite the start of a transcript.
+    """
 
     def __init__(self, transcripts: Transcripts) -> None:
         self._transcripts = transcripts
         self._known: OrderedDict[tuple[UUID, int], Written] = OrderedDict()
 
     async def of(self, run_id: UUID, epoch: int) -> Written:
-        """The number of the last entry, and the bytes of all bodies."""
+        """Return the number of the last entry and the bytes of all bodies."""
         known = self._known.get((run_id, epoch), Written(0, 0))
         added = await self._transcripts.written_behind(run_id, after=known.last)
         now = Written(added.last, known.bytes + added.bytes)
