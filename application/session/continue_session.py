@@ -1,4 +1,4 @@
-"""Goes on with a session: a message to it becomes a new run."""
+"""Continues sessions: a message to a session becomes a new run."""
 
 import contextlib
 import logging
@@ -90,7 +90,7 @@ _log = logging.getLogger("spawnlog.continuing")
 
 @dataclass(frozen=True, slots=True)
 class _MessageAttempt:
-    """What a message is decided from, and all that is kept beside the log with it."""
+    """Facts from which a message is decided, and the texts to store with it."""
 
     last: Run
     requester: Session
@@ -102,7 +102,7 @@ class _MessageAttempt:
 
 @dataclass(frozen=True, slots=True)
 class _OpenSession:
-    """A session that goes on, its last run, and the session that spawned it."""
+    """A session that continues, its last run, and the session that spawned it."""
 
     session: Session
     last: Run
@@ -110,7 +110,7 @@ class _OpenSession:
 
 
 class SessionContinuation:
-    """Takes messages to sessions, and goes on with those that have waited."""
+    """Handles messages to sessions, and continues sessions with waiting messages."""
 
     def __init__(
         self,
@@ -132,11 +132,17 @@ class SessionContinuation:
         reservation: Reservation | None = None,
         traceparent: str | None = None,
     ) -> SentMessage:
-        """Go on with the session of `run`, whichever of its runs that is, in one append; while it
-        is at work the message waits.
+        """Continue the session of `run` with a message, in one append. If its last run is active,
+        queue the message.
 
-        Nothing is done that could not be repeated until that is made. Raises `NoSession` for a run
-        that never had one, `SessionIsClosed`, `QueueFull`, and what the log raises.
+        `run` may be any run of the session. Before the append, nothing is done that cannot be
+        repeated.
+
+        Raises:
+            NoSession: If the run never had a session.
+            SessionIsClosed: If the session is closed.
+            QueueFull: If too many messages wait.
+            AlreadyReserved, LogUnavailable: From the log.
         """
         run_id, pinned = self._work.identities.run_id(), self._work.configurations.current()
 
@@ -168,8 +174,14 @@ class SessionContinuation:
         reservation: Reservation | None = None,
         traceparent: str | None = None,
     ) -> SentMessage:
-        """End what the session of `run` is at, and go on with the message in its place. One that is
-        over stays as it is. Raises `SteerTooLong`, `SteeredTooSoon`, and what `send` raises."""
+        """End the active run of the session of `run`, and continue with the message in its place.
+        No-op if the run is over.
+
+        Raises:
+            SteerTooLong: If the message is too long.
+            SteeredTooSoon: If the last steer was too recent.
+            Rejected: As raised by `send`.
+        """
         must_steer(text)
         run_id = self._work.identities.run_id()
 
@@ -185,8 +197,11 @@ class SessionContinuation:
         actor: Actor,
         reservation: Reservation | None = None,
     ) -> SentMessage:
-        """End the turn of the run at work in a session, which then waits for its children. Raises
-        `CannotYield`."""
+        """End the turn of the session's active run, which then waits for its children.
+
+        Raises:
+            CannotYield: If the session has no active run that can yield.
+        """
 
         async def ask(_: Rejected | None) -> SentMessage:
             return await self._yield(session.session_key, message, actor, reservation)
@@ -194,8 +209,11 @@ class SessionContinuation:
         return await with_fresh_reads(ask, _BUSY)
 
     async def go_on(self, run_id: UUID) -> None:
-        """Go on behind a run: with the message that waits first, else with what the children of its
-        session reported. What cannot be is on record, and the run is announced after all."""
+        """Continue the session after a run: with the first waiting message, else with its
+        children's reports.
+
+        If that is impossible, record the failure, so that the run is announced.
+        """
         pinned = self._work.configurations.current()
 
         async def go_on(conflict: Rejected | None) -> None:
@@ -248,13 +266,13 @@ class SessionContinuation:
     async def _wake(
         self, opened: _OpenSession, text_store: TextStore, revision: int, limit: int
     ) -> Message:
-        """Return the message that a session is woken with."""
+        """Return the message that wakes a session with its children's reports."""
         work, session, last = self._work, opened.session, opened.last
         completions = session.reports[:COMPLETIONS_MAX]
-        children = [await work.run(one) for one in completions]
-        reported = [one for one in children if _has_report(one)]
-        # What the session has read by waiting, and said so, is not told again.
-        unread = [one for one in reported if not _is_read(one)]
+        children = [await work.run(run_id) for run_id in completions]
+        reported = [child for child in children if _has_report(child)]
+        # Reports that the session has read and acknowledged are left out.
+        unread = [child for child in reported if not _is_read(child)]
         findings = await findings_of(work, unread)
         at_work = len(session.unsettled) + len(session.reports) - len(completions)
         name = last.label or (await work.contents.previews((last.task,))).get(last.task.id, "")
@@ -270,7 +288,7 @@ class SessionContinuation:
         )
 
     async def _give_up(self, last: Run) -> None:
-        """Nothing may be said in the session any more."""
+        """Record that the session cannot continue."""
         first = last.queue[0].run_id if last.queue else last.run_id
         with contextlib.suppress(Rejected):
             await self._work.record(last, (FailContinuation(run_id=first, error=None),))
@@ -295,7 +313,7 @@ class SessionContinuation:
         reservation: Reservation | None,
         traceparent: str | None,
     ) -> SentMessage:
-        """Let a message wait for the run at work, which is ended for one that steers."""
+        """Queue a message behind the active run, which is ended if the message steers."""
         work, opened = self._work, await self._open_session(run)
         last = opened.last
         text_store = await work.text_store(last)
@@ -398,13 +416,13 @@ class SessionContinuation:
     ) -> ContinuationPlanned | RefusedChild:
         last = opened.last
         received = message_received(message, last, opened.requester)
-        # Where it will stand is not known yet, and no plan depends on it.
+        # The position is a placeholder; no plan depends on it.
         run = initial_run(received, Stamp(last.created_position, 1, last.created_at))
         assert last.agent_id is not None
         assert last.plan is not None
         argument, folder = run.thinking_argument, last.plan.workspace_dir
         agent = pinned.configuration.effective_agent(last.agent_id)
-        # It works where the run before it did.
+        # The run works in the folder of its predecessor.
         worked_in = WorkspaceFacts(
             source=last.plan.workspace_source, recorded=folder, chosen=folder
         )
@@ -445,19 +463,22 @@ class SessionContinuation:
             ingredients=(*preamble.ingredients, *bootstrap.ingredients, message),
             warnings=(*planned.warnings, *preamble.warnings, *bootstrap.warnings),
             facts=planned.facts,
-            hooks=tuple(one for one in HOOKS_OF_ENDS if one in hooks),
+            hooks=tuple(hook for hook in HOOKS_OF_ENDS if hook in hooks),
             direct_delivery=await delivers_directly(self._work, run, agent, run.delivery_origin),
         )
 
     async def _preamble(
         self, run: Run, session: Session, agent: EffectiveAgent, text_store: TextStore
     ) -> BootstrapIngredients:
-        """Return what stands in front of the system prompt: as it was cut at the beginning, or what
-        was written for the session since."""
+        """Return the preamble: as cut at the first run, or as rewritten for the session since."""
         assert run.opened_by is not None
         if session.preamble_position is None:
             created = await self._work.event(SessionCreated, run.opened_by)
-            kept = tuple(one for one in created.ingredients if one.position == "preamble")
+            kept = tuple(
+                ingredient
+                for ingredient in created.ingredients
+                if ingredient.position == "preamble"
+            )
             return BootstrapIngredients(kept)
         written = session.preamble
         text = await self._work.contents.text(written) if written is not None else None
@@ -479,10 +500,10 @@ class SessionContinuation:
             session_stream(last.child_session_key),
             session_stream(last.requester.session_key),
             *((run_stream(above),) if above is not None else ()),
-            *(run_stream(one) for one in message.completions),
+            *(run_stream(run_id) for run_id in message.completions),
         )
 
-        # It is as deep as the session, and so in the lane that the run before it was in.
+        # The depth is the session's, so the lane is that of the previous run.
         room = None
         if isinstance(attempt.planned, ContinuationPlanned):
             room = await self._lanes.room(attempt.planned.plan.lane, last.depth)
@@ -533,8 +554,11 @@ def decide_message(
     planned: ContinuationPlanned | RefusedChild,
     text_store: TextStore,
 ) -> Decision[StoredAnswer]:
-    """Go on after the `last` run, or refuse the message; `text_store` has the texts that it and the
-    plan refer to. Gives how the sender is answered."""
+    """Continue the session after the run `last`, or refuse the message. Return the answer to the
+    sender.
+
+    `text_store` has the texts that the message and the plan refer to.
+    """
     own = text_store.empty_copy()
     judged = continue_session(
         world.sessions, world.runs, message, last, planned, own.store, world.now

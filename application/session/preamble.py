@@ -1,4 +1,4 @@
-"""Puts something else in front of the prompts of a session's later runs."""
+"""Changes the preamble of a session's later runs."""
 
 from application.log.answers import PreambleAnswer
 from application.log.envelope import Actor
@@ -11,8 +11,6 @@ from domain.values.record import session_stream
 
 
 class PreambleWriter:
-    """Writes preambles."""
-
     def __init__(self, work: UnitOfWork) -> None:
         self._work = work
 
@@ -23,10 +21,14 @@ class PreambleWriter:
         actor: Actor,
         reservation: Reservation | None = None,
     ) -> StoredAnswer:
-        """Record the preamble of a session's later runs; one that says nothing takes it away. The
-        same once more records nothing.
+        """Record the preamble of a session's later runs. A blank text removes it. No-op if it is
+        unchanged.
 
-        Raises `NotSpawnedHere`, `SessionIsClosed`, `ContentsErased`, and what the log raises.
+        Raises:
+            NotSpawnedHere: If the session was not spawned here.
+            SessionIsClosed: If the session is closed.
+            ContentsErased: If the session's texts were erased.
+            LogUnavailable, AlreadyReserved: From the log.
         """
         work, key = self._work, session.session_key
         if session.run_id is None:

@@ -1,4 +1,5 @@
-"""What is recorded of a session that may not be on record: it is registered by the same append."""
+"""Records events of a session, and registers the session in the same append if it is not on
+record."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,8 +28,12 @@ from domain.values.session_key import agent_id_of
 
 @dataclass(frozen=True, slots=True)
 class NamedSession:
-    """A session as a request names it; `session_key` is canonical. `known` is what was read of it,
-    None when it is not on record."""
+    """A session named by a request.
+
+    Attributes:
+        session_key: Canonical key.
+        known: The session as read; None if it is not on record.
+    """
 
     session_key: str
     display_key: str
@@ -45,9 +50,12 @@ async def submit_to_session(
     reservation: Reservation | None = None,
     answer: StoredAnswer | None = None,
 ) -> Appended[None]:
-    """Record what is decided of the session, and its texts; nothing when that is nothing.
+    """Record the session events that `decide` returns, and their texts. No-op if it returns none.
 
-    Raises `ReadAgain` when it is not as it was read, what `decide` raises, and what the log raises.
+    Raises:
+        ReadAgain: If the session is not as it was read.
+        Rejected: As raised by `decide`.
+        LogUnavailable: If the log cannot be reached, or the configuration changed.
     """
     pinned = work.configurations.current()
     stream, texts = session_stream(named.session_key), named.texts
@@ -84,7 +92,7 @@ async def submit_to_session(
 def _registered(
     named: NamedSession, pinned: PinnedConfiguration, actor: Actor, world: World
 ) -> SessionObserved:
-    """The session as its key and the configuration tell of it."""
+    """Return the registration of the session, according to its key and the configuration."""
     agent_id = agent_id_of(named.session_key)
     registration = SessionRegistration(
         session_id=named.texts.session_id,

@@ -1,4 +1,4 @@
-"""The owner of a session writes into what the session shares with its family."""
+"""Patches of the context that a session shares with its family."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from domain.values.refusals import ReadAgain, Refusal, Rejected
 from domain.values.shared_values import SharedChange
 
 ATTEMPTS_MAX = 50
-"""Of many patches for any version that come at once only one gets in at a time."""
+"""Enough for many concurrent patches of any version, of which only one succeeds at a time."""
 
 
 class SharedContextTooLarge(Rejected):
-    """With this patch the session would share more than it may."""
+    """The patch would exceed the limits of the shared context."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.text)
@@ -27,10 +27,12 @@ class SharedContextTooLarge(Rejected):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextPatch:
-    """A JSON merge patch of a shared context; None takes a key away.
+    """A JSON merge patch of a shared context. A value of None removes the key.
 
-    `session_key` is canonical. `expected` is the version that the patch was made for, 0 when
-    nothing was shared yet; None when it is for any.
+    Attributes:
+        session_key: Canonical key.
+        expected: Version that the patch was made for, 0 if nothing was shared; None for any
+            version.
     """
 
     session_key: str
@@ -41,25 +43,27 @@ class ContextPatch:
 
 @dataclass(frozen=True, slots=True)
 class PatchResult:
-    """The session after the patch, and the position at which it is so."""
+    """The session after the patch, and the position of that state."""
 
     session: Session | None
     position: int
 
 
 class ContextPatcher:
-    """Patches shared contexts."""
-
     def __init__(self, work: UnitOfWork) -> None:
         self._work = work
 
     async def patch(self, request: ContextPatch, actor: Actor) -> PatchResult:
-        """Record what the patch changes; nothing when it changes nothing.
+        """Record the changes of a patch. No-op if it changes nothing.
 
-        Raises `ContextMoved`, `SharedContextTooLarge`, `SessionIsClosed`, `ContentsErased`, and
-        what the log raises.
+        Raises:
+            ContextMoved: If the context is at another version than expected.
+            SharedContextTooLarge: If it would exceed the limits.
+            SessionIsClosed: If the session is closed.
+            ContentsErased: If the session's texts were erased.
+            LogUnavailable: If the log cannot be reached.
         """
-        # A patch for any version is made again for the newest.
+        # A patch for any version is applied again to the newest version.
         moved = (ContextMoved,) if request.expected is None else ()
         return await with_fresh_reads(
             lambda _: self._try_patch(request, actor),
@@ -92,8 +96,10 @@ class ContextPatcher:
     async def _changes(
         self, request: ContextPatch, known: Session | None, texts: SessionTexts
     ) -> tuple[SharedChange, ...]:
-        """What the patch makes of what is shared now, without what stays as it is."""
-        now = {one.key: one.value for one in effective_shared_keys(known) if one.value is not None}
+        """Return the keys that the patch changes."""
+        now = {
+            item.key: item.value for item in effective_shared_keys(known) if item.value is not None
+        }
         touched = [now[key] for key in request.values if key in now]
         found = await self._work.contents.texts(touched)
         changes: list[SharedChange] = []
@@ -105,14 +111,14 @@ class ContextPatcher:
             text = compact_json(merge_patch(read_json(before) if before else None, value))
             if text != before:
                 changes.append(SharedChange(key=key, value=texts.text_store.store("shared", text)))
-        _must_fit(known, changes)
+        _require_within_limits(known, changes)
         return tuple(changes)
 
 
-def _must_fit(known: Session | None, changes: list[SharedChange]) -> None:
-    gone = {one.key for one in changes if one.value is None}
-    left = tuple(one for one in effective_shared_keys(known) if one.key not in gone)
-    added = [(one.key, one.value.bytes) for one in changes if one.value is not None]
+def _require_within_limits(known: Session | None, changes: list[SharedChange]) -> None:
+    gone = {item.key for item in changes if item.value is None}
+    left = tuple(item for item in effective_shared_keys(known) if item.key not in gone)
+    added = [(item.key, item.value.bytes) for item in changes if item.value is not None]
     refusal = limit_refusal(left, added, None) if added else None
     if refusal is not None:
         raise SharedContextTooLarge(refusal)

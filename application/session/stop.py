@@ -1,4 +1,4 @@
-"""Stops runs: one and everything below it."""
+"""Stops runs with all their descendants."""
 
 import logging
 from dataclasses import dataclass, replace
@@ -38,8 +38,10 @@ _log = logging.getLogger("spawnlog.stopping")
 
 @dataclass(frozen=True, slots=True)
 class StopRequest:
-    """Who stops, and why. With `is_of_session` the requester of a run is stopped with it, and so
-    need not be told."""
+    """Who requests a stop, and why.
+
+    `is_of_session` is True if the requester of the run is stopped too, so it needs no announcement.
+    """
 
     actor: Actor
     reason: str | None
@@ -47,7 +49,7 @@ class StopRequest:
 
 
 class StopService:
-    """Stops for others."""
+    """Stops runs and sessions for callers."""
 
     def __init__(self, work: UnitOfWork, preparing: RunPreparer) -> None:
         self._work = work
@@ -56,10 +58,10 @@ class StopService:
     async def stop(
         self, run: Run, actor: Actor, reason: str | None, reservation: Reservation | None = None
     ) -> StoredAnswer:
-        """Stop a run and its descendants, the run first so that it starts no more of them.
+        """Stop a run and its descendants. The run is first, so that it spawns no more of them.
 
-        One that is held ends when its holder has ended it; one that is over stays as it is, and of
-        one that was replaced the run in its place is stopped.
+        A held run ends when its holder has ended it. A run that is over stays as it is. If the run
+        was replaced, its replacement is stopped.
         """
         await self._work.must_be_new(provenance_of(run, actor), reservation)
         if run.version == 0:
@@ -72,7 +74,7 @@ class StopService:
         while run.is_replaced:
             assert run.continued_by is not None
             run = await self._stop_one(await self._work.run(run.continued_by), stop)
-        # Those below the session are of its last run: no other one has anybody below it any more.
+        # Only the last run of a session can have active descendants.
         is_last = run.continued_by is None and run.stage != "refused"
         if run.child_session_key is not None and is_last:
             await self._stop_below(run.child_session_key, stop)
@@ -80,7 +82,7 @@ class StopService:
         return answer
 
     async def _drop(self, run: Run, actor: Actor, reservation: Reservation | None) -> StoredAnswer:
-        """Drop a message that waits; if it became a run meanwhile, stop that."""
+        """Drop a waiting message. If it became a run meanwhile, stop that run."""
 
         async def drop(_: Rejected | None) -> Run:
             now = await waiting_message(self._work, run.run_id)
@@ -92,7 +94,7 @@ class StopService:
             appended = await self._work.record(last, (DropMessage(run_id=run.run_id),), actor=actor)
             queue = appended.runs[last.run_id].queue or ()
             if appended.runs[last.run_id].continued_by or any(
-                one.run_id == run.run_id for one in queue
+                message.run_id == run.run_id for message in queue
             ):
                 raise ReadAgain("the session went on meanwhile; ask again")
             return now
@@ -115,9 +117,11 @@ class StopService:
         reason: str | None,
         reservation: Reservation | None = None,
     ) -> StoredAnswer:
-        """Stop a session's own run, if it has one, and all that is below it. One that stays open
-        after its runs (mode `session`) is closed first, so that it takes no message meanwhile, and
-        put away as soon as its last run is announced."""
+        """Stop a session's own run, if it has one, and all descendants.
+
+        A session that stays open after its runs (mode `session`) is closed first, so that it
+        accepts no further message. It is archived once its last run is announced.
+        """
         provenance = Provenance(
             actor=actor,
             correlation=session.root_session_key,
@@ -133,7 +137,7 @@ class StopService:
         if run is not None:
             after = await self._stop_one(run, stop)
             while after.continued_by is not None:
-                # It was over before it could be stopped, and a message came.
+                # The run ended before it could be stopped, and a message continued the session.
                 run = await self._work.run(after.continued_by)
                 was_over = run.stage in OVER
                 after = await self._stop_one(run, stop)
@@ -149,13 +153,13 @@ class StopService:
         return answer
 
     async def _close(self, run: Run, actor: Actor, stop: StopRequest) -> Run:
-        """Close the session of its last run; gives the run that is the last one then."""
+        """Close the session of `run`, and return its last run."""
         command = ScheduleArchive(reason="session_closed")
 
         async def close(conflict: Rejected | None) -> Run:
             last = await self._last(run) if conflict else run
-            # Behind a run that has yielded nothing goes on once its session is closed: it is
-            # stopped in the same append, or a server that died in between had it wait for ever.
+            # After the close nothing continues a yielded run. So it is stopped in the same append;
+            # otherwise a server that died in between would leave it waiting forever.
             ends = last.is_paused or last.stage == "started"
             stops = (self._command(last, stop, "", None),) if ends else ()
             appended = await self._work.record(last, (command, *stops), actor=actor)
@@ -175,8 +179,10 @@ class StopService:
     async def _store_response(
         self, provenance: Provenance, reservation: Reservation | None, answer: StoredAnswer
     ) -> None:
-        """Keep the answer under the key of the request, once all is done: who was not answered asks
-        again, and then those are stopped that were not reached."""
+        """Store the answer under the idempotency key after everything is done.
+
+        If the caller got no answer and retries, runs that were not reached yet are stopped then.
+        """
         if reservation is None:
             return
         await self._work.submit(
@@ -184,27 +190,30 @@ class StopService:
         )
 
     async def _stop_below(self, session_key: str, stop: StopRequest) -> None:
-        """Level by level: those below may still spawn while they are reached one after another,
-        so it looks again until a look finds nobody who was not told."""
+        """Stop all descendants, level by level.
+
+        They may spawn meanwhile, so the search is repeated until it finds no run that was not
+        stopped.
+        """
         notified: set[UUID] = set()
         for _ in range(LOOKS_MAX):
             below = await self._work.registry.runs_below(session_key)
             fresh = [
-                one
-                for one in below
-                if _is_to_be_stopped(one)
-                and (one.stop_requested_by is None or one.queue)
-                and one.run_id not in notified
+                descendant
+                for descendant in below
+                if _is_to_be_stopped(descendant)
+                and (descendant.stop_requested_by is None or descendant.queue)
+                and descendant.run_id not in notified
             ]
             if not fresh:
                 return
-            for one in fresh:
-                await self._stop_one(one, stop)
-                notified.add(one.run_id)
+            for descendant in fresh:
+                await self._stop_one(descendant, stop)
+                notified.add(descendant.run_id)
         _log.error("session %s: its descendants spawn faster than they can be stopped", session_key)
 
     async def _stop_one(self, run: Run, stop: StopRequest) -> Run:
-        """Stop one run; gives it as it is then."""
+        """Stop a run and return its new state."""
 
         async def stop_now(conflict: Rejected | None) -> Run:
             return await self._stop_now(await self._work.run(run.run_id) if conflict else run, stop)
@@ -215,7 +224,7 @@ class StopService:
 
     async def _stop_now(self, run: Run, stop: StopRequest) -> Run:
         if not _is_to_be_stopped(run):
-            # Nothing is recorded of it; a message may have come meanwhile.
+            # Nothing to record, but a message may have continued the session.
             return await self._work.run(run.run_id)
         actor = stop.actor
         text = f"the spawn was stopped by {actor.name} before its session was created"
@@ -225,20 +234,20 @@ class StopService:
         if command.announcement is not None:
             command = command.changed({"webhooks": await webhooks_of(self._work, run)})
         run_commands = [RunCommands(run, (command,), text_store)]
-        # There is no batch of which only a part was prepared.
-        with_it = batch_members(run) if run.stage in PREPARING and run.batch is not None else ()
-        if with_it:
+        # A batch is prepared as a whole or not at all.
+        batch = batch_members(run) if run.stage in PREPARING and run.batch is not None else ()
+        if batch:
             run_commands += await sibling_refusals(self._work, run, text)
         appended = await self._work.record_all(
             run_commands,
             actor=actor,
             spawn_answer=_refusal_answer(run, text),
-            must_fit=lambda family: must_be_prepared(family, with_it),
+            must_fit=lambda family: must_be_prepared(family, batch),
         )
         after = appended.runs[run.run_id]
         if after.stage == "refused":
-            for one in batch_members(run):
-                self._preparing.interrupt(one)
+            for run_id in batch_members(run):
+                self._preparing.interrupt(run_id)
         return after
 
     def _command(
@@ -247,7 +256,7 @@ class StopService:
         by_requester = stop.is_of_session or stop.actor.session == run.requester.session_key
         if text_store is None:
             return StopRun(by=stop.actor.name, by_requester=by_requester)
-        is_told = by_requester or self._preparing.has_waiting_caller(run.run_id)
+        needs_no_announcement = by_requester or self._preparing.has_waiting_caller(run.run_id)
         return StopRun(
             by=stop.actor.name,
             by_requester=by_requester,
@@ -255,19 +264,19 @@ class StopService:
             text=text_store.store("refusal", text),
             announcement=(
                 None
-                if is_told
+                if needs_no_announcement
                 else text_store.store("announcement", refusal_announcement(run, text))
             ),
         )
 
 
 def _is_to_be_stopped(run: Run) -> bool:
-    """Whether anything of it is at work or waits: also its session, that would go on behind it."""
+    """Return True if the run is active or waits, or if its session would continue after it."""
     return run.stage not in OVER or run.is_paused or bool(run.queue)
 
 
 def _refusal_answer(run: Run, text: str) -> StoredAnswer | None:
-    """How the spawn's own caller is answered when it is still waiting for its answer."""
+    """Return the answer to the caller of the run's spawn, if it is still in preparation."""
     if run.stage not in PREPARING:
         return None
     return refusal_response(

@@ -1,4 +1,4 @@
-"""What the tool policy of a session denies at the doors of the server, on record."""
+"""Enforcement of a session's tool policy at the server's endpoints. Denials are recorded."""
 
 from uuid import UUID
 
@@ -12,8 +12,10 @@ from domain.values.refusals import ToolDenied
 
 
 class ToolGuard:
-    """Asked before a session controls others or ends its turn. A spawn is judged with its other
-    rules."""
+    """Checks tool policies before a session controls others or ends its turn.
+
+    Spawns are checked by the admission rules instead.
+    """
 
     def __init__(self, work: UnitOfWork) -> None:
         self._work = work
@@ -21,8 +23,10 @@ class ToolGuard:
     async def must_permit(
         self, run_id: UUID, tool: str, actor: Actor, about: str | None = None
     ) -> None:
-        """Raises `ToolDenied`, once that is on record, where the plan of the run has not this tool.
-        `about` is the run or the session of which something was asked, None for its own."""
+        """Record a denial and raise `ToolDenied` if the run's plan does not permit the tool.
+
+        `about` is the run or session that the tool was to act on; None for the caller's own.
+        """
         run = await self._work.run(run_id)
         key = run.child_session_key
         if key is None or run.plan is None or permits_tool(run.plan, tool):

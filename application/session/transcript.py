@@ -1,4 +1,4 @@
-"""The transcript of a session that lives elsewhere, told so that a child can begin with it."""
+"""Intake of transcripts from sessions that live elsewhere, so that a child can fork them."""
 
 import asyncio
 from collections.abc import Sequence
@@ -23,15 +23,15 @@ from domain.values.refusals import Rejected
 
 ENTRY_BYTES_MAX = 1_048_576
 TRANSCRIPT_BYTES_MAX = 17_179_869_184
-"""So much is kept of what was told of one session, all that was told before included; those who
-tell at once may pass it by what they tell."""
+"""Limit for all transcripts stored for a session, including earlier ones. Concurrent uploads may
+exceed it."""
 
 
 _KIND = "transcript"
 
 
 class EntryTooLarge(ValueError):
-    """An entry is larger than one may be; `index` counts from 0."""
+    """An entry exceeds the size limit. `index` counts from 0."""
 
     def __init__(self, index: int) -> None:
         super().__init__(f"an entry may have {ENTRY_BYTES_MAX} bytes at most")
@@ -39,7 +39,7 @@ class EntryTooLarge(ValueError):
 
 
 class TranscriptTooLarge(Rejected):
-    """All that was told of the session is kept, and no more of it is."""
+    """The stored transcripts of the session have reached the limit."""
 
     def __init__(self, display_key: str, stored_bytes: int) -> None:
         super().__init__(
@@ -52,8 +52,12 @@ class TranscriptTooLarge(Rejected):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmittedTranscript:
-    """What somebody says was said in a session. `session_key` is canonical; `total_tokens` is how
-    many tokens it is, None when that was not said."""
+    """A transcript that a caller submits for a session.
+
+    Attributes:
+        session_key: Canonical key.
+        total_tokens: Number of tokens; None if the caller did not give it.
+    """
 
     session_key: str
     display_key: str
@@ -63,14 +67,15 @@ class SubmittedTranscript:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptResponse:
-    """How the caller is answered, and the position at which that is so."""
+    """The answer to the caller, and the position at which it is true."""
 
     answer: StoredAnswer
     position: int
 
 
 class TranscriptIntake:
-    """Keeps a submitted transcript as a text of its session. The same one again changes nothing."""
+    """Stores submitted transcripts as texts of their sessions. Submitting the same one again is a
+    no-op."""
 
     def __init__(self, work: UnitOfWork) -> None:
         self._work = work
@@ -78,10 +83,15 @@ class TranscriptIntake:
     async def provide(
         self, transcript: SubmittedTranscript, actor: Actor, reservation: Reservation | None
     ) -> TranscriptResponse:
-        """Keep it in place of what was told before.
+        """Store the transcript in place of the session's earlier one.
 
-        Raises `EntryTooLarge`, `TranscriptStoredHere`, `SessionIsClosed`, `ContentsErased`,
-        `TranscriptTooLarge`, and what the log raises: `AlreadyReserved`, `LogUnavailable`.
+        Raises:
+            EntryTooLarge: If an entry exceeds the size limit.
+            TranscriptTooLarge: If the session's stored transcripts exceed the limit.
+            TranscriptStoredHere: If the session's transcript is recorded here.
+            SessionIsClosed: If the session is closed.
+            ContentsErased: If the session's texts were erased.
+            AlreadyReserved, LogUnavailable: From the log.
         """
         text = await asyncio.to_thread(_text_of, transcript.entries)
         return await with_fresh_reads(

@@ -1,4 +1,4 @@
-"""Messages that wait for a run at work, read as the runs that they are to become."""
+"""Waiting messages, read as the runs that they will become."""
 
 from uuid import UUID
 
@@ -12,15 +12,15 @@ from domain.values.record import Stamp, run_id_of
 from domain.values.rules import STOPPED
 
 HOPS_MAX = 1_000
-"""A message is passed on from one run of its session to the next at most so often."""
+"""Maximum number of runs that a message is followed through while it waits."""
 
 
 async def waiting_message(work: UnitOfWork, run_id: UUID, *, at: int | None = None) -> Run | None:
-    """Return the run that a message is to become, as far as it is known while the message waits, or
-    None if no message with this id waits or was dropped. Its `version` is 0: no event is its own.
+    """Return the future run of a waiting message; None if no message with this id waits or was
+    dropped.
 
-    It is `waiting`, and `continues` the run that it waits for. If the message was dropped, it is
-    refused by the rule `stopped`.
+    Its status is `waiting` and it `continues` the run that it waits for. A dropped message is
+    refused by the rule `stopped`. `version` is 0, because it has no events of its own.
     """
     queued = await work.log.queued_message(run_id)
     if queued is None or (at is not None and queued.envelope.position > at):
@@ -32,7 +32,7 @@ async def waiting_message(work: UnitOfWork, run_id: UUID, *, at: int | None = No
         if found is None:
             break
         last = found
-        if any(one.run_id == run_id for one in last.queue or ()):
+        if any(entry.run_id == run_id for entry in last.queue or ()):
             run = await _run_to_be(work, queued, last, at)
             return run.changed({"stage": "session-created", "waits_for": (last.run_id,)})
         waits_for = last.continued_by
@@ -44,9 +44,9 @@ async def waiting_message(work: UnitOfWork, run_id: UUID, *, at: int | None = No
 
 
 async def find_run(work: UnitOfWork, run_id: UUID, *, at: int | None = None) -> Run | None:
-    """Return a run, or the message that is to become it, or None if there is neither."""
+    """Return a run, or the future run of a waiting message, or None."""
     run = await work.registry.run(run_id, at=at) or await waiting_message(work, run_id, at=at)
-    # Without a position the message may have become the run in between.
+    # The message may have become the run between the two reads.
     return run if run is not None or at is not None else await work.registry.run(run_id)
 
 
