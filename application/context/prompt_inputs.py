@@ -1,4 +1,4 @@
-"""The pieces of a child's prompt that are known when its session is created."""
+"""Parts of a child's prompt that are known when its session is created."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ from domain.values.record import ContentRef
 
 @dataclass(frozen=True, slots=True)
 class BootstrapIngredients:
-    """What its parent or its workspace brings to a child's prompt, and what the caller is told of
-    it; `sizes` are those of a preamble."""
+    """Prompt parts from the parent or the workspace, and warnings about them. `sizes` are those of
+    a preamble."""
 
     ingredients: tuple[Ingredient, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -28,22 +28,25 @@ class BootstrapIngredients:
 
 
 def message_ingredients(run: Run, receipts: Sequence[ScriptReceipt]) -> tuple[Ingredient, ...]:
-    """What scripts put in front, the task, what they put behind: in the order of the message."""
+    """Return the parts of the message in order: prepended script texts, the task, appended script
+    texts."""
     scripts = [
-        Ingredient(source=f"{SCRIPT_SOURCE}{one.id}", position=one.position, content=one.injected)
-        for one in injected_receipts(receipts)
-        if one.injected is not None
+        Ingredient(
+            source=f"{SCRIPT_SOURCE}{item.id}", position=item.position, content=item.injected
+        )
+        for item in injected_receipts(receipts)
+        if item.injected is not None
     ]
     task = Ingredient(source="task", position="task", content=run.task)
-    before = [one for one in scripts if one.position == "prepend"]
-    after = [one for one in scripts if one.position == "append"]
+    before = [item for item in scripts if item.position == "prepend"]
+    after = [item for item in scripts if item.position == "append"]
     return (*before, task, *after)
 
 
 def preamble_ingredients(
     given: ContentRef | None, text: str | None, agent: EffectiveAgent, text_store: TextStore
 ) -> BootstrapIngredients:
-    """The parent's preamble, cut to the agent's limit; nothing when it is blank."""
+    """Return the parent's preamble, cut to the agent's limit; nothing if it is blank."""
     if given is None or text is None or is_blank(text):
         return BootstrapIngredients()
     limit = agent.subagents.context_preamble_max_chars
@@ -65,12 +68,14 @@ async def bootstrap_ingredients(
     files: BootstrapFiles,
     text_store: TextStore,
 ) -> BootstrapIngredients:
-    """The bootstrap files of the folder that the child will work in, within the limits of its
-    agent; a request for a light context has none, and nothing is looked at."""
+    """Return the bootstrap files of the child's folder, within its agent's limits.
+
+    If the request asks for a light context, the folder is not read.
+    """
     if run.options.light_context or folder is None:
         return BootstrapIngredients()
     read = await files.read(folder, agent.bootstrap.chars_max)
-    usable = [BootstrapFile(one.name, one.text) for one in read if one.skipped is None]
+    usable = [BootstrapFile(file.name, file.text) for file in read if file.skipped is None]
     within = select_bootstrap_files(usable, agent.bootstrap)
     return BootstrapIngredients(
         tuple(
@@ -82,14 +87,14 @@ async def bootstrap_ingredients(
             for file in within.files
         ),
         (
-            *(unreadable_warning(one.name, one.skipped) for one in read if one.skipped),
+            *(unreadable_warning(file.name, file.skipped) for file in read if file.skipped),
             *within.warnings,
         ),
     )
 
 
 def refusal_announcement(run: Run, text: str) -> str:
-    """What stands in the inbox when nobody was there to be told of a refusal."""
+    """Return the announcement of a refusal that no caller was waiting for."""
     announcement = announce(
         outcome="error",
         result=None,

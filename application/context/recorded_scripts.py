@@ -1,8 +1,7 @@
-"""What context scripts said for an earlier run, read once more for a spawn made from it.
+"""Recorded output of context scripts, reused for a respawn of the run.
 
-What was called then, and how its output was read, has to be what is configured for the new spawn:
-an output says nothing about a script that is another one by now. The order of the scripts, where
-their texts stand and whether a failure stops the rest are as they are configured for the new spawn.
+The output is reused only if the script still has the same call and the same reading of its output.
+Script order, position of the texts and error handling follow the new spawn's configuration.
 """
 
 import asyncio
@@ -22,22 +21,20 @@ from domain.values.refusals import Rejected
 from domain.values.text import quote_name
 
 _SAME = ("uri", "format", "method", "arg_map", "return_key", "error_key", "agent_id_override_key")
-"""What makes two scripts with one id the same one: what is called, with what, and how its answer is
-read."""
+"""Settings that must be equal for a script's recorded output to be reused."""
 
 
 class NothingRecorded(Rejected):
-    """There is no output on record that could be read again, or not of that script."""
+    """There is no recorded output to reuse for a script."""
 
 
 class RecordErased(NothingRecorded):
-    """What would be read again was erased."""
+    """The recorded output was erased."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedOutput:
-    """What one script left: its receipt, what it printed, byte by byte, and why it failed, if it
-    did. With `error` the script failed."""
+    """The recorded output of a script: its receipt, its raw output, and its error if it failed."""
 
     receipt: ScriptReceipt
     raw: bytes
@@ -46,8 +43,8 @@ class RecordedOutput:
 
 @dataclass(frozen=True, slots=True)
 class RecordedScripts:
-    """What is on record of the scripts of a run, by their ids. `definitions` are the scripts as
-    they were configured then."""
+    """The record of a run's context scripts, by script id. `definitions` are the scripts as
+    configured then."""
 
     run_id: UUID
     config_revision: int
@@ -55,8 +52,11 @@ class RecordedScripts:
     receipts: Mapping[str, ScriptReceipt]
 
     def must_have(self, listed: Sequence[ContextScript]) -> tuple[ScriptReceipt, ...]:
-        """The receipts of those of the scripts that will be read again, in their order: a failure
-        may stop the rest. Raises `NothingRecorded` when one of them is missing."""
+        """Return the receipts to reuse, in order, up to a failure that stops the rest.
+
+        Raises:
+            NothingRecorded: If one of them is missing.
+        """
         found: list[ScriptReceipt] = []
         for script in listed:
             receipt = self._receipt_of(script)
@@ -84,8 +84,12 @@ class RecordedScripts:
 
 
 async def read_recorded_scripts(work: UnitOfWork, run: Run) -> RecordedScripts:
-    """What is on record of the scripts of a run. Raises `NothingRecorded` when it never came so
-    far, `RecordErased` when what was configured then is not to be had any more."""
+    """Read the record of a run's scripts.
+
+    Raises:
+        NothingRecorded: If the run never resolved its scripts, or its configuration is unreadable.
+        RecordErased: If its configuration was erased.
+    """
     events = await work.log.read(run_id=run.run_id, types=(ScriptsResolved.__name__,), limit=1)
     if not events:
         raise NothingRecorded(
@@ -107,20 +111,28 @@ async def read_recorded_scripts(work: UnitOfWork, run: Run) -> RecordedScripts:
     return RecordedScripts(
         run.run_id,
         run.config_revision,
-        {one.id: one for one in definitions},
-        {one.id: one for one in resolved.receipts},
+        {item.id: item for item in definitions},
+        {item.id: item for item in resolved.receipts},
     )
 
 
 async def read_recorded_outputs(
     work: UnitOfWork, run: Run, listed: Sequence[ContextScript]
 ) -> Mapping[str, RecordedOutput]:
-    """What these scripts left when they ran for a run, by their ids; those behind one that stops
-    the rest are absent. Raises `NothingRecorded`, `RecordErased`."""
+    """Return the recorded outputs of these scripts for a run, by id.
+
+    Scripts after one that stops the rest are absent.
+
+    Raises:
+        NothingRecorded: If an output is missing.
+        RecordErased: If it was erased.
+    """
     if not listed:
         return {}
     receipts = (await read_recorded_scripts(work, run)).must_have(listed)
-    refs = [ref for one in receipts for ref in (one.output, one.error) if ref is not None]
+    refs = [
+        ref for receipt in receipts for ref in (receipt.output, receipt.error) if ref is not None
+    ]
     texts = await work.contents.texts(refs)
     if any(ref.id not in texts for ref in refs):
         raise RecordErased(
@@ -130,15 +142,17 @@ async def read_recorded_outputs(
 
     def outputs() -> dict[str, RecordedOutput]:
         return {
-            one.id: RecordedOutput(
-                one,
-                output_bytes(texts[one.output.id], one.output_encoding) if one.output else b"",
-                texts[one.error.id] if one.error is not None else None,
+            receipt.id: RecordedOutput(
+                receipt,
+                output_bytes(texts[receipt.output.id], receipt.output_encoding)
+                if receipt.output
+                else b"",
+                texts[receipt.error.id] if receipt.error is not None else None,
             )
-            for one in receipts
+            for receipt in receipts
         }
 
-    # Megabytes of base64 would hold up everybody else.
+    # Decoding megabytes of base64 would block the event loop.
     return await asyncio.to_thread(outputs)
 
 

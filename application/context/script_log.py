@@ -1,7 +1,7 @@
-"""What the log of the server says of context scripts: as much as each of them asks for.
+"""Log lines about context scripts, in the detail that each script is configured for.
 
-What a script was given and what it said stand in the log as JSON strings, so that no line of it can
-be forged, and without the secrets that are known here.
+Inputs and outputs are logged as JSON strings, so that they cannot forge a log line, and with known
+secrets masked.
 """
 
 import json
@@ -22,23 +22,26 @@ _log = logging.getLogger("spawnlog.scripts")
 
 
 def without_mask(text: str) -> str:
-    """For where there are no secrets."""
+    """Return the text unchanged, where there are no secrets."""
     return text
 
 
 class ScriptLog:
-    """Tells the log, without what `mask` takes out."""
+    """Writes log lines about scripts, masked by `mask`."""
 
     def __init__(self, mask: Mask = without_mask) -> None:
         self._mask = mask
 
     def tell(self, script: ContextScript, finished: ScriptFinished, reading: ScriptReading) -> None:
-        """One line of what came of a script when its `log` is true, all of it with `"verbose"`;
-        its failure, with the reason, in any case."""
+        """Log the result of a script: one line if its `log` is true, everything if it is
+        `"verbose"`.
+
+        A failure and its reason are always logged.
+        """
         if script.log == "verbose":
-            for word, what in finished.called:
-                shown = _escape_invisible(self._quoted(what))
-                _log.info("[context-script] %s %s %s", script.id, word, shown)
+            for label, value in finished.called:
+                shown = _escape_invisible(self._quoted(value))
+                _log.info("[context-script] %s %s %s", script.id, label, shown)
             output = _escape_invisible(compact_json(self._short(finished.output)))
             _log.info("[context-script] %s output: %s", script.id, output)
         if reading.error is not None:
@@ -53,21 +56,21 @@ class ScriptLog:
             _log.info("[context-script] %s (%s) → %d chars", script.id, uri, chars)
 
     def tell_choice(self, scripts: Iterable[ContextScript], choice: OverrideChoice) -> None:
-        """Every proposal and who won, when a script asks for all there is."""
+        """Log every proposal and the chosen agent, if a script's log is verbose."""
         line = log_line(choice, self._mask)
         if line is not None and any(script.log == "verbose" for script in scripts):
             _log.info("%s", line)
 
     def _log_failure(self, script: ContextScript, error: str) -> None:
-        # Masked before it is cut, or half of a secret would be none.
+        # Mask before cutting, because a cut secret would not be recognized.
         message = single_line(self._mask(error), characters_max=MESSAGE_CHARACTERS_MAX)
         _log.warning("[context-script] %s failed: %s", script.id, message)
 
-    def _quoted(self, what: str | tuple[str, ...]) -> str:
-        """As JSON, once it is masked: what is quoted is not found as it stands."""
-        if isinstance(what, str):
-            return compact_json(self._short(what))
-        quoted = compact_json([self._mask(item) for item in what])
+    def _quoted(self, value: str | tuple[str, ...]) -> str:
+        """Return the masked value as JSON. It is masked first, because quoting changes secrets."""
+        if isinstance(value, str):
+            return compact_json(self._short(value))
+        quoted = compact_json([self._mask(item) for item in value])
         if len(quoted) <= OUTPUT_CHARACTERS_MAX:
             return quoted
         return quoted[:OUTPUT_CHARACTERS_MAX] + ELLIPSIS
@@ -79,7 +82,10 @@ class ScriptLog:
 
 
 def _escape_invisible(quoted: str) -> str:
-    """A JSON text whose strings have escapes for whatever ends a line or hides something."""
+    """Escape line ends and invisible characters in a JSON text."""
     if quoted.isprintable():
         return quoted
-    return "".join(sign if sign.isprintable() else json.dumps(sign)[1:-1] for sign in quoted)
+    return "".join(
+        character if character.isprintable() else json.dumps(character)[1:-1]
+        for character in quoted
+    )

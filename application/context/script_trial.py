@@ -1,4 +1,4 @@
-"""What an agent's context scripts would do to a spawn, without one: nothing is recorded."""
+"""Trial of an agent's context scripts, without a spawn: nothing is recorded."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,8 +16,7 @@ from domain.values.record import ContentRef
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialRequest:
-    """The spawn that is not made. `agent_id` and `requester_key` as a spawn would have them: an
-    agent id, normalised, and a session's key in its one form."""
+    """The spawn to try. `agent_id` is normalized, and `requester_key` is canonical."""
 
     agent_id: str
     task: str
@@ -29,7 +28,7 @@ class TrialRequest:
 
 @dataclass(frozen=True, slots=True)
 class TrialRun:
-    """What one script did: its receipt with its texts. `output` is in base64 where the receipt says
+    """The result of one script: its receipt with the texts. `output` is base64 if the receipt says
     so."""
 
     receipt: ScriptReceipt
@@ -40,8 +39,11 @@ class TrialRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialResult:
-    """What would come of the spawn. `is_configured` is whether there is such an agent: another one
-    gets the scripts of the defaults, and is refused if none of them names one that there is."""
+    """The spawn that would result.
+
+    `is_configured` is False if the agent does not exist. Such an agent gets the default scripts,
+    and is refused unless one of them proposes a configured agent.
+    """
 
     request: TrialRequest
     is_configured: bool
@@ -52,8 +54,8 @@ class TrialResult:
 
     @property
     def failed(self) -> tuple[str, ...]:
-        """The ids of the scripts that failed."""
-        return tuple(one.receipt.id for one in self.runs if one.receipt.outcome == "failed")
+        """Ids of the scripts that failed."""
+        return tuple(run.receipt.id for run in self.runs if run.receipt.outcome == "failed")
 
 
 async def try_scripts(
@@ -76,7 +78,7 @@ async def try_scripts(
     facts = _facts(request, identities.run_id())
     agent = pinned.configuration.effective_agent(request.agent_id)
     gathered = await gathering.gather_for(variables, agent, facts, pinned, text_store)
-    texts = {one.ref.id: one.text for one in text_store.contents}
+    texts = {content.ref.id: content.text for content in text_store.contents}
 
     def text(ref: ContentRef | None) -> str | None:
         return None if ref is None else texts[ref.id]
@@ -84,9 +86,9 @@ async def try_scripts(
     given = injected_receipts(gathered.receipts)
     around = {
         position: [
-            Contribution(one.id, text(one.injected) or "")
-            for one in given
-            if one.position == position
+            Contribution(receipt.id, text(receipt.injected) or "")
+            for receipt in given
+            if receipt.position == position
         ]
         for position in ("prepend", "append")
     }
@@ -94,8 +96,8 @@ async def try_scripts(
         request=request,
         is_configured=agent.is_configured,
         runs=tuple(
-            TrialRun(one, text(one.output), text(one.injected), text(one.error))
-            for one in gathered.receipts
+            TrialRun(receipt, text(receipt.output), text(receipt.injected), text(receipt.error))
+            for receipt in gathered.receipts
         ),
         message=task_message(request.task, prepend=around["prepend"], append=around["append"]),
         candidates=gathered.candidates,

@@ -1,6 +1,6 @@
-"""Runs the context scripts of a spawn, one after the other, and keeps a receipt of each.
+"""Runs the context scripts of a spawn in order, and keeps a receipt of each.
 
-No script failure ever fails the spawn: it is recorded, and what the script proposed is void.
+A failed script never fails the spawn: the failure is recorded, and its proposal is ignored.
 """
 
 import asyncio
@@ -26,11 +26,11 @@ from domain.context.script_request import SpawnVariables
 from domain.run.facts import Candidate, ScriptReceipt
 from domain.run.state import Run
 
-# What is recorded of each context script that ran, or did not.
+# Receipts and candidates to record.
 
 
 def read_finished(script: ContextScript, finished: ScriptFinished) -> ScriptReading:
-    """What the output says; the failure of a script that did not end well."""
+    """Read the output of a finished script. If it failed, return its error."""
     if finished.error is not None:
         return ScriptReading(error=finished.error)
     return read_script_output(
@@ -43,7 +43,7 @@ def read_finished(script: ContextScript, finished: ScriptFinished) -> ScriptRead
 
 
 def read_recorded(script: ContextScript, recorded: RecordedOutput) -> ScriptReading:
-    """What the output said then; one that failed then has failed."""
+    """Read a recorded output. If the script failed then, return its error."""
     if recorded.error is not None:
         return ScriptReading(error=recorded.error)
     return read_finished(script, ScriptFinished(raw=recorded.raw))
@@ -52,7 +52,7 @@ def read_recorded(script: ContextScript, recorded: RecordedOutput) -> ScriptRead
 def script_receipt(
     script: ContextScript, finished: ScriptFinished, reading: ScriptReading, text_store: TextStore
 ) -> ScriptReceipt:
-    """The receipt of a script that ran. Its output is kept byte by byte."""
+    """Return the receipt of a script that ran. Its raw output is stored unchanged."""
     outcome: Literal["injected", "empty", "failed"] = "empty"
     if reading.error is not None:
         outcome = "failed"
@@ -87,8 +87,7 @@ def reused_script_receipt(
     earlier: UUID,
     text_store: TextStore,
 ) -> ScriptReceipt:
-    """The receipt of a script that was not run: what it said for the run `earlier` was read once
-    more."""
+    """Return the receipt of a script whose output for the run `earlier` is reused."""
     finished = ScriptFinished(
         raw=recorded.raw,
         exit_code=recorded.receipt.exit_code,
@@ -100,7 +99,7 @@ def reused_script_receipt(
 
 
 def skipped_script_receipt(script: ContextScript, why: str, text_store: TextStore) -> ScriptReceipt:
-    """The receipt of a script that was not run."""
+    """Return the receipt of a script that was not run."""
     return ScriptReceipt(
         id=script.id,
         uri=without_url_secrets(script.uri),
@@ -114,45 +113,49 @@ def skipped_script_receipt(script: ContextScript, why: str, text_store: TextStor
 
 
 def scripts_proposing_secrets(choice: OverrideChoice, mask: Mask) -> frozenset[str]:
-    """The ids of the scripts that proposed what holds a secret, and is no agent."""
+    """Return the ids of scripts whose proposal contains a secret and is not a configured agent."""
     return frozenset(
-        one.script_id
-        for one in choice.candidates
-        if one.reason in ("not_configured", "invalid_agent_id")
-        and mask(one.proposed) != one.proposed
+        candidate.script_id
+        for candidate in choice.candidates
+        if candidate.reason in ("not_configured", "invalid_agent_id")
+        and mask(candidate.proposed) != candidate.proposed
     )
 
 
 def evaluated_candidates(
     choice: OverrideChoice, unnamed: Collection[str] = frozenset()
 ) -> tuple[Candidate, ...]:
-    """The candidates with their verdicts, as they are recorded; without what the scripts `unnamed`
-    proposed."""
+    """Return the candidates with their verdicts, without the proposals of the scripts in
+    `unnamed`."""
     return tuple(
         Candidate(
-            script_id=one.script_id,
-            priority=float(one.priority),
-            agent_id=None if one.script_id in unnamed else one.agent_id,
-            verdict=one.reason if one.verdict != "winner" else "winner",
+            script_id=candidate.script_id,
+            priority=float(candidate.priority),
+            agent_id=None if candidate.script_id in unnamed else candidate.agent_id,
+            verdict=candidate.reason if candidate.verdict != "winner" else "winner",
         )
-        for one in choice.candidates
+        for candidate in choice.candidates
     )
 
 
 def remove_proposals(
     receipts: Sequence[ScriptReceipt], unnamed: Collection[str]
 ) -> tuple[ScriptReceipt, ...]:
-    """The receipts; those of the scripts `unnamed` do not say what was proposed."""
-    return tuple(one.changed({"candidate": None}) if one.id in unnamed else one for one in receipts)
+    """Return the receipts, without the proposals of the scripts in `unnamed`."""
+    return tuple(
+        receipt.changed({"candidate": None}) if receipt.id in unnamed else receipt
+        for receipt in receipts
+    )
 
 
 def injected_receipts(receipts: Sequence[ScriptReceipt]) -> tuple[ScriptReceipt, ...]:
-    """The receipts whose content goes into the message, in the order they ran."""
-    return tuple(one for one in receipts if one.injected is not None)
+    """Return the receipts whose content goes into the message, in the order of the scripts."""
+    return tuple(receipt for receipt in receipts if receipt.injected is not None)
 
 
 def _identifier(proposed: str | None) -> str | None:
-    """A proposal that could be an agent id; other texts stay in the script's output."""
+    """Return the proposal if it has the form of an agent id. Other texts stay in the script's
+    output."""
     if proposed is None or len(proposed) > 64 or not proposed.isascii():
         return None
     return proposed if proposed.replace("-", "").replace("_", "").isalnum() else None
@@ -163,7 +166,7 @@ _log = logging.getLogger("spawnlog.scripts")
 
 @dataclass(frozen=True, slots=True)
 class GatheredContext:
-    """What the scripts gave, ready to be recorded."""
+    """The result of a spawn's scripts, ready to be recorded."""
 
     receipts: tuple[ScriptReceipt, ...]
     candidates: tuple[Candidate, ...]
@@ -171,12 +174,16 @@ class GatheredContext:
 
 
 NOTHING = GatheredContext((), (), None)
-"""What comes of no scripts."""
+"""Result of an agent without scripts."""
 
 
 class ContextGatherer:
-    """Runs what the configuration lists for the requested agent. Without `credentials` every agent
-    that a script proposes is taken to have its own; without `secrets` there are none to mask."""
+    """Runs the context scripts configured for the requested agent.
+
+    Args:
+        credentials: Without it, every proposed agent is assumed to have its credentials.
+        secrets: Without it, nothing is masked.
+    """
 
     def __init__(
         self,
@@ -196,7 +203,7 @@ class ContextGatherer:
         pinned: PinnedConfiguration,
         text_store: TextStore,
     ) -> GatheredContext:
-        """Run the scripts of a spawn that asks for this agent, within their limits."""
+        """Run the scripts of a spawn that requests this agent, within their limits."""
         requested = run.requested_agent_id
         assert requested is not None
         variables = SpawnVariables(
@@ -218,7 +225,7 @@ class ContextGatherer:
         pinned: PinnedConfiguration,
         text_store: TextStore,
     ) -> GatheredContext:
-        """Run the scripts of an agent for what is told them: these variables and facts."""
+        """Run the scripts of an agent with these variables and facts."""
         requested, listed = variables.target_agent_id, agent.context_scripts
         log = self._log_for(listed, pinned)
         receipts: list[ScriptReceipt] = []
@@ -261,8 +268,10 @@ class ContextGatherer:
         pinned: PinnedConfiguration,
         text_store: TextStore,
     ) -> GatheredContext:
-        """Read again what the scripts of this agent said for the run that this one was made from.
-        Nothing is run. Which agent they propose is judged as things are now."""
+        """Reuse the outputs recorded for the earlier run, without running a script.
+
+        Proposed agents are checked against the current configuration.
+        """
         requested, respawn = run.requested_agent_id, run.respawn
         assert requested is not None
         assert respawn is not None
@@ -297,7 +306,7 @@ class ContextGatherer:
         )
 
     def _mask_reading(self, reading: ScriptReading, pinned: PinnedConfiguration) -> ScriptReading:
-        """The reading; its error may quote what a program complained of."""
+        """Mask the error, which may quote output of a program."""
         if self._secrets is None or reading.error is None:
             return reading
         return replace(reading, error=self._secrets.mask_for(pinned)(reading.error))
@@ -317,7 +326,7 @@ class ContextGatherer:
     async def _choose_agent(
         self, requested: str, candidates: Sequence[OverrideCandidate], pinned: PinnedConfiguration
     ) -> OverrideChoice:
-        """Looks for the credentials of one proposed agent after the other, the best first."""
+        """Choose the best proposed agent whose credentials can be found."""
         configured = pinned.configuration.agent_ids()
         without: set[str] = set()
         while True:
@@ -338,7 +347,7 @@ class ContextGatherer:
         except asyncio.CancelledError:
             raise
         except Exception:
-            # The runner should not raise; a spawn must not depend on it.
+            # The runner should not raise, but a spawn must not depend on that.
             _log.exception("context script %s", request.script.id)
             return ScriptFinished(error="Script could not be run; the server's log says why")
 

@@ -1,4 +1,5 @@
-"""What a spawn shares with its requester's family, kept as texts of the requester's session."""
+"""The context that a spawn shares with its requester's family, stored as texts of the requester's
+session."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,16 +31,17 @@ _ERASED = (
 
 @dataclass(frozen=True, slots=True)
 class SharedSpawn:
-    """The keys that come to the family's context, and the texts that they refer to."""
+    """Keys to add to the family's context, and their texts."""
 
     changes: tuple[SharedChange, ...]
     texts: SessionTexts
 
 
 async def read_shared_spawn(work: UnitOfWork, run: Run) -> SharedSpawn | None:
-    """What the spawn shares with its family; None when it shares nothing with it.
+    """Return the values that the spawn shares with its family; None if it shares nothing with it.
 
-    Raises `CannotShare` when the requester's texts were erased.
+    Raises:
+        CannotShare: If the requester's texts were erased.
     """
     if not run.shares:
         return None
@@ -52,17 +54,17 @@ async def read_shared_spawn(work: UnitOfWork, run: Run) -> SharedSpawn | None:
         texts = await work.session_texts(requester)
     except ContentsErased:
         raise CannotShare(rules.SHARED_CONTEXT.refusal(_ERASED)) from None
-    values = [one.value for one in request.keys if one.value is not None]
+    values = [item.value for item in request.keys if item.value is not None]
     found = await work.contents.texts(values)
     changes = tuple(
-        SharedChange(key=one.key, value=texts.text_store.store("shared", found[one.value.id]))
-        for one in request.keys
-        if one.value is not None and one.value.id in found
+        SharedChange(key=item.key, value=texts.text_store.store("shared", found[item.value.id]))
+        for item in request.keys
+        if item.value is not None and item.value.id in found
     )
     return SharedSpawn(changes, texts)
 
 
-# What of its family's context a run is given: as it was where the run was claimed.
+# The family's context that a run starts with: as of its claim.
 
 
 CLAIMS_MAX = 10_000
@@ -71,10 +73,13 @@ NO_RESULT = "null"
 
 @dataclass(frozen=True, slots=True)
 class SharedStart:
-    """The keys with values that are texts of the run's own session, and these values as JSON.
+    """The shared context that a run starts with.
 
-    `position` is where the run was claimed; None when there was nothing to look at. `inherits` is
-    whether it takes the place of what the session was given before.
+    Attributes:
+        position: Where the run was claimed; None if nothing is shared.
+        keys: Keys, whose values are texts of the run's own session.
+        values: The values as JSON.
+        inherits: Whether it replaces the context that the session was given before.
     """
 
     position: int | None = None
@@ -83,9 +88,10 @@ class SharedStart:
     inherits: bool = False
 
     def whole(self) -> Mapping[str, object]:
-        """All of it, for a runtime that takes it as it is; None for what was erased."""
+        """Return all values by key; None for an erased value."""
         return {
-            one.key: read_json(one.text) if one.text is not None else None for one in self.values
+            value.key: read_json(value.text) if value.text is not None else None
+            for value in self.values
         }
 
 
@@ -95,9 +101,10 @@ NOTHING_SHARED = SharedStart()
 async def read_shared_start(
     work: UnitOfWork, run: Run, opened: Run, text_store: TextStore
 ) -> SharedStart:
-    """The start of a claimed run; `opened` is the run that its session began with.
+    """Return the shared context of a claimed run. `opened` is the first run of its session.
 
-    Raises `CannotLaunch` when it would be more than a child may be given.
+    Raises:
+        CannotLaunch: If it exceeds the limits of a child.
     """
     registry = work.registry
     requester = await registry.session(run.requester.session_key)
@@ -117,21 +124,21 @@ async def read_shared_start(
     unfit = start_refusal_text(keys)
     if unfit is not None:
         raise CannotLaunch("shared_context", unfit)
-    texts = await work.contents.texts([one.value for one in keys if one.value is not None])
+    texts = await work.contents.texts([key.value for key in keys if key.value is not None])
     shared: list[SharedKey] = []
     values: list[SharedValue] = []
-    for one in keys:
-        text = texts.get(one.value.id) if one.value is not None else None
-        if one in references:
-            text = _result_json(one, text)
+    for key in keys:
+        text = texts.get(key.value.id) if key.value is not None else None
+        if key in references:
+            text = _result_json(key, text)
         value = text_store.store("shared", text) if text is not None else None
-        shared.append(one.changed({"value": value}))
-        values.append(SharedValue(one.key, one.kind, text))
+        shared.append(key.changed({"value": value}))
+        values.append(SharedValue(key.key, key.kind, text))
     return SharedStart(position, tuple(shared), tuple(values), bool(shared) or was_given)
 
 
 async def _claim_position(work: UnitOfWork, run: Run) -> int:
-    """Where the present holder took the run."""
+    """Return the position of the run's last claim."""
     claims = await work.log.read(run_id=run.run_id, types=("RunClaimed",), limit=CLAIMS_MAX)
     return claims[-1].envelope.position
 
@@ -139,38 +146,39 @@ async def _claim_position(work: UnitOfWork, run: Run) -> int:
 async def _spawn_keys(
     work: UnitOfWork, opened: Run
 ) -> tuple[tuple[SharedKey, ...], tuple[SharedKey, ...]]:
-    """The keys that came with the spawn of the session itself, since it was asked for; and those of
-    the results that it refers to, whose values are the results as they are, none when a run had
-    none."""
+    """Return the keys that came with the session's spawn: literal values, and referenced results.
+
+    The value of a reference is None if its run had no result.
+    """
     if not opened.shares:
         return (), ()
     request = (await work.event(SpawnRequested, opened.run_id)).shared
-    # A run that was asked for begins with its request.
+    # A requested run was created by its request.
     by, position = opened.requester.session_key, opened.created_position
     if request is None:
         return (), ()
     literals = tuple(
         SharedKey(
-            key=one.key, value=one.value, session_key=by, position=position, run_id=opened.run_id
+            key=item.key, value=item.value, session_key=by, position=position, run_id=opened.run_id
         )
-        for one in request.keys
+        for item in request.keys
     )
     references = [
         SharedKey(
-            key=one.key,
-            value=(await work.run(one.run_id)).result,
+            key=item.key,
+            value=(await work.run(item.run_id)).result,
             kind="reference",
             session_key=by,
             position=position,
-            run_id=one.run_id,
+            run_id=item.run_id,
         )
-        for one in request.references
+        for item in request.references
     ]
     return literals, tuple(references)
 
 
 def _result_json(reference: SharedKey, text: str | None) -> str | None:
-    """The JSON of a result; null of a run that had none, and None of one that was erased."""
+    """Return a result as JSON: null if the run had none, and None if it was erased."""
     if text is None:
         return NO_RESULT if reference.value is None else None
     result = "" if is_silent(text) else freeze_result(without_silent_tokens(text))
