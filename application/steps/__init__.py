@@ -1,1 +1,1 @@
-"""What is made for a child outside the log, one module a step."""
+"""Steps of a preparation that act outside the log, one module per step."""

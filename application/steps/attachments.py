@@ -1,4 +1,4 @@
-"""The step that writes what a spawn attaches into the child's workspace."""
+"""The step that writes attachments into the child's workspace."""
 
 import itertools
 
@@ -28,8 +28,7 @@ _GONE = "what was attached is not kept any more; ask again with the files"
 
 
 class AttachmentsStep:
-    """Implements `StepMaker`. The files were judged when the spawn was asked for, and are set aside
-    until they are written."""
+    """Writes the staged files, which were checked at admission. Implements `StepMaker`."""
 
     name: StepName = "attachments"
     limit_seconds = LIMIT_SECONDS
@@ -47,7 +46,11 @@ class AttachmentsStep:
         self._interruption = interruption
 
     async def place(self, run: Run, plan: Plan) -> StepPlace | None:
-        """The folder of the run; the refusal that was judged when the files came."""
+        """Return the run's attachments folder; None without attachments.
+
+        Raises:
+            StepRefused: If the files were refused when they were checked.
+        """
         attachments = run.attachments
         if attachments is None:
             return None
@@ -60,15 +63,15 @@ class AttachmentsStep:
         return StepPlace(plan.workspace_dir, relative_dir(run.run_id))
 
     async def make(self, run: Run, state: StepState, *, is_resumed: bool) -> StepResult:
-        """Write the files that were judged, byte for byte."""
+        """Write the checked files unchanged."""
         assert state.root is not None
-        judged = await self._accepted_files(run)
+        accepted = await self._accepted_files(run)
         numbers = itertools.count(1)
         try:
             await self._files.write(
                 state.root,
                 run.run_id,
-                judged,
+                accepted,
                 is_resumed=is_resumed,
                 timeout_seconds=self.limit_seconds,
                 during=lambda: self._interruption("after", f"attachment:{next(numbers)}"),
@@ -79,12 +82,12 @@ class AttachmentsStep:
         return StepResult(
             outcome="written",
             manifest=run.attachments.manifest,
-            file_count=judged.count,
-            total_bytes=judged.total_bytes,
+            file_count=accepted.count,
+            total_bytes=accepted.total_bytes,
         )
 
     async def undo(self, run: Run, state: StepState) -> UndoOutcome:
-        """Remove the run's folder with all that is in it."""
+        """Delete the run's folder with all its content."""
         assert state.root is not None
         try:
             return await self._files.remove(

@@ -1,4 +1,4 @@
-"""The step in which a context engine elsewhere prepares for the child."""
+"""The step in which an external context engine prepares for the child."""
 
 import os.path
 
@@ -26,8 +26,10 @@ _GONE = frozenset({404, 410})
 
 
 class ContextEngineStep:
-    """Implements `StepMaker`: hook `prepareSubagentSpawn`; undone by a request for its rollback at
-    the same address."""
+    """Calls the hook `prepareSubagentSpawn`; undone by a rollback request to the same address.
+
+    Implements `StepMaker`.
+    """
 
     name: StepName = "context_engine"
     limit_seconds = LIMIT_SECONDS
@@ -37,13 +39,13 @@ class ContextEngineStep:
         self._hooks = hooks
 
     async def place(self, run: Run, _: Plan) -> StepPlace | None:
-        """Nothing where no engine is configured."""
+        """Return None if no engine is configured."""
         pinned = await self._work.configurations.at(run.config_revision)
         hook = pinned.configuration.spawnlog.hooks.prepare_subagent_spawn
         return StepPlace(limit_seconds=hook.timeout_seconds + SPARE_SECONDS) if hook else None
 
     async def make(self, run: Run, _: StepState, *, is_resumed: bool) -> StepResult:
-        """Ask the engine; it tells a repeat by its key."""
+        """Ask the engine. It recognizes a repeated request by its key."""
         pinned = await self._work.configurations.at(run.config_revision)
         call = preparation_call(run, await self._conversations(run, pinned.configuration))
         try:
@@ -59,7 +61,8 @@ class ContextEngineStep:
         )
 
     async def undo(self, run: Run, state: StepState) -> UndoOutcome:
-        """Ask for the rollback: if the engine wants that, or nobody knows what it has prepared."""
+        """Request a rollback if the engine wants one, or if it is unknown whether it prepared
+        anything."""
         if state.made is False or (state.made and not state.can_undo):
             return "nothing_there"
         pinned = await pinned_for_undo(self._work, run)
@@ -90,17 +93,19 @@ class ContextEngineStep:
         )
 
     async def _parent_file(self, run: Run) -> str | None:
-        """The file of what the requester's session said last: of its newest run that has ended. One
-        that is at work has no file yet."""
+        """Return the transcript file of the newest ended run of the requester's session.
+
+        An active run has no file yet.
+        """
         key = run.requester.session_key
         if run.requester.run_id is None:
             return None
         runs = await self._work.registry.runs_of_session(key, limit=PARENT_RUNS_MAX)
-        return next((one.transcript_path for one in runs if one.transcript_path is not None), None)
+        return next((run.transcript_path for run in runs if run.transcript_path is not None), None)
 
 
 def _fork_file(run: Run) -> str | None:
-    """The file with the conversation that the child begins with, if it begins with one."""
+    """Return the fork snapshot; None if the child is not forked."""
     step = run.step("context_fork")
     if run.context_mode != "fork" or step is None or step.root is None or step.relative is None:
         return None

@@ -1,4 +1,4 @@
-"""The step that lets a child begin with the conversation of who asked for it."""
+"""The step that starts a child with its requester's conversation."""
 
 import asyncio
 from dataclasses import dataclass
@@ -33,13 +33,15 @@ from domain.session.state import ProvidedTranscript
 from domain.values.record import ContentRef
 from domain.values.refusals import LostClaim
 
-# The context that a child is to have, from its request and the configuration it was admitted
-# under.
+# The requested context of a child.
 
 
 async def read_context_request(work: UnitOfWork, run: Run) -> ContextRequest:
-    """What the request says, else what holds for threads where its requester is. One that was made
-    from an earlier run begins with that one's transcript, if it is to begin with any of it."""
+    """Return the requested context; without one, the default for threads of the requester's
+    channel.
+
+    A respawn with a transcript forks that of the earlier run.
+    """
     if run.takes_transcript_over:
         return ContextRequest("fork", is_explicit=True)
     if run.options.context is not None or not run.thread or run.requester.origin is None:
@@ -58,25 +60,29 @@ async def read_context_request(work: UnitOfWork, run: Run) -> ContextRequest:
 
 
 async def read_extent(transcripts: Transcripts, run_id: UUID, *, last: int) -> ParentExtent:
-    """How much a run has said up to the entry of that number."""
+    """Return the extent of a run's transcript up to entry number `last`."""
     extent = await transcripts.extent_to(run_id, last=last)
     return ParentExtent(
         entries=extent.entries, bytes=extent.bytes, last_usage_tokens=extent.last_usage_tokens
     )
 
 
-# What a requester had said by the moment at which it asked for a child.
+# The requester's transcript at the time of the request.
 
 
 RUNS_MAX = 10_000
-"""A conversation of more runs than that has more tokens than a child can begin with."""
+"""A conversation of more runs has more tokens than a child can start with."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """A requester that said something, or the run that a child was respawned from. `provided` are
-    its entries when it lives elsewhere, else they stand in the rows of its runs: of each so many,
-    the earliest first. `run_id` is the last of them."""
+    """A requester with a transcript, or the original run of a respawn.
+
+    Attributes:
+        run_id: Its last run; None if it lives elsewhere.
+        provided: Its entries, if it lives elsewhere.
+        written: Otherwise its runs, oldest first, with the number of entries to take of each.
+    """
 
     session_id: UUID
     run_id: UUID | None
@@ -86,23 +92,26 @@ class Parent:
 
 
 class ParentTranscripts:
-    """Reads them from the record, so that a repeat finds the same."""
+    """Reads requesters' transcripts from the record, so that a retry finds the same."""
 
     def __init__(self, work: UnitOfWork, transcripts: Transcripts) -> None:
         self._work = work
         self._transcripts = transcripts
 
     async def is_there(self, run: Run) -> bool:
-        """Whether there is a transcript of the requester of this run."""
+        """Return True if the requester of this run has a transcript."""
         if run.takes_transcript_over or run.requester.run_id is not None:
             return True
         known = await self._provided(run)
         return known is not None and await self._is_stored(known[1].content)
 
     async def of(self, run: Run) -> Parent | None:
-        """The requester of this run as it was then; None when nothing is known of what it said.
-        Raises `NotATranscript` when what is kept of it cannot be read. `StepRefused` when the run
-        that it is to begin with has not got as much any more."""
+        """Return the requester of this run as of the request; None if it has no transcript.
+
+        Raises:
+            NotATranscript: If its stored transcript is unreadable.
+            StepRefused: If the earlier run no longer has the requested entries.
+        """
         if run.takes_transcript_over:
             return await self._earlier(run)
         if run.requester.run_id is not None:
@@ -122,15 +131,16 @@ class ParentTranscripts:
         return Parent(session_id, None, extent, entries)
 
     async def entries(self, parent: Parent) -> tuple[TranscriptEntry, ...]:
-        """All that it had said."""
+        """Return all entries of the parent."""
         if parent.run_id is None:
             return tuple(
-                TranscriptEntry(cast(EntryKind, one.kind), one.body) for one in parent.provided
+                TranscriptEntry(cast(EntryKind, entry.kind), entry.body)
+                for entry in parent.provided
             )
         entries: list[TranscriptEntry] = []
         for run_id, count in parent.written:
             rows = await self._transcripts.read(run_id, after=0, limit=count)
-            entries += (TranscriptEntry(cast(EntryKind, one.kind), one.body) for one in rows)
+            entries += (TranscriptEntry(cast(EntryKind, row.kind), row.body) for row in rows)
         return tuple(entries)
 
     async def _earlier(self, run: Run) -> Parent:
@@ -148,13 +158,13 @@ class ParentTranscripts:
     async def _spawned_here(self, run: Run, requester_run_id: UUID) -> Parent:
         own = await self._work.run(requester_run_id)
         runs = await self._runs_before(own)
-        parts = [await self._transcripts.extent(one, until=run.created_at) for one in runs]
+        parts = [await self._transcripts.extent(run_id, until=run.created_at) for run_id in runs]
         extent = ParentExtent(
-            entries=sum(one.entries for one in parts),
-            bytes=sum(one.bytes for one in parts),
-            # A runtime counts all that it was given, and so what was said before.
+            entries=sum(part.entries for part in parts),
+            bytes=sum(part.bytes for part in parts),
+            # The last usage covers the whole conversation, because a runtime counts all its input.
             last_usage_tokens=next(
-                (one.last_usage_tokens for one in reversed(parts) if one.last_usage_tokens), None
+                (part.last_usage_tokens for part in reversed(parts) if part.last_usage_tokens), None
             ),
         )
         written = tuple(
@@ -163,12 +173,12 @@ class ParentTranscripts:
         return Parent(own.session_id, own.run_id, extent, written=written)
 
     async def _runs_before(self, own: Run) -> list[UUID]:
-        """The runs of the requester's session up to this one, the earliest first."""
+        """Return the runs of the requester's session up to this one, oldest first."""
         if own.continues is None or own.child_session_key is None:
             return [own.run_id]
         runs = await self._work.registry.runs_of_session(own.child_session_key, limit=RUNS_MAX)
         upto = own.created_position
-        return [one.run_id for one in reversed(runs) if one.created_position <= upto]
+        return [run.run_id for run in reversed(runs) if run.created_position <= upto]
 
     async def _provided(self, run: Run) -> tuple[UUID, ProvidedTranscript] | None:
         session = await self._work.registry.session(
@@ -186,8 +196,11 @@ LIMIT_SECONDS = 30.0
 
 
 class ContextForkStep:
-    """Implements `StepMaker`. The entries become the first of the child's own transcript, and lie
-    in a file for its runtime."""
+    """Copies the entries to the start of the child's transcript, and writes them to a file for its
+    runtime.
+
+    Implements `StepMaker`.
+    """
 
     name: StepName = "context_fork"
     limit_seconds = LIMIT_SECONDS
@@ -198,8 +211,11 @@ class ContextForkStep:
         self._parents = ParentTranscripts(work, transcripts)
 
     async def place(self, run: Run, _: Plan) -> StepPlace | None:
-        """The file, when the child is to begin with something. What was asked for and cannot be is
-        refused before anything is made."""
+        """Return the file's place; None if the child starts without a conversation.
+
+        Raises:
+            StepRefused: If the request explicitly asks for a fork that is impossible.
+        """
         request = await read_context_request(self._work, run)
         if request.mode == "isolated":
             return None
@@ -213,7 +229,8 @@ class ContextForkStep:
         return StepPlace(*self._transcripts.fork_snapshot_place(run.session_id, run.agent_id))
 
     async def make(self, run: Run, _: StepState, *, is_resumed: bool) -> StepResult:
-        """Write the rows and the file; with too much, or nothing, the child starts without."""
+        """Write the rows and the file. If the conversation is empty or too long, the child starts
+        without it."""
         try:
             async with asyncio.timeout(self.limit_seconds):
                 return await self._fork_result(run, is_resumed=is_resumed)
@@ -223,7 +240,7 @@ class ContextForkStep:
             raise StepRefused(unreadable_transcript_refusal()) from None
 
     async def undo(self, run: Run, _: StepState) -> UndoOutcome:
-        """Remove the rows and the file."""
+        """Delete the rows and the file."""
         assert run.agent_id is not None
         had_rows = await self._transcripts.drop_fork(run.run_id)
         try:
@@ -270,7 +287,7 @@ class ContextForkStep:
         return StepResult(outcome="forked", fork=facts)
 
     async def _write(self, run: Run, entries: tuple[TranscriptEntry, ...]) -> None:
-        """In place of what an attempt before has left."""
+        """Replace the entries of an earlier attempt."""
         assert run.agent_id is not None
         await self._transcripts.drop_fork_snapshot(run.session_id, run.agent_id)
         if not await self._transcripts.fork(run.run_id, run.epoch, entries):
@@ -287,7 +304,7 @@ def _header(run: Run, parent: Parent, facts: ForkFacts) -> TranscriptEntry:
     if parent.run_id is not None:
         body["parentRunId"] = str(parent.run_id)
     if run.takes_transcript_over:
-        # Whose conversation it is has another key than whoever asks for it.
+        # The conversation belongs to another session than the requester's.
         del body["parentSessionKey"]
         body["respawnedFrom"] = str(parent.run_id)
     return TranscriptEntry(SESSION_KIND, body)

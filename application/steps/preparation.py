@@ -1,4 +1,4 @@
-"""The preparation of a run that is under way, and the refusal that may come of it."""
+"""State of a run's preparation, and its possible refusal."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,16 +18,19 @@ CommandList = tuple[RunCommand, ...]
 
 
 def no_caller() -> bool:
-    """For preparations that go on after a crash: no caller waits for them."""
+    """Return False: no caller waits for a preparation resumed after a crash."""
     return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """A run that cannot be prepared: `before` is to be recorded in front of the refusal.
+    """A run whose preparation failed.
 
-    `step` is where it failed, `facts` as much as had been looked at of what a plan is decided from.
-    `text_store` is None when the texts of its session were erased: nothing may be kept of it.
+    Attributes:
+        text_store: None if its session's texts were erased, so that none may be stored.
+        facts: Facts of the plan known so far.
+        before: Commands to record before the refusal.
+        step: Where it failed.
     """
 
     run: Run
@@ -40,11 +43,14 @@ class Refused:
 
 
 class Preparation(NamedTuple):
-    """The run as it is on record, and all that the next decision about it needs.
+    """The recorded run, and everything that the next decision about it needs.
 
-    `agent` is the one that will run, as far as that is known. `workspace` is the folder that was
-    asked for, `preamble` what its parent wants in front of the prompt, `text_store` takes the texts
-    of the next append, `before` is what is to be recorded in front of it.
+    Attributes:
+        workspace: The folder that the request names.
+        preamble: The parent's preamble.
+        agent: The agent that will run, as far as known.
+        text_store: Takes the texts of the next append.
+        before: Commands to record first in the next append.
     """
 
     run: Run
@@ -58,7 +64,7 @@ class Preparation(NamedTuple):
     before: CommandList = ()
 
     def recorded(self, run: Run) -> "Preparation":
-        """It goes on after an append, with the run as it is then."""
+        """Return the preparation after an append, with the new state of the run."""
         agent = self.agent
         if run.agent_id is not None and run.agent_id != self.run.agent_id:
             agent = self.pinned.configuration.effective_agent(run.agent_id)
@@ -69,7 +75,7 @@ class Preparation(NamedTuple):
     def refuse(
         self, refusal: Refusal, facts: PlanFacts | None = None, step: str = "preparation"
     ) -> Refused:
-        """The end of it: a rule or a step speaks against the run."""
+        """Return a refusal of the run by a rule or a step."""
         return Refused(
             run=self.run,
             refusal=refusal,
@@ -82,7 +88,7 @@ class Preparation(NamedTuple):
 
 
 def refuse_erased(run: Run, caller_is_there: CallerPresence) -> Refused:
-    """The refusal of a run of whose session nothing may be kept any more: what was not recorded
-    yet is not."""
+    """Return the refusal of a run whose session was erased. Commands not yet recorded are
+    dropped."""
     refusal, step = rules.ERASED.refusal(ERASED), rules.ERASED.name
     return Refused(run=run, refusal=refusal, caller_is_there=caller_is_there, step=step)

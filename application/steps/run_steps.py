@@ -1,4 +1,4 @@
-"""Takes the steps of a preparation: each is recorded before it makes anything, and when it has."""
+"""Runs the steps of a preparation: each is recorded before and after it acts."""
 
 import asyncio
 import contextlib
@@ -31,7 +31,7 @@ _log = logging.getLogger("spawnlog.stepping")
 
 
 class StepRunner:
-    """Looks what each step has to do, and takes it."""
+    """Plans and executes steps."""
 
     def __init__(
         self,
@@ -48,17 +48,19 @@ class StepRunner:
         self._answers: dict[UUID, asyncio.Task[Any]] = {}
 
     def interrupt(self, run_id: UUID) -> None:
-        """Wait no more for an answer from outside: the spawn was refused meanwhile. What comes of
-        it there is undone from the record, once whoever was asked must be through."""
+        """Stop waiting for an external answer, because the spawn was refused meanwhile.
+
+        Effects of the request are undone from the record after its timeout.
+        """
         task = self._answers.get(run_id)
         if task is not None:
             task.cancel()
 
     async def place(self, run: Run, plan: Plan, step: StepName) -> StepPlace | None:
-        """Return where a step will be made, or None if there is nothing to make.
+        """Return where a step will act; None if there is nothing to do.
 
         Raises:
-            StepRefused: It cannot be made.
+            StepRefused: If it cannot be done.
         """
         maker = self._makers.get(step)
         if maker is None:
@@ -68,22 +70,24 @@ class StepRunner:
             return await maker.place(run, plan)
         if state.phase == "taken":
             return None
-        # The place is on record, whatever has become of it since.
+        # A recorded place is final.
         return StepPlace(state.root, state.relative, state.limit_seconds)
 
     async def take(
         self, preparation: Preparation, step: StepName, place: StepPlace
     ) -> tuple[Preparation, Refusal | None]:
-        """Record that a step begins, make it, and return the preparation as it is then, with the
-        refusal if there is one. What was made is undone from the record.
+        """Record the begin of a step, do it, and return the new preparation, with a refusal if it
+        failed.
+
+        A failed step is undone from the record.
 
         Raises:
-            LostClaim, WrongStage: Somebody else has decided meanwhile. What is made then is dealt
-                with from the record.
+            LostClaim, WrongStage: If another process has decided meanwhile. Effects of the step are
+                undone from the record.
         """
         maker = self._makers[step]
-        # Its time counts from when it is on record: not before it can be made. Who waits for an
-        # answer of somebody else takes the room of nobody.
+        # The timeout starts when the begin is recorded, so that waits for a free place in the
+        # semaphore. Steps that wait for an external answer need no place.
         async with self._room if place.root is not None else contextlib.nullcontext():
             current, is_resumed = await self._begin(preparation, maker, place)
             try:
@@ -94,16 +98,19 @@ class StepRunner:
         return current._replace(before=(_take_made(current, step, made),)), None
 
     async def drop_staged_files(self, run: Run) -> None:
-        """Drop the files of a run: they are where they belong, or never will be."""
+        """Delete the run's staged files, which are written or no longer needed."""
         if run.attachments is not None:
-            # What is left for now is swept away later.
+            # A later sweep deletes them if this fails.
             with contextlib.suppress(LogUnavailable):
                 await self._staged.drop(run.run_id)
 
     async def undo_late_steps(self, run: Run) -> None:
-        """Unmake what came too late for others, who have decided about the run and maybe undone its
-        steps while one was still made here. Doing that twice is as good as once. What is no file
-        does not come too late: nobody undoes it before its time is over."""
+        """Undo file steps that finished after another process decided about the run and undid its
+        steps.
+
+        The undo is idempotent. Other steps cannot be late, because they are not undone before their
+        timeout.
+        """
         if run.stage in PREPARING:
             return
         for maker in reversed(self._makers.values()):
@@ -143,13 +150,17 @@ class StepRunner:
         assert state is not None
         self._interruption("before", f"step:{maker.name}")
         making = maker.make(run, state, is_resumed=is_resumed)
-        # Files are written to their end: they are undone as soon as that is known.
+        # File steps are not interrupted: they finish and are then undone.
         made = await (making if state.root is not None else self.answer(run.run_id, making))
         self._interruption("after", f"step:{maker.name}")
         return made
 
     async def answer(self, run_id: UUID, asking: Coroutine[Any, Any, Answer]) -> Answer:
-        """Return what somebody outside answers. Raise `WrongStage` if the run is interrupted."""
+        """Wait for an external answer.
+
+        Raises:
+            WrongStage: If the run is interrupted.
+        """
         task = asyncio.create_task(asking)
         self._answers[run_id] = task
         try:

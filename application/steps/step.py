@@ -1,4 +1,4 @@
-"""How a step of a preparation is made and unmade."""
+"""Interface of the steps of a preparation."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -9,14 +9,22 @@ from domain.values.record import ContentRef
 from domain.values.refusals import Refusal
 
 STEPS_AT_ONCE_MAX = 4
-"""So many are made at once by one process. More would only make each of them slower on a disk that
-is slow, and the time of a step counts from when it is on record."""
+"""Maximum number of file steps in progress per process.
+
+A step's timeout starts when it is recorded, and more concurrent steps on a slow disk would only
+delay each other.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class StepPlace:
-    """Where something is about to be made: below a folder by its real path; None for a step that
-    makes no files. `limit_seconds` is how long it may take where that is not the same for all."""
+    """Where a step acts.
+
+    Attributes:
+        root: Real path of a folder; None for a step without files.
+        relative: Path below it.
+        limit_seconds: Timeout, if it differs from the step's default.
+    """
 
     root: str | None = None
     relative: str | None = None
@@ -25,8 +33,13 @@ class StepPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepResult:
-    """What was made; `made` is False when it was there already. `origin` and `token` are texts
-    that are kept: where the child's results go, and what is told when it is undone."""
+    """The result of a step.
+
+    Attributes:
+        made: False if nothing was created, because it existed.
+        origin: Addresses for the child's results, to be stored.
+        token: Token for the undo, to be stored.
+    """
 
     outcome: StepOutcome
     made: bool = True
@@ -40,8 +53,10 @@ class StepResult:
 
 
 class StepRefused(Exception):
-    """It cannot be made, and what was made of it is unmade from the record. `is_nothing` when it
-    is known that nothing was."""
+    """The step failed, and what it created is undone from the record.
+
+    `is_nothing` is True if it is known that nothing was created.
+    """
 
     def __init__(self, refusal: Refusal, *, is_nothing: bool = False) -> None:
         super().__init__(refusal.text)
@@ -50,24 +65,40 @@ class StepRefused(Exception):
 
 
 class UndoFailed(Exception):
-    """It could not be unmade now. The text says why, for the record."""
+    """The undo failed for now. The message is recorded."""
 
 
 class StepMaker(Protocol):
-    """One step. What it does may be repeated: nobody knows how far a process came that died."""
+    """A step of a preparation.
+
+    Every method must be idempotent, because a process may die at any point.
+    """
 
     name: StepName
     limit_seconds: float
 
     async def place(self, run: Run, plan: Plan, /) -> StepPlace | None:
-        """Where it will be made; None when there is nothing to make. Raises `StepRefused`."""
+        """Return where the step will act; None if there is nothing to do.
+
+        Raises:
+            StepRefused: If it cannot be done.
+        """
         ...
 
     async def make(self, run: Run, state: StepState, /, *, is_resumed: bool) -> StepResult:
-        """Make it at the place on record, within `limit_seconds`. `is_resumed` is whether it was
-        begun before, so that something of it may be there. Raises `StepRefused`."""
+        """Do the step at the recorded place, within `limit_seconds`.
+
+        `is_resumed` is True if an earlier attempt may have left something.
+
+        Raises:
+            StepRefused: If it fails.
+        """
         ...
 
     async def undo(self, run: Run, state: StepState, /) -> UndoOutcome:
-        """Unmake it, as far as it was made. Raises `UndoFailed`."""
+        """Undo the step as far as it was done.
+
+        Raises:
+            UndoFailed: If it cannot be undone now.
+        """
         ...

@@ -1,4 +1,4 @@
-"""The step that has a thread of the requester's channel bound to the child."""
+"""The step that binds a thread of the requester's channel to the child."""
 
 from application.concurrency.bulkhead import BulkheadFull
 from application.log.texts import Contents
@@ -24,11 +24,14 @@ from domain.values.refusals import Refusal
 
 LIMIT_SECONDS = 61.0
 SPARE_SECONDS = 1.0
-"""How much later than the answer a step may be over."""
+"""Time for a step beyond the timeout of its hook."""
 
 
 class ThreadBindingStep:
-    """Implements `StepMaker`: hook `subagentSpawning`; undone by telling `subagentEnded`."""
+    """Calls the hook `subagentSpawning`; undone by the hook `subagentEnded`.
+
+    Implements `StepMaker`.
+    """
 
     name: StepName = "thread_binding"
     limit_seconds = LIMIT_SECONDS
@@ -38,7 +41,11 @@ class ThreadBindingStep:
         self._hooks = hooks
 
     async def place(self, run: Run, _: Plan) -> StepPlace | None:
-        """Nothing when no thread was asked for; a refusal where nobody binds one."""
+        """Return None if no thread was requested.
+
+        Raises:
+            StepRefused: If no hook binds threads for this channel.
+        """
         if not run.thread:
             return None
         configuration = (await self._work.configurations.at(run.config_revision)).configuration
@@ -53,7 +60,8 @@ class ThreadBindingStep:
         return StepPlace(limit_seconds=hook.timeout_seconds + SPARE_SECONDS)
 
     async def make(self, run: Run, _: StepState, *, is_resumed: bool) -> StepResult:
-        """Ask the hook; it tells a repeat by its key. Results go where the thread is."""
+        """Ask the hook, which recognizes a repeated request by its key. Results are then delivered
+        to the thread."""
         pinned = await self._work.configurations.at(run.config_revision)
         requester = await requester_origin(run, self._work.contents)
         try:
@@ -63,13 +71,13 @@ class ThreadBindingStep:
             raise StepRefused(binding_failure(str(threw)), is_nothing=is_nothing) from None
         thread = read_binding_answer(answer.body, run.options.mode)
         if isinstance(thread, Refusal):
-            # Asked before it may have bound one, whatever it says to the repeat.
+            # An earlier request may have bound a thread, whatever the hook answers to the repeat.
             raise StepRefused(thread, is_nothing=not is_resumed)
         origin = origin_text(merge_origins(thread.origin, requester))
         return StepResult(outcome="bound", can_undo=True, origin=origin)
 
     async def undo(self, run: Run, state: StepState) -> UndoOutcome:
-        """Tell that nothing came of the child, if anybody wants to know."""
+        """Report the failed spawn, if the hook `subagentEnded` is configured."""
         if state.made is False:
             return "nothing_there"
         pinned = await pinned_for_undo(self._work, run)
@@ -87,28 +95,30 @@ class ThreadBindingStep:
 
 
 async def requester_origin(run: Run, contents: Contents) -> Origin:
-    """Where the requester is, as it said; empty when it did not."""
+    """Return the addresses that the requester gave; empty if it gave none."""
     ref = run.requester.origin
     return read_origin(await contents.text(ref)) if ref is not None else {}
 
 
 async def child_origin(run: Run, contents: Contents) -> Origin:
-    """Where the child's results go: its thread, else its requester's origin."""
+    """Return the addresses for the child's results: its thread, else its requester's."""
     if run.delivery_origin is None:
         return await requester_origin(run, contents)
     return read_origin(await contents.text(run.delivery_origin))
 
 
 async def inbox_origin(run: Run, contents: Contents) -> Origin:
-    """Where the announcement of a run is to go from its requester's inbox; empty when that is
-    nowhere."""
+    """Return the addresses to which a run's announcement goes from the inbox; empty if there are
+    none."""
     ref = run.inbox_target
     return read_origin(await contents.text(ref)) if ref is not None else {}
 
 
 async def webhooks_of(work: UnitOfWork, run: Run, origin: str | None = None) -> tuple[str, ...]:
-    """To which webhooks of the configuration in force the announcement of a run is sent; `origin`
-    is where a hook sends it."""
+    """Return the webhooks, in the configuration in force, that receive the run's announcement.
+
+    `origin` is the address that a hook chose, if any.
+    """
     announce = work.configurations.current().configuration.spawnlog.announce
     if not announce.webhooks:
         return ()
@@ -117,7 +127,11 @@ async def webhooks_of(work: UnitOfWork, run: Run, origin: str | None = None) -> 
 
 
 async def pinned_for_undo(work: UnitOfWork, run: Run) -> PinnedConfiguration:
-    """The revision of the run. Raises `UndoFailed` when it cannot be read any more."""
+    """Return the revision of the run.
+
+    Raises:
+        UndoFailed: If it cannot be read any more.
+    """
     try:
         return await work.configurations.at(run.config_revision)
     except (RevisionErased, ConfigurationError) as unread:

@@ -1,4 +1,4 @@
-"""The step that makes the folder a child works in, when its agent's own is not there yet."""
+"""The step that creates the agent's own workspace if it does not exist."""
 
 import errno
 
@@ -12,8 +12,10 @@ LIMIT_SECONDS = 5.0
 
 
 class WorkspaceStep:
-    """Implements `StepMaker`. Only what was made for this run is removed again, and only while
-    nothing is in it."""
+    """Creates the workspace; undone only if this run created it and it is empty.
+
+    Implements `StepMaker`.
+    """
 
     name: StepName = "workspace"
     limit_seconds = LIMIT_SECONDS
@@ -22,7 +24,7 @@ class WorkspaceStep:
         self._folders = folders
 
     async def place(self, run: Run, plan: Plan) -> StepPlace | None:
-        """The part of the path that is missing. A folder that is inherited is there."""
+        """Return the missing part of the path; None if the folder exists or is inherited."""
         if plan.workspace_dir is None or plan.workspace_source != "agent":
             return None
         try:
@@ -30,23 +32,23 @@ class WorkspaceStep:
         except OSError as error:
             raise _folder_refusal(run, error) from None
         if missing is not None and run.steps:
-            # What was made later stood in it, and has gone with it.
+            # Later steps wrote into the folder, and their work is gone with it.
             raise _folder_refusal(run, FileNotFoundError(errno.ENOENT, "it has gone since"))
         return StepPlace(*missing) if missing is not None else None
 
     async def make(self, run: Run, state: StepState, *, is_resumed: bool) -> StepResult:
-        """Make it, unless another run has made it meanwhile."""
+        """Create the folder, unless another run has created it meanwhile."""
         assert state.root is not None
         assert state.relative is not None
         try:
             made = await self._folders.make(state.root, state.relative)
         except OSError as error:
             raise _folder_refusal(run, error) from None
-        # Who died in the middle may have made what is there now.
+        # An interrupted attempt may have created it.
         return StepResult(outcome="made", made=made or is_resumed)
 
     async def undo(self, _: Run, state: StepState) -> UndoOutcome:
-        """Remove it while it is empty."""
+        """Delete the folder if it is empty."""
         if state.made is False:
             return "left_in_place"
         assert state.root is not None
@@ -67,7 +69,7 @@ def _folder_refusal(run: Run, error: OSError) -> StepRefused:
 def unusable_workspace_text(
     error: OSError, agent_id: str, recorded: str | None = None, named: str | None = None
 ) -> str:
-    """What the caller is told of a folder that cannot be had, by whose folder it is."""
+    """Return the refusal text for an unusable folder, according to whose folder it is."""
     reason = error.strerror or type(error).__name__
     if named is not None:
         return (
