@@ -1,4 +1,4 @@
-"""The claims of this process on work that is due, kept up while somebody is at it."""
+"""Claims of this process on due work, renewed while the work is in progress."""
 
 import asyncio
 import logging
@@ -17,8 +17,10 @@ _log = logging.getLogger("spawnlog.due")
 
 @dataclass(slots=True, eq=False)
 class Claim:
-    """A run that nobody else works on until `ends`, on the clock of `Claims`. It counts
-    from before it was asked for: the database's clock cannot have given more than that."""
+    """Exclusive work on a run until `ends`, on the clock of `Claims`.
+
+    The lease counts from before the request, because the database cannot have granted a longer one.
+    """
 
     key: ClaimKey
     ends: float
@@ -26,14 +28,16 @@ class Claim:
 
     @property
     def run_id(self) -> UUID:
-        """The run."""
         return self.key.run_id
 
 
 class Claims:
-    """One a process. Each claim is for one lease, so that others take over that soon from a process
-    that died. Those of work that is under way are prolonged together; work whose claim is over is
-    broken off, as somebody else may be at it. `now` is a clock that never goes back."""
+    """All claims of a process.
+
+    Each claim lasts one lease, so other processes take over soon if this one dies. Claims of work
+    in progress are renewed together. If a claim has expired, its work is cancelled, because another
+    process may have started it. `now` is a monotonic clock.
+    """
 
     def __init__(
         self,
@@ -50,7 +54,7 @@ class Claims:
         self._under_way: dict[ClaimKey, Claim] = {}
 
     async def take(self, kind: ClaimKind, limit: int) -> Sequence[Claim]:
-        """Claim at most so many runs with such work that is due."""
+        """Claim at most `limit` runs with due work of this kind."""
         holder, ends = self._holder.name, self._now() + self._lease_seconds
         run_ids = await self._coordination.claim(
             kind, holder, limit=limit, lease_seconds=self._lease_seconds
@@ -58,26 +62,30 @@ class Claims:
         return [Claim(ClaimKey(kind, run_id, holder), ends) for run_id in run_ids]
 
     def renew_while(self, claim: Claim, task: "asyncio.Task[None]") -> None:
-        """Prolong a claim until this task is done, or end the task when that cannot be."""
+        """Renew a claim until the task is done, or cancel the task if the claim is lost."""
         claim.task = task
         self._under_way[claim.key] = claim
         task.add_done_callback(lambda _: self._forget(claim))
 
     async def give_up(self, claim: Claim) -> None:
-        """It is done, or is to be done by whoever comes next."""
+        """Release a claim, whether its work is done or left to another process."""
         self._forget(claim)
         await self._coordination.release([claim.key])
 
     async def prolong(self) -> None:
-        """Prolong all that is under way. Raises `LogUnavailable` when the database is away."""
+        """Renew the claims of all work in progress.
+
+        Raises:
+            LogUnavailable: If the database does not answer.
+        """
         began = self._now()
-        self._break_off(began)
-        claims = [one for one in self._under_way.values() if one.ends > began]
+        self._cancel_expired(began)
+        claims = [claim for claim in self._under_way.values() if claim.ends > began]
         if not claims:
             return
         left = min(claim.ends for claim in claims) - began
         try:
-            # A database that does not answer at all must not hide that a claim is over.
+            # A silent database must not hide that a claim has expired.
             keys = await with_timeout(
                 self._coordination.prolong(
                     [claim.key for claim in claims], lease_seconds=self._lease_seconds
@@ -90,10 +98,11 @@ class Claims:
             for claim in claims:
                 claim.ends = began + self._lease_seconds if claim.key in keys else began
         finally:
-            self._break_off(self._now())
+            self._cancel_expired(self._now())
 
-    def _break_off(self, now: float) -> None:
-        """Whatever does not hear of it at once is told again the next time."""
+    def _cancel_expired(self, now: float) -> None:
+        """Cancel work whose claim has expired. Work that ignores the cancellation is cancelled
+        again next time."""
         for claim in self._under_way.values():
             if claim.ends <= now and claim.task is not None:
                 kind, run_id = claim.key.kind, claim.run_id

@@ -1,4 +1,7 @@
-"""Who works on what. Rows of coordination are never rebuilt and safe to empty."""
+"""Coordination between processes: leases, claims and due work.
+
+Its rows are never rebuilt, and it is safe to delete them.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,13 +10,15 @@ from typing import Literal, NamedTuple, Protocol
 from uuid import UUID
 
 ClaimKind = Literal["announce", "archive", "continue", "effects", "wait"]
-"""What is claimed apart from each other. `effects` is what has to be undone or told outside,
-whatever else there is to do for a run and whoever does it. `wait` is due as soon as one of those
-that a run waits for is done."""
+"""Kinds of work, claimed independently of each other.
+
+`effects` are undos, hooks and webhooks, whatever other work is due for the run. `wait` becomes due
+when a run that the run depends on is done.
+"""
 
 
 class ClaimKey(NamedTuple):
-    """Whose claim of what."""
+    """Identifies a claim."""
 
     kind: ClaimKind
     run_id: UUID
@@ -22,9 +27,13 @@ class ClaimKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LostRun:
-    """A run whose holder is not known to live. `absent` when the holder has no row at all: then
-    it may just be that the table was emptied, and the holder will write its row again. `until` is
-    when its last lease expired, or expires."""
+    """A run whose holder has no valid lease.
+
+    Attributes:
+        absent: The holder has no lease row. The table may have been emptied, in which case the
+            holder writes its row again.
+        until: When its last lease expired, or expires.
+    """
 
     run_id: UUID
     stage: str
@@ -35,56 +44,59 @@ class LostRun:
 
 
 class LostRuns(NamedTuple):
-    """Runs without a valid lease, and the time of the database at which they were looked for."""
+    """Runs without a valid lease, and the database time of the search."""
 
     runs: Sequence[LostRun]
     at: datetime
 
 
 class DueFile(NamedTuple):
-    """The file of a transcript that is to be written, or to have another name since its run was
-    archived."""
+    """A transcript file to write, or to rename because its run was archived."""
 
     run_id: UUID
     is_archived: bool
 
 
 class DueFiles(Protocol):
-    """Files of transcripts that are to be written. Such a row is made by the append of an end or an
-    archive; whoever made that writes the file, and others when it is not done in time."""
+    """Transcript files to write.
+
+    The append of an end or an archive creates a row for the file. The process that made the append
+    writes it; if it does not in time, another process does.
+    """
 
     async def due_files(self, *, limit: int) -> Sequence[DueFile]:
-        """Those that nobody has written in time. Each is given out again later and later."""
+        """Return files that were not written in time. Each is returned again after growing
+        intervals."""
         ...
 
     async def files_written(self, files: Sequence[DueFile]) -> Sequence[DueFile]:
-        """They are written; gives those whose run was archived since."""
+        """Mark files as written. Return those whose run was archived meanwhile."""
         ...
 
 
 class WorkClaims(Protocol):
-    """Claims of work that is due, on the database's clock. They expire by themselves."""
+    """Claims of due work, by the database's clock. They expire by themselves."""
 
     async def claim(
         self, kind: ClaimKind, holder: str, *, limit: int, lease_seconds: float
     ) -> Sequence[UUID]:
-        """Take due work that nobody has."""
+        """Claim due work that is not claimed, and return its runs."""
         ...
 
     async def prolong(
         self, claims: Sequence[ClaimKey], *, lease_seconds: float
     ) -> frozenset[ClaimKey]:
-        """Prolong the claims that nobody else has taken, and return them. An expired claim is
-        prolonged too."""
+        """Renew the claims that no other process has taken, even expired ones, and return them."""
         ...
 
     async def release(self, claims: Sequence[ClaimKey]) -> None:
-        """Give claims up, done or not. What is somebody else's by now stays that."""
+        """Release claims, whether their work is done or not. Claims taken by another process are
+        not affected."""
         ...
 
 
 class Coordination(WorkClaims, DueFiles, Protocol):
-    """Leases on the database's clock."""
+    """Leases by the database's clock."""
 
     async def renew(
         self,
@@ -94,18 +106,20 @@ class Coordination(WorkClaims, DueFiles, Protocol):
         lease_seconds: float,
         not_after: datetime | None = None,
     ) -> bool:
-        """Prolong a holder's lease, though not beyond `not_after`, or write it anew when the row is
-        gone. A lease that expired is prolonged unless it was closed.
+        """Renew a holder's lease, capped at `not_after`, or create it if its row is gone.
+
+        An expired lease is renewed unless it was closed.
 
         Returns:
             False if the lease was closed, so that its holder must let go of everything, or if
-            `not_after` is past.
+                `not_after` is past.
         """
         ...
 
     async def close_leases(self, holders: Sequence[str]) -> frozenset[str]:
-        """Close expired leases for good, before the runs of their holders are taken over: `renew`
-        returns False for them from then on.
+        """Close expired leases for good, before the runs of their holders are taken over.
+
+        After that, `renew` returns False for them.
 
         Returns:
             The holders whose leases are closed. The others renewed theirs in the meantime.
@@ -113,25 +127,26 @@ class Coordination(WorkClaims, DueFiles, Protocol):
         ...
 
     async def leave(self, holder: str) -> None:
-        """Give the lease up, so that others need not wait for it to expire."""
+        """Give up the lease, so that others need not wait for it to expire."""
         ...
 
     async def forget(self, holder: str) -> None:
-        """Remove a lease under whose name nothing is held any more."""
+        """Delete the lease of a holder that holds nothing any more."""
         ...
 
     async def lost_runs(self, *, limit: int) -> LostRuns:
-        """Runs held by somebody without a valid lease."""
+        """Return runs whose holders have no valid lease."""
         ...
 
     async def held_runs(self, holder: str, *, limit: int) -> Sequence[LostRun]:
-        """Runs that are recorded as held by this holder."""
+        """Return runs that are recorded as held by this holder."""
         ...
 
     async def unclaimed_runs(self, *, seconds: float, limit: int) -> Sequence[UUID]:
-        """Runs that wait for an executor outside for so long, some of them first."""
+        """Return those of the first `limit` external runs in line that have waited this long for an
+        executor."""
         ...
 
     async def forget_old_answers(self, *, days: int) -> int:
-        """Delete idempotency records older than that; gives how many."""
+        """Delete idempotency records older than `days`. Return the number deleted."""
         ...

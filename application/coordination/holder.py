@@ -4,8 +4,11 @@ from collections.abc import Callable
 
 
 class Holder:
-    """A name that is given up when its lease is lost: a new one is taken then, so that what was
-    held under the old one can never be mistaken for being held now."""
+    """The holder name of this process.
+
+    When its lease is lost, a new name is taken, so that runs held under the old name cannot be
+    mistaken for runs held now.
+    """
 
     def __init__(self, mint: Callable[[], str]) -> None:
         self._mint = mint
@@ -13,9 +16,7 @@ class Holder:
 
     @property
     def name(self) -> str:
-        """The present name."""
         return self._name
 
     def replace_name(self) -> None:
-        """Take another name."""
         self._name = self._mint()

@@ -1,4 +1,4 @@
-"""Places in lanes, as those see them whose runs are about to be queued."""
+"""Room in lanes for runs that are about to be queued."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,9 +14,13 @@ from domain.run.state import Run
 
 @dataclass(frozen=True, slots=True)
 class QueuedChild:
-    """A child as it is about to be queued, with what would else be read from the record: by what it
-    is created, and the texts that this refers to. `is_sharing` is whether its family shares
-    anything that it will be given."""
+    """A child that is about to be queued, with facts that would otherwise be read from the record.
+
+    Attributes:
+        created: The event that creates its session.
+        texts: The texts that the event refers to, by content id.
+        is_sharing: Whether its family shares context that the child will be given.
+    """
 
     run: Run
     created: SessionCreated
@@ -26,22 +30,24 @@ class QueuedChild:
 
 
 class LaneRoom(Protocol):
-    """Room in a lane for runs that are about to be queued in it."""
+    """Room in a lane for runs that are about to be queued."""
 
     @property
     def query(self) -> LaneQuery:
-        """Return what has to be known of the lane when they are queued."""
+        """Query for the state of the lane when the runs are queued."""
         ...
 
     def claims(
         self, lane: LaneFacts, now: datetime, runs: Sequence[Run], *, is_as_prepared: bool
     ) -> Sequence[Following]:
-        """Claim these runs, as they are queued, while there is room and nobody waits who was there
-        first. Those whose start was prepared are started too, if all is as it was then."""
+        """Return appends that claim the runs, if slots are free and no other run is ahead in line.
+
+        They also start the runs whose start was prepared, if `is_as_prepared`.
+        """
         ...
 
     def execute(self, runs: Iterable[Run]) -> None:
-        """Execute those of the runs, as they were recorded, that were claimed so."""
+        """Execute those of the recorded runs that were claimed."""
         ...
 
 
@@ -51,6 +57,8 @@ class LanePlaces(Protocol):
     async def room(
         self, lane: str, depth: int, children: Sequence[QueuedChild] = ()
     ) -> LaneRoom | None:
-        """Prepare to take places in a lane, and the start of those children that can be started at
-        once. None when this process takes no runs any more."""
+        """Prepare claims in a lane, and the start of those children that can start at once.
+
+        Return None if this process takes no more runs.
+        """
         ...
