@@ -1,6 +1,6 @@
-"""A caller gets its answer before the work begins that its request has led to.
+"""Lets a caller have its answer before the work starts that its request led to.
 
-That work is on record by then: it does not depend on whether the caller is still there.
+The work is on record by then, so it does not depend on the caller's presence.
 """
 
 import asyncio
@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 ANSWER_SECONDS_MAX = 0.1
-"""A caller that takes its answer slowly holds up the work for so long at most."""
+"""Maximum delay of the work by a caller that reads its answer slowly."""
 
 _answered: ContextVar[asyncio.Event | None] = ContextVar("answered", default=None)
 
 
 @contextmanager
 def answering() -> Iterator[None]:
-    """Let tasks that are created in this block wait in `answer_given` until the block is left."""
+    """Make tasks created in this block wait in `answer_given` until the block is left."""
     answered = asyncio.Event()
     token = _answered.set(answered)
     try:

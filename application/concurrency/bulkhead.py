@@ -1,4 +1,4 @@
-"""Room for those who wait for somebody else: whoever hangs is in the way of nobody but its own."""
+"""Bulkheads: limits on concurrent calls per destination, so that a slow one blocks only itself."""
 
 import asyncio
 from collections import Counter
@@ -9,15 +9,15 @@ from domain.configuration.hooks import AnyHook
 from domain.configuration.webhooks import WEBHOOKS_MAX
 
 AT_ONCE_MAX = 50
-"""So many are in one room at a time."""
+"""Maximum number of calls in progress per compartment."""
 
 
 CALLS_MAX = 1_000
-"""So many are in one room, or wait for it."""
+"""Maximum number of calls in progress or waiting per compartment."""
 
 
 COMPARTMENTS_MAX = 5 + WEBHOOKS_MAX
-"""Files, the hooks that are told or asked to undo something, and the webhooks."""
+"""Maximum number of compartments: files, hooks and webhooks."""
 
 
 _UNDO_HOOKS: dict[str, AnyHook] = {
@@ -27,11 +27,11 @@ _UNDO_HOOKS: dict[str, AnyHook] = {
 
 
 class BulkheadFull(Exception):
-    """Too many wait already: it is for later."""
+    """Too many calls are waiting; try again later."""
 
 
 class Bulkhead:
-    """One a process."""
+    """The bulkheads of a process, by compartment."""
 
     def __init__(self, *, at_once_max: int = AT_ONCE_MAX, calls_max: int = CALLS_MAX) -> None:
         self._at_once_max = at_once_max
@@ -41,7 +41,11 @@ class Bulkhead:
 
     @asynccontextmanager
     async def of(self, name: str) -> AsyncIterator[None]:
-        """Wait until there is room. Raises `BulkheadFull` when too many do."""
+        """Wait for a free place in the compartment `name`, and hold it in the block.
+
+        Raises:
+            BulkheadFull: If too many calls are waiting for it.
+        """
         if self._calls[name] >= self._calls_max:
             raise BulkheadFull(f"{self._calls_max} wait for {name} already")
         room = self._rooms.setdefault(name, asyncio.Semaphore(self._at_once_max))
@@ -54,5 +58,5 @@ class Bulkhead:
 
 
 def undo_compartment(step: str) -> str:
-    """The room in which a step is undone."""
+    """Return the compartment in which a step is undone."""
     return _UNDO_HOOKS.get(step, "files")

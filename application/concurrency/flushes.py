@@ -1,4 +1,4 @@
-"""What has to be written before somebody reads it."""
+"""Flush functions of buffered writers."""
 
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
@@ -7,21 +7,21 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Flushes(Generic[K]):
-    """Flushes by key: a writer that keeps a batch back adds how it is written at once."""
+    """Flush functions by key. Each buffering writer registers one, which readers call first."""
 
     def __init__(self) -> None:
         self._flushes: dict[K, Callable[[], Awaitable[None]]] = {}
 
     def add(self, key: K, flush: Callable[[], Awaitable[None]]) -> None:
-        """From now on flush this before a read."""
+        """Register the function to call before a read."""
         self._flushes[key] = flush
 
     def remove(self, key: K) -> None:
-        """Nothing is kept back any more; no-op for a key that is not there."""
+        """Unregister a key, whose buffer is empty for good. No-op for an unknown key."""
         self._flushes.pop(key, None)
 
     async def flush(self, key: K) -> None:
-        """Write what is kept back under this key; no-op when nothing is."""
+        """Flush the buffer of a key; no-op if there is none."""
         flush = self._flushes.get(key)
         if flush is not None:
             await flush()

@@ -1,4 +1,4 @@
-"""Work that is done whenever there is reason to, and now and then without one."""
+"""Background tasks that run when notified, and periodically."""
 
 import asyncio
 import logging
@@ -12,7 +12,7 @@ _log = logging.getLogger("spawnlog.work")
 
 
 class PeriodicTask:
-    """Does `work` when woken and at the latest every `seconds`; a failure is logged, not fatal."""
+    """Calls `work` when notified, and at least every `seconds`. Failures are logged, not fatal."""
 
     def __init__(self, name: str, work: Callable[[], Awaitable[object]], seconds: float) -> None:
         self._name = name
@@ -22,15 +22,14 @@ class PeriodicTask:
         self._task: asyncio.Task[None] | None = None
 
     def notify(self) -> None:
-        """There is reason to work now."""
+        """Call the work soon."""
         self._woken.set()
 
     def start(self) -> None:
-        """Begin."""
         self._task = asyncio.create_task(self._repeat(), name=self._name)
 
     async def close(self) -> None:
-        """Stop, in the middle of work if need be."""
+        """Cancel the task, even in the middle of its work."""
         if self._task is not None:
             await tasks.cancel_all([self._task])
             self._task = None
@@ -43,7 +42,7 @@ class PeriodicTask:
                 await self._work()
                 away = False
             except LogUnavailable as why:
-                # Soon again: a lease that is not renewed in time costs every run that is held.
+                # Retry soon: if the lease is not renewed in time, every held run is lost.
                 if not away:
                     _log.warning("%s: %s", self._name, why)
                 away = True

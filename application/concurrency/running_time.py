@@ -1,4 +1,4 @@
-"""Seconds in which this process ran, for timeouts that a suspended machine must not use up."""
+"""A clock that stops while the machine or process is suspended, for timeouts."""
 
 import time
 
@@ -9,9 +9,9 @@ GAPS_PER_LIMIT = 3
 class RunningTime:
     """A clock for one timeout of `limit_seconds`, such as a lease.
 
-    A suspended process (a closed lid, SIGSTOP) notices nothing until it runs again: then far more
-    time has passed since its last look than it meant to wait. A gap of a third of the limit or more
-    therefore counts as one wait. Look every `look_seconds`: unnoticed time counts as suspended.
+    A suspended process (a closed lid, SIGSTOP) sees a large gap when it resumes, far longer than it
+    meant to wait. A gap of a third of the limit or more therefore counts as one regular wait. Call
+    `look` every `look_seconds`: a longer gap counts as a suspension.
     """
 
     def __init__(self, limit_seconds: float) -> None:
@@ -21,7 +21,7 @@ class RunningTime:
         self.seconds = 0.0
 
     def look(self) -> bool:
-        """Count the time since the last look. Return True if the process was suspended in it."""
+        """Add the time since the last look. Return True if the process was suspended meanwhile."""
         now = time.monotonic()
         passed, self._looked_at = now - self._looked_at, now
         was_suspended = passed >= self._gap_seconds_min
@@ -29,6 +29,6 @@ class RunningTime:
         return was_suspended
 
     def now(self) -> float:
-        """Look, and return the seconds that count so far."""
+        """Look, and return the seconds counted so far."""
         self.look()
         return self.seconds

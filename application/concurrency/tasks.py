@@ -1,4 +1,4 @@
-"""Ending tasks that may not hear of it at once."""
+"""Cancellation of tasks, and timeouts that do not depend on their cooperation."""
 
 import asyncio
 from collections.abc import Coroutine, Iterable
@@ -8,9 +8,10 @@ AGAIN_SECONDS = 0.2
 
 
 async def cancel_all(tasks: Iterable["asyncio.Future[Any]"]) -> None:
-    """Cancel them until all have ended; what came of them is not asked.
+    """Cancel tasks repeatedly until all have ended. Their results are ignored.
 
-    A pool that gives out a connection in the very moment of a cancellation forgets that one.
+    Once is not enough: a connection pool that hands out a connection at the moment of a
+    cancellation can swallow it.
     """
     left = {task for task in tasks if not task.done()}
     while left:
@@ -19,11 +20,11 @@ async def cancel_all(tasks: Iterable["asyncio.Future[Any]"]) -> None:
         _, left = await asyncio.wait(left, timeout=AGAIN_SECONDS)
 
 
-# Giving work that is under way the time to end, and breaking off what takes longer.
+# Graceful shutdown.
 
 
 async def wait_or_cancel(under_way: Iterable["asyncio.Task[Any]"], seconds: float) -> None:
-    """Return when all of it has ended; what has not after so many seconds is cancelled."""
+    """Wait up to `seconds` for the tasks to end, then cancel the rest."""
     tasks = set(under_way)
     if not tasks:
         return
@@ -32,7 +33,7 @@ async def wait_or_cancel(under_way: Iterable["asyncio.Task[Any]"], seconds: floa
     await asyncio.gather(*late, return_exceptions=True)
 
 
-# Answers in time, from those who may not answer at all.
+# Timeouts.
 
 
 T = TypeVar("T")
@@ -40,10 +41,10 @@ _abandoned: set["asyncio.Task[Any]"] = set()
 
 
 async def with_timeout(question: Coroutine[Any, Any, T], seconds: float) -> T:
-    """The answer, or TimeoutError after so many seconds.
+    """Return the result of a coroutine, or raise TimeoutError after `seconds`.
 
-    A connection to a database that is silent takes its own time to be broken off; unlike
-    `asyncio.timeout` this does not wait for it.
+    Unlike `asyncio.timeout`, this does not wait for the cancellation, which can take long on a
+    silent database connection.
     """
     task = asyncio.create_task(question)
     try:
