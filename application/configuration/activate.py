@@ -1,4 +1,4 @@
-"""The active configuration: a fact of the log, which every process on it follows."""
+"""The active configuration: a fact of the log, which every process follows."""
 
 import logging
 from collections.abc import Mapping
@@ -27,25 +27,34 @@ _log = logging.getLogger("spawnlog.configuration")
 
 
 class ConfigurationFiles(Protocol[F_contra]):
-    """The files that this process has read."""
+    """The configuration files that this process has read."""
 
     def assign(self, revision: int, file: F_contra) -> None:
-        """The file that was read last is that of the revision."""
+        """Associate a file with the revision that it became."""
         ...
 
     async def find(self, revision: int, source: str, text: str, *, again: bool = False) -> None:
-        """Look for the file of a revision, whose path on record is `source`, unless it is known.
-        If it cannot be used, warn and go on with `text`, in which secrets are references."""
+        """Find the file of a revision at its recorded path `source`, unless it is known.
+
+        If it cannot be used, warn and continue with `text`, in which secrets are references.
+        `again` searches even if the file is known.
+        """
         ...
 
     def parse(self, text: str) -> tuple[Configuration, Mapping[str, object]]:
-        """What was kept of a file: the configuration, and the whole of it. `ConfigurationError`
-        when this program cannot read it."""
+        """Parse a stored configuration. Return the configuration and the whole of it as JSON.
+
+        Raises:
+            ConfigurationError: If this release cannot read it.
+        """
         ...
 
 
 class ActiveConfigurations(Generic[F]):
-    """Implements `Configurations`. The log itself owns the texts of its revisions."""
+    """Activates and reads revisions. Implements `Configurations`.
+
+    The texts of revisions are contents owned by the log itself.
+    """
 
     def __init__(
         self, commands: CommandLog, contents: Contents, files: ConfigurationFiles[F]
@@ -60,12 +69,13 @@ class ActiveConfigurations(Generic[F]):
         self._appending: int | None = None
 
     def current(self) -> PinnedConfiguration:
-        """The active revision."""
+        """Return the active revision."""
         assert self._current is not None
         return self._current
 
     async def activate(self, file: F, actor: Actor) -> int:
-        """Make a file's configuration the active one, unless it is already; gives its revision."""
+        """Activate the configuration of a file, and return its revision. No-op if it is active
+        already."""
         revision = await with_fresh_reads(
             lambda _: self._record(file, actor),
             "the configuration changes too fast to be followed",
@@ -79,13 +89,18 @@ class ActiveConfigurations(Generic[F]):
         return revision
 
     async def newest(self) -> tuple[int, str] | None:
-        """Return number and source of the last revision on the log; None for a new log."""
+        """Return number and source of the last revision of the log; None for a new log."""
         last = await self._last()
         return (last.revision, last.source) if last is not None else None
 
     async def keep(self, first: F, actor: Actor) -> int:
-        """Adopt the active revision of the log; a log without one begins with `first`. Returns its
-        number. Raises what `at` raises."""
+        """Adopt the active revision of the log and return its number. A new log begins with
+        `first`.
+
+        Raises:
+            RevisionErased: If the text of the revision was erased.
+            ConfigurationError: If this release cannot read it.
+        """
         revision = await with_fresh_reads(
             lambda _: self._last_or_first(first, actor),
             "the configuration changes too fast to be followed",
@@ -95,38 +110,39 @@ class ActiveConfigurations(Generic[F]):
         return revision
 
     async def find_file_again(self) -> int:
-        """Look again for the file of the active revision, and for the secrets in it. Returns the
-        number of the revision, which stays."""
+        """Search again for the file of the active revision, and for its secrets. Return the
+        revision, which does not change."""
         revision = self.current().revision
         event = await self._activation(revision)
         await self._files.find(revision, event.source, await self._text(event), again=True)
         return revision
 
     async def follow(self, revision: int) -> None:
-        """Another process activated this revision."""
+        """Adopt a revision that another process has activated."""
         if self._current is not None and revision > self._current.revision:
-            # Its own one may be heard of before the append is over; who asked for that tells of it.
+            # The process's own revision may be seen before its append returns; its caller reports
+            # it.
             is_own = revision == self._appending
             self._adopt(await self.at(revision))
             if not is_own:
                 _log.info("configuration revision %d is active", revision)
 
     async def at(self, revision: int) -> PinnedConfiguration:
-        """A revision of the log, as it was kept."""
+        """Return a revision of the log."""
         pinned = self._pinned.get(revision)
         if pinned is None:
             pinned = self._pinned[revision] = await self._read(revision)
             forget_oldest(self._pinned)
-        # A later one than the current was seen on the log by whoever asks for it.
+        # A caller knows a later revision from the log, so it is active.
         self._adopt(pinned)
         return pinned
 
     async def in_force(self, position: int) -> PinnedConfiguration:
-        """The revision in force at a position."""
+        """Return the revision in force at a position."""
         return await self.at(await self._revision_at(position))
 
     async def is_kept(self, revision: int) -> bool:
-        """Whether the text of a revision is still on record; only its beginning is read."""
+        """Return True if the text of a revision is still stored. Only its beginning is read."""
         content = self._contents_of.get(revision)
         if content is None:
             content = (await self._activation(revision)).content
@@ -135,8 +151,11 @@ class ActiveConfigurations(Generic[F]):
         return content.id in await self._contents.previews([content])
 
     async def _revision_at(self, position: int) -> int:
-        """The number of that revision. Between two positions at which one was in force there was
-        no other, so what was looked up before need not be again."""
+        """Return the number of the revision in force at a position.
+
+        Results are cached as position ranges: between two positions with the same revision there
+        was no other.
+        """
         for revision, (first, last) in self._spans.items():
             if first <= position <= last:
                 return revision
@@ -149,12 +168,13 @@ class ActiveConfigurations(Generic[F]):
         return revision
 
     def _adopt(self, pinned: PinnedConfiguration) -> None:
-        """Never an earlier one: while an activation is confirmed, a later one may be heard of."""
+        """Make a revision current unless a later one is. A later one may arrive while an activation
+        is confirmed."""
         if self._current is None or pinned.revision >= self._current.revision:
             self._current = pinned
 
     async def _record(self, file: F, actor: Actor) -> int:
-        """The revision of the file: the last one, or the next, which is recorded."""
+        """Return the last revision if it equals the file, else record the file as the next one."""
         last, texts = await self._last(), await self._texts()
         if last is not None and last.content.hmac == keyed_hash(
             texts.key.key, file.stored_text.encode()
@@ -197,7 +217,7 @@ class ActiveConfigurations(Generic[F]):
         return await self._activation(newest) if newest else None
 
     async def _activation(self, revision: int) -> ConfigurationActivated:
-        """The event that says so: revisions are the versions of its stream."""
+        """Return the event that activated a revision. Revisions are the versions of the stream."""
         recorded = await self._commands.log.event_of(CONFIG_STREAM, revision)
         assert recorded is not None
         assert isinstance(recorded.event, ConfigurationActivated)
@@ -219,7 +239,7 @@ class ActiveConfigurations(Generic[F]):
 
 
 def forget_oldest(remembered: dict[int, Any]) -> None:
-    """Keep the last `REVISIONS_REMEMBERED_MAX` entries that were added."""
+    """Keep the last `REVISIONS_REMEMBERED_MAX` entries added."""
     while len(remembered) > REVISIONS_REMEMBERED_MAX:
         del remembered[next(iter(remembered))]
 
@@ -227,9 +247,10 @@ def forget_oldest(remembered: dict[int, Any]) -> None:
 def decide_activation(
     world: World, file: ConfigurationFile, texts: SessionTexts, revision: int, actor: Actor
 ) -> Decision[int]:
-    """The file's configuration becomes this revision; `texts` are those of the log itself.
+    """Activate the file's configuration as `revision`. `texts` are those of the log itself.
 
-    Raises `ReadAgain` when that is not the next one any more.
+    Raises:
+        ReadAgain: If another revision was activated meanwhile.
     """
     if world.config_version != revision - 1:
         raise ReadAgain("another configuration was activated")
