@@ -1,4 +1,4 @@
-"""Tells requesters what came of their children, and takes their acknowledgements."""
+"""Announces the results of children to their requesters, and records acknowledgements."""
 
 import logging
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ from domain.run.facts import Disposition, RunOutcome
 from domain.run.state import Run
 from domain.values.refusals import NotYet, WrongStage
 
-# Where the result of a run is to go from its requester's inbox.
+# Delivery targets beyond the requester's inbox.
 
 
 _log = logging.getLogger("spawnlog.announcing")
@@ -46,8 +46,7 @@ SKIPPED_BY_CHILD = "the child asked that nobody be told"
 
 
 async def delivery_target_hook(work: UnitOfWork, run: Run) -> PinnedConfiguration | None:
-    """The configuration with the hook that says where the result of a run goes; None when there is
-    none to be asked."""
+    """Return the configuration with the delivery target hook; None if it is not to be asked."""
     if run.requester.depth > 0 or run.delivery_origin is not None:
         return None
     try:
@@ -65,9 +64,12 @@ async def delivery_target_hook(work: UnitOfWork, run: Run) -> PinnedConfiguratio
 
 
 async def ask_delivery_target(work: UnitOfWork, hooks: HookClient, run: Run) -> str | None:
-    """What hook `subagentDeliveryTarget` says, as it is kept; None when it is not asked or says
-    nothing that can be used: then it is where the child or its requester is. It is asked once, for
-    a child without a thread whose requester is nobody's child."""
+    """Ask the hook `subagentDeliveryTarget` where the result goes, and return its answer as stored.
+
+    Return None if there is no hook or no usable answer; the result then goes to the child's or the
+    requester's addresses. The hook is asked once, for a child without a thread whose requester is a
+    root session.
+    """
     pinned = await delivery_target_hook(work, run)
     if pinned is None:
         return None
@@ -100,8 +102,10 @@ class Announcer:
         error: str | None,
         output_notes: Sequence[OutputNote] = (),
     ) -> Submission[None] | None:
-        """The announcement of a run that is about to end, from what is said of that; None when
-        somebody has to be asked where it goes, or it is sent to somebody."""
+        """Return the announcement of a run that is about to end, from facts known now.
+
+        Return None if a hook must be asked first, or if webhooks are configured.
+        """
         if await delivery_target_hook(self._work, run) is not None:
             return None
         if self._work.configurations.current().configuration.spawnlog.announce.webhooks:
@@ -137,7 +141,7 @@ class Announcer:
         return self._work.follow_up(run, decide)
 
     async def announce(self, run_id: UUID) -> None:
-        """Announce a run that has ended and waits for nothing. Repeating it changes nothing."""
+        """Announce a run that has ended and waits for nothing. Idempotent."""
         run = await self._work.run(run_id)
         if run.stage != "ended" or run.is_paused or run.pending_descendants:
             return
@@ -175,7 +179,7 @@ class Announcer:
         texts = await self._work.contents.texts(refs)
         notes: list[str] = []
         if run.outcome == "stopped":
-            # Stopped before anybody held it, a run ended at once, and its end has the reason.
+            # A run stopped before it was held ended at once, with the reason in its end.
             why = run.stop_reason or (run.error if run.end_reason == "stopped" else None)
             reason = texts.get(why.id) if why else None
             notes.append(stop_note(run.stop_requested_by or "somebody", reason))
@@ -190,7 +194,7 @@ class Announcer:
         return announcement_text(run, result, notes, await self._findings(run))
 
     async def _output_notes(self, run: Run) -> list[str]:
-        """Return the notes with which its transcript ends, as its requester is told of them."""
+        """Return the notes at the end of the transcript, as they are announced."""
         if run.transcript is None:
             return []
         last = await self._transcripts.read_last(
@@ -203,21 +207,23 @@ class Announcer:
         )
 
     async def _findings(self, run: Run) -> tuple[ChildFinding, ...]:
-        """What came of the run's own children, for an orchestrator's requester. What came of those
-        of an earlier run of its session was told with that one."""
+        """Return the results of an orchestrator's own children.
+
+        Children of earlier runs of the session were announced with those runs.
+        """
         if run.child_session_key is None or run.role != "orchestrator":
             return ()
         registry = self._work.registry
         own = await registry.session(run.child_session_key)
-        # Of those that an earlier run spawned, what no run of the session was told.
-        untold = own.reports if own is not None else ()
+        # Reports to earlier runs that no run of the session has received.
+        unreported = own.reports if own is not None else ()
         below = await registry.runs_below(run.child_session_key)
         children = [
-            one
-            for one in below
-            if one.requester.session_key == run.child_session_key
-            and not one.is_replaced
-            and (one.requester.run_id in (None, run.run_id) or one.run_id in untold)
+            child
+            for child in below
+            if child.requester.session_key == run.child_session_key
+            and not child.is_replaced
+            and (child.requester.run_id in (None, run.run_id) or child.run_id in unreported)
         ]
         return await findings_of(self._work, children)
 
@@ -229,10 +235,12 @@ class Announcer:
         *,
         position: int | None = None,
     ) -> StoredAnswer:
-        """The requester has taken the announcement, as it read it at `position`: one that stands
-        further on since is not taken. Repeating it changes nothing.
+        """Record that the requester has received the announcement. Idempotent.
 
-        Raises `CannotDeliver` when the run has no announcement in an inbox.
+        If `position` is given and the announcement has moved on since, it is not acknowledged.
+
+        Raises:
+            CannotDeliver: If the run has no announcement in an inbox.
         """
         taken = AcknowledgedAnswer(id=run.run_id, run_id=run.run_id)
         answer = StoredAnswer.of("acknowledged", taken)
@@ -244,20 +252,24 @@ class Announcer:
 
 
 async def findings_of(work: UnitOfWork, children: Sequence[Run]) -> tuple[ChildFinding, ...]:
-    """What came of these runs, in their order; of those that are over."""
-    errors = {one.run_id: one.refusal.text if one.refusal else one.error for one in children}
-    refs = [ref for one in children for ref in (one.result, errors[one.run_id]) if ref is not None]
+    """Return the results of those of the runs that are over, in their order."""
+    errors = {
+        child.run_id: child.refusal.text if child.refusal else child.error for child in children
+    }
+    refs = [
+        ref for child in children for ref in (child.result, errors[child.run_id]) if ref is not None
+    ]
     texts = await work.contents.texts(refs)
-    tasks = await work.contents.previews(one.task for one in children if not one.label)
+    tasks = await work.contents.previews(child.task for child in children if not child.label)
     return tuple(
         ChildFinding(
-            name=display_name(one.label, tasks.get(one.task.id), _key(one)),
-            outcome=one.outcome or "error",
-            result=texts.get(one.result.id) if one.result else None,
-            error=texts.get(error.id) if (error := errors[one.run_id]) is not None else None,
+            name=display_name(child.label, tasks.get(child.task.id), _key(child)),
+            outcome=child.outcome or "error",
+            result=texts.get(child.result.id) if child.result else None,
+            error=texts.get(error.id) if (error := errors[child.run_id]) is not None else None,
         )
-        for one in children
-        if one.outcome is not None or one.refusal is not None
+        for child in children
+        if child.outcome is not None or child.refusal is not None
     )
 
 
@@ -268,7 +280,7 @@ def _key(run: Run) -> str:
 def announcement_text(
     run: Run, result: str | None, notes: Sequence[str], findings: tuple[ChildFinding, ...]
 ) -> str | None:
-    """What the requester of an ended run is told; None when the child asked that nobody be."""
+    """Return the text of a run's announcement; None if the child asked for silence."""
     announcement = announce(
         outcome=announced_outcome(run),
         result=result,
@@ -280,17 +292,17 @@ def announcement_text(
 
 
 def announced_outcome(run: Run) -> RunOutcome:
-    """As it is told: a run whose session was to go on in its place, and could not, has failed."""
+    """Return the outcome to announce. A run whose session could not be continued has failed."""
     if run.continuation_failed and run.outcome == "success":
         return "error"
     return run.outcome or "unknown"
 
 
 def disposition_of(run: Run) -> tuple[Disposition, str | None]:
-    """Whether its requester is to be told of a run, and why not."""
+    """Return whether the run is announced to its requester, and the reason if not."""
     if run.outcome == "stopped" and run.stop_by_requester:
         return "skipped", "its requester stopped it"
-    # Of a run that never started no runtime can have brought anything.
+    # A run that never started delivered nothing itself.
     if run.direct_delivery and run.started_at is not None:
         return "not_required", "its runtime brings the result to the thread"
     if not run.options.expects_completion_message:
@@ -309,7 +321,7 @@ def _announce_without_text(run: Run) -> AnnounceRun:
 
 
 def stats_of(run: Run) -> RunStats:
-    """The numbers of the stats line."""
+    """Return the numbers of the stats line."""
     usage = run.usage
     return RunStats(
         session_key=run.child_session_key or "",
@@ -324,5 +336,5 @@ def stats_of(run: Run) -> RunStats:
 
 
 def estimated_cost_usd(run: Run) -> float | None:
-    """What the tokens cost, as recorded with the end. None without a price or without tokens."""
+    """Return the cost of the tokens as recorded at the end; None without tokens or prices."""
     return cost_of_usage(run.usage) if run.usage is not None else None

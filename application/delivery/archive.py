@@ -1,4 +1,4 @@
-"""Archives runs when their time has come."""
+"""Archives runs when they are due."""
 
 import logging
 from uuid import UUID
@@ -25,8 +25,11 @@ class Archiver:
         self._files = files
 
     def follow_up(self, run: Run) -> Submission[None] | None:
-        """The archive of a run that is about to be announced, if it is due at once; None when more
-        than a record is to be made for it."""
+        """Return the archive of a run that is about to be announced; None if more than a record is
+        needed.
+
+        It is refused unless the archive is due at once.
+        """
         if run.fork is not None:
             return None
 
@@ -39,26 +42,28 @@ class Archiver:
         return self._work.follow_up(run, decide)
 
     async def archive(self, run_id: UUID) -> None:
-        """Record it, with the name that the transcript's file has from then on; it is renamed
-        behind that."""
+        """Record the archive with the new name of the transcript file, which is renamed
+        afterwards."""
         run = await self._work.run(run_id)
         if run.stage != "announced" or run.archive_at is None:
             return
         if run.fork is not None and run.agent_id is not None:
-            # It stays with a run that never started, and with one whose server died as it ended.
+            # The snapshot is left by a run that never started, or whose server died as it ended.
             await self._transcripts.drop_fork_snapshot(run.session_id, run.agent_id)
         try:
             appended = await self._work.record(run, (_archive_command(run),))
         except WrongStage as why:
-            # A message was faster, for one: the session goes on.
+            # For example, a message continues the session.
             _log.info("run %s is not archived now: %s", run_id, why)
             return
         self._files.add(appended.runs[run_id])
 
 
 def _archive_command(run: Run) -> ArchiveRun:
-    """The name that the file of its transcript gets is made from the time that is on record, not
-    from the clock: so it is the same whoever makes it."""
+    """Return the command with the new path of the transcript file.
+
+    The path is derived from the recorded time, so every process derives the same one.
+    """
     path = run.transcript_path
     if path is not None and run.archive_at is not None:
         path += ARCHIVED_MARK + run.archive_at.strftime("%Y-%m-%dT%H-%M-%S-%fZ")

@@ -1,4 +1,4 @@
-"""Attempts the effects of runs from the record until each of them is done or parked."""
+"""Performs the effects of runs from the record, until each is done or parked."""
 
 import asyncio
 import logging
@@ -28,14 +28,18 @@ from domain.run.state import Run
 from domain.values.record import run_stream
 from domain.values.refusals import ConfigurationMoved, NotYet
 
-_TOLD: tuple[EffectKind, ...] = ("webhook", "hook")
-"""The kinds that can be parked: an undo is attempted without end."""
+_PARKABLE: tuple[EffectKind, ...] = ("webhook", "hook")
+"""Kinds of effects that can be parked. An undo is attempted forever."""
 _log = logging.getLogger("spawnlog.effects")
 
 
 class Attempted(NamedTuple):
-    """What came of an attempt; without an `error` it succeeded. `is_final` is whether another
-    attempt would fail as well, `pause_seconds` how long the receiver wants to be left alone."""
+    """The result of an attempt; it succeeded if `error` is None.
+
+    Attributes:
+        is_final: Whether another attempt would fail too.
+        pause_seconds: How long the receiver asks to wait.
+    """
 
     error: str | None = None
     status_code: int | None = None
@@ -47,8 +51,10 @@ class Attempted(NamedTuple):
 
 
 class Impossible(NamedTuple):
-    """Nothing was attempted, and never can be; only under the configuration that is in force, if
-    it was `judged_under` that."""
+    """The effect can never be performed, so no attempt was made.
+
+    If `judged_under` is given, that holds only while it is the configuration in force.
+    """
 
     reason: Literal["not_configured", "erased"]
     judged_under: PinnedConfiguration | None = None
@@ -64,14 +70,20 @@ class EffectPerformer(Protocol):
         ...
 
     async def perform(self, run: Run, effect: Effect, /) -> Attempted | Impossible:
-        """Attempt it once. Raises `BulkheadFull` if there was no room for it."""
+        """Attempt the effect once.
+
+        Raises:
+            BulkheadFull: If the compartment has no room.
+        """
         ...
 
 
 class EffectWorker:
-    """Attempts effects without a claim of the run. A receiver recognizes a repeat by its key, and
-    an undo may be done twice. Each is attempted in its room; raises `BulkheadFull` when too many
-    are waiting there."""
+    """Performs due effects, without holding the run.
+
+    Effects may be repeated: receivers recognize a repeat by its key, and undos are idempotent. Each
+    attempt runs in a compartment of the bulkhead.
+    """
 
     def __init__(
         self,
@@ -81,15 +93,21 @@ class EffectWorker:
         rooms: Bulkhead,
     ) -> None:
         self._work = work
-        self._performers = {one.kind: one for one in performers}
+        self._performers = {performer.kind: performer for performer in performers}
         self._interruption = interruption
         self._rooms = rooms
 
     async def perform(self, run_id: UUID) -> None:
-        """Attempt the due effects of a run: those of one kind with an order in turn, all others
-        side by side. A failure is on record, and the effect is attempted again later or parked."""
+        """Attempt the due effects of a run: kinds with an order sequentially, all others
+        concurrently.
+
+        Failures are recorded, and the effect is retried later or parked.
+
+        Raises:
+            BulkheadFull: If too many calls wait in a compartment.
+        """
         run = await self._work.run(run_id)
-        # The claim says that the first of them is due, whatever the log's clock is behind.
+        # The claim says that the first effect is due, even if the log's clock is behind.
         now = max(self._work.log.now(), run.effects_at or datetime.min.replace(tzinfo=UTC))
         lanes: dict[tuple[str, ...], list[Effect]] = {}
         for effect in run.effects:
@@ -98,9 +116,9 @@ class EffectWorker:
         results = await asyncio.gather(
             *(self._perform_lane(run, lane) for lane in lanes.values()), return_exceptions=True
         )
-        failures = [one for one in results if one is not None]
-        for one in failures[1:]:
-            _log.warning("run %s: an effect: %r", run_id, one)
+        failures = [failure for failure in results if failure is not None]
+        for failure in failures[1:]:
+            _log.warning("run %s: an effect: %r", run_id, failure)
         if failures:
             raise failures[0]
 
@@ -113,11 +131,11 @@ class EffectWorker:
         actor: Actor,
         reservation: Reservation | None = None,
     ) -> StoredAnswer:
-        """Attempt again what is parked of a run: each effect of a kind, or the one of this name.
+        """Retry the parked effects of a run: all of a kind, or the one called `name`.
 
         Raises:
-            NothingParked: None of them is parked.
-            ContentsErased: The texts of the run are erased, so that no reason can be recorded.
+            NothingParked: If none of them is parked.
+            ContentsErased: If the texts of the run were erased, so that no reason can be recorded.
         """
         text_store = await self._work.text_store(run)
         stream = run_stream(run.run_id)
@@ -127,7 +145,9 @@ class EffectWorker:
             kept = texts.store("redriveReason", reason)
             command = RedriveEffects(kind=kind, name=name, by=actor.name, reason=kept)
             events = redrive_effects(world.runs[run.run_id], command)
-            names = {one: [event.name for event in events if event.kind == one] for one in _TOLD}
+            names = {
+                kind: [event.name for event in events if event.kind == kind] for kind in _PARKABLE
+            }
             answer = StoredAnswer.of(
                 "redriven",
                 RedrivenAnswer(run_id=run.run_id, webhooks=names["webhook"], hooks=names["hook"]),
@@ -141,7 +161,7 @@ class EffectWorker:
         return appended.result
 
     async def _perform_lane(self, run: Run, lane: Sequence[Effect]) -> None:
-        """Attempt each of them once; if one fails, those behind it wait."""
+        """Attempt each effect once, in order; stop at a failure."""
         try:
             for effect in lane:
                 if _phase(run, effect) == "due":
@@ -175,9 +195,9 @@ class EffectWorker:
     async def _note_failure(self, run: Run, effect: Effect, text: str, result: Attempted) -> Run:
         text_store = await self._work.text_store_or_none(run)
         if text_store is None and EFFECT_RULES[effect.kind].gives_up:
-            # Nothing may be said of the run any more, to nobody.
+            # No text about an erased session may be delivered.
             return await self._park(run, effect, Impossible("erased"))
-        # Without the text, but on record: else it would be attempted again and again at once.
+        # The failure is recorded even without its text, or it would be retried at once forever.
         failed: RunCommand = NoteEffectFailure(
             kind=effect.kind,
             name=effect.name,
@@ -195,7 +215,7 @@ class EffectWorker:
         return run
 
     async def _park(self, run: Run, effect: Effect, why: Impossible) -> Run:
-        """A server that has not heard of the newest configuration yet leaves it to later."""
+        """Park an effect. If the configuration has changed meanwhile, leave it due."""
         stream = run_stream(run.run_id)
         command = ParkEffect(kind=effect.kind, name=effect.name, reason=why.reason)
 
@@ -217,7 +237,7 @@ def _phase(run: Run, effect: Effect) -> str | None:
 
 
 def _lane(effect: Effect) -> tuple[str, ...]:
-    """Effects of one lane are attempted one after the other."""
+    """Return the key of the effect's lane. The effects of a lane are attempted sequentially."""
     if EFFECT_RULES[effect.kind].order:
         return (effect.kind,)
     return (effect.kind, effect.name)

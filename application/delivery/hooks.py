@@ -1,4 +1,4 @@
-"""Calls hooks about the beginnings and ends of runs."""
+"""Calls hooks at the begin and end of runs."""
 
 import logging
 from typing import cast
@@ -20,7 +20,7 @@ _log = logging.getLogger("spawnlog.hooks")
 
 
 class HookPerformer:
-    """Implements `EffectPerformer` for the hooks of the configuration of the run."""
+    """Calls the hooks of the run's configuration. Implements `EffectPerformer`."""
 
     kind: EffectKind = "hook"
 
@@ -29,11 +29,9 @@ class HookPerformer:
         self._hooks = hooks
 
     def room(self, effect: Effect) -> str:
-        """Return the compartment of the hook."""
         return effect.name
 
     async def perform(self, run: Run, effect: Effect) -> Attempted | Impossible:
-        """Call the hook."""
         try:
             pinned = await self._work.configurations.at(run.config_revision)
         except (RevisionErased, ConfigurationError) as unread:
@@ -44,7 +42,7 @@ class HookPerformer:
             answer = await self._hooks.ask(pinned, call)
         except HookFailure as threw:
             if threw.has_no_room:
-                # Nobody was asked, and nobody outside is to blame: that is no attempt.
+                # Nothing was sent, so this is not an attempt.
                 raise BulkheadFull(str(threw)) from None
             limits = pinned.configuration.spawnlog.hooks
             return Attempted(

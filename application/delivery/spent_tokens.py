@@ -1,4 +1,4 @@
-"""Token counts of a run, with the prices of the revision under which it was admitted."""
+"""Token usage of a run, with the prices of the revision under which it was admitted."""
 
 import logging
 from collections.abc import Sequence
@@ -18,8 +18,10 @@ _log = logging.getLogger("spawnlog.usage")
 async def priced_usage(
     work: UnitOfWork, run: Run, usages: Sequence[UsageEntry], *, warns: bool = False
 ) -> Usage | None:
-    """Return the sum of the reported tokens, or None if none were reported. It has no prices if the
-    revision was erased or cannot be read; `warns` logs that, for a sum that is recorded."""
+    """Return the sum of the reported tokens; None if none were reported.
+
+    It has no prices if the revision was erased or cannot be read. `warns` logs that.
+    """
     if not usages:
         return None
     models = Models()

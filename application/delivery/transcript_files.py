@@ -1,4 +1,4 @@
-"""The files of transcripts, written behind the ends of their runs."""
+"""Writes transcript files asynchronously, after runs have ended."""
 
 import asyncio
 import logging
@@ -17,15 +17,15 @@ from domain.run.state import Run
 FILES_AT_ONCE_MAX = 50
 QUEUE_FILES_MAX = 10_000
 QUEUE_BYTES_MAX = 64 * 1024 * 1024
-"""Lines of so many bytes wait in memory at most; those of further runs are read from the rows."""
+"""Maximum size of lines kept in memory. Lines of further runs are read from the rows."""
 
 
 GATHER_SECONDS = 0.25
-"""For so long files are gathered before they are written."""
+"""Delay to collect files, so that they are written together."""
 
 
 PENDING_SECONDS = 2.0
-"""So often those are looked for that nobody has written in time."""
+"""Interval of the search for files that were not written in time."""
 
 
 _log = logging.getLogger("spawnlog.transcripts")
@@ -37,11 +37,13 @@ class _QueuedFile(NamedTuple):
 
 
 class TranscriptFileWriter:
-    """Writes the files of runs that this process has ended or archived, and those that others have
-    left.
+    """Writes the transcript files of runs that this process ended or archived, and those that other
+    processes left.
 
-    That a file is due is a row of the append that makes it so, and goes when it is written. So
-    nobody waits for a disk, and what a process leaves that dies is done by any other."""
+    The append that ends or archives a run creates a row for the due file, which is deleted when the
+    file is written. So no run waits for a disk, and any process can finish the work of one that
+    died.
+    """
 
     def __init__(
         self, registry: Registry, transcripts: Transcripts, coordination: Coordination
@@ -56,7 +58,7 @@ class TranscriptFileWriter:
         self._pending = PeriodicTask("due transcript files", self._write_due, PENDING_SECONDS)
 
     def add(self, run: Run, lines: bytes | None = None) -> None:
-        """A run was ended or archived by this process."""
+        """Queue the file of a run that this process ended or archived."""
         file = _file_of(run, lines)
         if file is None:
             return
@@ -74,75 +76,73 @@ class TranscriptFileWriter:
         self._writing.notify()
 
     def start(self) -> None:
-        """Write what is added, and look for what is left."""
         self._writing.start()
         self._pending.start()
 
     async def finish(self, seconds: float) -> None:
-        """Write what is left of the queue, and wait for what is being written, so long at most; the
-        rest is due to others."""
+        """Write the queue, waiting at most `seconds`. Other processes write the rest."""
         try:
             await with_timeout(self._write_queued(), seconds)
         except (LogUnavailable, TimeoutError) as away:
             _log.warning("files of transcripts are written later: %s", away)
 
     async def close(self) -> None:
-        """Stop."""
         await self._writing.close()
         await self._pending.close()
 
     async def _write_queued(self) -> None:
         if self._queue:
-            # Nobody waits for them, and together they cost a fraction of what each does alone.
+            # The files are not urgent, and writing them together costs a fraction of the time.
             await asyncio.sleep(GATHER_SECONDS)
         async with self._one_at_a_time:
             while self._queue:
                 taken = list(self._queue.values())[:FILES_AT_ONCE_MAX]
-                for one in taken:
-                    del self._queue[one.due.run_id]
-                    self._queued_bytes -= len(one.file.lines or b"")
+                for queued in taken:
+                    del self._queue[queued.due.run_id]
+                    self._queued_bytes -= len(queued.file.lines or b"")
                 await self._write(taken)
 
     async def _write_due(self) -> None:
         while due := await self._coordination.due_files(limit=FILES_AT_ONCE_MAX):
-            for one in await self._read_runs(due):
-                await self._write_alone(one)
+            for queued in await self._read_runs(due):
+                await self._write_alone(queued)
             if len(due) < FILES_AT_ONCE_MAX:
                 return
 
-    async def _write_alone(self, one: _QueuedFile) -> None:
-        """One that was left may be one that cannot be read: it keeps nobody else waiting."""
+    async def _write_alone(self, queued: _QueuedFile) -> None:
+        """Write one file at a time, because a file left by another process may be unreadable."""
         try:
-            await self._write([one], are_left=True)
+            await self._write([queued], are_left=True)
         except LogUnavailable:
             raise
         except Exception:
-            _log.exception("the transcript of run %s cannot be read", one.due.run_id)
+            _log.exception("the transcript of run %s cannot be read", queued.due.run_id)
 
     async def _read_runs(self, due: Sequence[DueFile]) -> list[_QueuedFile]:
         found: list[_QueuedFile] = []
-        for one in due:
-            run = await self._registry.run(one.run_id)
+        for file_row in due:
+            run = await self._registry.run(file_row.run_id)
             file = _file_of(run) if run is not None else None
             if run is not None and file is not None:
                 found.append(_QueuedFile(_due_file(run), file))
         return found
 
     async def _write(self, queued: Sequence[_QueuedFile], *, are_left: bool = False) -> None:
-        files = [one.file for one in queued]
+        files = [item.file for item in queued]
         failures = await self._transcripts.write_files(files, are_left=are_left)
         written: list[DueFile] = []
-        for one, failure in zip(queued, failures, strict=True):
+        for item, failure in zip(queued, failures, strict=True):
             if failure is None:
-                written.append(one.due)
+                written.append(item.due)
             else:
                 text = "the transcript of run %s cannot be written as a file now: %s"
-                _log.error(text, one.due.run_id, failure.strerror)
+                _log.error(text, item.due.run_id, failure.strerror)
         changed = await self._coordination.files_written(written)
         if changed:
-            # Archived meanwhile by another server, which may have missed what was written here.
+            # Another server archived the run meanwhile, and may not have seen the file written
+            # here.
             now = await self._read_runs(changed)
-            await self._transcripts.write_files([one.file for one in now])
+            await self._transcripts.write_files([item.file for item in now])
 
 
 def _due_file(run: Run) -> DueFile:

@@ -1,4 +1,4 @@
-"""Undoes the steps of a preparation."""
+"""Undoes steps of preparations."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from domain.run.state import Run
 
 
 class UndoPerformer:
-    """Implements `EffectPerformer` for the undos of steps."""
+    """Performs the undos of steps. Implements `EffectPerformer`."""
 
     kind: EffectKind = "undo"
 
@@ -22,7 +22,6 @@ class UndoPerformer:
         return undo_compartment(effect.name)
 
     async def perform(self, run: Run, effect: Effect) -> Attempted | Impossible:
-        """Undo the step."""
         maker = self._makers[effect.name]
         state = run.step(maker.name)
         assert state is not None

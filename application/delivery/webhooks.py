@@ -1,4 +1,4 @@
-"""Sends announcements to webhooks."""
+"""Delivers announcements to webhooks."""
 
 import logging
 
@@ -17,9 +17,11 @@ _BROKEN = "nothing was made of the webhook's answer; the log of the server has w
 
 
 class WebhookPerformer:
-    """Implements `EffectPerformer` for webhooks. Addresses and secrets are those of the
-    configuration in force, so that what a wrong one kept from being sent goes out with the right
-    one."""
+    """Delivers announcements to webhooks. Implements `EffectPerformer`.
+
+    Addresses and secrets are those of the configuration in force, so a corrected configuration also
+    delivers what failed under a wrong one.
+    """
 
     kind: EffectKind = "webhook"
 
@@ -28,11 +30,9 @@ class WebhookPerformer:
         self._webhooks = webhooks
 
     def room(self, effect: Effect) -> str:
-        """Return the compartment of the webhook."""
         return f"webhook {effect.name}"
 
     async def perform(self, run: Run, effect: Effect) -> Attempted | Impossible:
-        """Send the announcement."""
         pinned = self._work.configurations.current()
         announce = pinned.configuration.spawnlog.announce
         if announce.named(effect.name) is None:
@@ -50,7 +50,7 @@ class WebhookPerformer:
                 raise BulkheadFull(str(failure)) from None
             return failed._replace(error=str(failure))
         except Exception:
-            # Whatever it is, it is an attempt: one without an end would never be parked.
+            # Count any failure as an attempt, or the effect would never be parked.
             _log.exception("run %s: webhook %s", run.run_id, effect.name)
             return failed
         if 200 <= answer.status_code < 300:
