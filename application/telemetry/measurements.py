@@ -1,4 +1,4 @@
-"""What a server tells of itself when it is asked: counted here, and counted among the open rows."""
+"""Metrics of a server: its counters, and counts of open work."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,13 +11,18 @@ from application.telemetry.span_export import SpanTotals
 from application.telemetry.totals import LogTotals, RequestTotals
 
 COUNT_SECONDS_MAX = 2.0
-"""How long the database may take: who watches it has to be told that it does not answer."""
+"""Timeout of the database query, so that monitoring learns that the database does not answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurements:
-    """Put together by the composition root. `lane_width` is by the active configuration, `tail`
-    the last position that was followed; `spans` is None where none are sent."""
+    """Sources of the metrics, assembled by the composition root.
+
+    Attributes:
+        tail: Returns the last position followed.
+        lane_width: Returns the lane width of the active configuration.
+        spans: None if spans are not exported.
+    """
 
     log_id: UUID
     totals: LogTotals
@@ -30,7 +35,7 @@ class Measurements:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """All that is told at once. `open` is None while the database does not answer."""
+    """A snapshot of all metrics. `open` is None if the database does not answer."""
 
     of: Measurements
     open: OpenWorkCounts | None
@@ -39,10 +44,10 @@ class Measured:
 
 
 async def measure(measurements: Measurements) -> Measured:
-    """What there is now."""
+    """Return a snapshot of all metrics."""
     try:
         counts = await with_timeout(measurements.open_work.count(), COUNT_SECONDS_MAX)
     except (TimeoutError, LogUnavailable):
         counts = None
-    # The tail afterwards: read before, it would seem to be behind what came meanwhile.
+    # Read the tail last; otherwise it would seem to lag behind the counts.
     return Measured(measurements, counts, measurements.lane_width(), measurements.tail())

@@ -1,4 +1,4 @@
-"""From the events of a run to its spans: a pure function. No text of anybody is in a span."""
+"""Trace spans of a run, as a pure function of its events. They contain no user text."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -30,7 +30,7 @@ READ_TYPES = (
     *("ContinuationPlanned", "RunWaits", "RunQueued", "RunClaimed", "RunStarted", "RunEnded"),
     *("SpawnRefused", "RunAnnounced"),
 )
-"""What spans are made of."""
+"""Event types that spans are derived from."""
 
 _FAILURES = frozenset({"error", "timeout", "unknown"})
 Given = dict[str, str | int | bool | None]
@@ -39,7 +39,8 @@ E = TypeVar("E")
 
 
 def spans_of_end(events: Sequence[RecordedEvent], context: TraceContext) -> list[Span]:
-    """The span of a run that is over, by its events up to that one, and those of its stages."""
+    """Return the span of a run that is over, and the spans of its stages. `events` end with its
+    last event."""
     first, last = events[0], events[-1]
     begin, end = first.event, last.event
     assert isinstance(begin, SpawnRequested | MessageReceived)
@@ -75,8 +76,10 @@ def spans_of_end(events: Sequence[RecordedEvent], context: TraceContext) -> list
 
 
 def span_of_announcement(events: Sequence[RecordedEvent], context: TraceContext) -> Span | None:
-    """From the end of a run to its announcement, beside the span of the run and linked to it: below
-    the requester's. None when nobody was to be told."""
+    """Return the span from the end of a run to its announcement; None if it is not announced.
+
+    It is beside the run's span, below the requester's, and linked to the run's.
+    """
     first, last = events[0], events[-1]
     begin, announced = first.event, last.event
     assert isinstance(begin, SpawnRequested | MessageReceived)
@@ -107,7 +110,7 @@ def span_of_announcement(events: Sequence[RecordedEvent], context: TraceContext)
 
 
 def _stages(events: Sequence[RecordedEvent], span: Span, run_id: UUID) -> Iterator[Span]:
-    """Where the time went. What had not come by the end of the run ended with it."""
+    """Yield the spans of the run's stages. A stage that was not completed ends with the run."""
 
     def instant(*kinds: type[object]) -> datetime | None:
         found = _first(events, *kinds)
@@ -147,8 +150,10 @@ def _moments(events: Sequence[RecordedEvent]) -> Iterator[SpanEvent]:
 
 
 def _links(first: RecordedEvent, context: TraceContext) -> Sequence[SpanLink]:
-    """To the run before, in a session that goes on; not where a caller's trace was brought along,
-    since the run before may be in another one."""
+    """Return a link to the previous run of the session.
+
+    None if the caller sent a trace, because the previous run may be in another one.
+    """
     begin = first.event
     if not isinstance(begin, MessageReceived) or first.envelope.provenance.traceparent is not None:
         return ()
@@ -195,7 +200,7 @@ def _failure(end: RunEnded | SpawnRefused) -> str | None:
 
 
 def _agent_id(events: Sequence[RecordedEvent]) -> str | None:
-    """Whom it became, or else who was asked for."""
+    """Return the agent that the child ran as, or else the requested one."""
     created = _first(events, SessionCreated)
     if created is not None:
         return created[1].agent_id
@@ -208,7 +213,7 @@ def _requested(begin: object) -> str | None:
 
 
 def _first(events: Sequence[RecordedEvent], *kinds: type[E]) -> tuple[datetime, E] | None:
-    """The first event of one of these kinds, and when it was."""
+    """Return the first event of these kinds, and its time."""
     for envelope, event in events:
         if isinstance(event, kinds):
             return envelope.recorded_at, event

@@ -1,7 +1,7 @@
-"""Sends the spans of what this process has recorded, behind the record and never in its way.
+"""Exports the spans of events that this process has recorded, in the background.
 
-What is sent is remembered nowhere: spans that were on their way when a server died are not sent
-again, and a start sends none of what was before it. At most once, so; the record is complete.
+Delivery is at most once: the queue is in memory, so spans in the queue of a server that dies are
+lost, and a start exports nothing from before. The log itself is complete.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from domain.values.record import run_id_of, run_stream
 QUEUE_EVENTS_MAX = 10_000
 BATCH_EVENTS_MAX = 256
 LINGER_SECONDS = 0.25
-"""For so long what ends together is gathered: a request for each would be most of the work."""
+"""Delay to collect ended runs, because one request for each would be most of the work."""
 
 CLOSE_SECONDS_MAX = 3.0
 _SPAN_EVENTS = frozenset((RunEnded, SpawnRefused, RunAnnounced))
@@ -31,7 +31,7 @@ _log = logging.getLogger("spawnlog.telemetry")
 
 
 class _NotedEvent(NamedTuple):
-    """An event that spans are made at."""
+    """An event that spans are derived at."""
 
     run_id: UUID
     position: int
@@ -39,8 +39,8 @@ class _NotedEvent(NamedTuple):
 
 
 class SpanTotals:
-    """Since the start: spans that the receiver took, that it did not take, and events at which none
-    were made, for want of room or of the database."""
+    """Counters since the start: spans sent, spans not accepted, and events dropped without spans
+    because the queue was full or the database was away."""
 
     def __init__(self) -> None:
         self.sent = 0
@@ -49,7 +49,7 @@ class SpanTotals:
 
 
 class SpanExport:
-    """One a process that is told where to send spans."""
+    """The span exporter of a process."""
 
     def __init__(self, log: EventLog, contexts: TraceContexts, receiver: SpanReceiver) -> None:
         self._log = log
@@ -61,7 +61,7 @@ class SpanExport:
         self.totals = SpanTotals()
 
     def take(self, events: Sequence[RecordedEvent]) -> None:
-        """Events that this process has committed. It neither waits nor fails."""
+        """Queue events that this process has committed. Never waits or raises."""
         for envelope, event in events:
             if type(event) in _SPAN_EVENTS:
                 run_id = run_id_of(envelope.stream)
@@ -73,11 +73,10 @@ class SpanExport:
                     self.totals.dropped += 1
 
     def start(self) -> None:
-        """Begin to send."""
         self._task = asyncio.create_task(self._send_on(), name="span export")
 
     async def close(self) -> None:
-        """Send what is waiting, for some seconds at most, then stop."""
+        """Send the queue, for at most `CLOSE_SECONDS_MAX`, then stop."""
         if self._task is not None:
             with contextlib.suppress(TimeoutError):
                 await with_timeout(self._queue.join(), CLOSE_SECONDS_MAX)
@@ -87,27 +86,27 @@ class SpanExport:
 
     async def _send_on(self) -> None:
         while True:
-            told = [await self._queue.get()]
+            noted = [await self._queue.get()]
             if self._queue.qsize() < BATCH_EVENTS_MAX:
                 await asyncio.sleep(LINGER_SECONDS)
-            while len(told) < BATCH_EVENTS_MAX and not self._queue.empty():
-                told.append(self._queue.get_nowait())
+            while len(noted) < BATCH_EVENTS_MAX and not self._queue.empty():
+                noted.append(self._queue.get_nowait())
             try:
-                await self._send(told)
+                await self._send(noted)
             except SpansNotSent as why:
                 self._note_failure(str(why))
             except LogUnavailable as why:
-                self.totals.dropped += len(told)
+                self.totals.dropped += len(noted)
                 self._note_failure(str(why))
             except Exception:
-                self.totals.dropped += len(told)
-                _log.exception("spans of %d events could not be made", len(told))
+                self.totals.dropped += len(noted)
+                _log.exception("spans of %d events could not be made", len(noted))
             finally:
-                for _ in told:
+                for _ in noted:
                     self._queue.task_done()
 
-    async def _send(self, told: Sequence[_NotedEvent]) -> None:
-        spans = await self._spans(told)
+    async def _send(self, noted: Sequence[_NotedEvent]) -> None:
+        spans = await self._spans(noted)
         if not spans:
             return
         try:
@@ -125,21 +124,23 @@ class SpanExport:
             _log.warning("spans are not sent: %s", why)
         self._is_failing = True
 
-    async def _spans(self, told: Sequence[_NotedEvent]) -> list[Span]:
-        streams = sorted({run_stream(one.run_id) for one in told})
-        until = max(one.position for one in told)
+    async def _spans(self, noted: Sequence[_NotedEvent]) -> list[Span]:
+        streams = sorted({run_stream(note.run_id) for note in noted})
+        until = max(note.position for note in noted)
         read = await self._log.read_streams(streams, types=READ_TYPES, until=until)
         by_stream: dict[str, list[RecordedEvent]] = {}
         for recorded in read:
             by_stream.setdefault(recorded.envelope.stream, []).append(recorded)
         found: list[Span] = []
-        for one in told:
-            of_run = by_stream[run_stream(one.run_id)]
-            context = await self._contexts.of(one.run_id, of_run[0])
+        for note in noted:
+            of_run = by_stream[run_stream(note.run_id)]
+            context = await self._contexts.of(note.run_id, of_run[0])
             if not context.is_sampled:
                 continue
-            events = [each for each in of_run if each.envelope.position <= one.position]
-            if one.is_end:
+            events = [
+                recorded for recorded in of_run if recorded.envelope.position <= note.position
+            ]
+            if note.is_end:
                 found += spans_of_end(events, context)
             else:
                 announcement = span_of_announcement(events, context)

@@ -1,6 +1,6 @@
-"""What this process has counted since it started: in memory, by what there is only so much of.
+"""In-process counters since the start, with bounded label sets.
 
-Durations are counted in buckets, so that a quantile can be told of many servers.
+Durations are counted in buckets, so that quantiles can be computed over several servers.
 """
 
 from bisect import bisect_left
@@ -16,14 +16,14 @@ REQUEST_SECONDS = (
     *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0),
 )
-"""Bounds for what a caller waits for."""
+"""Bucket bounds for request and append durations."""
 
 RUN_SECONDS = (1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 10800.0)
-"""Bounds for what a child works at."""
+"""Bucket bounds for run durations."""
 
 
 class DurationTotals:
-    """Durations by bucket; one is counted in the first whose bound it does not pass."""
+    """Durations by bucket. Each is counted in the first bucket whose bound it does not exceed."""
 
     __slots__ = ("_bounds", "_counts", "seconds")
 
@@ -33,17 +33,15 @@ class DurationTotals:
         self.seconds = 0.0
 
     def add(self, seconds: float) -> None:
-        """One more."""
         self._counts[bisect_left(self._bounds, seconds)] += 1
         self.seconds += seconds
 
     @property
     def count(self) -> int:
-        """How many there were."""
         return sum(self._counts)
 
     def up_to_bounds(self) -> list[tuple[float, int]]:
-        """Each bound, and how many did not pass it; the last one is infinite."""
+        """Return each bound with the number of durations up to it. The last bound is infinite."""
         found, so_far = list[tuple[float, int]](), 0
         for bound, count in zip((*self._bounds, float("inf")), self._counts, strict=True):
             so_far += count
@@ -52,10 +50,10 @@ class DurationTotals:
 
 
 class LogTotals:
-    """What this process has recorded, counted as it is committed, by types, outcomes, rules and
-    kinds of tokens.
+    """Counters of the events that this process has committed, by type, outcome, rule and kind of
+    token.
 
-    Several servers of one log count each what it has recorded itself, so that their sum is right.
+    Every server counts only its own events, so the sum over all servers is right.
     """
 
     def __init__(self) -> None:
@@ -67,7 +65,7 @@ class LogTotals:
         self.append_seconds = DurationTotals(REQUEST_SECONDS)
 
     def take(self, events: Sequence[RecordedEvent], runs: Mapping[UUID, Run]) -> None:
-        """Events that this process has committed, and the runs as they are after them."""
+        """Count events that this process has committed. `runs` are the runs after them."""
         for envelope, event in events:
             self.events[envelope.type] += 1
             if type(event) is RunEnded:
@@ -86,23 +84,27 @@ class LogTotals:
 
 
 ROUTES_MAX = 200
-"""A limit that the routes of this program do not reach: what is counted cannot grow with what
-callers think of."""
+"""Limit of distinct routes. The real routes do not reach it; it keeps callers from growing the
+counters."""
 
 OTHER = "other"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
 class RequestTotals:
-    """The requests that were answered, by method, route and status, and the seconds until an answer
-    began by method and route: a stream of events may last for hours."""
+    """Answered requests by method, route and status, and seconds until the answer began by method
+    and route.
+
+    The time to the end of an answer is not measured, because event streams may last for hours.
+    """
 
     def __init__(self) -> None:
         self.answers = Counter[tuple[str, str, int]]()
         self._seconds: dict[tuple[str, str], DurationTotals] = {}
 
     def take(self, method: str, route: str | None, status: int, seconds: float) -> None:
-        """An answer has begun. `route` is a template; None for a path that no route has."""
+        """Count an answer that has begun. `route` is a template; None if no route matches the
+        path."""
         name = (method if method in _METHODS else OTHER, route or OTHER)
         totals = self._seconds.get(name)
         if totals is None:
@@ -114,5 +116,5 @@ class RequestTotals:
 
     @property
     def seconds(self) -> Mapping[tuple[str, str], DurationTotals]:
-        """How long the answers to a method and route took to begin."""
+        """Time until answers began, by method and route."""
         return self._seconds

@@ -1,9 +1,8 @@
-"""The trace that a run belongs to, and the span above it: told from the record alone, so that every
-server and every start finds the same.
+"""The trace context of runs, derived from the record alone, so that every server derives the same.
 
-A trace begins with a run whose requester is no run itself, and has the id of that run; everything
-below it, and every message to it, is in the same trace. A request that brought a `traceparent` puts
-its run into the trace of whoever sent it.
+A trace begins with a run that was not requested by another run, and has the id of that run.
+Everything below it and every message to it belongs to the same trace. A request with a
+`traceparent` puts its run into the caller's trace.
 """
 
 import hashlib
@@ -22,8 +21,13 @@ _SAMPLED = 1
 
 
 class TraceContext(NamedTuple):
-    """Of a run. `parent_id` is the span above that of the run, None for the first of its trace;
-    whoever is not `is_sampled` asked for no spans."""
+    """Trace context of a run.
+
+    Attributes:
+        parent_id: The parent of the run's span; None for the root of the trace.
+        is_parent_remote: Whether the parent belongs to another system.
+        is_sampled: False if the caller asked for no spans.
+    """
 
     trace_id: int
     parent_id: int | None
@@ -32,19 +36,19 @@ class TraceContext(NamedTuple):
 
 
 def span_id_of(run_id: UUID, part: str = "run") -> int:
-    """The id of a run's span, or of one beside or below it."""
+    """Return the id of a run's span, or of a span beside or below it."""
     digest = hashlib.sha256(f"{run_id}:{part}".encode()).digest()
     return int.from_bytes(digest[:8], "big") or 1
 
 
 def traceparent_of_run(run_id: UUID, context: TraceContext) -> str:
-    """The W3C trace context under which the run's program may send spans of its own."""
+    """Return the W3C trace context under which the run's program may send its own spans."""
     flags = _SAMPLED if context.is_sampled else 0
     return f"00-{context.trace_id:032x}-{span_id_of(run_id):016x}-{flags:02x}"
 
 
 def read_traceparent(text: str | None) -> TraceContext | None:
-    """What a request brought along; None for what names no trace."""
+    """Return the context of a request's `traceparent`; None if it names no trace."""
     if text is None:
         return None
     _, trace_id, parent_id, flags = text.split("-")
@@ -55,7 +59,8 @@ def read_traceparent(text: str | None) -> TraceContext | None:
 
 
 def run_above(first: RecordedEvent) -> UUID | None:
-    """The run whose trace a run belongs to, by its first event; None when it begins one."""
+    """Return the run whose trace a run belongs to, by its first event; None if it begins a
+    trace."""
     event = first.event
     if isinstance(event, MessageReceived):
         return event.opened_by
@@ -64,7 +69,8 @@ def run_above(first: RecordedEvent) -> UUID | None:
 
 
 def context_of(first: RecordedEvent, above: TraceContext | None) -> TraceContext:
-    """The context of a run that begins with this event; `above` is that of the run above it."""
+    """Return the context of a run with this first event. `above` is the context of the run above
+    it."""
     event = first.event
     assert isinstance(event, SpawnRequested | MessageReceived)
     brought = read_traceparent(first.envelope.provenance.traceparent)
@@ -76,21 +82,21 @@ def context_of(first: RecordedEvent, above: TraceContext | None) -> TraceContext
         assert event.requester.run_id is not None
         return above._replace(parent_id=span_id_of(event.requester.run_id), is_parent_remote=False)
     if above.parent_id is None:
-        # Its session began the trace: what it goes on with stands below that.
+        # The run's session began the trace, so the run's parent is the first run of the session.
         return above._replace(parent_id=span_id_of(event.opened_by))
     return above
 
 
 class TraceContexts:
-    """Contexts by run. What was found once does not change, and the newest are kept."""
+    """Contexts of runs. They never change, and the newest are cached."""
 
     def __init__(self, log: EventLog) -> None:
         self._log = log
         self._known = OrderedDict[UUID, TraceContext]()
 
     async def of(self, run_id: UUID, first: RecordedEvent | None = None) -> TraceContext:
-        """The context of a run that is on record; its first event need not be read when it is at
-        hand."""
+        """Return the context of a recorded run. `first` is its first event, if the caller has
+        it."""
         walked: list[tuple[UUID, RecordedEvent]] = []
         context: TraceContext | None = None
         current: UUID | None = run_id
@@ -105,8 +111,8 @@ class TraceContexts:
             walked.append((current, begin))
             brought = read_traceparent(begin.envelope.provenance.traceparent)
             current = run_above(begin) if brought is None else None
-        for each, begin in reversed(walked):
-            context = self._remember(each, context_of(begin, context))
+        for walked_id, begin in reversed(walked):
+            context = self._remember(walked_id, context_of(begin, context))
         assert context is not None, f"run {run_id} is not on record"
         return context
 
