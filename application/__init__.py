@@ -1,1 +1,1 @@
-"""The use cases, and the ports through which they reach the world."""
+"""Use cases, and the ports through which they reach the outside."""

@@ -1,4 +1,4 @@
-"""The table of operations: every `@operation` of these modules, by tags, in their order."""
+"""The table of operations: every `@operation` of the listed modules, grouped by tag."""
 
 from collections.abc import Iterable
 from types import ModuleType
@@ -71,7 +71,8 @@ MODULES: tuple[ModuleType, ...] = (
 
 
 def operations_of(modules: Iterable[ModuleType]) -> tuple[Operation, ...]:
-    """Return the operations that these modules define. Those of a tag stand together."""
+    """Return the operations that these modules define, grouped by tag in order of first
+    appearance."""
     rows = [
         row
         for module in modules

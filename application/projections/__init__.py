@@ -1,1 +1,1 @@
-"""Pure folds from recorded events to the rows that are read."""
+"""Pure folds from recorded events to rows."""

@@ -1,4 +1,4 @@
-"""All projections. The writer, a rebuild and a verification go by this list."""
+"""The list of all projections, used by the writer, rebuilds and verifications."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The fold of the log into rows: the one used by the writer, by a rebuild and by time travel."""
+"""The fold from events to rows, shared by the writer, rebuilds and time travel."""
 
 from collections.abc import Callable, Iterable, KeysView, Mapping
 from dataclasses import dataclass, field
@@ -14,18 +14,20 @@ from domain.states import STATES_MAX, MissingStates, Occurrence, State, States
 from domain.values.record import Stamp
 
 FOREVER = 2**62
-"""The end position of a row that is still true."""
+"""End position of a current row."""
 
 STATE_VERSIONS_MAX = 32
-"""A past state is folded from at most about so many events."""
+"""A past state is folded from about this many events at most."""
 
 AnyRow = TypeVar("AnyRow")
 RowKey = TypeVar("RowKey")
 
 
 class RowSpan(NamedTuple, Generic[AnyRow]):
-    """A row and the positions between which it was true: `from_position <= p < to_position`; and
-    whether it is stored with its state."""
+    """A row with the positions at which it was true: `from_position <= p < to_position`.
+
+    `has_state` is True if its state is stored.
+    """
 
     row: AnyRow
     from_position: int
@@ -35,8 +37,10 @@ class RowSpan(NamedTuple, Generic[AnyRow]):
 
 @dataclass(slots=True)
 class RowChanges(Generic[RowKey, AnyRow]):
-    """New rows of one projection, and for stored open rows the position at which they ended; `kept`
-    are those of them that keep their state."""
+    """New rows of a projection, and the end positions of stored rows that they replace.
+
+    `kept` are the replaced rows that keep their state.
+    """
 
     closed: dict[RowKey, int] = field(default_factory=dict)
     kept: set[RowKey] = field(default_factory=set)
@@ -45,15 +49,19 @@ class RowChanges(Generic[RowKey, AnyRow]):
 
     @property
     def keys(self) -> KeysView[RowKey]:
-        """Of whom there are new rows."""
+        """Keys with new rows."""
         return self._last.keys()
 
     def put(self, key: RowKey, row: AnyRow, position: int, *, before: int, version: int) -> None:
-        """The row as it is from `position` on, of this version; the one before it, of the version
-        `before` (0 if there is none), ends there.
+        """Add the row of a key from `position` on, and end the row before it.
 
-        A row that ends keeps its state if the next one begins another `STATE_VERSIONS_MAX`
-        versions: any other past state is folded from that and the events behind it.
+        A row that ends keeps its state only if the next version crosses a multiple of
+        `STATE_VERSIONS_MAX`. Every other past state is folded from a kept one and the events after
+        it.
+
+        Args:
+            before: Version of the row before; 0 if there is none.
+            version: Version of this row.
         """
         keeps = before // STATE_VERSIONS_MAX < version // STATE_VERSIONS_MAX
         opened = self.opened
@@ -71,22 +79,25 @@ class RowChanges(Generic[RowKey, AnyRow]):
 
 
 class StateSource(Protocol):
-    """Where states are found that are not in memory."""
+    """Loads states that are not in memory."""
 
     async def load(self, missing: MissingStates, at: int) -> Iterable[State]:
-        """The states of these runs and sessions as of position `at`, the last one of a transaction:
-        those that exist."""
+        """Return the states of these runs and sessions as of `at`, the last position of a
+        transaction.
+
+        States that did not exist are left out.
+        """
         ...
 
 
 async def load_missing(
     states: States, page: Iterable[Occurrence], source: StateSource, after: int
 ) -> None:
-    """Have in memory, as of the position `after`, the states that a page of events goes on from.
+    """Load into memory, as of `after`, the states that a page of events continues from.
 
-    The page has all events behind that position, in order, of the streams that are in it.
+    The page must have all events after that position, in order, of the streams in it.
     """
-    missing = states.missing((one.stream, one.stamp.version) for one in page)
+    missing = states.missing((occurrence.stream, occurrence.stamp.version) for occurrence in page)
     if missing.runs or missing.sessions:
         states.put(await source.load(missing, after))
 
@@ -99,14 +110,13 @@ def _plain_rows(projection: Projection[Any, Any]) -> RowFunction:
 
 
 class Fold:
-    """Takes events into states, and collects the rows that runs and sessions are in each
-    projection.
+    """Applies events to states, and collects the resulting rows of each projection.
 
-    A key has one row a transaction, made at its end: what it is after its last event in there.
-    Nobody sees a transaction half, and each row that is not made need not be stored and ended.
+    A key gets one row per transaction, for its state after its last event there. Readers never see
+    part of a transaction, and fewer rows are stored.
 
-    `row_of` gives for a projection the function that makes a row of a state; by default that is
-    the projection's own.
+    Args:
+        row_of: Returns the row function of a projection; by default the projection's own.
     """
 
     def __init__(
@@ -120,21 +130,27 @@ class Fold:
         self.states = States((*runs, *sessions), states_max=states_max)
         self.runs: Mapping[UUID, Run] = self.states.runs
         self.sessions: Mapping[str, Session] = self.states.sessions
-        self._functions = [(one, row_of(one)) for one in PROJECTIONS]
-        # Of each stream with events in the transaction: the position of the last one, the version
-        # before the first one, and the state that they led to.
+        self._functions = [(projection, row_of(projection)) for projection in PROJECTIONS]
+        # For each stream changed in the transaction: position of its last event, version before its
+        # first event, and resulting state.
         self._changed: dict[str, tuple[int, int, State]] = {}
         self._begin_rows()
 
     def _begin_rows(self) -> None:
-        self.rows: dict[str, RowChanges[Any, Any]] = {one.name: RowChanges() for one in PROJECTIONS}
+        self.rows: dict[str, RowChanges[Any, Any]] = {
+            projection.name: RowChanges() for projection in PROJECTIONS
+        }
         self._of_runs, self._of_sessions = (
-            [(row_of, self.rows[one.name]) for one, row_of in self._functions if one.state is state]
+            [
+                (row_of, self.rows[projection.name])
+                for projection, row_of in self._functions
+                if projection.state is state
+            ]
             for state in (Run, Session)
         )
 
     def end_transaction(self) -> None:
-        """What was applied since the last time was one transaction, and is whole."""
+        """Make the rows of the events applied since the last call, as one transaction."""
         for position, before, state in self._changed.values():
             key: Any
             if isinstance(state, Run):
@@ -146,19 +162,23 @@ class Fold:
         self._changed.clear()
 
     def take_rows(self) -> dict[str, RowChanges[Any, Any]]:
-        """The changes of the transactions that have ended, by the name of the projection; from now
-        on they begin anew."""
+        """Return the changes of the ended transactions by projection name, and start a new
+        collection."""
         rows = self.rows
         self._begin_rows()
         return rows
 
     def version_of(self, stream: str) -> int:
-        """The version of a run's or session's stream; 0 when nothing is on record."""
+        """Return the version of a run's or session's stream; 0 if it is not on record."""
         state = self.states.of(stream)
         return state.version if state is not None else 0
 
     def apply(self, stream: str, event: AnyEvent, stamp: Stamp) -> None:
-        """Take one event in. `CorruptHistory` when it does not fit the state."""
+        """Apply an event.
+
+        Raises:
+            CorruptHistory: If it does not fit the state.
+        """
         before, after = self.states.take(stream, event, stamp)
         if after is not None:
             since = before.version if before is not None else 0

@@ -1,4 +1,4 @@
-"""A projection: the table whose rows follow from the states of runs, or of sessions."""
+"""Projections: tables whose rows are derived from the states of runs or sessions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from domain.run.state import Run
 from domain.session.state import Session
 
 Position = Annotated[int, "position"]
-"""A position of the log, or another number that may be as large."""
+"""A position of the log, or another number of that size."""
 
 AggregateState = TypeVar("AggregateState", Run, Session)
 Row = TypeVar("Row", bound=tuple[Any, ...])
@@ -16,14 +16,17 @@ Row = TypeVar("Row", bound=tuple[Any, ...])
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Projection(Generic[AggregateState, Row]):
-    """A transaction with events of a run (or of a session) opens one row of it, as it is after the
-    last of them, and ends the one before it.
+    """A table with one row per transaction that changed a run (or session).
 
-    `name` is the table and `noun` what messages call that of which a row is. `version` is raised
-    when the rows change for the same events: then they are made anew. `row` is a `NamedTuple`, and
-    the one list of the columns: its first field is the run's id (the session's key); its last one
-    may be `state`, which is stored as JSON with the row that is still true and with a past one now
-    and then. Any other past state is folded from the events of its stream.
+    Each such transaction adds a row for the state after its last event, and ends the row before it.
+
+    Attributes:
+        name: Name of the table.
+        noun: Name of the row's subject in messages.
+        version: Increased when the same events give different rows, which are then rebuilt.
+        row: A `NamedTuple` that defines the columns. The first is the key: the run's id or the
+            session's key. The last may be `state`, stored as JSON with the current row and
+            occasionally with a past one; other past states are folded from the stream's events.
     """
 
     name: str
@@ -35,5 +38,5 @@ class Projection(Generic[AggregateState, Row]):
 
     @property
     def key(self) -> str:
-        """The column that names the run or session."""
+        """Name of the key column."""
         return cast("type[NamedTuple]", self.row)._fields[0]

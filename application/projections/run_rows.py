@@ -1,4 +1,4 @@
-"""The registry: one row per state of a run, with the columns it is searched by."""
+"""The registry of runs: one row per state, with the columns used in searches."""
 
 from datetime import datetime
 from typing import Literal, NamedTuple
@@ -12,10 +12,16 @@ DueKind = Literal["prepare", "wait", "run", "continue", "announce", "archive"]
 
 
 class RunRow(NamedTuple):
-    """A state of a run. `due_kind` and `due_at` say what somebody has to do for it next,
-    `effects_at` when something outside has to be undone or told, whatever else there is to do.
-    `parked_position` is where its announcement was last said to be sent to somebody no more, `rule`
-    the one that refused it, `respawned_from` the run that it was made from."""
+    """A state of a run.
+
+    Attributes:
+        due_kind: The next action due for the run.
+        due_at: When it is due.
+        effects_at: When an undo, hook or webhook is due, whatever else is.
+        parked_position: Where a delivery of its announcement was last parked.
+        rule: The rule that refused it.
+        respawned_from: The run that it was made from.
+    """
 
     run_id: UUID
     version: int
@@ -46,7 +52,7 @@ class RunRow(NamedTuple):
 
 
 COLUMNS_BY_CREATION = frozenset({"requester", "root", "label", "rule", "respawned_from"})
-"""Columns of which an index gives the rows of one value by creation."""
+"""Columns with an index that returns the rows of a value by creation."""
 
 
 def lane_place(run: Run) -> tuple[str, int] | None:
@@ -57,10 +63,10 @@ def lane_place(run: Run) -> tuple[str, int] | None:
 
 
 def run_row(run: Run) -> RunRow:
-    """The row of a state."""
+    """Return the row of a state."""
     inbox, requester, stage = run.inbox, run.requester, run.stage
     lane, lane_depth = lane_place(run) or (None, None)
-    # In the order of the fields: names for so many take longer than the row.
+    # Positional, because keyword arguments for this many fields cost more than the rest of the row.
     return RunRow(
         run.run_id,
         run.version,
@@ -91,7 +97,7 @@ def run_row(run: Run) -> RunRow:
 
 
 def due(run: Run) -> tuple[DueKind | None, datetime | None]:
-    """What has to be done for the run next, and not before when."""
+    """Return the next action for the run, and when it is due."""
     if run.stage in PREPARING:
         return "prepare", run.created_at
     if run.stage == "session-created" and run.waits_for is not None:
@@ -110,7 +116,8 @@ def due(run: Run) -> tuple[DueKind | None, datetime | None]:
 
 
 def _continuation_due(run: Run) -> tuple[DueKind | None, datetime | None]:
-    """What its session goes on with: a message that waits, else what its children report."""
+    """Return when the session continues: with a waiting message, else with its children's
+    reports."""
     if run.queue:
         return "continue", run.ended_at
     return ("continue", run.wake_at) if run.wake_at is not None else (None, None)

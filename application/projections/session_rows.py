@@ -1,4 +1,4 @@
-"""Sessions: one row per state of a session."""
+"""Sessions: one row per state."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -9,8 +9,6 @@ from domain.session.state import Session
 
 
 class SessionRow(NamedTuple):
-    """A state of a session."""
-
     session_key: str
     version: int
     created_position: Position
@@ -22,7 +20,7 @@ class SessionRow(NamedTuple):
 
 
 def session_row(session: Session) -> SessionRow:
-    """The row of a state."""
+    """Return the row of a state."""
     return SessionRow(
         session_key=session.session_key,
         version=session.version,
