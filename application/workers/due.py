@@ -1,4 +1,4 @@
-"""Works off what has become due: claims some of it, does it side by side, gives the claims up."""
+"""Workers for due work: claim it in batches, do it concurrently, release the claims."""
 
 import asyncio
 import itertools
@@ -20,7 +20,7 @@ from application.session.continue_session import SessionContinuation
 from application.spawn.dependencies import DependencyWaits
 
 DUE_BATCH = 50
-"""So much of one kind is claimed at a time, and under way if nothing else is said."""
+"""Maximum number of runs claimed at a time, and the default limit of work in progress."""
 
 
 DUE_SECONDS = 1.0
@@ -29,8 +29,14 @@ _log = logging.getLogger("spawnlog.due")
 
 
 class DueWork:
-    """One kind of it; `do` does what is due of a run. Whatever takes its time holds up nothing but
-    itself, until `at_once_max` of them are under way."""
+    """Worker for one kind of due work.
+
+    Slow work blocks nothing else until `at_once_max` runs are in progress.
+
+    Args:
+        do: Does the due work of a run.
+        seconds: Interval of the search for due work.
+    """
 
     def __init__(
         self,
@@ -51,28 +57,31 @@ class DueWork:
         self._repeating = PeriodicTask(kind, self._start_due, seconds or DUE_SECONDS)
 
     def start(self) -> None:
-        """Do what is due when woken, and look for it every so many seconds."""
+        """Start to do due work, when notified and periodically."""
         self._repeating.start()
 
     def notify(self) -> None:
-        """Something may be due now."""
+        """Search for due work now."""
         self._repeating.notify()
 
     async def close(self) -> None:
-        """Stop, in the middle of work if need be: its claims stand until they expire."""
+        """Stop, even in the middle of work. Its claims remain until they expire."""
         await self._repeating.close()
         await tasks.cancel_all(tuple(self._under_way))
 
     async def run_all_due(self) -> None:
-        """Do all that is due now, and wait until that is done and what was under way already.
-        Raises `LogUnavailable` when the database is away."""
+        """Do all work that is due now, and wait for it and for work already in progress.
+
+        Raises:
+            LogUnavailable: If the database is away.
+        """
         await self._start_due()
         if self._under_way:
             await asyncio.wait(tuple(self._under_way))
         self._log_failure()
 
     async def _start_due(self) -> None:
-        """Begin all that is due now; wait only while there is no room for it."""
+        """Start all work that is due now; wait only for free capacity."""
         async with self._claiming:
             while True:
                 self._log_failure()
@@ -107,10 +116,10 @@ class DueWork:
         except LogUnavailable as away:
             self._away = away
         except BulkheadFull as why:
-            # Its claim stands until it expires, so that those behind it have their turn.
+            # The claim is left to expire, so that other runs come first.
             _log.info("%s of run %s: %s", self.kind, claim.run_id, why)
         except Exception:
-            # The claim of what failed stands until it expires, so that it holds up nobody.
+            # The claim of failed work is left to expire, so that it does not block other work.
             _log.exception("%s of run %s failed", self.kind, claim.run_id)
 
     async def _release_claim(self, claim: Claim) -> None:
@@ -121,34 +130,34 @@ class DueWork:
         )
 
 
-# The kinds of work that become due, and who does them.
+# Workers by kind of work.
 
 
 EFFECTS_AT_ONCE_MAX = COMPARTMENTS_MAX * CALLS_MAX
-"""So many only when all rooms are full: what is undone or told waits for room of its own."""
+"""Reached only if all compartments are full, because effects wait in their own compartment."""
 
 
 def announcement_work(claims: Claims, announcing: Announcer) -> DueWork:
-    """Announcements; a hook may say where they go."""
+    """Return the worker for announcements. It may call a hook for their targets."""
     return DueWork("announce", claims, announcing.announce)
 
 
 def archive_work(claims: Claims, archiving: Archiver) -> DueWork:
-    """Archives, of which no hook is told here."""
+    """Return the worker for archives. It calls no hooks."""
     return DueWork("archive", claims, archiving.archive)
 
 
 def continuation_work(claims: Claims, continuing: SessionContinuation) -> DueWork:
-    """Sessions that go on behind a run: with a message that waited, or with what children
-    reported."""
+    """Return the worker that continues sessions with a waiting message or with children's
+    reports."""
     return DueWork("continue", claims, continuing.go_on)
 
 
 def wait_work(claims: Claims, depending: DependencyWaits) -> DueWork:
-    """Runs that wait for others, of which one is done."""
+    """Return the worker for runs with a dependency that is done."""
     return DueWork("wait", claims, depending.reevaluate)
 
 
 def effect_work(claims: Claims, effects: EffectWorker) -> DueWork:
-    """What has to be undone, told or sent outside."""
+    """Return the worker for undos, hooks and webhooks."""
     return DueWork("effects", claims, effects.perform, at_once_max=EFFECTS_AT_ONCE_MAX)

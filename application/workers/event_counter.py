@@ -1,4 +1,4 @@
-"""Keeps the counts of events up to date, behind the head of the log."""
+"""Keeps the event counts up to date in the background."""
 
 from application.log.event_log import Tail
 from application.ports.event_counts import BLOCK_EVENTS, EventCounts
@@ -7,7 +7,7 @@ COUNT_SECONDS = 1.0
 
 
 class EventCounter:
-    """One a process. Each of several counts what it finds uncounted."""
+    """Counts events for a process. Several processes may count concurrently."""
 
     def __init__(self, counts: EventCounts, tail: Tail) -> None:
         self._counts = counts
@@ -15,8 +15,7 @@ class EventCounter:
         self._counted: int | None = None
 
     async def count(self) -> None:
-        """Count what has come since the last time, if that is a whole block: a server that is idle
-        asks the database nothing."""
+        """Count new events if they fill a block. An idle server makes no query."""
         position = self._tail.position
         if self._counted is None or position - self._counted >= BLOCK_EVENTS:
             self._counted = await self._counts.count_up_to(position)

@@ -1,4 +1,4 @@
-"""What the events of the log ask of the workers of this process."""
+"""Reactions of this process's workers to events of the log."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -41,7 +41,7 @@ _log = logging.getLogger("spawnlog.conducting")
 
 @dataclass(frozen=True, slots=True)
 class WokenWork:
-    """Background work that an event may give reason for."""
+    """Background work that events can wake."""
 
     dispatch: PeriodicTask
     announce: DueWork
@@ -52,11 +52,10 @@ class WokenWork:
 
 
 class Reactions:
-    """Wakes the work that events leave due, and tells runs that are held here of what concerns
-    them.
+    """Wakes work that events make due, and passes events on to the runs held here.
 
-    Events that were recorded together are taken together: work that one of them leaves due and
-    another one has done already is not woken.
+    Events recorded together are handled together, so work that one event makes due and another has
+    already done is not woken.
     """
 
     def __init__(
@@ -79,7 +78,7 @@ class Reactions:
         self._touched: set[UUID | None] = set()
 
     async def take(self, events: Sequence[RecordedEvent]) -> None:
-        """React to the next events of the log. It does not fail."""
+        """React to the next events of the log. Never raises."""
         for recorded in events:
             reactions = _REACTIONS.get(type(recorded.event))
             if reactions is None:
@@ -90,7 +89,7 @@ class Reactions:
                 if type(recorded.event) is ConfigurationActivated:
                     await self._follow_configuration(recorded.event.revision)
             except Exception:
-                # The next event must be heeded whatever became of this one.
+                # A failed reaction must not stop the next one.
                 _log.exception("event %d was not heeded", recorded.envelope.position)
         if any(map(self._may_have_effects, self._touched)):
             self._work.effects.notify()
@@ -143,7 +142,7 @@ class Reactions:
             self._work.continue_sessions.notify()
 
     def _on_children_reported(self, _: RecordedEvent) -> None:
-        # A message may wait for it; only sessions that were spawned have such an event.
+        # A message may wait for this. Only spawned sessions have this event.
         self._work.continue_sessions.notify()
 
     def _on_messages_lost(self, _: RecordedEvent) -> None:
@@ -205,4 +204,4 @@ _REACTIONS: Mapping[type[AnyEvent], tuple[_Reaction, ...]] = {
     event: (*_EFFECTS.get(event, ()), *_SPECIAL.get(event, ()))
     for event in {**_SPECIAL, **_EFFECTS}
 }
-"""By the type of an event: what is done about it. Of other events nothing is."""
+"""Reactions by event type. Other events are ignored."""

@@ -1,9 +1,9 @@
-"""Takes over what a holder left behind when it died.
+"""Recovery: takes over the work of a holder that died.
 
-A preparation goes on from its record. A run that was claimed but never started is claimed again:
-nothing of it has executed. A run that had started is ended as interrupted; it is never executed
-a second time. One that is executed outside ends as well, whether it had started or not: its
-executor is gone, and what that one did is not known.
+- A preparation continues from its record.
+- A run that was claimed but not started is claimed again, since nothing of it has executed.
+- A started run is ended as interrupted. It is never executed a second time.
+- An external run is ended, started or not, because its executor is gone and its progress unknown.
 """
 
 import asyncio
@@ -31,13 +31,14 @@ from domain.values.refusals import Rejected
 
 LOST_RUNS_MAX = 200
 GAP_SECONDS_MAX = 10.0
-"""A server that could not look for longer than this could not have taken a sign of life either."""
+"""After a gap this long in the search for lost runs, the server may also have missed executors'
+renewals."""
 GAPS_PER_LEASE = 2
 _log = logging.getLogger("spawnlog.recovering")
 
 
 class RunRecovery:
-    """Finds runs without a living holder, and does for each what its record allows."""
+    """Finds runs without a live holder, and continues or ends each according to its record."""
 
     def __init__(
         self,
@@ -68,24 +69,27 @@ class RunRecovery:
         self._gap_ended_at: datetime | None = None
 
     async def recover(self) -> int:
-        """Look once; gives how many runs were taken over."""
+        """Search once. Return the number of runs taken over."""
         found = await self._coordination.lost_runs(limit=LOST_RUNS_MAX)
         self._note_look(found.at)
-        self._forget_present({one.holder for one in found.runs if one.absent})
-        gone = [one for one in found.runs if self._is_gone(one, found.at)]
+        self._forget_present({lost.holder for lost in found.runs if lost.absent})
+        gone = [lost for lost in found.runs if self._is_gone(lost, found.at)]
         taken = await self._with_closed_leases(gone) + await self._dropped_runs()
-        for one in taken:
-            if one.run_id not in self._under_way:
+        for lost in taken:
+            if lost.run_id not in self._under_way:
                 task = asyncio.create_task(
-                    self._take_over(one, self._looks_since), name=f"recover {one.run_id}"
+                    self._take_over(lost, self._looks_since), name=f"recover {lost.run_id}"
                 )
-                self._under_way[one.run_id] = task
-                task.add_done_callback(self._done(one.run_id))
+                self._under_way[lost.run_id] = task
+                task.add_done_callback(self._done(lost.run_id))
         return len(taken)
 
     def _note_look(self, now: datetime) -> None:
-        """Note since when this server looks without a gap, on the clock of the database: so a gap
-        shows whatever the reason, be it this process, the machine, the database or its clock."""
+        """Note since when this server has searched without a gap, by the database's clock.
+
+        That clock shows a gap whatever its cause: this process, the machine, the database or its
+        clock.
+        """
         before, self._looked_at = self._looked_at, now
         if before is None:
             self._looks_since = now
@@ -93,12 +97,12 @@ class RunRecovery:
             self._looks_since = self._gap_ended_at = now
 
     async def _with_closed_leases(self, gone: Sequence[LostRun]) -> list[LostRun]:
-        """Return those runs whose holders cannot renew their leases any more."""
-        holders = {one.holder for one in gone if not _is_external(one)}
+        """Return the runs whose holders can no longer renew their leases."""
+        holders = {lost.holder for lost in gone if not _is_external(lost)}
         closed: Collection[str] = ()
         if holders:
             closed = await self._coordination.close_leases(sorted(holders))
-        return [one for one in gone if _is_external(one) or one.holder in closed]
+        return [lost for lost in gone if _is_external(lost) or lost.holder in closed]
 
     def _done(self, run_id: UUID) -> Callable[[object], None]:
         def forget(_: object) -> None:
@@ -107,30 +111,32 @@ class RunRecovery:
         return forget
 
     async def wait_idle(self, seconds: float) -> None:
-        """Wait until what was taken over is dealt with, so long at most."""
+        """Wait up to `seconds` for takeovers in progress, then cancel the rest."""
         await wait_or_cancel(self._under_way.values(), seconds)
 
     async def _dropped_runs(self) -> list[LostRun]:
-        """Runs that are held under our own name while nothing works on them, as after a failure in
-        the middle: seen so for the time of a lease, they are taken over like any other."""
+        """Return runs held under this process's name that nothing here has worked on for one lease.
+
+        That happens after an internal failure. They are taken over like any other lost run.
+        """
         held = await self._coordination.held_runs(self._holder.name, limit=LOST_RUNS_MAX)
         busy = self._executing.held | self._preparing.under_way | self._under_way.keys()
-        idle = {one.run_id: one for one in held if one.run_id not in busy}
+        idle = {lost.run_id: lost for lost in held if lost.run_id not in busy}
         now = time.monotonic()
         self._idle_since = {run_id: self._idle_since.get(run_id, now) for run_id in idle}
         return [
-            one
-            for run_id, one in idle.items()
+            lost
+            for run_id, lost in idle.items()
             if now - self._idle_since[run_id] >= self._lease_seconds
         ]
 
     def _is_gone(self, lost: LostRun, now: datetime) -> bool:
-        """Return True if a holder has had its chance to renew its lease.
+        """Return True if the holder has had its chance to renew its lease.
 
-        A holder without a row may only have lost it with the table: it gets the time of one lease
-        to write it again, an executor outside that of the longest one that it may have asked for.
-        So does a server whose lease expired while this one could not look: what kept this one from
-        looking (a closed lid, a database that was away) kept the other from renewing.
+        A holder without a row may have lost it with the table. It gets one lease to write it again;
+        an executor gets the longest lease that it may have requested. A server whose lease expired
+        while this one could not search also gets one lease, because the cause (a closed lid, an
+        absent database) may have kept it from renewing.
         """
         if lost.holder == self._holder.name:
             return False
@@ -158,7 +164,8 @@ class RunRecovery:
                 reason = f"holder {lost.holder} is gone"
                 await self._preparing.resume(run, self._holder.name, reason)
             elif run.lane == EXTERNAL_LANE:
-                # A lease that ran out while this server was away says nothing of its executor.
+                # A lease that expired while this server was away does not mean that the executor is
+                # gone.
                 could_be_heard = lost.until is None or lost.until >= looks_since
                 await self._external.end_lost(run, lost.until, could_be_heard=could_be_heard)
             elif run.stage == "queued":

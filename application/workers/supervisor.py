@@ -1,4 +1,4 @@
-"""Keeps a server process at work: its lease, its lanes, announcements, archives, recovery."""
+"""Runs a server's background work: lease, dispatch, announcements, archives, effects, recovery."""
 
 import asyncio
 import contextlib
@@ -39,7 +39,7 @@ DISPATCH_SECONDS = 1.0
 SWEEP_SECONDS = 60.0
 UNCLAIMED_SECONDS = 2.0
 FINISH_SECONDS_MAX = 3.0
-"""For each kind of what is due: a server that was told to stop has not long for all of them."""
+"""Time per kind of due work at shutdown, which must be short."""
 
 
 FORGET_SECONDS = 3600.0
@@ -50,8 +50,7 @@ _log = logging.getLogger("spawnlog.conducting")
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """Those who do the work. `sweeping` removes files that were set aside and are not wanted any
-    more."""
+    """The background workers. `sweeping` deletes staged files that are no longer needed."""
 
     preparing: RunPreparer
     continuing: SessionContinuation
@@ -68,8 +67,15 @@ class Workers:
 
 
 class Supervisor:
-    """One a process. `url` is recorded with the lease; `follow_configuration` is called when
-    another configuration was activated, `alive` whenever the lease was renewed."""
+    """The supervisor of a process.
+
+    Args:
+        follow_configuration: Called when another configuration was activated.
+        alive: Called whenever the lease was renewed.
+
+    Attributes:
+        url: Recorded with the lease.
+    """
 
     def __init__(
         self,
@@ -131,38 +137,36 @@ class Supervisor:
         self._following: asyncio.Task[None] | None = None
 
     async def join(self) -> None:
-        """Take the lease: before this nothing may be held under this name."""
+        """Take the lease. Nothing may be held under the holder's name before this."""
         await self._renew_lease()
 
     def start(self) -> None:
-        """Begin to work."""
         self._following = asyncio.create_task(self._follow(), name="conductor")
         for repeating in self._all():
             repeating.start()
 
     async def stop_claiming(self) -> None:
-        """Take no new runs: the process is about to end."""
+        """Claim no more runs, because the process is about to end."""
         self._workers.dispatching.close()
         await self._dispatch.close()
         await self._recover.close()
 
     async def wait_idle(self, seconds: float) -> None:
-        """Wait for what was taken over from others, so long at most."""
+        """Wait up to `seconds` for runs taken over from other servers."""
         await self._workers.recovering.wait_idle(seconds)
 
     async def finish_due(self) -> None:
-        """Announce, archive, undo and tell what is due now, for the last time; each has its time
-        for it, whatever became of the one before."""
+        """Do all work that is due now, for the last time. Each kind has its own timeout."""
         for due in (self._continue, self._announce, self._archive, self._effect):
             try:
-                # What a hook does not take in time is done after the next start.
+                # Calls that time out are repeated after the next start.
                 await with_timeout(due.run_all_due(), FINISH_SECONDS_MAX)
             except (LogUnavailable, TimeoutError) as away:
                 _log.warning("%s: what is due is left to the next start: %s", due.kind, away)
         await self._workers.transcript_files.finish(FINISH_SECONDS_MAX)
 
     async def close(self) -> None:
-        """End all work and give the lease up. Nothing may be held by then."""
+        """Stop all work and give up the lease. Nothing may be held by then."""
         if self._following is not None:
             await tasks.cancel_all([self._following])
         for repeating in self._all():
@@ -181,7 +185,7 @@ class Supervisor:
             self._wait,
             self._continue,
             self._workers.transcript_files,
-            # Until there is no work left whose claims it could keep up.
+            # Closed after the work whose claims it renews.
             self._prolong,
             self._sweep,
             self._recover,
@@ -190,7 +194,7 @@ class Supervisor:
         )
 
     async def _follow(self) -> None:
-        # A log that cannot be followed ends the server; whoever follows it says why.
+        # If the log cannot be followed, the tail reports it and the server ends.
         with contextlib.suppress(LogUnavailable):
             async for events in self._tail.follow(after=self._tail.position):
                 await self._reactions.take(events)
@@ -199,13 +203,16 @@ class Supervisor:
         self._running_time.look()
 
     async def _renew_lease(self) -> None:
-        """Prolong the lease. It counts from before the question was asked, since the database
-        cannot have given more than that, and in time in which this process ran: after a suspension
-        the database says whether another server took the lease meanwhile."""
+        """Renew the lease.
+
+        It counts from before the request, because the database cannot have granted a longer one,
+        and only running time counts: after a suspension, the database says whether another server
+        took the lease over.
+        """
         began = self._running_time.now()
         left = self._renewed + self._lease_seconds - began
         try:
-            # A database that does not answer at all must not hide that the lease has run out.
+            # A silent database must not hide that the lease has expired.
             ours = await with_timeout(
                 self._coordination.renew(
                     self._holder.name, url=self.url, lease_seconds=self._lease_seconds
@@ -225,8 +232,10 @@ class Supervisor:
         self._alive()
 
     async def _abandon_runs(self, why: str) -> None:
-        """Kill what is held, record nothing more of it, and go on under another name: whoever
-        finds those runs without a holder decides what becomes of them, this process included."""
+        """Kill all held runs without recording anything, and continue under a new holder name.
+
+        Recovery, on this or another server, then decides about those runs.
+        """
         _log.error("the lease of %s is lost: %s", self._holder.name, why)
         await self._workers.executing.abandon_all()
         self._holder.replace_name()
