@@ -1,4 +1,4 @@
-"""Announcements: acknowledged by their sessions, and sent again to webhooks."""
+"""Acknowledge announcements, and redrive parked deliveries."""
 
 from typing import Annotated
 
@@ -22,15 +22,19 @@ REASON_CHARACTERS_MAX = 2000
 
 
 class AckBody(Body):
-    """The position at which the announcement was read: when a delivery of it was parked since, it
-    stands further on, and is not taken."""
+    """The position at which the announcement was read.
+
+    If a delivery was parked since, the announcement has a later position and is not acknowledged.
+    """
 
     position: Annotated[int, Field(ge=1, le=POSITION_MAX)] | None = None
 
 
 class RedriveBody(Body):
-    """Why it is sent again, and to which webhook: without one to each that it is parked for. Or
-    the `hook` that is called again in place of that."""
+    """The reason, and the webhook to send to; by default each webhook with a parked delivery.
+
+    With `hook`, that hook is called again instead.
+    """
 
     reason: Annotated[str, Field(min_length=1, max_length=REASON_CHARACTERS_MAX)]
     webhook: Annotated[str, Field(max_length=WEBHOOK_ID_CHARACTERS_MAX)] | None = None
@@ -42,7 +46,7 @@ class RedriveBody(Body):
     "/v1/sessions/{key}/announcements/{id}/ack",
     name="acknowledgeAnnouncement",
     tag="announcements",
-    # A child needs none for its own inbox.
+    # A child needs no scope for its own inbox.
     scope=None,
     summary="Take an announcement",
     description="Repeating it changes nothing.",
@@ -64,7 +68,7 @@ async def acknowledge_announcement(
     body: AckBody,
     command: CommandContext,
 ) -> StoredAnswer:
-    """Record that the session has taken the announcement."""
+    """Record that the session has received the announcement."""
     session_key = await resolve_session_key(services, caller, key)
     require_session_access(caller, session_key)
     if caller.run_id is None:

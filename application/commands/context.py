@@ -1,4 +1,4 @@
-"""What a command knows of the request that it came with, and what it returns."""
+"""Context and response of a command."""
 
 import re
 from collections.abc import Callable
@@ -16,7 +16,7 @@ class CommandContext:
         reservation: The idempotency key, if the request has one.
         traceparent: The W3C trace context, if the request has a valid one.
         is_there: Returns True while the caller waits for the answer.
-        token: The token that the caller showed; empty if authentication is off.
+        token: The caller's token; empty if authentication is off.
         if_match: The version that the request was made for; None for any.
     """
 
@@ -28,7 +28,7 @@ class CommandContext:
 
 
 class CommandResponse(NamedTuple):
-    """The answer of a command, and the position at which it is true; None for now."""
+    """The answer of a command, and the position at which it is true; None means the current one."""
 
     answer: StoredAnswer
     position: int | None = None
@@ -38,6 +38,6 @@ _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 def known_traceparent(given: object) -> str | None:
-    """Return a W3C trace context; None for one that is malformed."""
+    """Return a W3C trace context; None if it is malformed."""
     text = given.strip().lower() if isinstance(given, str) else ""
     return text if _TRACEPARENT.fullmatch(text) else None

@@ -1,4 +1,4 @@
-"""Checks before a command: who may control which runs and sessions."""
+"""Checks before a command: which runs and sessions the caller may control."""
 
 from application.commands.services import CommandServices
 from application.queries.access import Caller, require_scope
@@ -13,8 +13,10 @@ from domain.spawn.request import TASK_BYTES_MAX
 
 
 async def require_control(services: CommandServices, caller: Caller, about: str) -> None:
-    """Refuse a caller that may not control others. If the tool policy of a child denies it, record
-    the denial with the run or the session that it is about."""
+    """Refuse a caller that may not control other sessions.
+
+    If a child's tool policy denies it, record the denial with the run or session that it is about.
+    """
     if caller.run_id is not None and not caller.may("control"):
         known = about if UUID_TEXT.fullmatch(about) or about.startswith("agent:") else None
         await services.tool_policy.must_permit(caller.run_id, CONTROL_TOOL, caller.actor, known)
@@ -22,13 +24,13 @@ async def require_control(services: CommandServices, caller: Caller, about: str)
 
 
 def require_service(services: CommandServices) -> None:
-    """Refuse while the service stops: it would not finish what begins now."""
+    """Refuse while the service is stopping, because it could not finish the work."""
     if services.closing():
         raise QueryError("unavailable", "the service is stopping; ask again in a moment")
 
 
 async def controlled_run(services: CommandServices, caller: Caller, run_id: str, verb: str) -> Run:
-    """Return a run below the session of the caller; refuse the caller's own."""
+    """Return a run below the caller's session; refuse the caller's own."""
     run = await visible_run(services, caller, run_id, await resolve_as_of(services, caller, None))
     if not await services.access.covers_run(caller, run) or caller.run_id == run.run_id:
         raise only_descendants(verb)
@@ -49,7 +51,7 @@ async def addressed_run(
 async def controlled_session(
     services: CommandServices, caller: Caller, session_key: str, verb: str
 ) -> Session:
-    """Return a session that is the caller's or below it; refuse that of a child itself."""
+    """Return the caller's session or one below it; refuse the session of a child itself."""
     session = await services.work.registry.session(session_key)
     if session is None or not await services.access.covers_session(caller, session_key):
         raise unknown_session(session_key)
@@ -59,5 +61,5 @@ async def controlled_session(
 
 
 def only_descendants(verb: str) -> QueryError:
-    """Return the error for the caller's own run, and for those of others."""
+    """Return the error for a run or session that is not below the caller's session."""
     return QueryError("not_permitted", f"this token may {verb} the descendants of its session only")

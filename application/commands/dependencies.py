@@ -1,4 +1,4 @@
-"""Dependencies in the body of a spawn: the runs that its run waits for."""
+"""Dependencies in the body of a spawn request."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,11 +15,14 @@ _SHAPE = 'must be a label or a run id, or {"run": …, "require": "success" or "
 def dependency_requests(
     depends_on: Sequence[object], chain_after: object, references: Sequence[DependencyRequest]
 ) -> tuple[DependencyRequest, ...]:
-    """Return the runs to wait for by name, with those whose results are referred to. Refuse what
-    names no run, and too many."""
+    """Return the dependencies of a request, including the runs whose results it refers to.
+
+    Raises:
+        QueryError: If a name is invalid, or there are too many.
+    """
     dependencies = [
-        _dependency_request(one, "dependsOn", f"/dependsOn/{index}")
-        for index, one in enumerate(depends_on)
+        _dependency_request(value, "dependsOn", f"/dependsOn/{index}")
+        for index, value in enumerate(depends_on)
     ]
     if chain_after is not None:
         dependencies.append(_dependency_request(chain_after, "chainAfter", "/chainAfter"))

@@ -1,4 +1,4 @@
-"""Why a command is not carried out, as a stable code for every kind of caller."""
+"""Stable error codes of refused commands, for every kind of caller."""
 
 from collections.abc import Mapping
 
@@ -25,7 +25,7 @@ from domain.values.refusals import CannotDeliver, Rejected, ToolDenied
 
 ERROR_CODES: Mapping[type[Exception], str] = {
     LogUnavailable: "unavailable",
-    # Somebody else decided in between; the record says what.
+    # Another process decided meanwhile; the record says what.
     Rejected: "session_closed",
     ContentsErased: "erased",
     CannotRespawn: "cannot_respawn",
@@ -54,9 +54,11 @@ ERROR_CODES: Mapping[type[Exception], str] = {
     ReportTooLarge: "too_large",
     ContextMoved: "precondition_failed",
 }
-"""The code of an error whose text is the answer; that of the nearest class counts."""
+"""Codes of errors whose message is the answer. The nearest base class counts."""
 
 
 def error_code(error: Exception) -> str:
-    """The code of one of these errors."""
-    return next(ERROR_CODES[one] for one in type(error).__mro__ if one in ERROR_CODES)
+    """Return the code of one of these errors."""
+    return next(
+        ERROR_CODES[error_type] for error_type in type(error).__mro__ if error_type in ERROR_CODES
+    )

@@ -1,4 +1,4 @@
-"""Execute runs from outside: claim, prolong, report, end."""
+"""Execute runs from outside: claim, renew, report, end."""
 
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -27,7 +27,7 @@ from domain.run.facts import RunOutcome
 from domain.values.body import Body
 
 REPORT_VALUES_MAX = 20_000
-"""How many values a report may have: some twenty for each entry."""
+"""Maximum number of JSON values in a report: about 20 per entry."""
 ERROR_CHARACTERS_MAX = 10_000
 EPOCHS_MAX = 2**31 - 1
 
@@ -46,7 +46,7 @@ Epoch = Annotated[
 
 
 class ClaimBody(Body):
-    """Who executes the run."""
+    """The executor of the run."""
 
     executor: Annotated[
         str,
@@ -61,14 +61,14 @@ class ClaimBody(Body):
 
 
 class HeartbeatBody(Body):
-    """A sign of life."""
+    """A heartbeat of the executor."""
 
     epoch: Epoch
     lease_seconds: LeaseSeconds = LEASE_SECONDS
 
 
 class ReportBody(Body):
-    """What the child said since."""
+    """New transcript entries of the run."""
 
     epoch: Epoch
     first: Annotated[
@@ -86,7 +86,7 @@ class ReportBody(Body):
 
 
 class UsageBody(Body):
-    """Tokens, of one model."""
+    """Token usage of one model."""
 
     input_tokens: TokensField
     output_tokens: TokensField
@@ -95,13 +95,16 @@ class UsageBody(Body):
     model: Annotated[str, Field(min_length=1, max_length=NAME_CHARACTERS_MAX)] | None = None
 
     def entry(self) -> UsageEntry:
-        """Return the entry as a runtime reports it."""
+        """Return the usage as a runtime reports it."""
         return UsageEntry(**dict(self))
 
 
 class EndBody(Body):
-    """What came of the run. Without `result` it is the last `result` of the transcript, else the
-    last message of the assistant; without `usage` what the transcript says of tokens."""
+    """The outcome of the run.
+
+    Without `result`, it is the last `result` entry of the transcript, else the last message of the
+    assistant. Without `usage`, it is the usage in the transcript.
+    """
 
     epoch: Epoch
     outcome: RunOutcome
@@ -111,8 +114,11 @@ class EndBody(Body):
 
 
 class ClaimedAnswer(View):
-    """The run is yours. `launch` is what a command would be given on its input (`stdin-json`),
-    `token` the child's own for `url`, good until the run has ended; it is told to nobody else."""
+    """The run is yours.
+
+    `launch` is the input that a command would get (`stdin-json`). `token` is the child's token for
+    `url`, valid until the run has ended; no other caller gets it.
+    """
 
     run_id: UUID
     epoch: int
@@ -123,8 +129,11 @@ class ClaimedAnswer(View):
 
 
 class HeartbeatAnswer(View):
-    """Whether to go on. With `stop` end what you execute and report the end: the lease is not
-    prolonged any more. `by` is who wanted that, `reason` what was said with it."""
+    """Whether to continue.
+
+    If `stop` is set, end the execution and report the end: the lease is no longer renewed. `by` is
+    who requested it, `reason` the reason given.
+    """
 
     run_id: UUID
     stop: Literal["stopped", "steered", "yielded"] | None
@@ -134,14 +143,14 @@ class HeartbeatAnswer(View):
 
 
 class ReportedAnswer(View):
-    """The entries are on record; `next` is the number of the one after them."""
+    """The entries are recorded. `next` is the number of the next entry."""
 
     run_id: UUID
     next: int
 
 
 class EndedAnswer(View):
-    """How the run ended, as it is on record."""
+    """The recorded end of the run."""
 
     run_id: UUID
     outcome: RunOutcome
@@ -172,7 +181,7 @@ _ERRORS = ("not_found", "not_external", "claim_over", "run_over")
 async def claim_run(
     services: CommandServices, caller: Caller, run_id: str, body: ClaimBody
 ) -> Answer[ClaimedAnswer]:
-    """Claim a run for an executor and return all that the child is given."""
+    """Claim a run for an executor, and return everything that the child is given."""
     run = await executable_run(services, caller, run_id)
     require_service(services)
     claimed = await services.external.claim(run, body.executor, body.lease_seconds, caller.actor)
@@ -182,7 +191,7 @@ async def claim_run(
         run_id=run,
         url=launch.url,
         token=launch.token,
-        # A command finds it in its environment.
+        # A command finds the trace context in its environment.
         launch={**launch_object(launch), "traceparent": launch.traceparent},
     )
     return Answer(answer, await services.work.log.head())
@@ -207,7 +216,7 @@ async def claim_run(
 async def prolong_claim(
     services: CommandServices, caller: Caller, run_id: str, body: HeartbeatBody
 ) -> Answer[HeartbeatAnswer]:
-    """Prolong the claim of a run, unless the run is to stop."""
+    """Renew the claim of a run, unless the run must stop."""
     run = await executable_run(services, caller, run_id)
     beat = await services.external.heartbeat(run, body.epoch, body.lease_seconds)
     return Answer(HeartbeatAnswer.from_source(beat, run_id=run), await services.work.log.head())
@@ -233,9 +242,9 @@ async def prolong_claim(
 async def report_transcript(
     services: CommandServices, caller: Caller, run_id: str, body: ReportBody
 ) -> Answer[ReportedAnswer]:
-    """Store entries of the transcript of a claimed run."""
+    """Store transcript entries of a claimed run."""
     run = await executable_run(services, caller, run_id)
-    entries = [TranscriptEntry(one.kind, provided_entry(one).body) for one in body.entries]
+    entries = [TranscriptEntry(entry.kind, provided_entry(entry).body) for entry in body.entries]
     following = await services.external.report(run, body.epoch, body.first, entries)
     answer = ReportedAnswer(run_id=run, next=following)
     return Answer(answer, await services.work.log.head())
@@ -261,7 +270,7 @@ async def end_run(
 ) -> Answer[EndedAnswer]:
     """End a claimed run with the outcome that its executor reports."""
     run = await executable_run(services, caller, run_id)
-    usages = None if body.usage is None else tuple(one.entry() for one in body.usage)
+    usages = None if body.usage is None else tuple(usage.entry() for usage in body.usage)
     end = ReportedEnd(outcome=body.outcome, result=body.result, error=body.error, usages=usages)
     ended = await services.external.end(run, body.epoch, end, caller.actor)
     assert ended.outcome is not None
@@ -272,8 +281,8 @@ async def end_run(
 async def executable_run(services: CommandServices, caller: Caller, text: str) -> UUID:
     """Return the id of a run that the caller may execute; refuse any other.
 
-    The scope `worker` covers the runs below the sessions that the caller acts for, the scope
-    `spawn` only those that these sessions requested themselves.
+    The scope `worker` covers the runs below the sessions that the caller acts for. The scope
+    `spawn` covers only the runs that these sessions requested themselves.
     """
     run_id = run_id_of(text)
     run = await services.work.registry.run(run_id)

@@ -1,4 +1,4 @@
-"""Whether the server is alive, and whether it is ready."""
+"""Liveness and readiness of the server."""
 
 from typing import Literal
 
@@ -10,18 +10,18 @@ from application.queries.operation import operation
 from application.queries.views.view import Answer, View
 
 ANSWER_SECONDS = 2.0
-"""How long the database may take: who asks whether it is ready does not wait for long."""
+"""Timeout of the database query, because readiness probes do not wait long."""
 
 
 class HealthAnswer(View):
-    """The process answers; `version` is its release."""
+    """The process answers. `version` is its release."""
 
     status: Literal["ok"]
     version: str
 
 
 class ReadinessAnswer(View):
-    """Where the log ends, and how far this server has read it."""
+    """The last position of the log, and the position up to which this server has read it."""
 
     status: Literal["ready"]
     head: int
@@ -41,7 +41,7 @@ class ReadinessAnswer(View):
     command="shown by status",
 )
 async def get_health() -> HealthAnswer:
-    """Return that the process answers, whatever the log does."""
+    """Return that the process answers, whatever the state of the log."""
     return HealthAnswer(status="ok", version=WRITER_VERSION)
 
 
@@ -58,7 +58,11 @@ async def get_health() -> HealthAnswer:
     command="shown by status",
 )
 async def get_readiness(services: CommandServices) -> Answer[ReadinessAnswer]:
-    """Return how far this server has read the log. `QueryError` if it cannot serve well."""
+    """Return how far this server has read the log.
+
+    Raises:
+        QueryError: If the server is not ready.
+    """
     readiness = await services.readiness()
     if not readiness.ready:
         raise QueryError("unavailable", "; ".join(readiness.reasons))

@@ -20,7 +20,7 @@ from domain.values.body import Body
 
 
 class MessageBody(Body):
-    """What is said to the session."""
+    """A message to a session."""
 
     message: str
     mode: Annotated[

@@ -1,4 +1,4 @@
-"""Commands that are repeated under their idempotency key: each takes effect once."""
+"""Idempotency keys of commands."""
 
 import hashlib
 
@@ -10,8 +10,11 @@ IDEMPOTENCY_KEY_CHARS_MAX = 255
 
 
 def reserve(caller: Caller, method: str, path: str, *, key: str, content: bytes) -> Reservation:
-    """Return the reservation of a request under its idempotency key. Refuse a key that cannot be
-    kept."""
+    """Return the reservation of a request's idempotency key.
+
+    Raises:
+        QueryError: If the key is empty, too long or not printable.
+    """
     if not key or len(key) > IDEMPOTENCY_KEY_CHARS_MAX or not key.isprintable():
         raise QueryError(
             "invalid_request",
@@ -27,8 +30,11 @@ def reserve(caller: Caller, method: str, path: str, *, key: str, content: bytes)
 
 
 def answer_on_record(found: Reserved, reservation: Reservation) -> StoredAnswer:
-    """How the first request under a key was answered; `QueryError` when that was another one, or
-    is under way."""
+    """Return the answer to the first request under a key.
+
+    Raises:
+        QueryError: If that was a different request, or is still in progress.
+    """
     if found.fingerprint != reservation.fingerprint:
         raise QueryError(
             "idempotency_key_reused",

@@ -1,4 +1,4 @@
-"""Signing in to the page: a code that works once is traded for a token of the page."""
+"""Sign in to the page: exchange a one-time code for a token of the page."""
 
 from pydantic import Field
 
@@ -13,28 +13,31 @@ from domain.values.body import Body
 
 
 class PageCodeAnswer(View):
-    """A code that signs in to the page once: at `/ui/#code=…`. None is needed, and `code` is null,
-    where authentication is switched off."""
+    """A one-time code that signs in to the page, at `/ui/#code=…`.
+
+    `code` is null if authentication is off, because no code is needed.
+    """
 
     code: str | None
     expires_in_seconds: int
 
 
 class PageTokenAnswer(View):
-    """A token of the page, as good as the one that asked for its code, for as long as that is."""
+    """A token of the page, with the access of the token that requested its code, valid as long as
+    that token."""
 
     token: str
     expires_in_seconds: int
 
 
 class RevokedAnswer(View):
-    """The token is good for nothing any more; `wasKnown` when it was one of the page."""
+    """The token is no longer valid. `wasKnown` is true if it was a token of the page."""
 
     was_known: bool
 
 
 class PageTokenBody(Body):
-    """`POST /v1/page-tokens`."""
+    """A one-time code to exchange."""
 
     code: str = Field(max_length=200, description="The code, as it was given.")
 
@@ -44,7 +47,7 @@ class PageTokenBody(Body):
     "/v1/page-codes",
     name="makePageCode",
     tag="access",
-    # The page's tokens decide who may: `make_code`.
+    # No scope is required: `PageTokens.make_code` decides which tokens may.
     scope=None,
     summary="Make a code that signs in to the page",
     description=(
@@ -58,7 +61,7 @@ class PageTokenBody(Body):
 async def make_page_code(
     services: CommandServices, command: CommandContext
 ) -> Answer[PageCodeAnswer]:
-    """Return a code for the caller's token."""
+    """Return a one-time code for the caller's token."""
     position = services.tail.position
     if services.page_tokens is None:
         return Answer(PageCodeAnswer(code=None, expires_in_seconds=0), position)
@@ -122,7 +125,7 @@ async def trade_page_code(
 async def revoke_page_token(
     services: CommandServices, command: CommandContext
 ) -> Answer[RevokedAnswer]:
-    """Revoke the caller's token if it is one of the page."""
+    """Revoke the caller's token if it is a token of the page."""
     tokens = services.page_tokens
     known = tokens is not None and await tokens.revoke(command.token)
     return Answer(RevokedAnswer(was_known=known), services.tail.position)

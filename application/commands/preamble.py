@@ -14,7 +14,7 @@ from domain.values.body import Body
 
 
 class PreambleBody(Body):
-    """What its requester hands over to the session's later runs."""
+    """The new preamble of the session's later runs."""
 
     preamble: str
 
@@ -78,7 +78,7 @@ async def write_preamble(
 async def clear_preamble(
     services: CommandServices, caller: Caller, key: str, command: CommandContext
 ) -> StoredAnswer:
-    """Take the preamble of a session away."""
+    """Remove the preamble of a session."""
     return await _write(services, caller, key, None, command.reservation)
 
 

@@ -1,4 +1,4 @@
-"""Resolve what a request for a sub-agent names, and refuse what its shape alone cannot."""
+"""Resolve the names in a spawn request, and validate what its schema cannot."""
 
 from application.commands.dependencies import dependency_requests
 from application.commands.shared_values import parse_shared_values, references_of
@@ -29,12 +29,12 @@ def resolve_request(
     """Resolve the names in a request.
 
     Args:
-        requester_key: The canonical key of a requester that was given by something else than its
+        requester_key: Canonical key of the requester, if the request gives something else than the
             key, such as its session id.
-        respawn: The run that the request was made from, if it was made from one.
+        respawn: Facts of the earlier run, for a respawn.
 
     Raises:
-        QueryError: A key, a task or another member cannot be used.
+        QueryError: If a key, a task or another member is invalid.
     """
     tasks = _tasks_of(request)
     if request.attach_as.mount_path is not None and not request.attachments:
@@ -66,12 +66,12 @@ def resolve_request(
 
 
 def _tasks_of(request: SpawnRequest) -> tuple[str, ...]:
-    """Return the tasks of a request, one for each run; refuse those that cannot be used."""
+    """Return the tasks of a request, one for each run; refuse invalid ones."""
     task, label = request.task, request.label
     if isinstance(task, str):
         if request.parallel:
             raise invalid_value("/parallel", "needs a list of tasks")
-        _must_be_tasks({"/task": task})
+        _require_tasks({"/task": task})
         return (task,)
     if not isinstance(task, list):
         raise invalid_value("/task", "must be a text, or a list of texts")
@@ -81,16 +81,16 @@ def _tasks_of(request: SpawnRequest) -> tuple[str, ...]:
         raise invalid_value("/task", "has no task")
     if len(task) > TASKS_MAX:
         raise invalid_value("/task", f"has {len(task)} tasks and may have {TASKS_MAX}")
-    for number, one in enumerate(task):
-        if not isinstance(one, str):
+    for number, text in enumerate(task):
+        if not isinstance(text, str):
             raise invalid_value(f"/task/{number}", "must be a text")
-    _must_be_tasks({f"/task/{number}": one for number, one in enumerate(task)})
+    _require_tasks({f"/task/{number}": text for number, text in enumerate(task)})
     last = f"{label}-{len(task)}" if label else ""
     if len(last) > LABEL_CHARS_MAX:
         raise invalid_value(
             "/label", f"has {len(last)} characters with its number, and may have {LABEL_CHARS_MAX}"
         )
-    attached_characters = sum(len(one.content) for one in request.attachments)
+    attached_characters = sum(len(file.content) for file in request.attachments)
     if attached_characters * len(task) > COPIES_CHARS_MAX:
         raise invalid_value(
             "/attachments",
@@ -100,10 +100,10 @@ def _tasks_of(request: SpawnRequest) -> tuple[str, ...]:
     return tuple(task)
 
 
-def _must_be_tasks(tasks: dict[str, str]) -> None:
+def _require_tasks(tasks: dict[str, str]) -> None:
     for pointer, task in tasks.items():
         if not task.strip():
             raise invalid_value(pointer, "task required")
     if sum(len(task.encode()) for task in tasks.values()) > TASK_BYTES_MAX:
-        who = "a task" if len(tasks) == 1 else "all tasks together"
-        raise QueryError("too_large", f"{who} may have {TASK_BYTES_MAX} bytes at most")
+        subject = "a task" if len(tasks) == 1 else "all tasks together"
+        raise QueryError("too_large", f"{subject} may have {TASK_BYTES_MAX} bytes at most")

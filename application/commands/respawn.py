@@ -1,4 +1,4 @@
-"""Spawn anew from an earlier run, with changes to its request."""
+"""Respawn an earlier run with changes to its request."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -51,7 +51,7 @@ class TranscriptChoice(Body):
 
 
 class RespawnBody(Body):
-    """`POST /v1/runs/{runId}/respawn`."""
+    """Options of a respawn."""
 
     changes: Annotated[
         dict[str, Any],
@@ -139,7 +139,7 @@ async def respawn(
     body: RespawnBody,
     command: CommandContext,
 ) -> CommandResponse:
-    """Spawn anew with the request of an earlier run and with changes."""
+    """Spawn again with the request of an earlier run and with changes."""
     require_service(services)
     earlier = await readable_run(
         services, caller, run_id, await resolve_as_of(services, caller, None)
@@ -185,7 +185,7 @@ async def _requester_key(
     key = await resolve_session_reference(services, caller, named, pointer)
     key = key or canonical_key(named, configuration, pointer)
     if key != earlier.requester.session_key:
-        # What one session was told would come to another.
+        # The new requester gets content that was given to another session.
         require_scope(caller, "content")
     return key
 
@@ -214,8 +214,15 @@ def requester_named_in(body: RespawnBody) -> str | None:
 def respawn_request(
     earlier: EarlierRequest, body: RespawnBody, configuration: Configuration, requester_key: str
 ) -> ResolvedSpawn:
-    """Return the request for the new spawn by the session of that canonical key. Refuse changes
-    that make no request, with pointers into the changes."""
+    """Return the request of the new spawn.
+
+    Args:
+        earlier: The recorded request of the earlier run.
+        requester_key: Canonical key of the session that requests the respawn.
+
+    Raises:
+        QueryError: If the changes make an invalid request. Its pointers are into the changes.
+    """
     if body.transcript is not None and body.changes.get("context") is not None:
         raise invalid_value(
             f"{CHANGES}/context", "a child begins with one conversation: leave this or transcript"
@@ -247,8 +254,10 @@ def respawn_request(
 def _with_unknown(
     members: dict[str, Any], changes: Mapping[str, Any], shape: type[Body]
 ) -> dict[str, Any]:
-    """Return the members and those of the changes that no request has, so that validation refuses
-    them: merging has dropped a member that is unknown and null."""
+    """Add the unknown members of the changes, so that validation refuses them.
+
+    Merging has dropped unknown members that are null.
+    """
     known = {field.alias or name: field.annotation for name, field in shape.model_fields.items()}
     whole = {**members, **{name: None for name in changes if name not in known}}
     for name, changed in changes.items():
@@ -261,7 +270,7 @@ def _with_unknown(
 
 
 def _in_changes(problem: QueryError) -> QueryError:
-    """Return a problem with its pointers in the body of a respawn."""
+    """Return the problem with its pointers in the body of a respawn."""
     detail = f"{CHANGES}{problem.detail}" if problem.detail.startswith("/") else problem.detail
-    errors = [{**one, "pointer": f"{CHANGES}{one['pointer']}"} for one in problem.errors]
+    errors = [{**error, "pointer": f"{CHANGES}{error['pointer']}"} for error in problem.errors]
     return QueryError(problem.code, detail, errors=errors)

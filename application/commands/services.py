@@ -1,4 +1,4 @@
-"""What commands work with, beside what queries read from."""
+"""Services for commands, in addition to those for queries."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from application.telemetry.measurements import Measurements
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Whether requests can be served well, and the reasons if not."""
+    """Whether this server can serve requests well, and the reasons if not."""
 
     ready: bool
     reasons: tuple[str, ...]
@@ -26,7 +26,10 @@ class Readiness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandServices(QueryServices):
-    """Put together by the composition root. `page_tokens` is None if authentication is off."""
+    """Services for commands, assembled by the composition root.
+
+    `page_tokens` is None if authentication is off.
+    """
 
     spawning: SpawnService
     continuing: SessionContinuation

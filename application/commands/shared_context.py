@@ -1,4 +1,4 @@
-"""What a session shares with its family, changed by a merge patch."""
+"""Change a session's shared context by a merge patch."""
 
 from pydantic import BaseModel, ConfigDict
 
@@ -22,7 +22,7 @@ from domain.session.shared_context import KEY_RULE, is_key
 
 
 class SharedContextPatch(BaseModel):
-    """`PATCH …/shared-context`: a JSON merge patch; keys with their values, null takes one away."""
+    """A JSON merge patch of the shared context: keys with their new values. Null removes a key."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -55,8 +55,10 @@ async def patch_shared_context(
     body: SharedContextPatch,
     command: CommandContext,
 ) -> Answer[SharedContextView | SharedSizesView]:
-    """Patch what a session shares. A caller without scope `content` may write what it may not
-    read: it is answered with sizes alone."""
+    """Patch the shared context of a session.
+
+    A caller without scope `content` may write what it may not read, so its answer has sizes only.
+    """
     session = await resolve_target_session(services, caller, key)
     patch = ContextPatch(
         session_key=session.session_key,
@@ -74,7 +76,7 @@ async def patch_shared_context(
 
 
 def _values(body: SharedContextPatch) -> dict[str, object]:
-    """Return the members of the patch. `QueryError` for a key or a value that cannot be shared."""
+    """Return the members of the patch. Refuse invalid keys and values."""
     values = dict(body.model_extra or {})
     for key in values:
         if not is_key(key):

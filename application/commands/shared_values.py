@@ -1,4 +1,4 @@
-"""The shared context in a body: its keys, its values and their limits."""
+"""The shared context of a request: keys, values and their limits."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -26,8 +26,7 @@ KEY_SHOWN_CHARACTERS_MAX = 128
 
 
 def references_of(values: Mapping[str, Any] | None) -> tuple[DependencyRequest, ...]:
-    """Return the runs whose results the context refers to, by their keys. Refuse a reference to no
-    run."""
+    """Return the referenced runs by their keys. Refuse an invalid reference."""
     names = [key for key in values or () if key.startswith(REFERENCE_PREFIX)]
     return tuple(_reference(key, values or {}) for key in names)
 
@@ -35,8 +34,11 @@ def references_of(values: Mapping[str, Any] | None) -> tuple[DependencyRequest, 
 def parse_shared_values(
     values: Mapping[str, Any] | None, scope: SharedScope
 ) -> SharedContextInput | None:
-    """Return the values that a spawn shares, without references; None if it shares none. Refuse
-    values that cannot be shared."""
+    """Return the values that a spawn shares, without references; None if there are none.
+
+    Raises:
+        QueryError: If a key or value cannot be shared.
+    """
     plain = {
         key: value for key, value in (values or {}).items() if not key.startswith(REFERENCE_PREFIX)
     }
@@ -44,7 +46,11 @@ def parse_shared_values(
 
 
 def literals(values: Mapping[str, Any], at: str) -> tuple[tuple[str, str], ...]:
-    """Return keys with their values as compact JSON. Refuse values that cannot be shared."""
+    """Return keys with their values as compact JSON.
+
+    Raises:
+        QueryError: If a key or value cannot be shared.
+    """
     if len(values) > SHARED_KEYS_MAX:
         raise invalid_value(at or "/", f"has {len(values)} keys and may have {SHARED_KEYS_MAX}")
     for key, value in values.items():
@@ -83,13 +89,12 @@ def _reference(key: str, values: Mapping[str, Any]) -> DependencyRequest:
 
 
 def _require_plain_value(value: object, at: str) -> None:
-    """Refuse infinite numbers and deep nesting. The whole is the first level, the objects and lists
-    in it are the second."""
+    """Refuse infinite numbers and deep nesting. The value itself is the first level."""
     level = [value]
     for _ in range(SHARED_DEPTH_MAX):
-        if any(isinstance(one, float) and not math.isfinite(one) for one in level):
+        if any(isinstance(item, float) and not math.isfinite(item) for item in level):
             raise invalid_value(at, "has a number that is too large")
-        nested = [one for one in level if isinstance(one, dict | list)]
+        nested = [item for item in level if isinstance(item, dict | list)]
         if not nested:
             return
         level = [inner for outer in nested for inner in _nested_values(outer)]

@@ -70,7 +70,7 @@ SPAWN_OPTIONS: dict[str, Option | None] = {
     "requester.workspaceDir": Option(
         flag="--workspace", metavar="DIR", help="The folder it works in."
     ),
-    # The command has them in words of its own, or reads them from a file alone.
+    # The command handles these itself, or reads them from a file only.
     **dict.fromkeys(("task", "parallel", "requester.sessionKey")),
     **dict.fromkeys(
         f"requester.{name}"
@@ -131,13 +131,13 @@ async def submit_spawn(
     requester_key: str | None,
     command: CommandContext,
 ) -> CommandResponse:
-    """Submit the request of a body.
+    """Submit a spawn request.
 
     Args:
-        requester_key: The canonical key of the requester, if it is known already.
+        requester_key: Canonical key of the requester, if it is already known.
 
     Raises:
-        QueryError: The request cannot be used, or the caller does not act for its requester.
+        QueryError: If the request is invalid, or the caller may not act for its requester.
     """
     pinned = services.work.configurations.current()
     resolved = resolve_request(body, pinned.configuration, requester_key)

@@ -17,7 +17,7 @@ from domain.values.body import Body
 
 
 class StopBody(Body):
-    """Why."""
+    """The reason for the stop."""
 
     reason: Annotated[str, Field(max_length=2000)] | None = None
 

@@ -1,4 +1,4 @@
-"""Tell what was said in a session that lives elsewhere, in entries as a runtime writes them."""
+"""Submit the transcript of a session that lives elsewhere."""
 
 from typing import Annotated, Any, Literal
 
@@ -19,13 +19,13 @@ from domain.values.json_text import text_of
 
 ENTRIES_MAX = 10_000
 VALUES_MAX = 100_000
-"""How many values a body may have: ten for each entry."""
+"""Maximum number of JSON values in a body: ten per entry."""
 
 
 Kind = Literal["message", "tool", "usage", "progress", "result", "text"]
 TokensField = Annotated[int, Field(ge=0, le=TOKENS_MAX)]
 
-# Of each kind: what it must have, and what else it may have.
+# Required and optional members of each kind.
 _MEMBERS: dict[Kind, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "message": (("role", "text"), ()),
     "tool": (("name",), ("input", "output")),
@@ -37,8 +37,12 @@ _MEMBERS: dict[Kind, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 class EntryBody(Body):
-    """One entry: a `message` has `role` and `text`, a `tool` `name` and maybe `input` and `output`
-    (any JSON), a `usage` `inputTokens` and `outputTokens` and maybe `model`, all others `text`."""
+    """A transcript entry.
+
+    A `message` has `role` and `text`; a `tool` has `name` and optionally `input` and `output` (any
+    JSON); a `usage` has `inputTokens` and `outputTokens` and optionally `model`; all others have
+    `text`.
+    """
 
     kind: Kind
     role: Literal["assistant", "user", "system", "tool"] | None = None
@@ -67,13 +71,13 @@ class EntryBody(Body):
         return self
 
     def members(self) -> dict[str, Any]:
-        """All but the kind, by the names that they have in JSON."""
+        """Return all members except the kind, by their names in JSON."""
         fields = EntryBody.model_fields
         return {str(fields[name].alias): value for name, value in self if name != "kind"}
 
 
 class TranscriptBody(Body):
-    """`PUT /v1/sessions/{key}/transcript`."""
+    """The conversation of a session."""
 
     entries: Annotated[
         list[EntryBody],
@@ -85,7 +89,7 @@ class TranscriptBody(Body):
 
 
 def provided_entry(entry: EntryBody) -> ProvidedEntry:
-    """Return an entry as one of a runtime is kept: a text as it is, other values as JSON."""
+    """Return the entry as it is stored: texts unchanged, other values as JSON."""
     must, may = _MEMBERS[entry.kind]
     given = entry.members()
     members = {name: given[name] for name in (*must, *may)}
@@ -96,7 +100,7 @@ def provided_entry(entry: EntryBody) -> ProvidedEntry:
 
 
 class TranscriptProvidedAnswer(KeptTranscript):
-    """What is kept of a transcript that was sent."""
+    """The stored transcript."""
 
     position: int
 
@@ -130,7 +134,7 @@ async def provide_transcript(
     body: TranscriptBody,
     command: CommandContext,
 ) -> CommandResponse:
-    """Keep the transcript of a session in place of the one before."""
+    """Store the transcript of a session in place of the earlier one."""
     session = await resolve_target_session(services, caller, key)
     submitted = SubmittedTranscript(
         session_key=session.session_key,

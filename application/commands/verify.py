@@ -1,4 +1,4 @@
-"""Verifying the log: where it ends, what verifications of it have found, one begun, one stopped."""
+"""Verify the log: show its head and past verifications, start one, stop one."""
 
 from application.commands.control import require_service
 from application.commands.services import CommandServices
@@ -44,7 +44,7 @@ from application.queries.views.view import Answer
 async def get_log_head(
     services: CommandServices, caller: Caller, query: ReadAsOf
 ) -> Answer[LogHeadView]:
-    """Return the end of the log, now or as of a moment, and the verifications of it."""
+    """Return the end of the log, now or as of a moment, and its verifications."""
     require_whole_log(caller)
     moment = await resolve_as_of(services, caller, query.at)
     log = services.work.log
@@ -54,7 +54,10 @@ async def get_log_head(
         position=moment.position,
         recorded_at=await log.recorded_at(moment.position),
         chain_hash=chain_hash.hex() if chain_hash is not None else None,
-        verifications=[verification_view(one) for one in await services.verifications.latest()],
+        verifications=[
+            verification_view(verification)
+            for verification in await services.verifications.latest()
+        ],
     )
     return Answer(view, moment.position)
 
@@ -81,7 +84,7 @@ async def get_log_head(
 async def start_verification(
     services: CommandServices, caller: Caller
 ) -> Answer[VerificationStartView]:
-    """Begin a verification beside the servers, unless one is under way."""
+    """Start a verification in the background, unless one is in progress."""
     require_whole_log(caller)
     require_service(services)
     began = await services.verifications.start(caller.actor.name)
@@ -107,7 +110,7 @@ async def start_verification(
 async def stop_verification(
     services: CommandServices, caller: Caller
 ) -> Answer[VerificationStopView]:
-    """Ask the verification under way to stop, whichever server or command it runs in."""
+    """Ask the verification in progress to stop, in whichever server or command it runs."""
     require_whole_log(caller)
     stopping = await services.verifications.request_stop(caller.actor.name)
     latest = await services.verifications.latest()

@@ -16,7 +16,7 @@ from domain.values.body import Body
 
 
 class YieldBody(Body):
-    """What is said with it."""
+    """An optional message."""
 
     message: Annotated[
         str | None, Field(max_length=2000, description="Said again in the answer.")
