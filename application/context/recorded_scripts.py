@@ -111,8 +111,8 @@ async def read_recorded_scripts(work: UnitOfWork, run: Run) -> RecordedScripts:
     return RecordedScripts(
         run.run_id,
         run.config_revision,
-        {item.id: item for item in definitions},
-        {item.id: item for item in resolved.receipts},
+        {script.id: script for script in definitions},
+        {receipt.id: receipt for receipt in resolved.receipts},
     )
 
 

@@ -251,7 +251,7 @@ class Admission:
                 return decision._replace(following=ahead.following(world, decision))
             if files is None:
                 return decision
-            staged = [file for one in commands for file in files.staged(one.run_id)]
+            staged = [file for command in commands for file in files.staged(command.run_id)]
             return decision._replace(staged=staged)
 
         return decide

@@ -86,8 +86,8 @@ class StepRunner:
                 undone from the record.
         """
         maker = self._makers[step]
-        # The timeout starts when the begin is recorded, so that waits for a free place in the
-        # semaphore. Steps that wait for an external answer need no place.
+        # The timeout starts when the begin is recorded, so wait for the semaphore first. Steps that
+        # wait for an external answer do not take a place in it.
         async with self._room if place.root is not None else contextlib.nullcontext():
             current, is_resumed = await self._begin(preparation, maker, place)
             try:
