@@ -167,7 +167,7 @@ class Transcripts(Protocol):
         ...
 
     async def count_until(self, run_id: UUID, instant: datetime) -> int:
-        """Return the number of entries written by an instant, without gaps; 0 if there are none."""
+        """Return how many of the first entries were written by an instant."""
         ...
 
     def unwritten(self, entries: Sequence[TranscriptEntry]) -> UnwrittenEntries:
