@@ -22,19 +22,15 @@ REASON_CHARACTERS_MAX = 2000
 
 
 class AckBody(Body):
-    """The position at which the announcement was read.
-
-    If a delivery was parked since, the announcement has a later position and is not acknowledged.
-    """
+    """The position at which the announcement was read. If a delivery was parked since, the
+    announcement has a later position and is not acknowledged."""
 
     position: Annotated[int, Field(ge=1, le=POSITION_MAX)] | None = None
 
 
 class RedriveBody(Body):
-    """The reason, and the webhook to send to; by default each webhook with a parked delivery.
-
-    With `hook`, that hook is called again instead.
-    """
+    """The reason, and the webhook to send to; by default each webhook with a parked delivery. With
+    `hook`, that hook is called again instead."""
 
     reason: Annotated[str, Field(min_length=1, max_length=REASON_CHARACTERS_MAX)]
     webhook: Annotated[str, Field(max_length=WEBHOOK_ID_CHARACTERS_MAX)] | None = None

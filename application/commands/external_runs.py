@@ -100,11 +100,8 @@ class UsageBody(Body):
 
 
 class EndBody(Body):
-    """The outcome of the run.
-
-    Without `result`, it is the last `result` entry of the transcript, else the last message of the
-    assistant. Without `usage`, it is the usage in the transcript.
-    """
+    """The outcome of the run. Without `result`, it is the last `result` entry of the transcript,
+    else the last message of the assistant. Without `usage`, it is the usage in the transcript."""
 
     epoch: Epoch
     outcome: RunOutcome
@@ -114,11 +111,8 @@ class EndBody(Body):
 
 
 class ClaimedAnswer(View):
-    """The run is yours.
-
-    `launch` is the input that a command would get (`stdin-json`). `token` is the child's token for
-    `url`, valid until the run has ended; no other caller gets it.
-    """
+    """The run is yours. `launch` is the input that a command would get (`stdin-json`). `token` is
+    the child's token for `url`, valid until the run has ended; no other caller gets it."""
 
     run_id: UUID
     epoch: int
@@ -129,11 +123,8 @@ class ClaimedAnswer(View):
 
 
 class HeartbeatAnswer(View):
-    """Whether to continue.
-
-    If `stop` is set, end the execution and report the end: the lease is no longer renewed. `by` is
-    who requested it, `reason` the reason given.
-    """
+    """Whether to continue. If `stop` is set, end the execution and report the end: the lease is no
+    longer renewed. `by` is who requested the stop, `reason` the reason given."""
 
     run_id: UUID
     stop: Literal["stopped", "steered", "yielded"] | None

@@ -13,10 +13,8 @@ from domain.values.body import Body
 
 
 class PageCodeAnswer(View):
-    """A one-time code that signs in to the page, at `/ui/#code=…`.
-
-    `code` is null if authentication is off, because no code is needed.
-    """
+    """A one-time code that signs in to the page, at `/ui/#code=…`. `code` is null if authentication
+    is off, because no code is needed."""
 
     code: str | None
     expires_in_seconds: int

@@ -22,7 +22,8 @@ from domain.session.shared_context import KEY_RULE, is_key
 
 
 class SharedContextPatch(BaseModel):
-    """A JSON merge patch of the shared context: keys with their new values. Null removes a key."""
+    """`PATCH …/shared-context`: a JSON merge patch. Keys have their new values; null removes a
+    key."""
 
     model_config = ConfigDict(extra="allow")
 

@@ -37,12 +37,9 @@ _MEMBERS: dict[Kind, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 class EntryBody(Body):
-    """A transcript entry.
-
-    A `message` has `role` and `text`; a `tool` has `name` and optionally `input` and `output` (any
-    JSON); a `usage` has `inputTokens` and `outputTokens` and optionally `model`; all others have
-    `text`.
-    """
+    """A transcript entry. A `message` has `role` and `text`; a `tool` has `name` and optionally
+    `input` and `output` (any JSON); a `usage` has `inputTokens` and `outputTokens` and optionally
+    `model`; all others have `text`."""
 
     kind: Kind
     role: Literal["assistant", "user", "system", "tool"] | None = None

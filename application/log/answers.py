@@ -36,11 +36,8 @@ class AttachmentsReceipt(View):
 
 
 class AcceptedRun(View):
-    """A child of an accepted spawn.
-
-    `modelApplied` is true if the first requested model is the one that runs, and null if none was
-    requested.
-    """
+    """A child of an accepted spawn. `modelApplied` is true if the first requested model is the one
+    that runs, and null if none was requested."""
 
     run_id: UUID
     child_session_key: str
@@ -87,10 +84,8 @@ class ContinuedAnswer(View):
 
 
 class QueuedAnswer(View):
-    """A message that waits for the current run to end.
-
-    `place` counts from 1. `runId` is the id of the run that will continue with the message.
-    """
+    """A message that waits for the current run to end. `place` counts from 1. `runId` is the id of
+    the run that will continue with the message."""
 
     status: Literal["queued"]
     run_id: UUID
@@ -133,11 +128,8 @@ class StoppedAnswer(View):
 
 
 class SessionStoppedAnswer(View):
-    """A session that is stopped, with its newest run.
-
-    `wasOver` is true if there was nothing to stop, `closed` if the session accepts no more
-    messages.
-    """
+    """A session that is stopped, with its newest run. `wasOver` is true if there was nothing to
+    stop, `closed` if the session accepts no more messages."""
 
     session_key: str
     session_id: UUID
@@ -163,7 +155,7 @@ class AcknowledgedAnswer(View):
 
 
 class RedrivenAnswer(View):
-    """Webhooks and hooks to which parked deliveries are sent again."""
+    """Webhooks that receive the announcement again, and hooks that are called again."""
 
     run_id: UUID
     webhooks: list[str]
@@ -171,10 +163,8 @@ class RedrivenAnswer(View):
 
 
 class PreambleAnswer(View):
-    """The preamble of a session's later runs.
-
-    `characters` is 0 if there is none. `changed` is true if it differs from the one before.
-    """
+    """The preamble of a session's later runs. `characters` is 0 if there is none. `changed` is true
+    if it differs from the previous one."""
 
     session_key: str
     session_id: UUID

@@ -1412,7 +1412,7 @@ class AsyncMethods(AsyncSender):
         Args:
             key: The session's key in any spelling, its id, or `current` for the one
                 session that the token acts for.
-            changes: A JSON merge patch; keys with their values, None takes one away.
+            changes: A JSON merge patch. Keys have their new values; None removes a key.
             if_match: The `ETag` of what was read, or `*`.
         """
         request: Request[SharedContextView | SharedSizesView] = plain_request(

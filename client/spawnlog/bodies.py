@@ -28,9 +28,9 @@ class DependencyBody(TypedDict):
 
 
 class EntryBody(TypedDict):
-    """One entry: a `message` has `role` and `text`, a `tool` `name` and maybe `input` and
-    `output` (any JSON), a `usage` `inputTokens` and `outputTokens` and maybe `model`, all
-    others `text`.
+    """A transcript entry. A `message` has `role` and `text`; a `tool` has `name` and optionally
+    `input` and `output` (any JSON); a `usage` has `inputTokens` and `outputTokens` and
+    optionally `model`; all others have `text`.
     """
 
     kind: Literal["message", "tool", "usage", "progress", "result", "text"]
@@ -79,7 +79,7 @@ class TranscriptChoice(TypedDict):
 
 
 class UsageBody(TypedDict):
-    """Tokens, of one model."""
+    """Token usage of one model."""
 
     inputTokens: int
     outputTokens: int

@@ -10,7 +10,7 @@ from spawnlog.core.model import AnswerModel
 
 
 class AcknowledgedAnswer(AnswerModel):
-    """An announcement that was taken."""
+    """An announcement that was acknowledged."""
 
     id: str
     run_id: str
@@ -34,7 +34,7 @@ class AnnouncementStateView(AnswerModel):
 
 
 class AttachedFileView(AnswerModel):
-    """A file that was attached; `sha256` is of its content."""
+    """An attached file. `sha256` is the hash of its content."""
 
     name: str
     bytes: int
@@ -42,7 +42,7 @@ class AttachedFileView(AnswerModel):
 
 
 class AttachmentsReceipt(AnswerModel):
-    """What was attached, and where it is below the child's workspace."""
+    """The attached files, and their folder relative to the child's workspace."""
 
     count: int
     total_bytes: int
@@ -79,8 +79,8 @@ class CallerView(AnswerModel):
 
 class ClaimedAnswer(AnswerModel):
     """
-    The run is yours. `launch` is what a command would be given on its input (`stdin-json`),
-    `token` the child's own for `url`, good until the run has ended; it is told to nobody else.
+    The run is yours. `launch` is the input that a command would get (`stdin-json`). `token` is
+    the child's token for `url`, valid until the run has ended; no other caller gets it.
     """
 
     run_id: str
@@ -160,7 +160,7 @@ class ComparedSectionView(AnswerModel):
 
 
 class ContinuedAnswer(AnswerModel):
-    """The new run of a session that goes on."""
+    """The new run with which a session continues."""
 
     status: Literal["accepted"]
     run_id: str
@@ -260,7 +260,7 @@ class DifferenceView(AnswerModel):
 
 
 class EndedAnswer(AnswerModel):
-    """How the run ended, as it is on record."""
+    """The recorded end of the run."""
 
     run_id: str
     outcome: Literal["success", "error", "timeout", "stopped", "unknown"]
@@ -326,7 +326,7 @@ class FailureView(AnswerModel):
 
 
 class FinishedAnswer(AnswerModel):
-    """A run that was over when it was to be steered: nothing happened."""
+    """A steer of a run that is already over: a no-op."""
 
     status: Literal["done"]
     run_id: str
@@ -358,7 +358,7 @@ class GivenTextsView(AnswerModel):
 
 
 class HealthAnswer(AnswerModel):
-    """The process answers; `version` is its release."""
+    """The process answers. `version` is its release."""
 
     status: Literal["ok"]
     version: str
@@ -366,8 +366,8 @@ class HealthAnswer(AnswerModel):
 
 class HeartbeatAnswer(AnswerModel):
     """
-    Whether to go on. With `stop` end what you execute and report the end: the lease is not
-    prolonged any more. `by` is who wanted that, `reason` what was said with it.
+    Whether to continue. If `stop` is set, end the execution and report the end: the lease is no
+    longer renewed. `by` is who requested the stop, `reason` the reason given.
     """
 
     run_id: str
@@ -468,8 +468,8 @@ class OwnRunView(AnswerModel):
 
 class PageCodeAnswer(AnswerModel):
     """
-    A code that signs in to the page once: at `/ui/#code=…`. None is needed, and `code` is
-    None, where authentication is switched off.
+    A one-time code that signs in to the page, at `/ui/#code=…`. `code` is None if
+    authentication is off, because no code is needed.
     """
 
     code: str | None
@@ -477,7 +477,10 @@ class PageCodeAnswer(AnswerModel):
 
 
 class PageTokenAnswer(AnswerModel):
-    """A token of the page, as good as the one that asked for its code, for as long as that is."""
+    """
+    A token of the page, with the access of the token that requested its code, valid as long as
+    that token.
+    """
 
     token: str
     expires_in_seconds: int
@@ -499,8 +502,8 @@ class PendingUndoView(AnswerModel):
 
 class PreambleAnswer(AnswerModel):
     """
-    What stands in front of the prompts of a session's later runs from now on; `characters` 0:
-    nothing. `changed` is whether it was something else before.
+    The preamble of a session's later runs. `characters` is 0 if there is none. `changed` is true
+    if it differs from the previous one.
     """
 
     session_key: str
@@ -564,8 +567,8 @@ class PromptView(AnswerModel):
 
 class QueuedAnswer(AnswerModel):
     """
-    A message that waits for the run at work, at this place from 1 on; `run_id` is that of the
-    run which will go on with it, and is known from then on.
+    A message that waits for the current run to end. `place` counts from 1. `run_id` is the id
+    of the run that will continue with the message.
     """
 
     status: Literal["queued"]
@@ -618,7 +621,7 @@ class ReachedStageView(AnswerModel):
 
 
 class ReadinessAnswer(AnswerModel):
-    """Where the log ends, and how far this server has read it."""
+    """The last position of the log, and the position up to which this server has read it."""
 
     status: Literal["ready"]
     head: int
@@ -626,7 +629,7 @@ class ReadinessAnswer(AnswerModel):
 
 
 class RedrivenAnswer(AnswerModel):
-    """An announcement that is sent again to these webhooks, or hooks that are called again."""
+    """Webhooks that receive the announcement again, and hooks that are called again."""
 
     run_id: str
     webhooks: list[str]
@@ -745,7 +748,7 @@ class RefusedRunView(AnswerModel):
 
 
 class ReportedAnswer(AnswerModel):
-    """The entries are on record; `next` is the number of the one after them."""
+    """The entries are recorded. `next` is the number of the next entry."""
 
     run_id: str
     next: int
@@ -809,7 +812,7 @@ class RevisionView(AnswerModel):
 
 
 class RevokedAnswer(AnswerModel):
-    """The token is good for nothing any more; `was_known` when it was one of the page."""
+    """The token is no longer valid. `was_known` is true if it was a token of the page."""
 
     was_known: bool
 
@@ -938,8 +941,8 @@ class ScriptFailureTexts(AnswerModel):
 
 class SessionStoppedAnswer(AnswerModel):
     """
-    A session that is stopped, with its newest run; `was_over` when there was nothing to stop,
-    `closed` when it takes no more messages.
+    A session that is stopped, with its newest run. `was_over` is true if there was nothing to
+    stop, `closed` if the session accepts no more messages.
     """
 
     session_key: str
@@ -1061,7 +1064,10 @@ class StateChangeView(AnswerModel):
 
 
 class SteeredAnswer(AnswerModel):
-    """A run that is ended for a message; `run_id` is that of the run which goes on with it."""
+    """
+    A run that is being ended for a message. `run_id` is the id of the run that continues with
+    it.
+    """
 
     status: Literal["accepted"]
     run_id: str
@@ -1074,7 +1080,7 @@ class SteeredAnswer(AnswerModel):
 
 
 class StoppedAnswer(AnswerModel):
-    """A run that is stopped; `was_over` when there was nothing to stop."""
+    """A run that is stopped. `was_over` is true if it had already ended."""
 
     run_id: str
     was_over: bool
@@ -1129,7 +1135,7 @@ class TranscriptEntryView(AnswerModel):
 
 
 class TranscriptProvidedAnswer(AnswerModel):
-    """What is kept of a transcript that was sent."""
+    """The stored transcript."""
 
     session_key: str
     session_id: str
@@ -1331,8 +1337,8 @@ class YieldedAnswer(AnswerModel):
 
 class AcceptedRun(AnswerModel):
     """
-    One child of an accepted spawn. `model_applied` is whether the model that was named first
-    is the one that runs; None when none was named.
+    A child of an accepted spawn. `model_applied` is true if the first requested model is the
+    one that runs, and None if none was requested.
     """
 
     run_id: str
@@ -1347,7 +1353,7 @@ class AcceptedRun(AnswerModel):
 
 
 class AcceptedSpawn(AnswerModel):
-    """An accepted spawn: its run in `runs`, and the members of that run beside it."""
+    """An accepted spawn of one run, listed in `runs`, whose fields are repeated at the top."""
 
     status: Literal["accepted"]
     runs: list[AcceptedRun]
@@ -2091,7 +2097,7 @@ class VerificationStopView(AnswerModel):
 
 
 class AcceptedBatch(AnswerModel):
-    """An accepted list of tasks: a run for each."""
+    """An accepted batch, with one run per task."""
 
     status: Literal["accepted"]
     batch_id: str
@@ -2099,7 +2105,7 @@ class AcceptedBatch(AnswerModel):
 
 
 class AcceptedBatchOfOne(AnswerModel):
-    """An accepted list with one task: the members of its run stand beside it."""
+    """An accepted batch of one task, with the fields of its run repeated at the top."""
 
     status: Literal["accepted"]
     batch_id: str
