@@ -29,6 +29,6 @@ class RunningTime:
         return was_suspended
 
     def now(self) -> float:
-        """Look, and return the seconds counted so far."""
+        """Return the seconds counted so far, up to now."""
         self.look()
         return self.seconds

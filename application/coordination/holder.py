@@ -6,8 +6,8 @@ from collections.abc import Callable
 class Holder:
     """The holder name of this process.
 
-    When its lease is lost, a new name is taken, so that runs held under the old name cannot be
-    mistaken for runs held now.
+    When its lease is lost, a new name is taken. So runs held under the old name cannot be mistaken
+    for runs held now.
     """
 
     def __init__(self, mint: Callable[[], str]) -> None:

@@ -110,7 +110,7 @@ class TranscriptFileWriter:
                 return
 
     async def _write_alone(self, queued: _QueuedFile) -> None:
-        """Write one file at a time, because a file left by another process may be unreadable."""
+        """Write one file by itself, so that an unreadable one does not block the others."""
         try:
             await self._write([queued], are_left=True)
         except LogUnavailable:

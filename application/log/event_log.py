@@ -1,7 +1,7 @@
 """The log as use cases see it: submit decisions, and read events by position.
 
 A caller names the streams that it needs and passes a pure decision function, not finished events.
-The writer loads the state of those streams under the append lock, decides, and records events,
+The writer loads the state of those streams under the append lock and decides. It records events,
 rows, contents and the idempotency record in one transaction. So a decision always sees the newest
 record, caps are exact, and the caller receives its own refusal or conflict.
 """
@@ -108,8 +108,10 @@ class LaneFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TreeQuery:
-    """Asks, under the lock, for the runs of a tree that wait for others or may come to, and for the
-    runs that `linked_runs` names of those."""
+    """Asks, under the lock, for the runs of a tree that wait for others or may come to.
+
+    The runs that `linked_runs` names of those are included.
+    """
 
     root: str
 

@@ -66,7 +66,7 @@ class AttachmentFiles(Protocol):
             judged: The accepted files.
             is_resumed: Whether an earlier attempt may have left files.
             timeout_seconds: No file is begun after this time.
-            during: Called once per file while it is written, in a separate thread.
+            during: Called after each attached file, in a separate thread.
 
         Raises:
             AttachmentsNotWritten: If any file cannot be written.
@@ -102,16 +102,16 @@ class ReadFile:
 
 class BootstrapFiles(Protocol):
     async def read(self, folder: str, chars_max: int) -> tuple[ReadFile, ...]:
-        """Return the files of `domain.bootstrap_files.BOOTSTRAP_NAMES` that exist in the folder, in
-        that order. Never raises.
+        """Return the files of `domain.context.bootstrap_files.BOOTSTRAP_NAMES` that exist in the
+        folder, in that order.
 
-        Only regular files are read, and links are not followed. Texts are storable and have no byte
-        order mark.
+        Never raises. Only regular files are read, and links are not followed. Texts are storable
+        and have no byte order mark.
 
         Args:
             folder: Absolute path with every link resolved.
-            chars_max: Length limit. Of a longer file, more than this many characters are returned,
-                so that the caller sees that it is too long; never the whole of a huge file.
+            chars_max: Length limit. For a longer file, a text beyond the limit is returned, so that
+                the caller notices, but never the whole of a huge file.
         """
         ...
 

@@ -2,9 +2,9 @@
 
 Often everything that a child needs follows from its request, the configuration and its workspace
 files. Then the admission's decision includes its creation and, if its lane has room, its claim and
-start. It is prepared from the known state of the requester, before the lock is taken. If that state
-has changed under the lock so that another run would be admitted, only the admission is recorded,
-and the spawn continues from the record.
+start. It is prepared from the known state of the requester, before the lock is taken. If under the
+lock that state has changed and another run would be admitted, only the admission is recorded. The
+spawn then continues from the record.
 """
 
 import asyncio

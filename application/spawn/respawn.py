@@ -211,8 +211,8 @@ def _shared(
 ) -> Members:
     """Return the shared context of the request.
 
-    If the original run has already shared its values with its family, the new child alone gets
-    them, so that they do not replace newer values of the family.
+    If the original run has already shared its values with its family, only the new child gets them.
+    Otherwise they would replace newer values of the family.
     """
     names = [item.name for item in unbound if item.via == "reference"]
     if shared is None and not names:

@@ -134,9 +134,10 @@ class RunRecovery:
         """Return True if the holder has had its chance to renew its lease.
 
         A holder without a row may have lost it with the table. It gets one lease to write it again;
-        an executor gets the longest lease that it may have requested. A server whose lease expired
-        while this one could not search also gets one lease, because the cause (a closed lid, an
-        absent database) may have kept it from renewing.
+        an executor gets the longest lease that it may have requested.
+
+        A server whose lease expired while this one could not search also gets one lease. The cause
+        (a closed lid, an absent database) may have kept it from renewing too.
         """
         if lost.holder == self._holder.name:
             return False
