@@ -123,8 +123,8 @@ class ClaimedAnswer(View):
 
 
 class HeartbeatAnswer(View):
-    """Whether to continue. If `stop` is set, end the execution and report the end: the lease is no
-    longer renewed. `by` is who requested the stop, `reason` the reason given."""
+    """The answer to a heartbeat. If `stop` is set, end the execution and report the end: the lease
+    is no longer renewed. `by` is who requested the stop, `reason` the reason given."""
 
     run_id: UUID
     stop: Literal["stopped", "steered", "yielded"] | None

@@ -43,7 +43,7 @@ CHANGES = "/changes"
 
 
 class TranscriptChoice(Body):
-    """How much of the earlier run's transcript the child begins with."""
+    """The part of the earlier run's transcript that the child begins with."""
 
     up_to: Annotated[
         int, Field(ge=1, le=NUMBER_MAX, description="The `sequence` of the last entry taken over.")

@@ -18,7 +18,7 @@ from application.telemetry.measurements import Measurements
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Whether this server can serve requests well, and the reasons if not."""
+    """Readiness of this server to serve requests, and the reasons if it is not ready."""
 
     ready: bool
     reasons: tuple[str, ...]

@@ -12,7 +12,8 @@ _log = logging.getLogger("spawnlog.work")
 
 
 class PeriodicTask:
-    """Calls `work` when notified, and at least every `seconds`. Failures are logged, not fatal."""
+    """Background task that calls `work` when notified, and at least every `seconds`. Failures are
+    logged, not fatal."""
 
     def __init__(self, name: str, work: Callable[[], Awaitable[object]], seconds: float) -> None:
         self._name = name

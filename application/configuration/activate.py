@@ -51,7 +51,7 @@ class ConfigurationFiles(Protocol[F_contra]):
 
 
 class ActiveConfigurations(Generic[F]):
-    """Activates and reads revisions. Implements `Configurations`.
+    """The active configuration and earlier revisions. Implements `Configurations`.
 
     The texts of revisions are contents owned by the log itself.
     """

@@ -27,7 +27,7 @@ def without_mask(text: str) -> str:
 
 
 class ScriptLog:
-    """Writes log lines about scripts, masked by `mask`."""
+    """Logger for scripts. `mask` removes secrets from its lines."""
 
     def __init__(self, mask: Mask = without_mask) -> None:
         self._mask = mask

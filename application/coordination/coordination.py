@@ -18,7 +18,7 @@ when a run that the run depends on is done.
 
 
 class ClaimKey(NamedTuple):
-    """Identifies a claim."""
+    """Identity of a claim."""
 
     kind: ClaimKind
     run_id: UUID

@@ -52,7 +52,7 @@ class LaneRoom(Protocol):
 
 
 class LanePlaces(Protocol):
-    """Finds room in lanes for runs of this process."""
+    """Finder of room in lanes for runs of this process."""
 
     async def room(
         self, lane: str, depth: int, children: Sequence[QueuedChild] = ()

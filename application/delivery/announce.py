@@ -86,7 +86,7 @@ async def ask_delivery_target(work: UnitOfWork, hooks: HookClient, run: Run) -> 
 
 
 class Announcer:
-    """Announces ended runs, each once."""
+    """Service that announces each ended run once."""
 
     def __init__(self, work: UnitOfWork, hooks: HookClient, transcripts: Transcripts) -> None:
         self._work = work

@@ -15,7 +15,7 @@ _log = logging.getLogger("spawnlog.archiving")
 
 
 class Archiver:
-    """Archives announced runs."""
+    """Service that archives announced runs."""
 
     def __init__(
         self, work: UnitOfWork, transcripts: Transcripts, files: TranscriptFileWriter

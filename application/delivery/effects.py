@@ -61,7 +61,7 @@ class Impossible(NamedTuple):
 
 
 class EffectPerformer(Protocol):
-    """Performs the effects of one kind."""
+    """Performer of the effects of one kind."""
 
     kind: EffectKind
 
@@ -79,7 +79,7 @@ class EffectPerformer(Protocol):
 
 
 class EffectWorker:
-    """Performs due effects, without holding the run.
+    """Worker that performs due effects, without holding the run.
 
     Effects may be repeated: receivers recognize a repeat by its key, and undos are idempotent. Each
     attempt runs in a compartment of the bulkhead.

@@ -20,7 +20,7 @@ _log = logging.getLogger("spawnlog.hooks")
 
 
 class HookPerformer:
-    """Calls the hooks of the run's configuration. Implements `EffectPerformer`."""
+    """Caller of the hooks in the run's configuration. Implements `EffectPerformer`."""
 
     kind: EffectKind = "hook"
 

@@ -37,8 +37,10 @@ class _QueuedFile(NamedTuple):
 
 
 class TranscriptFileWriter:
-    """Writes the transcript files of runs that this process ended or archived, and those that other
-    processes left.
+    """Background writer of transcript files.
+
+    It writes the files of runs that this process ended or archived, and those that other processes
+    left.
 
     The append that ends or archives a run creates a row for the due file, which is deleted when the
     file is written. So no run waits for a disk, and any process can finish the work of one that

@@ -10,7 +10,7 @@ from domain.run.state import Run
 
 
 class UndoPerformer:
-    """Performs the undos of steps. Implements `EffectPerformer`."""
+    """Performer of the undos of steps. Implements `EffectPerformer`."""
 
     kind: EffectKind = "undo"
 

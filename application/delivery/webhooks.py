@@ -17,7 +17,7 @@ _BROKEN = "nothing was made of the webhook's answer; the log of the server has w
 
 
 class WebhookPerformer:
-    """Delivers announcements to webhooks. Implements `EffectPerformer`.
+    """Sender of announcements to webhooks. Implements `EffectPerformer`.
 
     Addresses and secrets are those of the configuration in force, so a corrected configuration also
     delivers what failed under a wrong one.

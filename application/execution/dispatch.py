@@ -25,7 +25,7 @@ CLAIMS_MAX = 16
 
 
 class Dispatcher:
-    """Claims queued runs for this process. Implements `LanePlaces`.
+    """Claimer of queued runs for this process. Implements `LanePlaces`.
 
     Only one claim runs at a time, so that no slot is counted twice.
     """

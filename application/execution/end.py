@@ -95,7 +95,7 @@ class UnwrittenTranscript:
 
 
 class RunFinalizer:
-    """Ends runs, for their holder or on its behalf."""
+    """Service that ends runs, for their holder or on its behalf."""
 
     def __init__(
         self,

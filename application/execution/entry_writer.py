@@ -20,7 +20,7 @@ Append = Callable[[int, Sequence[TranscriptEntry]], Awaitable[bool]]
 
 
 class EntryWriter:
-    """Writes a run's entries from number `written` + 1 on.
+    """Batching writer of a run's entries, from number `written` + 1 on.
 
     Args:
         append: Writes entries from a number on. Returns False if the claim was replaced.

@@ -146,7 +146,7 @@ class PreparedStart:
 
 
 class RunExecutor:
-    """Executes the runs that this process holds."""
+    """Executor of the runs that this process holds."""
 
     def __init__(
         self,

@@ -108,7 +108,7 @@ class RunOver(Rejected):
 
 
 class TranscriptGap(Rejected):
-    """Entries before the reported ones are missing."""
+    """A report leaves out earlier entries."""
 
     def __init__(self, following: int) -> None:
         super().__init__(f"entry {following} is the next one to be reported; send from there on")
@@ -163,7 +163,7 @@ class ReportedEnd:
 
 
 class ExternalRuns:
-    """Handles claims and reports, at any server."""
+    """Service for the claims and reports of executors. Any server can answer them."""
 
     def __init__(
         self,

@@ -58,7 +58,7 @@ class PreparedLaunch:
 
 
 class LaunchComposer:
-    """Composes prompts and launches from the record.
+    """Composer of prompts and launches from the record.
 
     Args:
         url: Where children call back; None without a server.

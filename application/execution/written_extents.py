@@ -10,7 +10,7 @@ KNOWN_MAX = 1_000
 
 
 class WrittenExtents:
-    """Remembers how far each transcript was read, and continues from there.
+    """Cache of how far each transcript was read, to continue from there.
 
     That is safe because written entries never change, whichever server wrote them. Extents are kept
     by claim, because a new claim may rewrite the start of a transcript.

@@ -85,7 +85,7 @@ class TranscriptRows(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LaneQuery:
-    """Asks for the state of a lane under the lock, with at most `take` queued runs."""
+    """Query for the state of a lane under the lock, with at most `take` queued runs."""
 
     lane: str
     depth: int
@@ -108,7 +108,7 @@ class LaneFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TreeQuery:
-    """Asks, under the lock, for the runs of a tree that wait for others or may come to.
+    """Query, under the lock, for the runs of a tree that wait for others or may come to.
 
     The runs that `linked_runs` names of those are included.
     """
@@ -354,7 +354,7 @@ class EventLog(Protocol):
 
 
 class Tail(Protocol):
-    """Follows the log as it grows. One tail serves all waiters of a process."""
+    """Reader that follows the log as it grows. One tail serves all waiters of a process."""
 
     @property
     def position(self) -> int:

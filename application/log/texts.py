@@ -22,7 +22,7 @@ def keyed_hash(key: bytes, data: bytes) -> str:
 
 
 class TextStore:
-    """Collects the texts of one append.
+    """Collector of the texts of one append.
 
     Args:
         new_id: Creates content ids.
@@ -123,7 +123,7 @@ def has_texts(session: Session | None) -> bool:
 
 
 class Contents(Protocol):
-    """Reads stored texts."""
+    """Reader of stored texts."""
 
     async def key(self, session_id: UUID) -> bytes | None:
         """Return the session's key; None if it was destroyed."""

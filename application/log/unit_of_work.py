@@ -104,7 +104,7 @@ class EndedTranscript(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CommandLog:
-    """Submits commands to the log, each with a new command id and its provenance."""
+    """Log for commands: each submission gets a new command id and its provenance."""
 
     log: EventLog
     identities: Identities

@@ -19,7 +19,7 @@ EventTally = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventQuery:
-    """Selects the events of a run, of a tree, or of both.
+    """Filter for the events of a run, of a tree, or of both.
 
     `actor` is a kind of actor, the id of a token, or the key of a session that acted.
     """

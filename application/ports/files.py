@@ -37,7 +37,7 @@ class AttachmentsNotRemoved(Exception):
 
 
 class AttachmentFiles(Protocol):
-    """Writes a run's attachments into `<root>/.openclaw/attachments/<run id>/`, and removes them.
+    """Store of attachments, in `<root>/.openclaw/attachments/<run id>/`.
 
     `root` is the workspace of the child: absolute, with every link resolved. A link in it at the
     time of a call is not followed, nor is any link below it. Nothing outside `root` is ever
@@ -140,7 +140,7 @@ class StagedFiles(Protocol):
 
 
 class WorkspaceFolders(Protocol):
-    """Creates the workspace of an agent. Paths are absolute, with every link resolved."""
+    """Creator of agents' workspaces. Paths are absolute, with every link resolved."""
 
     async def missing(self, path: str) -> tuple[str, str] | None:
         """Return the deepest existing folder of the path and the missing rest; None if the path
@@ -184,7 +184,7 @@ class WorkspaceForbidden(OSError):
 
 
 class Workspaces(Protocol):
-    """Decides which folder a child works in."""
+    """Rules for the folder that a child works in."""
 
     def workspace_of(
         self,

@@ -42,7 +42,7 @@ class HookFailure(Exception):
 
 
 class HookClient(Protocol):
-    """Calls the hooks of a configuration."""
+    """Client for the hooks of a configuration."""
 
     async def ask(self, pinned: PinnedConfiguration, call: HookCall) -> HookAnswer:
         """Call a configured hook and wait for its answer, up to the configured timeout.

@@ -5,7 +5,7 @@ from uuid import UUID
 
 
 class Identities(Protocol):
-    """Generates unique ids and keys."""
+    """Generator of unique ids and keys."""
 
     def run_id(self) -> UUID:
         """Return a UUID v4 for a run, a session or a child's session key."""
@@ -24,7 +24,7 @@ class Identities(Protocol):
 
 
 class ChildTokens(Protocol):
-    """Mints tokens that are valid while the run is held under one claim."""
+    """Issuer of tokens that are valid while the run is held under one claim."""
 
     def mint(self, run_id: UUID, epoch: int) -> str:
         """Return a token for this run and claim. It is never recorded."""

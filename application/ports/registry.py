@@ -43,7 +43,7 @@ class RunCondition:
 
 @dataclass(frozen=True, slots=True)
 class RunQuery:
-    """Selects runs whose rows match all conditions."""
+    """Filter for runs whose rows match all conditions."""
 
     conditions: tuple[RunCondition, ...] = ()
 
@@ -116,7 +116,7 @@ class LaneState:
 
 @dataclass(frozen=True, slots=True)
 class InboxQuery:
-    """Selects announcements.
+    """Filter for announcements.
 
     Attributes:
         requester: Session key that they went to; None for any.
@@ -149,7 +149,7 @@ class StatesAsOf(NamedTuple):
 
 
 class Registry(Protocol):
-    """Reads runs and sessions. `at` is a position; None means the newest state."""
+    """Reader of runs and sessions. `at` is a position; None means the newest state."""
 
     async def run(self, run_id: UUID, *, at: int | None = None) -> Run | None:
         """Return a run; None if it is not on record at that position."""

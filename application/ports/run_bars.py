@@ -59,7 +59,7 @@ class SessionBar(NamedTuple):
 
 
 class RunBars(Protocol):
-    """Reads bars by the registry's indexes."""
+    """Reader of bars by the registry's indexes."""
 
     async def overlapping(
         self,

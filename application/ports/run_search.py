@@ -62,7 +62,7 @@ class CountedRuns(NamedTuple):
 
 
 class RunSearch(Protocol):
-    """Searches runs within the bounds of indexed conditions.
+    """Search over runs, within the bounds of indexed conditions.
 
     Requester, tree, labels, rule and earlier run narrow the runs by index. The other conditions and
     the words filter the result.

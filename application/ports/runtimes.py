@@ -150,7 +150,7 @@ def mcp_url(launch: Launch) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeEnd:
-    """How an execution ended.
+    """The end of an execution.
 
     Attributes:
         outcome: Derived from signals such as the exit status, never from text.
@@ -216,7 +216,7 @@ class RuntimeSession(Protocol):
 
 
 class AgentRuntimes(Protocol):
-    """Opens runtime sessions for every supported runtime type."""
+    """Launcher for every supported runtime type."""
 
     def is_in_process(self, runtime: "Runtime") -> bool:
         """Return True if the runtime executes in this process, so nothing must be prepared before

@@ -59,7 +59,7 @@ class ScriptFinished:
 
 
 class ScriptRunner(Protocol):
-    """Runs context scripts. Never raises because of a script."""
+    """Runner of context scripts. Never raises because of a script."""
 
     async def run(self, request: ScriptRun) -> ScriptFinished:
         """Run a script within its limits. No process or connection of it is left afterwards."""

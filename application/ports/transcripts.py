@@ -118,7 +118,7 @@ class EntryFlushes(Protocol):
 
 
 class Transcripts(Protocol):
-    """Stores transcripts as rows, which are authoritative, and as JSONL files written from them.
+    """Store of transcripts: rows, which are authoritative, and JSONL files written from them.
 
     The entries that a forked child begins with have a separate file until its run is over.
     """

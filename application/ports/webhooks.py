@@ -29,7 +29,7 @@ class WebhookFailure(Exception):
 
 
 class WebhookClient(Protocol):
-    """Calls the webhooks of a configuration."""
+    """Client for the webhooks of a configuration."""
 
     async def send(
         self, pinned: PinnedConfiguration, webhook_id: str, message: WebhookMessage

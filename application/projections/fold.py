@@ -79,7 +79,7 @@ class RowChanges(Generic[RowKey, AnyRow]):
 
 
 class StateSource(Protocol):
-    """Loads states that are not in memory."""
+    """Source of states that are not in memory."""
 
     async def load(self, missing: MissingStates, at: int) -> Iterable[State]:
         """Return the states of these runs and sessions as of `at`, the last position of a
@@ -110,7 +110,7 @@ def _plain_rows(projection: Projection[Any, Any]) -> RowFunction:
 
 
 class Fold:
-    """Applies events to states, and collects the resulting rows of each projection.
+    """Fold of events into states, which collects the resulting rows of each projection.
 
     A key gets one row per transaction, for its state after its last event there. Readers never see
     part of a transaction, and fewer rows are stored.

@@ -110,7 +110,7 @@ class _OpenSession:
 
 
 class SessionContinuation:
-    """Handles messages to sessions, and continues sessions with waiting messages."""
+    """Service for messages to sessions. It also continues sessions with waiting messages."""
 
     def __init__(
         self,

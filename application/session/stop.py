@@ -38,7 +38,7 @@ _log = logging.getLogger("spawnlog.stopping")
 
 @dataclass(frozen=True, slots=True)
 class StopRequest:
-    """Who requests a stop, and why.
+    """The requester and the reason of a stop.
 
     `is_of_session` is True if the requester of the run is stopped too, so it needs no announcement.
     """
@@ -49,7 +49,7 @@ class StopRequest:
 
 
 class StopService:
-    """Stops runs and sessions for callers."""
+    """Service that stops runs and sessions for callers."""
 
     def __init__(self, work: UnitOfWork, preparing: RunPreparer) -> None:
         self._work = work

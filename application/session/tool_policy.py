@@ -12,7 +12,7 @@ from domain.values.refusals import ToolDenied
 
 
 class ToolGuard:
-    """Checks tool policies before a session controls others or ends its turn.
+    """Guard of tool policies, asked before a session controls others or ends its turn.
 
     Spawns are checked by the admission rules instead.
     """

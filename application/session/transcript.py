@@ -74,8 +74,8 @@ class TranscriptResponse:
 
 
 class TranscriptIntake:
-    """Stores submitted transcripts as texts of their sessions. Submitting the same one again is a
-    no-op."""
+    """Store of submitted transcripts, as texts of their sessions. Submitting the same one again is
+    a no-op."""
 
     def __init__(self, work: UnitOfWork) -> None:
         self._work = work

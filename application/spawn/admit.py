@@ -100,7 +100,7 @@ def _version(state: Session | Run | None) -> int:
 
 
 class Admission:
-    """Records each request with its decision in one append.
+    """Admission of spawn requests. Each is recorded with its decision in one append.
 
     `flushes` writes buffered entries of a running requester.
     """

@@ -89,7 +89,7 @@ class PreparedSpawn:
 
 
 class AheadPreparer:
-    """Prepares spawns that are not admitted yet."""
+    """Preparer of spawns that are not admitted yet."""
 
     def __init__(self, work: UnitOfWork, children: ChildPreparer, lanes: LanePlaces) -> None:
         self._work = work

@@ -45,7 +45,7 @@ class _HasToBeRecorded(Exception):
 
 
 class ChildPreparer:
-    """Provides what the stages of a preparation need."""
+    """Preparer of single children, which provides what the stages need."""
 
     def __init__(
         self,

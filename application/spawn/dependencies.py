@@ -19,7 +19,7 @@ _DONE_WITH = (RunEnded, DescendantsSettled, RunAnnounced, SpawnRefused)
 
 
 class DependencyWaits:
-    """Resolves the dependencies of waiting runs."""
+    """Resolver of the dependencies of waiting runs."""
 
     def __init__(self, work: UnitOfWork) -> None:
         self._work = work

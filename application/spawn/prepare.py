@@ -35,7 +35,7 @@ _log = logging.getLogger("spawnlog.preparing")
 
 
 class RunPreparer:
-    """Prepares the runs of spawns, at most once per run at a time.
+    """Preparer of the runs of spawns, at most once per run at a time.
 
     Stopping one run of a batch stops the whole batch.
     """

@@ -49,7 +49,7 @@ class SpawnResult:
 
 
 class SpawnService:
-    """Admits and prepares spawns in this process."""
+    """Service that admits and prepares spawns in this process."""
 
     def __init__(
         self,

@@ -28,7 +28,8 @@ _GONE = "what was attached is not kept any more; ask again with the files"
 
 
 class AttachmentsStep:
-    """Writes the staged files, which were checked at admission. Implements `StepMaker`."""
+    """Step that writes the staged files, which were checked at admission. Implements
+    `StepMaker`."""
 
     name: StepName = "attachments"
     limit_seconds = LIMIT_SECONDS

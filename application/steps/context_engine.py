@@ -26,7 +26,8 @@ _GONE = frozenset({404, 410})
 
 
 class ContextEngineStep:
-    """Calls the hook `prepareSubagentSpawn`; undone by a rollback request to the same address.
+    """Step that calls the hook `prepareSubagentSpawn`. A rollback request to the same address
+    undoes it.
 
     Implements `StepMaker`.
     """

@@ -92,7 +92,7 @@ class Parent:
 
 
 class ParentTranscripts:
-    """Reads requesters' transcripts from the record, so that a retry finds the same."""
+    """Reader of requesters' transcripts, from the record, so that a retry finds the same."""
 
     def __init__(self, work: UnitOfWork, transcripts: Transcripts) -> None:
         self._work = work
@@ -196,7 +196,7 @@ LIMIT_SECONDS = 30.0
 
 
 class ContextForkStep:
-    """Copies the entries to the start of the child's transcript, and writes them to a file for its
+    """Step that copies the entries to the start of the child's transcript, and to a file for its
     runtime.
 
     Implements `StepMaker`.

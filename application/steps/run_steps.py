@@ -31,7 +31,7 @@ _log = logging.getLogger("spawnlog.stepping")
 
 
 class StepRunner:
-    """Plans and executes steps."""
+    """Planner and executor of steps."""
 
     def __init__(
         self,

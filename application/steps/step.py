@@ -18,7 +18,7 @@ delay each other.
 
 @dataclass(frozen=True, slots=True)
 class StepPlace:
-    """Where a step acts.
+    """The place where a step acts.
 
     Attributes:
         root: Real path of a folder; None for a step without files.

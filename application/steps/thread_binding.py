@@ -28,7 +28,7 @@ SPARE_SECONDS = 1.0
 
 
 class ThreadBindingStep:
-    """Calls the hook `subagentSpawning`; undone by the hook `subagentEnded`.
+    """Step that calls the hook `subagentSpawning`. The hook `subagentEnded` undoes it.
 
     Implements `StepMaker`.
     """

@@ -12,7 +12,8 @@ LIMIT_SECONDS = 5.0
 
 
 class WorkspaceStep:
-    """Creates the workspace; undone only if this run created it and it is empty.
+    """Step that creates the workspace. It is deleted again only if this run created it and it is
+    empty.
 
     Implements `StepMaker`.
     """

@@ -52,7 +52,7 @@ class WokenWork:
 
 
 class Reactions:
-    """Wakes work that events make due, and passes events on to the runs held here.
+    """Handlers that wake work made due by events, and pass events on to the runs held here.
 
     Events recorded together are handled together, so work that one event makes due and another has
     already done is not woken.

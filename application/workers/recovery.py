@@ -38,7 +38,7 @@ _log = logging.getLogger("spawnlog.recovering")
 
 
 class RunRecovery:
-    """Finds runs without a live holder, and continues or ends each according to its record."""
+    """Recovery of runs without a live holder. Each continues or ends according to its record."""
 
     def __init__(
         self,

@@ -72,7 +72,7 @@ class RequesterBody(TypedDict):
 
 
 class TranscriptChoice(TypedDict):
-    """How much of the earlier run's transcript the child begins with."""
+    """The part of the earlier run's transcript that the child begins with."""
 
     upTo: int
     """The `sequence` of the last entry taken over."""

@@ -366,8 +366,8 @@ class HealthAnswer(AnswerModel):
 
 class HeartbeatAnswer(AnswerModel):
     """
-    Whether to continue. If `stop` is set, end the execution and report the end: the lease is no
-    longer renewed. `by` is who requested the stop, `reason` the reason given.
+    The answer to a heartbeat. If `stop` is set, end the execution and report the end: the lease
+    is no longer renewed. `by` is who requested the stop, `reason` the reason given.
     """
 
     run_id: str
