@@ -1,4 +1,4 @@
-"""Idempotency keys of commands."""
+"""Idempotency keys: a command that is repeated under its key takes effect once."""
 
 import hashlib
 

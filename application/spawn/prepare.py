@@ -100,7 +100,7 @@ class RunPreparer:
         If another process refused them or took them over, stop and return their current states.
 
         Args:
-            in_hand: Inputs known from the request, by run in order, that need not be read again.
+            in_hand: Known inputs of the runs, in their order, that need not be read again.
         """
         known = dict(zip((run.run_id for run in runs), in_hand, strict=False))
         with self._mark_under_way(runs, caller_is_there):

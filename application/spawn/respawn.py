@@ -40,7 +40,7 @@ class CannotRespawn(Rejected):
 
 
 class OriginalErased(CannotRespawn):
-    """The texts of the run were erased, so its request cannot be rebuilt."""
+    """Texts that the respawn needs were erased."""
 
 
 @dataclass(frozen=True, slots=True)
