@@ -20,7 +20,8 @@ async def priced_usage(
 ) -> Usage | None:
     """Return the sum of the reported tokens; None if none were reported.
 
-    It has no prices if the revision was erased or cannot be read. `warns` logs that.
+    It has no prices if the revision was erased or cannot be read. `warns` logs that; set it for a
+    sum that is recorded.
     """
     if not usages:
         return None

@@ -313,7 +313,7 @@ class SessionContinuation:
         reservation: Reservation | None,
         traceparent: str | None,
     ) -> SentMessage:
-        """Queue a message behind the active run, which is ended if the message steers."""
+        """Queue a message after the active run, which is ended if the message steers."""
         work, opened = self._work, await self._open_session(run)
         last = opened.last
         text_store = await work.text_store(last)
