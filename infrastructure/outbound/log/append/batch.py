@@ -1,4 +1,4 @@
-"""A batch of submissions decided one after another: pure, from loaded facts to rows to write."""
+"""Decide a batch of submissions in order: a pure step from loaded facts to rows to write."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -49,15 +49,15 @@ _log = logging.getLogger("spawnlog.log")
 
 
 class ChangedRuns(NamedTuple):
-    """Runs as they were before a batch, but for those that are new, and those that it has changed
-    as they are now."""
+    """The runs that a batch started from (`before`, without those that it created) and the current
+    state of each run that it changed."""
 
     before: Mapping[UUID, Run]
     changed: Mapping[UUID, Run]
 
 
 def lane_after(place: LanePlace, facts: LaneFacts, changes: ChangedRuns) -> LaneFacts:
-    """Return what is known of a lane with the runs that have changed since."""
+    """Return the facts of a lane after the changes of a batch."""
     changed = changes.changed
     running = facts.running
     for run_id, run in changed.items():
@@ -66,7 +66,7 @@ def lane_after(place: LanePlace, facts: LaneFacts, changes: ChangedRuns) -> Lane
         running += _takes_a_slot(run, place)
     following = [changed.get(run.run_id, run) for run in facts.next]
     if not facts.may_have_more:
-        # All are known; who was queued since then is behind them.
+        # Every queued run of the lane is known, so runs queued by the batch come after them.
         known_before = {run.run_id for run in following}
         since = [
             run
@@ -79,7 +79,7 @@ def lane_after(place: LanePlace, facts: LaneFacts, changes: ChangedRuns) -> Lane
 
 
 def first_in_line(facts: LaneFacts, take: int) -> LaneFacts:
-    """Return the lane with at most `take` of those who wait."""
+    """Return the lane with at most `take` waiting runs."""
     if len(facts.next) <= take:
         return facts
     return LaneFacts(facts.running, facts.next[:take], may_have_more=True)
@@ -90,8 +90,8 @@ def _takes_a_slot(run: Run, place: LanePlace) -> bool:
 
 
 class StoredRow(NamedTuple):
-    """An event, its envelope and its stored bytes; `fields` are what its hash covers beside the
-    hash before it, as `encode_fields` returns them."""
+    """An event with its envelope and stored bytes. `fields` are the encoded fields that its hash
+    covers in addition to the previous hash, as returned by `encode_fields`."""
 
     envelope: Envelope
     event: AnyEvent
@@ -101,14 +101,14 @@ class StoredRow(NamedTuple):
 
 @dataclass(slots=True)
 class SubmissionOutcome:
-    """What came of one submission: its answer, or the error it raised."""
+    """Outcome of one submission: an answer or the error that it raised."""
 
     appended: Appended[Any] | None = None
     error: BaseException | None = None
 
 
 class Batch:
-    """Decides submissions in order, carrying the state each leaves for the next."""
+    """Submissions decided in order; each one sees the state that the previous one left."""
 
     def __init__(
         self, loaded: LoadedFacts, mapper: EventMapper, new_id: Callable[[], UUID]
@@ -136,36 +136,39 @@ class Batch:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether there is nothing to write."""
+        """Return True if there is nothing to write."""
         idempotency = self.idempotency
         return not (self.events or self.contents or idempotency.inserts or idempotency.answers)
 
     @property
     def recorded(self) -> tuple[RecordedEvent, ...]:
-        """Return the events to write, as whoever follows the log is told of them."""
+        """Return the events to write, in the form that followers of the log receive."""
         return tuple(RecordedEvent(row.envelope, row.event) for row in self.events)
 
     @property
     def changed_runs(self) -> Mapping[UUID, Run]:
-        """Return the runs of these events, as they are after them."""
+        """Return the runs that these events changed, in their new state."""
         return self._runs_changed
 
     @property
     def run_changes(self) -> ChangedRuns:
-        """Return what was done to runs."""
         return ChangedRuns(self._runs_before, self.changed_runs)
 
     @property
     def rows(self) -> Mapping[str, RowChanges[Any, Any]]:
-        """Return the rows to write, by projection: all that was decided is one transaction."""
+        """Return the rows to write, by projection. The whole batch is one transaction."""
         self.fold.end_transaction()
         return self.fold.rows
 
     def decide(self, submission: Submission[Any]) -> SubmissionOutcome:
-        """Decide one submission and what follows it, and take the changes in.
+        """Decide one submission and its follow-ups, and apply their changes.
 
-        A rejection or a failing decision leaves everything as it was. `CorruptHistory` is raised,
-        not returned: then the batch is not usable any more.
+        If the submission is rejected or its decision fails, the batch is unchanged. If a follow-up
+        fails, the remaining follow-ups are skipped and the submission still succeeds.
+
+        Raises:
+            CorruptHistory: The recorded history is inconsistent. It is raised instead of returned,
+                because the batch is unusable afterwards.
         """
         decision = self._decide_alone(submission)
         if isinstance(decision, Exception):
@@ -190,24 +193,24 @@ class Batch:
                 (submission, decision),
                 *((part, part.decision) for part in decision.following),
             ]
-            printed = [self._printed(one) for _, one in parts]
+            encoded = [self._encode_events(part_decision) for _, part_decision in parts]
         except CorruptHistory:
             raise
         except Exception as error:
             return error
         if reservation is not None:
             self._reserve(reservation, decision)
-        for (source, one), states in zip(parts, printed, strict=True):
-            self._take(source, one, states)
+        for (source, part_decision), states in zip(parts, encoded, strict=True):
+            self._apply(source, part_decision, states)
         return decision
 
-    def _printed(self, decision: Decision[Any]) -> list[bytes]:
+    def _encode_events(self, decision: Decision[Any]) -> list[bytes]:
         texts = (*decision.contents, *decision.keys, *decision.staged, *decision.entries)
         if texts and not decision.changes:
             raise ValueError("texts are kept with events that refer to them, or not at all")
         return [self._mapper.state(event) for _, event in decision.changes]
 
-    def _take(
+    def _apply(
         self,
         source: Submission[Any] | Following,
         decision: Decision[Any],
@@ -215,17 +218,18 @@ class Batch:
     ) -> None:
         self._record(source, decision, states)
         self.contents.extend(decision.contents)
-        self.text_bytes += sum(one.ref.bytes for one in decision.contents)
+        self.text_bytes += sum(content.ref.bytes for content in decision.contents)
         self.keys.extend(decision.keys)
         self.staged.extend(decision.staged)
-        self.text_bytes += sum(len(one.body) for one in decision.staged)
+        self.text_bytes += sum(len(file.body) for file in decision.staged)
         self.entries.extend(decision.entries)
-        self.text_bytes += sum(len(body) for one in decision.entries for body in one.bodies)
+        self.text_bytes += sum(len(body) for rows in decision.entries for body in rows.bodies)
         if decision.run_answer is not None:
             self._answer_run(*decision.run_answer)
 
     def _appended(self, result: Any, streams: Iterable[str]) -> Appended[Any]:
-        """Return the states as they are now: a later submission of the batch may change them."""
+        """Return the result with the states as of now: a later submission of the batch may change
+        them."""
         runs: dict[UUID, Run] = {}
         sessions: dict[str, Session] = {}
         for stream in streams:
@@ -248,8 +252,8 @@ class Batch:
         )
 
     def _tree(self, query: TreeQuery) -> tuple[Run, ...]:
-        """Return what was read of the tree, as earlier submissions of this batch have left it, and
-        what they have added."""
+        """Return the runs of a tree that wait for others or may come to: those that were loaded,
+        with the changes of earlier submissions of this batch, and those that it added."""
         if query in self._loaded.crowded:
             raise LogUnavailable(
                 f"more than {ROWS_MAX} runs of this tree wait for others, or are linked with those"
@@ -274,7 +278,7 @@ class Batch:
             version = self._next_version(stream)
             type_name, type_version = TYPE_OF[type(event)]
             position, event_id = self.position + 1, self._new_id()
-            # The fields of an envelope in their order, but for its hash.
+            # The fields of an envelope in order, without its hash.
             envelope = (
                 position,
                 stream,
@@ -313,7 +317,7 @@ class Batch:
         event: AnyEvent,
         previous: UUID | None,
     ) -> Provenance:
-        """Return where an event comes from. If an append is about several runs, each event names
+        """Return the provenance of an event. If an append concerns several runs, each event names
         its own run, tree and cause."""
         source = append.provenance
         named = getattr(event, "run_id", None) if append.about else None
@@ -327,7 +331,7 @@ class Batch:
         elif previous is not None:
             cause = previous
         else:
-            # What an outside caller asks for has no event as its cause, unless it names one.
+            # The request of an outside caller has no causing event, unless it names one.
             cause = source.causation or (last if source.actor.kind == "system" else None)
         return Provenance(
             actor=source.actor,
@@ -352,11 +356,11 @@ class Batch:
         )
 
     def _answer_run(self, run_id: UUID, answer: StoredAnswer) -> None:
-        here = [name for name, one in self._reserved.items() if one.run_id == run_id]
-        # A run that was admitted in this batch has no key on record but those of the batch.
+        here = [name for name, reserved in self._reserved.items() if reserved.run_id == run_id]
+        # The only idempotency keys of a run admitted in this batch are those of the batch.
         is_new = run_id in self.fold.runs and run_id not in self._runs_before
         if here or not is_new:
-            # The first one stays: what comes later was decided without knowing it.
+            # Keep the first answer: later ones were decided without knowing it.
             self.idempotency.answers.setdefault(run_id, answer)
         for name in here:
             if self._reserved[name].answer is None:

@@ -1,11 +1,16 @@
-"""A way to die at an exact place in the log, for tests of recovery. Inert unless it is asked for.
+"""Fault point in the log: lets a recovery test kill the process at an exact place. Inert by
+default.
 
-`SPAWNLOG_FAIL_POINT` names a file. When the file says `after RunClaimed`, the process kills itself
-with SIGKILL once an append with such an event is committed and before anybody is told of it; with
-`before RunArchived`, when the append is decided and nothing of it is written. An event of a step
-has its name too, `after StepBegun:attachments`, and one of an effect its kind, or kind and name,
-`after EffectAttempted:hook:subagentEnded`. The file is removed first, so that each order is carried
-out once and the next start goes on.
+`SPAWNLOG_FAIL_POINT` names a file that holds one order:
+
+- `after RunClaimed`: kill the process with SIGKILL once an append with such an event is committed,
+  before any caller is answered.
+- `before RunArchived`: kill it once the append is decided, before any of it is written.
+
+Events of a step can also be named with the step, as in `after StepBegun:attachments`. Events of an
+effect can be named with its kind, or its kind and name, as in `after
+EffectAttempted:hook:subagentEnded`. The file is removed before the kill, so each order is carried
+out once and the next start proceeds.
 """
 
 import os
@@ -23,19 +28,19 @@ FailPhase = Literal["before", "after"]
 
 
 class LogFaultPoint:
-    """Without a file it does nothing, and costs nothing."""
+    """Fault point that is read from a file. Without a file it is a no-op."""
 
     def __init__(self, file: Path | None = None) -> None:
         self._file = file
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> "LogFaultPoint":
-        """The one that the environment asks for, if it asks for one."""
+        """Return the fault point that the environment configures, or an inert one."""
         named = environment.get(VARIABLE)
         return cls(Path(named) if named else None)
 
     def pass_by(self, moment: FailPhase, names: Iterable[str]) -> None:
-        """Die here when that is ordered for this moment of something of one of these names."""
+        """Kill the process if the file orders it for this moment and one of these names."""
         if self._file is None:
             return
         try:
@@ -49,7 +54,7 @@ class LogFaultPoint:
 
 
 def names_of(events: Iterable[AnyEvent]) -> Iterator[str]:
-    """What the events of an append are called in an order."""
+    """Yield the names by which an order can refer to the events of an append."""
     for event in events:
         name = type(event).__name__
         yield name

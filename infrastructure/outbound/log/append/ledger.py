@@ -1,4 +1,4 @@
-"""What the holder of the append lock knows of the log, from one batch to the next: pure."""
+"""State of the log as the holder of the append lock knows it, kept across batches: pure."""
 
 from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass, field
@@ -25,11 +25,12 @@ from infrastructure.outbound.log.read.state_cache import STATE_BYTES, StateCache
 
 LANES_MAX = 64
 UNSEEN_MIN = 16
-"""So many unseen sessions in a row were not on record before the next is taken not to be."""
+"""After this many consecutive unseen sessions proved absent from the log, the next one is assumed
+absent."""
 
 
 class Head(NamedTuple):
-    """Where the log ends, and in which tables its rows stand, by their numbers."""
+    """The end of the log, and the table oids of its run and session rows."""
 
     position: int
     recorded_at: datetime
@@ -41,8 +42,8 @@ class Head(NamedTuple):
 
 @dataclass(slots=True)
 class Question:
-    """What submissions are decided from: what is known of it, and what has to be read. If it
-    `is_guess` that the `unseen` sessions are not on record, they are not read."""
+    """Facts for deciding submissions: the known ones, and `wanted`, which must be read. If
+    `is_guess` is set, the `unseen` sessions are assumed absent and are not read."""
 
     runs: dict[UUID, Run]
     sessions: dict[str, Session]
@@ -55,7 +56,8 @@ class Question:
 
 
 class Ledger:
-    """True while the log ends where it ended, in the same tables."""
+    """Cache of the facts for decisions. Valid while the log still ends at the head that it knows,
+    in the same tables."""
 
     unseen_min = UNSEEN_MIN
 
@@ -63,12 +65,12 @@ class Ledger:
         self._remembered = remembered
         self._head: Head | None = None
         self._lanes: dict[LanePlace, LaneFacts] = {}
-        # How many unseen sessions in a row were not on record.
+        # Number of consecutive unseen sessions that were absent from the log.
         self._absent_in_a_row = 0
 
     def take(self, head: Head) -> None:
-        """Take where the log ends, as it was read under the lock. If it is not where it ended,
-        another has written, and all has to be asked for again."""
+        """Accept a head that was read under the lock. If it differs from the known head, another
+        process has written: discard the lanes and distrust the cached states."""
         if head == self._head:
             return
         self._head = head
@@ -80,25 +82,33 @@ class Ledger:
         self._remembered.sessions.doubt()
 
     def forget(self) -> None:
-        """Know nothing: the connection is another one, and so may be the database."""
+        """Discard everything: the connection is a new one, and may be to another database."""
         self._head = None
         self._absent_in_a_row = 0
         self._lanes.clear()
         self._remembered.forget()
 
     def ask(self, submissions: Sequence[Submission[Any]], *, guess: bool) -> Question:
-        """Say what has to be read to decide these. With `guess` nothing is read that a key of the
-        database will refuse if it is not so: a stream whose id was just minted, the entries of a
-        transcript that is written on with its end, and unseen sessions, if the last ones that were
-        read were not on record either."""
+        """Return the known facts for these submissions, and which facts must be read.
+
+        Args:
+            submissions: The submissions to decide, in order.
+            guess: Skip reads whose wrong assumption the unique keys of the database would reject:
+                streams whose id was just minted, transcript entries that are written together with
+                the end of their run, and unseen sessions if the last ones read were absent too.
+        """
         submissions = with_follow_ups(submissions)
-        minted = {stream for one in submissions for stream in one.minted} if guess else set()
-        streams = {stream: None for one in submissions for stream in one.streams}
+        minted = (
+            {stream for submission in submissions for stream in submission.minted}
+            if guess
+            else set()
+        )
+        streams = {stream: None for submission in submissions for stream in submission.streams}
         named = [stream for stream in streams if stream not in minted]
-        run_ids = [run_id for one in named if (run_id := run_id_of(one)) is not None]
-        keys = [key for one in named if (key := session_key_of(one)) is not None]
+        run_ids = [run_id for stream in named if (run_id := run_id_of(stream)) is not None]
+        keys = [key for stream in named if (key := session_key_of(stream)) is not None]
         runs, sessions = self._remembered.runs, self._remembered.sessions
-        queries = dict.fromkeys(one.lane for one in submissions if one.lane)
+        queries = dict.fromkeys(submission.lane for submission in submissions if submission.lane)
         known_lanes = {
             (query.lane, query.depth): facts
             for query in queries
@@ -107,17 +117,25 @@ class Ledger:
         question = Question(runs.certain(run_ids), sessions.certain(keys), known_lanes, queries, {})
         wanted = question.wanted
         wanted.runs, wanted.sessions = runs.uncertain(run_ids), sessions.uncertain(keys)
-        unseen = {key for one in submissions for key in one.unseen}.intersection(wanted.sessions)
+        unseen = {key for submission in submissions for key in submission.unseen}.intersection(
+            wanted.sessions
+        )
         question.unseen = unseen.difference(sessions.known(wanted.sessions))
         question.is_guess = guess and self._absent_in_a_row >= self.unseen_min
         if question.is_guess:
             wanted.sessions = [key for key in wanted.sessions if key not in question.unseen]
-        reservations = (one.reservation for one in submissions if one.reservation)
+        reservations = (
+            submission.reservation for submission in submissions if submission.reservation
+        )
         wanted.reservations = list(dict.fromkeys(map(reservation_key, reservations)))
         unknown = (query for query in queries if self._lane(query) is None)
         wanted.lanes = list(dict.fromkeys((query.lane, query.depth) for query in unknown))
-        wanted.trees = list(dict.fromkeys(one.tree for one in submissions if one.tree))
-        for finished in (one.transcript for one in submissions if one.transcript):
+        wanted.trees = list(
+            dict.fromkeys(submission.tree for submission in submissions if submission.tree)
+        )
+        for finished in (
+            submission.transcript for submission in submissions if submission.transcript
+        ):
             if guess and finished.is_written_on:
                 question.last_entries[finished.run_id] = finished.last_entry
             elif finished.run_id not in wanted.transcripts:
@@ -131,7 +149,7 @@ class Ledger:
         return facts
 
     def facts(self, question: Question, found: Found, now: datetime) -> LoadedFacts:
-        """Return what a batch is decided from, with what was read: that is known from now on."""
+        """Return the facts for a batch, and remember the facts that were read."""
         head = self._head
         assert head is not None
         wanted = question.wanted
@@ -163,7 +181,7 @@ class Ledger:
         )
 
     def keep(self, batch: Batch) -> None:
-        """Know a batch that is committed."""
+        """Apply a committed batch to the ledger."""
         assert self._head is not None
         self._head = self._head._replace(
             position=batch.position,

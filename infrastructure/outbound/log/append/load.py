@@ -1,4 +1,4 @@
-"""Reads what a batch is decided from and the ledger does not know, under the append lock."""
+"""Reads the facts that a batch needs and the ledger lacks, under the append lock."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,14 +29,13 @@ from infrastructure.outbound.log.read.state_cache import (
 from infrastructure.outbound.log.schema.connections import LogConnection
 
 ReservationKey = tuple[str, str, str, str]
-LanePlace = tuple[str, int]
-"""A lane's name, and the depth of its runs."""
+LanePlace = tuple[str, int]  # lane name, depth of its runs
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedFacts:
-    """What a batch is decided from: true under the lock. `crowded` are the trees of which there is
-    more than was read."""
+    """The facts that a batch is decided from, true while the append lock is held. `crowded` names
+    the trees with more waiting runs than are read."""
 
     position: int
     recorded_at: datetime
@@ -53,8 +52,8 @@ class LoadedFacts:
 
 @dataclass(slots=True)
 class Wanted:
-    """What has to be read: streams by their keys, reservations, lanes by name and depth, trees, and
-    runs whose transcripts are locked and counted."""
+    """Facts to read: streams by key, reservations, lanes by name and depth, trees, and runs whose
+    transcripts are to be locked and counted."""
 
     runs: list[UUID] = field(default_factory=list)
     sessions: list[str] = field(default_factory=list)
@@ -66,7 +65,8 @@ class Wanted:
 
 @dataclass(slots=True)
 class Found:
-    """What was read; absent if it is not on record."""
+    """The facts that were read. A stream, reservation or lane that is missing here is
+    unrecorded."""
 
     runs: dict[UUID, Run] = field(default_factory=dict)
     sessions: dict[str, Session] = field(default_factory=dict)
@@ -77,8 +77,8 @@ class Found:
     last_entries: dict[UUID, int] = field(default_factory=dict)
 
     def take_waiting(self, query: TreeQuery, waiting: Sequence[Run], wanted: Wanted) -> None:
-        """Take what of a tree waits, and want the other runs that are linked with it."""
-        known = (one.run_id for one in waiting)
+        """Add the waiting runs of a tree, and request the runs that they are linked with."""
+        known = (run.run_id for run in waiting)
         linked = linked_runs(waiting).difference(wanted.runs, known)
         if max(len(waiting), len(linked)) > ROWS_MAX:
             self.crowded.add(query)
@@ -88,13 +88,14 @@ class Found:
 
 
 def reservation_key(reservation: Reservation) -> ReservationKey:
-    """What makes two requests the same request."""
+    """Return the identity of a request: two requests with the same key are the same request."""
     return (reservation.token, reservation.method, reservation.path, reservation.key)
 
 
 @dataclass(slots=True)
 class IdempotencyWrites:
-    """Records to insert (with their answer, if already known) and answers to fill in, by run."""
+    """Idempotency records to insert (with their answer, if it is known) and answers to fill in, by
+    run."""
 
     inserts: list[tuple[Reservation, UUID | None, StoredAnswer | None]] = field(
         default_factory=list
@@ -105,8 +106,9 @@ class IdempotencyWrites:
 ROWS_MAX = 2_000
 _KINDS = ("prepare", "wait")
 
-# By what is due alone, in all trees: what was ever in a tree is more with every run, and its index
-# would be gone through under the lock. An expression is in none.
+# Select by due work in all trees, not by tree: the rows of a tree grow with every run, and scanning
+# the index of trees would take place under the lock. `root || ''` is an expression that no index
+# has.
 WAITING = (
     "SELECT run_id, version, from_position, state FROM runs"
     " WHERE due_kind IN ('prepare', 'wait') AND root || '' = %b"
@@ -115,15 +117,15 @@ WAITING = (
 
 
 def may_wait(run: Run, root: str) -> bool:
-    """Whether the run is of the tree, and waits or may come to wait for another."""
+    """Return True if the run belongs to the tree and waits for another run, or may come to."""
     is_of_tree = run.requester.root_session_key == root
     return is_of_tree and run.dependencies is not None and due(run)[0] in _KINDS
 
 
-# Whoever writes entries holds a share of this lock for as long: what is read behind it is all there
-# is, until the append ends the run and with it the right to write. In one statement it would be of
-# the moment before the lock was waited for. The last one is asked for, because that is one step in
-# the key's index however long the transcript is.
+# A writer of entries holds a share of this lock while it writes. So entries read after the lock are
+# complete until the append ends the run, and with it the right to write. These must be two
+# statements: a single one would use the snapshot from before the wait. Asking for the last entry is
+# one step in the key's index, however long the transcript is.
 LOCK_TRANSCRIPTS = (
     "SELECT run_id FROM runs WHERE run_id = ANY(%b::uuid[])"
     f" AND to_position = {FOREVER} ORDER BY run_id FOR NO KEY UPDATE"
@@ -133,8 +135,8 @@ LAST_ENTRIES = (
     " (SELECT sequence FROM transcript_entries WHERE transcript_entries.run_id = t.run_id"
     " ORDER BY sequence DESC LIMIT 1) AS one"
 )
-# One key at a time and newest first: PostgreSQL keeps the plan that it made while the tables were
-# small, and the order leaves it nothing but the key's own index.
+# One key at a time, newest first: PostgreSQL keeps the plan that it made while the tables were
+# small, and this order leaves it only the key's own index.
 _NEWEST = "ORDER BY from_position DESC LIMIT 1"
 
 # Each key by itself, for the same reason.
@@ -147,7 +149,7 @@ _RESERVED = (
     " = (t.token, t.method, t.path, t.key) LIMIT 1) AS one"
 )
 
-# A state that is remembered at the version on record is not sent again.
+# A state that is cached at the recorded version is not sent again.
 STATES = (
     f"SELECT ({_RESERVED}), states.* FROM (SELECT) AS once"
     " LEFT JOIN (SELECT t.run_id, NULL AS session_key, one.* FROM"
@@ -174,15 +176,16 @@ LANE = (
     f" LEFT JOIN ({LANE_NEXT}) AS following ON true ORDER BY queued_position"
 )
 LANE_RUNS_MAX = 128
-"""So many of those who wait in a lane are read, and are known."""
+"""At most this many waiting runs of a lane are read and cached."""
 
 
 async def read(connection: LogConnection, wanted: Wanted, remembered: StateCaches) -> Found:
-    """Read under the append lock. If transcripts are wanted, a transaction is left open, which
-    keeps them from growing.
+    """Read the wanted facts under the append lock.
 
-    In no pipeline: a psycopg pipeline ends with a Flush, after which PostgreSQL counts no idle
-    time, and a process that is frozen with the lock in its hands would stop all others.
+    If transcripts are wanted, leave a transaction open that keeps them from growing.
+
+    Do not use a pipeline: a psycopg pipeline ends with a Flush, after which PostgreSQL counts no
+    idle time. A process frozen while holding the lock would then block all others.
     """
     found = Found()
     if wanted.transcripts:

@@ -1,4 +1,4 @@
-"""Stores a batch: every row it makes, in one statement that commits by itself."""
+"""Stores a batch: all its rows in one prepared statement that commits by itself."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -25,8 +25,8 @@ from infrastructure.outbound.log.codec.chain import ABSENT
 from infrastructure.outbound.log.codec.columns import SPAN_COLUMNS, columns_of, encodings_of
 from infrastructure.outbound.log.schema.connections import LogConnection
 
-# Each run by itself, which leaves no plan but its index: one made while there were few keys would
-# go through all of them for ever.
+# Each run by itself, so that its index is the only possible plan. A plan made while there were few
+# keys would scan all of them forever.
 ANSWER_IDEMPOTENCY = (
     "UPDATE idempotency SET kind = found.kind, body = found.body FROM"
     " (SELECT t.kind, t.body, one.place"
@@ -38,7 +38,8 @@ ANSWER_IDEMPOTENCY = (
 
 
 async def store_answers(connection: LogConnection, writes: IdempotencyWrites) -> None:
-    """In a statement of its own: next to no append knows one that was left open."""
+    """Store the late answers to idempotency keys, in a separate statement because hardly any append
+    has them."""
     answers = writes.answers.values()
     await connection.execute(
         ANSWER_IDEMPOTENCY,
@@ -57,13 +58,13 @@ INSERT_STAGED = (
 
 
 async def store_staged(connection: LogConnection, staged: Sequence[StagedFile]) -> None:
-    """In a statement of its own: next to no append has any."""
+    """Store the staged files, in a separate statement because hardly any append has them."""
     await connection.execute(
         INSERT_STAGED,
         [
-            encode_column("uuid", [one.run_id for one in staged]),
-            encode_column("int", [one.ordinal for one in staged]),
-            encode_column("bytea", [one.body for one in staged]),
+            encode_column("uuid", [file.run_id for file in staged]),
+            encode_column("int", [file.ordinal for file in staged]),
+            encode_column("bytea", [file.body for file in staged]),
         ],
     )
 
@@ -93,7 +94,8 @@ _EVENT_COLUMNS = {
     "state": "bytea",
     "chain_hash": "bytea",
 }
-"""In the chain's order and with its types, so that what was hashed is stored; and the hash."""
+"""The columns with their types, in the order of the hash chain, so that the hashed bytes are the
+stored bytes; the hash is last."""
 _INSTANTS_AT = (5, 6)
 CONTENT_COLUMNS = {
     "content_id": "uuid",
@@ -122,8 +124,8 @@ def _insert(table: str, columns: Mapping[str, str]) -> str:
 
 
 def close_rows(projection: Projection[Any, Any]) -> str:
-    """The statement that ends rows: it takes their keys, the positions where they end, and whether
-    they keep their states."""
+    """Return the statement that ends rows. Its values are their keys, their last positions, and
+    whether they keep their states."""
     table, key = projection.name, projection.key
     kind = columns_of(projection)[key]
     return (
@@ -139,10 +141,10 @@ def close_rows(projection: Projection[Any, Any]) -> str:
 
 
 def _number_placeholders(query: str) -> str:
-    """With `$1`, `$2` … in place of each `%b`: psycopg would look for them at every execution,
-    because it remembers no query of this length."""
-    first, *behind = query.split("%b")
-    return first + "".join(f"${number}{text}" for number, text in enumerate(behind, 1))
+    """Replace each `%b` with `$1`, `$2` …; psycopg would parse them at every execution, because it
+    caches no query of this length."""
+    first, *rest = query.split("%b")
+    return first + "".join(f"${number}{text}" for number, text in enumerate(rest, 1))
 
 
 INSERT_RESERVATIONS = _insert("idempotency", _RESERVATION_COLUMNS)
@@ -159,7 +161,7 @@ _ENTRY_COLUMNS = {
 }
 ENTRY_TYPES = tuple(_ENTRY_COLUMNS.values())
 
-# Whoever made them due writes them at once; others may, once that should be over.
+# The process that made a file due writes it at once; others may take over after the delay.
 INSERT_DUE_FILES = (
     "INSERT INTO transcript_files (run_id, is_archived, due_at)"
     " SELECT t.run_id, t.is_archived, statement_timestamp() + interval '5 seconds'"
@@ -170,7 +172,9 @@ INSERT_DUE_FILES = (
 MOVE_HEAD = "UPDATE log_head SET position = %b, recorded_at = %b, chain_hash = %b"
 NOTE_COMMIT = "INSERT INTO commits (last_position, recorded_at) VALUES (%b, %b)"
 
-_ENCODINGS = {one.name: {**encodings_of(one)} | SPAN_COLUMNS for one in PROJECTIONS}
+_ENCODINGS = {
+    projection.name: {**encodings_of(projection)} | SPAN_COLUMNS for projection in PROJECTIONS
+}
 _INSERTED: Mapping[str, Mapping[str, str]] = {
     "idempotency": _RESERVATION_COLUMNS,
     "contents": CONTENT_COLUMNS,
@@ -178,24 +182,25 @@ _INSERTED: Mapping[str, Mapping[str, str]] = {
     **_ENCODINGS,
     "events": _EVENT_COLUMNS,
 }
-"""The tables into which a batch inserts rows and nothing else, and how the columns are encoded."""
+"""Tables that a batch only inserts into, with the encoding of each column."""
 _OTHERS: Mapping[str, str] = {
     "keys": INSERT_KEYS,
     "files": INSERT_DUE_FILES,
     "head": MOVE_HEAD,
     "commit": NOTE_COMMIT,
-    **{f"{one.name} closed": close_rows(one) for one in PROJECTIONS},
+    **{f"{projection.name} closed": close_rows(projection) for projection in PROJECTIONS},
 }
-"""What else a batch stores, by name."""
+"""The other statements of a batch, by name."""
 SHAPES_MAX = 48
-"""A connection keeps the plan of each shape, and a shape beyond these is stored as the fullest."""
+"""A connection keeps the plan of each shape. Once this many exist, further shapes are stored as the
+fullest one."""
 
 
 class Part(NamedTuple):
-    """A part of the statement: a name of `_OTHERS`, or a table with the columns that are not empty.
+    """Part of the statement: a name of `_OTHERS`, or a table with its non-empty columns.
 
-    The values of a single row stand in the statement by themselves, the columns of several rows as
-    arrays, of which the database makes a table each.
+    The values of a single row are separate parameters. Those of several rows are one array per
+    column, which the database turns into a table.
     """
 
     name: str
@@ -213,14 +218,14 @@ _shapes: set[Shape] = {FULLEST}
 
 @cache
 def store_query(shape: Shape) -> str:
-    """Return the statement that stores a batch of this shape; the last part is of the events.
+    """Return the statement that stores a batch of this shape; its last part inserts the events.
 
-    One statement, because each costs its driver as much as its rows cost the database; and without
-    that which is empty, because the database prepares every array before it looks inside.
+    It is one statement, because the driver's cost of a statement equals the database's cost of the
+    rows. It omits empty parts, because the database prepares every array before it looks inside.
     """
     *parts, events = ((part, _part_query(part)) for part in shape)
-    made = ", ".join(f'"{part.name} part" AS ({query})' for part, query in parts)
-    return _number_placeholders(f"WITH {made} {events[1]}")
+    preceding = ", ".join(f'"{part.name} part" AS ({query})' for part, query in parts)
+    return _number_placeholders(f"WITH {preceding} {events[1]}")
 
 
 def _part_query(part: Part) -> str:
@@ -234,12 +239,12 @@ def _part_query(part: Part) -> str:
 
 
 def is_in_transaction(connection: LogConnection) -> bool:
-    """Return whether a transaction was begun."""
+    """Return True if a transaction is open."""
     return connection.info.transaction_status != TransactionStatus.IDLE
 
 
 async def store(connection: LogConnection, batch: Batch) -> None:
-    """Write the batch and commit. Nothing here is expected to fail: all was decided before."""
+    """Write the batch and commit. No failure is expected: every decision was made before."""
     is_more = bool(batch.staged or batch.idempotency.answers)
     if is_more and not is_in_transaction(connection):
         await connection.execute("BEGIN")
@@ -249,7 +254,7 @@ async def store(connection: LogConnection, batch: Batch) -> None:
         await AsyncRawCursor(connection).execute(*store_statement(batch), prepare=True)
     elif batch.idempotency.inserts:
         await connection.execute(INSERT_RESERVATIONS, _reservation_columns(batch))
-    # Behind the reservations: what is answered may have been reserved in this very batch.
+    # After the reservations: an answered key may have been reserved in this batch.
     if batch.idempotency.answers:
         await store_answers(connection, batch.idempotency)
     if is_in_transaction(connection):
@@ -257,8 +262,11 @@ async def store(connection: LogConnection, batch: Batch) -> None:
 
 
 async def notify(connection: LogConnection, channel: str, position: int) -> None:
-    """Tell other processes how far the log goes. Behind the commit, not in it: a transaction that
-    notifies holds a lock of the whole cluster while it waits for the disk."""
+    """Notify other processes of the log's new end.
+
+    Call it after the commit, not in the transaction: a notifying transaction holds a cluster-wide
+    lock while it waits for the disk.
+    """
     await connection.execute("SELECT pg_notify(%s, %s)", [channel, str(position)])
 
 
@@ -320,8 +328,8 @@ def _other_parts(batch: Batch) -> dict[str, Sequence[Any]]:
     """Return the values of each part of `_OTHERS`, in that order."""
     return {
         "keys": (
-            encode_column("uuid", [one.session_id for one in batch.keys]),
-            encode_column("bytea", [one.key for one in batch.keys]),
+            encode_column("uuid", [key.session_id for key in batch.keys]),
+            encode_column("bytea", [key.key for key in batch.keys]),
         ),
         "files": (
             encode_column("uuid", list(batch.due_files)),
@@ -329,7 +337,10 @@ def _other_parts(batch: Batch) -> dict[str, Sequence[Any]]:
         ),
         "head": (batch.position, batch.recorded_at, batch.chain_hash),
         "commit": (batch.position, batch.recorded_at),
-        **{f"{one.name} closed": closed_columns(batch.rows[one.name], one) for one in PROJECTIONS},
+        **{
+            f"{projection.name} closed": closed_columns(batch.rows[projection.name], projection)
+            for projection in PROJECTIONS
+        },
     }
 
 
@@ -351,19 +362,19 @@ def _inserted_rows(batch: Batch) -> dict[str, Sequence[Sequence[Any]]]:
         "contents": _content_arrays(batch.contents),
         "transcript_entries": _entry_arrays(batch),
     }
-    for one in PROJECTIONS:
-        arrays = row_arrays(batch.rows[one.name].opened, one)
-        # The state is the last column of its own, in front of the two of the span.
-        batch.state_bytes[one.name] = [len(printed or b"") for printed in arrays[_STATE]]
-        rows[one.name] = arrays
+    for projection in PROJECTIONS:
+        arrays = row_arrays(batch.rows[projection.name].opened, projection)
+        # The state is the last column before the two columns of the span.
+        batch.state_bytes[projection.name] = [len(state or b"") for state in arrays[_STATE]]
+        rows[projection.name] = arrays
     rows["events"] = _event_arrays(batch)
     return rows
 
 
 def _event_arrays(batch: Batch) -> list[Sequence[bytes]]:
-    """Return the columns of the events, each value encoded: what the chain covers."""
+    """Return the columns of the events with each value encoded as the chain hashes it."""
     arrays: list[Sequence[bytes]] = [*zip(*(row.fields for row in batch.events), strict=True)]
-    # But for the instants, which PostgreSQL counts from another year.
+    # Encode the instants again: PostgreSQL counts them from another year.
     first = batch.events[0].envelope
     for place, instant in zip(_INSTANTS_AT, (first.recorded_at, first.occurred_at), strict=True):
         arrays[place] = encoded("timestamptz", [instant]) * len(batch.events)
@@ -381,11 +392,11 @@ def _reservation_columns(batch: Batch) -> list[BinaryColumn]:
 def _reservation_arrays(batch: Batch) -> list[list[Any]]:
     inserts = batch.idempotency.inserts
     return [
-        [one.token for one, _, _ in inserts],
-        [one.method for one, _, _ in inserts],
-        [one.path for one, _, _ in inserts],
-        [one.key for one, _, _ in inserts],
-        [one.fingerprint for one, _, _ in inserts],
+        [reservation.token for reservation, _, _ in inserts],
+        [reservation.method for reservation, _, _ in inserts],
+        [reservation.path for reservation, _, _ in inserts],
+        [reservation.key for reservation, _, _ in inserts],
+        [reservation.fingerprint for reservation, _, _ in inserts],
         [run_id for _, run_id, _ in inserts],
         [answer.kind if answer else None for _, _, answer in inserts],
         [orjson.dumps(answer.body).decode() if answer else None for _, _, answer in inserts],
@@ -395,10 +406,11 @@ def _reservation_arrays(batch: Batch) -> list[list[Any]]:
 
 def _entry_arrays(batch: Batch) -> list[list[Any]]:
     rows = [
-        (one.run_id, sequence, instant, kind, body)
-        for one in batch.entries
+        (rows_of_run.run_id, sequence, instant, kind, body)
+        for rows_of_run in batch.entries
         for sequence, (instant, kind, body) in enumerate(
-            zip(one.instants, one.kinds, one.bodies, strict=True), one.first
+            zip(rows_of_run.instants, rows_of_run.kinds, rows_of_run.bodies, strict=True),
+            rows_of_run.first,
         )
     ]
     columns = zip(*rows, strict=True) if rows else ((),) * len(_ENTRY_COLUMNS)
@@ -406,13 +418,13 @@ def _entry_arrays(batch: Batch) -> list[list[Any]]:
 
 
 def row_arrays(spans: Sequence[RowSpan[Any]], projection: Projection[Any, Any]) -> list[list[Any]]:
-    """The spans of a projection as one array a column, `from` and `to` last; the state as bytes,
-    or None where it is stored without."""
+    """Return the rows of a projection as one array per column, `from` and `to` last. A state is
+    bytes, or None if the row is stored without it."""
     columns = columns_of(projection)
     if not spans:
         return [[] for _ in (*columns, *SPAN_COLUMNS)]
     arrays: list[list[Any]] = [
-        list(values) for values in zip(*(one.row for one in spans), strict=True)
+        list(values) for values in zip(*(span.row for span in spans), strict=True)
     ]
     if "state" in columns:
         arrays[-1] = [
@@ -426,9 +438,9 @@ def row_arrays(spans: Sequence[RowSpan[Any]], projection: Projection[Any, Any]) 
 
 def _content_arrays(contents: Sequence[Content]) -> list[list[Any]]:
     return [
-        [one.ref.id for one in contents],
-        [one.session_id for one in contents],
-        [one.kind for one in contents],
-        [one.ref.bytes for one in contents],
-        [one.text for one in contents],
+        [content.ref.id for content in contents],
+        [content.session_id for content in contents],
+        [content.kind for content in contents],
+        [content.ref.bytes for content in contents],
+        [content.text for content in contents],
     ]

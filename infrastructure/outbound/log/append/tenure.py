@@ -1,10 +1,12 @@
-"""The tenure of the log: a session holds the append lock from batch to batch, until another asks.
+"""Tenure of the append lock: a session holds the lock across batches until another process asks for
+it.
 
-The lock is the session's, and the session is the one that stores: whoever can store holds the lock.
-Who waits for it says so on the log's channel, and the holder ends its batch and gives it up. A
-holder that is never told, because its listener is away, gives it up once in `TENURE_SECONDS_MAX`,
-and one that has nothing to do soon gives it up by itself. The database ends the session of one that
-is frozen; if it is still sending an answer then, whoever waited for the lock in vain ends it.
+The lock belongs to the database session that also stores the events, so whoever can store holds the
+lock. A process that waits for the lock says so on the log's notification channel; the holder
+finishes its batch and releases the lock. A holder whose listener is disconnected releases it once
+every `TENURE_SECONDS_MAX`, and an idle holder releases it after `IDLE_SECONDS_MAX`. If a holder is
+frozen, the database ends its session. If that session is stuck sending an answer, a process that
+waited for the lock in vain terminates it.
 """
 
 import contextlib
@@ -28,15 +30,15 @@ from infrastructure.outbound.log.schema.projection_versions import (
 TENURE_SECONDS_MAX = 1.0
 IDLE_SECONDS_MAX = 0.5
 FROZEN_MILLISECONDS_MAX = 5_000
-"""After so long without a word the database ends the session of a holder. It is the limit on an
-idle transaction too, and longer than `IDLE_SECONDS_MAX`, so that it ends nobody who is alive."""
+"""The database ends the session of a holder that is silent for this long. It also limits an idle
+transaction. It exceeds `IDLE_SECONDS_MAX`, so no live holder is ended."""
 
 ASKED_SECONDS = 0.1
-"""For so long after it was asked a holder gives the lock up behind each batch: who asked begins to
-wait a round trip later, and the holder may have taken the lock again by then."""
+"""For this long after a request, a holder releases the lock after every batch: the requester starts
+waiting one round trip later, and the holder may have retaken the lock by then."""
 
 OTHER_FOLLOWERS_MIN = 2
-"""So many listen when another process does: this one is among them."""
+"""Number of listeners, this process included, from which on another process listens."""
 
 
 _WAIT = f"SELECT pg_advisory_lock({LOCK_KEY})"
@@ -51,7 +53,7 @@ _END_FROZEN = (
     " AND query_start < clock_timestamp() - %b * interval '1 millisecond'"
 )
 
-# Statements of their own: each sees what is there when it starts, and that is behind the lock.
+# Separate statements: each has a snapshot of its own start, which is after the lock was acquired.
 _HEAD = (
     "SELECT position, recorded_at, chain_hash,"
     " (SELECT coalesce(max(version), 0) FROM events WHERE stream = 'log:config'),"
@@ -62,10 +64,10 @@ _HEAD_COLUMNS = len(Head._fields)
 
 
 class Tenure:
-    """The append lock of one session."""
+    """Append lock of one database session."""
 
     def __init__(self, channel: str) -> None:
-        # Who cannot have it asks for it, in the same round trip.
+        # If the lock is taken, request it in the same round trip.
         self._try = (
             f"SELECT CASE WHEN pg_try_advisory_lock({LOCK_KEY}) THEN true"
             f" ELSE pg_notify('{channel}', '{GIVE_UP}') IS NULL END"
@@ -77,29 +79,30 @@ class Tenure:
 
     @property
     def is_held(self) -> bool:
-        """Return whether the session has the lock."""
+        """Return True if the session holds the lock."""
         return self._since is not None
 
     @property
     def is_over(self) -> bool:
-        """Return whether the lock is held, and somebody else waits for it, or is about to."""
+        """Return True if the lock is held and another process waits for it, or is about to."""
         is_recent = time.monotonic() - self._asked_at < ASKED_SECONDS
         return self.is_held and (self._is_asked or is_recent)
 
     def ask(self) -> None:
-        """Note that somebody else waits for the lock."""
+        """Note that another process waits for the lock."""
         self._is_asked = True
         self._asked_at = time.monotonic()
 
     async def take(self, connection: LogConnection) -> tuple[Head, datetime] | None:
-        """Take the lock, or go on holding it.
+        """Take the lock, or keep it if this session still holds it.
 
         Returns:
-            The head and the time of the database, if the lock was taken anew; None if it was held
-            all the time, and nobody else can have written.
+            The head and the time of the database if the lock was newly acquired; None if it was
+                held throughout, so that no other process can have written.
 
         Raises:
             UnknownFormat: Another release has changed the log's format or rows.
+            LockNotAvailable: The lock timeout passed, and no frozen holder was found to terminate.
         """
         if self._since is not None and time.monotonic() - self._since < TENURE_SECONDS_MAX:
             return None
@@ -107,7 +110,7 @@ class Tenure:
         self.forget()
         limit = f"SET idle_session_timeout = {FROZEN_MILLISECONDS_MAX}"
         is_held, head = await _ask(connection, f"{first}; {limit}; {_HEAD}")
-        # This answer waited for nothing: the clock is as old as its question, at most.
+        # This answer did not wait for the lock, so the time is at most one round trip old.
         now = head[_HEAD_COLUMNS + 2]
         if not is_held:
             try:
@@ -123,18 +126,18 @@ class Tenure:
         return Head(*head[:_HEAD_COLUMNS]), now
 
     async def give_up(self, connection: LogConnection) -> None:
-        """Let another have the lock."""
+        """Release the lock."""
         self.forget()
         await connection.execute(f"{_UNLOCK}; {_NO_LIMIT}", prepare=False)
 
     def forget(self) -> None:
-        """Note that the session is gone, or has the lock no longer."""
+        """Note that the session is gone or no longer holds the lock."""
         self._since = None
         self._is_asked = False
 
 
 async def _has_ended_frozen(connection: LogConnection) -> bool:
-    """Return whether a holder that reads no answer was there, and was ended."""
+    """Return True if a holder that no longer reads answers was found and terminated."""
     with contextlib.suppress(errors.InsufficientPrivilege):
         ended = await connection.execute(_END_FROZEN, [FROZEN_MILLISECONDS_MAX])
         return await ended.fetchone() is not None
@@ -142,7 +145,8 @@ async def _has_ended_frozen(connection: LogConnection) -> bool:
 
 
 async def _ask(connection: LogConnection, statements: str) -> tuple[bool, tuple[Any, ...]]:
-    """Return what was said of the lock, and the row of the head, which come last."""
+    """Return the results of the last two statements: whether the lock is held, and the row of the
+    head."""
     cursor = await connection.execute(statements, prepare=False)
     rows: list[tuple[Any, ...]] = []
     while True:

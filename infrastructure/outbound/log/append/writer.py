@@ -1,9 +1,11 @@
-"""The writer: one a process. It takes what has gathered, decides it under the lock, commits once.
+"""Writer of the log, one per process: takes the queued submissions, decides them under the append
+lock, and commits them once.
 
-It holds the lock from batch to batch, and its ledger knows what it has read and stored since: most
-batches are one statement. There is no linger: while one batch commits, the next one gathers. A
-connection lost at the commit leaves its fate open, so the writer looks whether the batch's last
-event is there before it tells anybody anything or decides again.
+The writer keeps the lock across batches, and its ledger remembers everything read or stored in the
+meantime, so most batches take one statement. It never lingers: while one batch commits, the next
+one gathers. If the connection is lost during a commit, the outcome is unknown. The writer then
+checks whether the last event of the batch is recorded before it answers any caller or decides
+again.
 """
 
 import asyncio
@@ -41,18 +43,17 @@ from infrastructure.outbound.log.schema.format import UnknownFormat
 
 @dataclass(slots=True)
 class QueuedSubmission:
-    """A submission in the writer's queue. Who has gone away is told nothing."""
+    """A submission in the writer's queue. If its caller was cancelled, it is not answered."""
 
     submission: Submission[Any]
     future: asyncio.Future[Appended[Any]]
 
     def fail(self, error: BaseException) -> None:
-        """It cannot be recorded."""
         if not self.future.done():
             self.future.set_exception(error)
 
     def answer(self, outcome: SubmissionOutcome) -> None:
-        """It is decided, and what was recorded for it is durable."""
+        """Answer the caller: the submission is decided and its events are durable."""
         if self.future.done():
             return
         if outcome.error is not None:
@@ -63,10 +64,11 @@ class QueuedSubmission:
 
 
 async def is_recorded(connection: LogConnection, batch: Batch) -> bool:
-    """Return whether a batch whose confirmation was lost is in the log after all, by what no other
-    can have written.
+    """Return True if a batch whose confirmation was lost is in the log, judged by values that no
+    other writer can have stored.
 
-    Ask under the lock: the statement of a lost connection may still be under way.
+    Call it under the append lock, because the statement of the lost connection may still be
+    running.
     """
     if batch.events:
         query = "SELECT 1 FROM events WHERE position = %s AND chain_hash = %s"
@@ -85,7 +87,7 @@ async def is_recorded(connection: LogConnection, batch: Batch) -> bool:
     return await cursor.fetchone() is not None
 
 
-# Of no run. What is rolled back takes the room all the same, until the table is vacuumed.
+# These rows belong to no run. Rolled-back rows use disk space until the table is vacuumed.
 _TAKE_ROOM = (
     "INSERT INTO transcript_entries (run_id, sequence, recorded_at, kind, body)"
     " SELECT '00000000-0000-0000-0000-000000000000', number, clock_timestamp(), 'probe',"
@@ -95,8 +97,16 @@ _TAKE_ROOM = (
 
 
 async def require_writable(connection: LogConnection, *, room: bool) -> None:
-    """Raises what an append would meet: `ReadOnlySqlTransaction`, and with `room`, for which 64 KiB
-    are written and rolled back, `DiskFull`."""
+    """Raise the error that an append would fail with.
+
+    Args:
+        connection: Outside any transaction.
+        room: Also check for free disk space: write 64 KiB and roll back.
+
+    Raises:
+        ReadOnlySqlTransaction: The database accepts no writes.
+        DiskFull: There is no room, checked only with `room`.
+    """
     async with connection.transaction(force_rollback=True):
         cursor = await connection.execute("SHOW transaction_read_only")
         row = await cursor.fetchone()
@@ -107,7 +117,7 @@ async def require_writable(connection: LogConnection, *, room: bool) -> None:
 
 
 class _Outage(NamedTuple):
-    """Why nothing is recorded, and since when, in seconds of the monotonic clock."""
+    """Reason why nothing can be recorded, and its start in seconds of the monotonic clock."""
 
     why: str
     since: float
@@ -117,13 +127,14 @@ T = TypeVar("T")
 _UNREACHABLE = "the database is away; ask again in a moment"
 BATCH_SUBMISSIONS_MAX = 64
 BATCH_TEXT_BYTES_MAX = 32 * 1024 * 1024
-"""A batch takes no more texts once it has so many; PostgreSQL takes no message of a gigabyte."""
+"""A batch that has reached this size takes no more submissions; PostgreSQL accepts no message of a
+gigabyte."""
 
 
 QUEUE_SUBMISSIONS_MAX = 10_000
 RECONNECT_SECONDS_MAX = 10.0
-"""For so long the writer looks for a database that is away before it tells those who wait. Who
-comes after that is told after one attempt, until one succeeds."""
+"""How long the writer tries to reconnect before it fails the waiting submissions. Later submissions
+fail after one attempt, until an attempt succeeds."""
 
 
 RECONNECT_PAUSE_SECONDS = 0.25
@@ -134,8 +145,8 @@ OnAppend = Callable[[Batch], None]
 
 
 class LogWriter:
-    """Batches submissions into appends. `on_append` hears of the events, after the commit, and of
-    the runs as they are then."""
+    """Writer that batches submissions into appends. It calls `on_append` after each commit with the
+    batch: its events and the new states of its runs."""
 
     def __init__(
         self,
@@ -165,17 +176,17 @@ class LogWriter:
         self._task: asyncio.Task[None] | None = None
         self._closing = False
         self._outage: _Outage | None = None
-        # When the last batch was decided, under the lock, on the monotonic clock.
+        # Time of the last decision, made under the lock, on the monotonic clock.
         self.decided_at = -math.inf
         self.on_unknown: Callable[[str], None] = lambda _: None
 
     async def start(self) -> None:
-        """Connect and begin to write."""
+        """Connect and start writing."""
         self._connection = await self._opened()
         self._task = asyncio.create_task(self._write_on(), name="log writer")
 
     async def close(self) -> None:
-        """Write what was submitted, then stop."""
+        """Write the submissions in the queue, then stop."""
         self._closing = True
         self._gathered.set()
         if self._task is not None:
@@ -185,20 +196,26 @@ class LogWriter:
 
     @property
     def failure(self) -> str | None:
-        """Why the last attempt to record failed; None when it did not."""
+        """Return the reason why the last attempt to record failed, or None if it succeeded."""
         return self._outage.why if self._outage is not None else None
 
     def forget_failure(self) -> None:
-        """It was tried in another way, and went well."""
+        """Clear the failure: another check showed that the log is writable."""
         self._note_success()
 
     @property
     def backend_pid(self) -> int | None:
-        """By which the database knows the writer's connection; its notifications carry it."""
+        """Return the database's process id for the writer's connection. Its notifications carry
+        this id."""
         return self._connection.info.backend_pid if self._connection is not None else None
 
     async def submit(self, submission: Submission[T]) -> Appended[T]:
-        """Queue a submission and wait until it is decided and durable."""
+        """Queue a submission and wait until it is decided and durable.
+
+        Raises:
+            LogUnavailable: The writer is stopping, the queue is full, or the database is
+                unavailable.
+        """
         if self._closing:
             raise LogUnavailable("the service is stopping; ask again in a moment")
         if len(self._queue) >= QUEUE_SUBMISSIONS_MAX:
@@ -209,13 +226,13 @@ class LogWriter:
         return await future
 
     async def probe(self) -> None:
-        """Wait until a batch is committed: one of those waiting, or one that records nothing.
+        """Wait for a commit: of a queued batch, or of an empty submission.
 
         Raises:
             LogUnavailable: Nothing can be recorded now.
         """
-        nothing = Submission(self._new_id(), (), lambda _: Decision(None), Provenance())
-        submitted = asyncio.create_task(self.submit(nothing))
+        empty = Submission(self._new_id(), (), lambda _: Decision(None), Provenance())
+        submitted = asyncio.create_task(self.submit(empty))
         committed = asyncio.create_task(self._committed.wait())
         try:
             await asyncio.wait({submitted, committed}, return_when=asyncio.FIRST_COMPLETED)
@@ -231,9 +248,9 @@ class LogWriter:
                 self._gathered.clear()
                 if self._closing:
                     return
-                await self._rest()
+                await self._wait_for_work()
                 continue
-            # Not a linger: who is ready to submit does so first, and then shares the commit.
+            # Not a linger: let tasks that are ready submit first, so that they share the commit.
             await asyncio.sleep(0)
             taken = [
                 self._queue.popleft() for _ in range(min(len(self._queue), BATCH_SUBMISSIONS_MAX))
@@ -248,8 +265,8 @@ class LogWriter:
             if self.tenure.is_over:
                 await self._give_up()
 
-    async def _rest(self) -> None:
-        """Wait for work; give the lock up when another asks for it, or soon."""
+    async def _wait_for_work(self) -> None:
+        """Wait for work. If none arrives within `IDLE_SECONDS_MAX`, release the lock."""
         if not self.tenure.is_held:
             await self._gathered.wait()
             return
@@ -283,8 +300,8 @@ class LogWriter:
                 _log.error("a submission cannot be recorded: %s", _short_reason(error))
                 taken[0].fail(error)
                 return
-            # One submission spoils the batch, or a guess was wrong: each one alone, and from what
-            # was read, so that it hurts only its caller.
+            # Either one submission failed the batch, or a guess was wrong. Retry each one alone and
+            # without guesses, so that a failure hurts only its own caller.
             for waiting in taken:
                 await self._write([waiting], is_retry=True)
 
@@ -295,7 +312,7 @@ class LogWriter:
         lost_at: float | None = None
         since = time.monotonic()
         if self._outage is not None and self._connection is None:
-            # With a connection somebody was answered since: if that is lost, it is another outage.
+            # With a connection, a batch has been answered since: losing it now is a new outage.
             since = self._outage.since
         give_up_at = since + RECONNECT_SECONDS_MAX
         while True:
@@ -304,12 +321,13 @@ class LogWriter:
                 if batch is not None:
                     await self._hold(connection)
                     if await self._is_recorded(connection, batch):
-                        # The ledger took the head as it is now: others may have written behind it.
-                        self._tell_callers(taken, outcomes, batch)
-                        return await self._tell_followers(connection, batch)
+                        # Do not add the batch to the ledger: it has taken the current head, and
+                        # others may have written after the batch.
+                        self._answer_callers(taken, outcomes, batch)
+                        return await self._notify_followers(connection, batch)
                     batch = lost_at = None
                     if refused is None and time.monotonic() >= give_up_at:
-                        return self._tell_unavailable([*taken, *self._take_all()], _UNREACHABLE)
+                        return self._fail_unavailable([*taken, *self._drain_queue()], _UNREACHABLE)
                 if refused is not None:
                     break
                 batch, outcomes = await self._decide(connection, taken, guess=guess)
@@ -317,33 +335,33 @@ class LogWriter:
                 await self._store(connection, batch)
                 if batch.events:
                     self._ledger.keep(batch)
-                self._tell_callers(taken, outcomes, batch)
-                return await self._tell_followers(connection, batch)
+                self._answer_callers(taken, outcomes, batch)
+                return await self._notify_followers(connection, batch)
             except Exception as error:
                 if guess and self._is_refused_guess(error):
-                    # Nothing is recorded: all are decided again, from what is read.
+                    # Nothing was recorded. Decide all submissions again, from read facts.
                     guess, batch = False, None
                     continue
                 is_away = self._is_away(error)
-                # Also when it is not: the lock goes with the session, and so does what the
-                # ledger took for granted.
+                # Disconnect after any error: the lock ends with the session, and so do the
+                # assumptions of the ledger.
                 await self._disconnect()
                 refusal = refusal_to_write(error)
                 if refusal is not None:
                     self._note_outage(refusal)
-                    return self._tell_unavailable(taken, refusal)
+                    return self._fail_unavailable(taken, refusal)
                 if not is_away:
                     refused = error
                     continue
                 self._note_outage(f"the database is away: {_short_reason(error)}")
                 until = give_up_at
                 if batch is not None:
-                    # What became of a batch whose confirmation was lost is looked for as long
-                    # again, also when nothing was recorded for long before it.
+                    # A lost confirmation starts its own period of this length, even if the outage
+                    # began long before.
                     lost_at = lost_at or time.monotonic()
                     until = max(give_up_at, lost_at) + RECONNECT_SECONDS_MAX
                 if time.monotonic() >= until:
-                    return self._tell_unavailable([*taken, *self._take_all()], _UNREACHABLE)
+                    return self._fail_unavailable([*taken, *self._drain_queue()], _UNREACHABLE)
                 await asyncio.sleep(RECONNECT_PAUSE_SECONDS)
         raise refused
 
@@ -360,37 +378,38 @@ class LogWriter:
             _log.warning("the log is recorded to again, after %.1f s", seconds)
             self._outage = None
 
-    def _take_all(self) -> list[QueuedSubmission]:
-        """Whoever waits behind a batch that was given up has waited for as long."""
+    def _drain_queue(self) -> list[QueuedSubmission]:
+        """Return all queued submissions: they have waited as long as the batch that is given up."""
         waiting = list(self._queue)
         self._queue.clear()
         return waiting
 
-    def _tell_unavailable(self, waiting: Sequence[QueuedSubmission], why: str) -> None:
-        for one in waiting:
-            one.fail(LogUnavailable(why))
+    def _fail_unavailable(self, waiting: Sequence[QueuedSubmission], why: str) -> None:
+        for queued in waiting:
+            queued.fail(LogUnavailable(why))
 
     async def _store(self, connection: LogConnection, batch: Batch) -> None:
         if batch.is_empty:
-            # What was decided is true if the lock was held all the time: if the session is there.
+            # An empty decision is true if the lock was held throughout, that is, if the session
+            # still exists.
             await connection.execute("COMMIT" if is_in_transaction(connection) else "SELECT 1")
             return
-        self._fault_point.pass_by("before", names_of(one.event for one in batch.events))
+        self._fault_point.pass_by("before", names_of(recorded.event for recorded in batch.events))
         await self._store_all(connection, batch)
-        self._fault_point.pass_by("after", names_of(one.event for one in batch.events))
+        self._fault_point.pass_by("after", names_of(recorded.event for recorded in batch.events))
 
-    async def _tell_followers(self, connection: LogConnection, batch: Batch) -> None:
+    async def _notify_followers(self, connection: LogConnection, batch: Batch) -> None:
         if batch.events and self.tenure.has_followers:
             try:
                 await notify(connection, self._channel, batch.position)
             except psycopg.Error:
-                # They look by themselves.
+                # Followers poll as well.
                 await self._disconnect()
 
-    def _tell_callers(
+    def _answer_callers(
         self, taken: list[QueuedSubmission], outcomes: list[SubmissionOutcome], batch: Batch
     ) -> None:
-        # Wakes the probes that wait, and no later one.
+        # Wake only the probes that wait now, not later ones.
         self._committed.set()
         self._committed.clear()
         if not batch.is_empty:
@@ -406,7 +425,7 @@ class LogWriter:
         return is_refused and connection is not None and not is_in_transaction(connection)
 
     def _is_away(self, error: Exception) -> bool:
-        """Whether it may go better on another connection, or in a moment."""
+        """Return True if another connection, or a later attempt, may succeed."""
         if self._connection is None or self._connection.closed:
             return isinstance(error, psycopg.Error)
         if isinstance(error, psycopg.errors.ProgramLimitExceeded):
@@ -437,11 +456,13 @@ class LogWriter:
             if batch.text_bytes > BATCH_TEXT_BYTES_MAX:
                 break
         if question.is_guess and not batch.fold.sessions.keys() >= question.unseen:
-            # No key refuses what was decided without the first event of an unseen session.
+            # No unique key would reject a decision that missed the first event of an unseen
+            # session.
             return await self._decide(connection, taken, guess=False)
         return batch, outcomes
 
-    # What asks the database for more than the lock: the log in memory has its own.
+    # The methods that query the database beyond the lock: the in-memory log of the tests overrides
+    # them.
 
     async def _read(self, connection: LogConnection, wanted: Wanted) -> Found:
         return await read(connection, wanted, self._remembered)
@@ -453,7 +474,7 @@ class LogWriter:
         return await is_recorded(connection, batch)
 
     def _put_back(self, taken: list[QueuedSubmission], decided: int) -> None:
-        """Those whose texts the batch has no room for are first in the next one."""
+        """Return the submissions that exceed the batch's text limit to the front of the queue."""
         self._queue.extendleft(reversed(taken[decided:]))
         del taken[decided:]
 
@@ -487,7 +508,7 @@ class LogWriter:
 
 
 def _short_reason(error: Exception) -> str:
-    """What went wrong, without the rows that a database quotes in its details."""
+    """Return the reason of a failure, without the row values in PostgreSQL's error details."""
     if isinstance(error, psycopg.Error) and error.diag.message_primary:
         return f"{type(error).__name__}: {error.diag.message_primary}"
     return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
