@@ -1,7 +1,7 @@
-"""PostgreSQL's binary format, a column at a time: what a driver would do value by value.
+"""Encoder of PostgreSQL's binary format, one column at a time instead of one value at a time.
 
-The appends, the copies of a rebuild and the readings of a verification spend most of their time
-between Python's values and these bytes.
+Appends, the copies of a rebuild and the reads of a verification spend most of their time on this
+conversion.
 """
 
 import struct
@@ -60,13 +60,13 @@ def _instants(values: Iterable[datetime | None]) -> list[bytes]:
     known: dict[datetime | None, bytes] = {None: _NULL}
     encoded: list[bytes] = []
     for value in values:
-        one = known.get(value)
-        if one is None:
+        data = known.get(value)
+        if data is None:
             assert value is not None
             since = value - _EPOCH
             microseconds = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
-            one = known[value] = _LONG(8, microseconds)
-        encoded.append(one)
+            data = known[value] = _LONG(8, microseconds)
+        encoded.append(data)
     return encoded
 
 
@@ -81,57 +81,57 @@ _TYPES: Mapping[str, tuple[int, Encode]] = {
     "timestamptz": (1184, _instants),
     "boolean": (16, _booleans),
 }
-"""By the names that the columns have here: the type's number and how its values are written. A
-column of texts that are encoded already is `utf-8`."""
+"""By column type: PostgreSQL's type oid and the encoder of its values. A `utf-8` column holds texts
+that are already encoded."""
 
 
 class BinaryColumn(msgspec.Struct, frozen=True):
-    """The values of one column, ready to be sent as an array. Its type stands in the statement."""
+    """Values of one column, ready to be sent as an array. The statement declares their type."""
 
     data: bytes
 
     @property
     def is_empty(self) -> bool:
-        """Whether it is an array without values."""
+        """Return True if the array has no values."""
         return len(self.data) == _EMPTY_BYTES
 
 
 class ColumnDumper(Dumper):
-    """Tells psycopg that there is nothing left to do."""
+    """Dumper that passes encoded columns through psycopg unchanged."""
 
     format = Format.BINARY
     oid = 0
 
     def dump(self, obj: BinaryColumn) -> bytes:
-        """The bytes as they are."""
+        """Return the encoded bytes."""
         return obj.data
 
 
 def encode_column(kind: str, values: Sequence[Any]) -> BinaryColumn:
-    """The values as an array of a type."""
+    """Return the values encoded as an array of a type."""
     number, encode = _TYPES[kind]
     count = len(values)
     if not count:
         return BinaryColumn(_ARRAY(0, 0, number, 0, 0)[:_EMPTY_BYTES])
-    # Half of the columns of a row are empty.
+    # Half of a row's columns are empty.
     if values[0] is None and values.count(None) == count:
         return BinaryColumn(_ARRAY(1, True, number, count, 1) + _NULL * count)
     return column_of(kind, encode(values))
 
 
 def column_of(kind: str, written: Sequence[bytes]) -> BinaryColumn:
-    """Return values of a type that are `encoded` already as an array."""
+    """Return an array of values that are already encoded by `encoded`."""
     count = len(written)
     start = _ARRAY(1, _NULL in written, _TYPES[kind][0], count, 1)
     return BinaryColumn(start + b"".join(written))
 
 
 def encode_value(kind: str, values: Sequence[Any]) -> BinaryColumn:
-    """Return the only one of these values, which is not None, by itself."""
+    """Return the single value of the sequence, which must not be None, encoded without an array."""
     (written,) = _TYPES[kind][1](values)
     return BinaryColumn(written[4:])
 
 
 def encoded(kind: str, values: Sequence[Any]) -> list[bytes]:
-    """Each value of a type behind its length in bytes, as arrays and copies hold it."""
+    """Return each value prefixed with its length in bytes, as in arrays and copies."""
     return _TYPES[kind][1](values)

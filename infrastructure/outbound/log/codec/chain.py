@@ -1,8 +1,8 @@
-"""The chain: each event's hash covers the one before it, its whole envelope and its stored bytes.
+"""Hash chain: each event's hash covers the previous hash, the whole envelope and the stored bytes.
 
-The encoding is fixed for ever under its format number: a two-byte format, then the previous hash
-and each field as a four-byte length and its bytes (length 0xFFFFFFFF for an absent one). Integers
-are eight bytes, big endian; instants are microseconds since 1970-01-01 UTC.
+The encoding is fixed forever under its format number: a two-byte format, then the previous hash and
+each field as a four-byte length followed by its bytes (length 0xFFFFFFFF if absent). Integers are
+eight bytes, big endian; instants are microseconds since 1970-01-01 UTC.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ CHAIN_FORMAT = 1
 CACHED_INSTANTS_MAX = 1_024
 CACHED_TEXTS_MAX = 4_096
 YEAR_2000_MICROSECONDS = 946_684_800_000_000
-"""From where PostgreSQL counts its instants."""
+"""Start of PostgreSQL's timestamps."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FORMAT = struct.pack(">H", CHAIN_FORMAT)
 ABSENT = b"\xff\xff\xff\xff"
@@ -26,20 +26,24 @@ _NUMBER = struct.Struct(">Iq").pack
 
 
 def microseconds(instant: datetime) -> int:
-    """Exact microseconds since the epoch (floats would lose some)."""
+    """Return the exact microseconds since the epoch; a float would lose precision."""
     delta = instant - _EPOCH
     return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
 
 
 @lru_cache(maxsize=CACHED_INSTANTS_MAX)
 def instant_at(microseconds_: int) -> datetime:
-    """The instant so many microseconds after the epoch. `OverflowError` when there is none."""
+    """Return the instant this many microseconds after the epoch.
+
+    Raises:
+        OverflowError: No datetime can represent it.
+    """
     return _EPOCH + timedelta(microseconds=microseconds_)
 
 
 @lru_cache(maxsize=CACHED_TEXTS_MAX)
 def _text(value: str | None) -> bytes:
-    # Streams, keys and names are those of the event before, mostly.
+    # Streams, keys and names mostly repeat those of the previous event.
     if value is None:
         return ABSENT
     data = value.encode()
@@ -52,17 +56,17 @@ def _uuid(value: UUID | None) -> bytes:
 
 @lru_cache(maxsize=CACHED_INSTANTS_MAX)
 def _instant(value: datetime) -> bytes:
-    # All events of an append share theirs.
+    # All events of an append have the same instants.
     return _NUMBER(8, microseconds(value))
 
 
 def chain_hash(previous: bytes, envelope: Envelope, state: bytes) -> bytes:
-    """The hash of an event; `envelope.chain_hash` itself is not read."""
+    """Return the hash of an event. `envelope.chain_hash` is ignored."""
     return link_hash(previous, encode_event(envelope, state))
 
 
 def encode_event(envelope: Envelope, state: bytes) -> bytes:
-    """Everything that an event's hash covers beside the hash before it."""
+    """Return the bytes that an event's hash covers in addition to the previous hash."""
     return b"".join(encode_fields(*envelope[:-1], state))
 
 
@@ -81,10 +85,10 @@ def encode_fields(
     append_last: int,
     state: bytes,
 ) -> tuple[bytes, ...]:
-    """Return what an event's hash covers beside the hash before it, field by field: those of its
-    envelope but the hash, and its stored bytes.
+    """Return the fields that an event's hash covers in addition to the previous hash: its envelope
+    without the hash, and its stored bytes.
 
-    Each is a length and its bytes, as PostgreSQL has the values of a binary array.
+    Each is a length and its bytes, in the form of PostgreSQL's binary arrays.
     """
     actor = source.actor
     return (
@@ -112,6 +116,6 @@ def encode_fields(
 
 
 def link_hash(previous: bytes, encoded: bytes | bytearray) -> bytes:
-    """The hash of an event whose fields, position to state, are encoded already."""
+    """Return the hash of an event whose fields, from position to state, are already encoded."""
     covered = b"".join((_FORMAT, _LENGTH(len(previous)), previous, encoded))
     return hashlib.sha256(covered).digest()

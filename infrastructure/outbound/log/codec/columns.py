@@ -1,4 +1,4 @@
-"""The columns of the projections' tables: their names and the types that PostgreSQL gives them."""
+"""Columns of the projection tables: their names and PostgreSQL types."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -9,7 +9,7 @@ from uuid import UUID
 from application.projections.projection import Position, Projection
 
 SPAN_COLUMNS = {"from_position": "bigint", "to_position": "bigint"}
-"""Behind the columns of every projection: where a row begins, and where it ends."""
+"""The last columns of every projection: the first and last position at which a row holds."""
 
 _TYPES: Mapping[Any, str] = {
     UUID: "uuid",
@@ -22,7 +22,7 @@ _TYPES: Mapping[Any, str] = {
 
 @cache
 def columns_of(projection: Projection[Any, Any]) -> Mapping[str, str]:
-    """The columns by name, in the order of the row's fields; `state` is a text."""
+    """Return the column types by name, in the order of the row's fields. `state` is a text."""
     hints = get_type_hints(projection.row, include_extras=True)
     return {
         name: "text" if hint is projection.state else _column_type(hint)
@@ -32,7 +32,7 @@ def columns_of(projection: Projection[Any, Any]) -> Mapping[str, str]:
 
 @cache
 def encodings_of(projection: Projection[Any, Any]) -> Mapping[str, str]:
-    """How the columns are encoded for the database: as their types, and the state as bytes."""
+    """Return the encodings of the columns: their types, but the state as bytes."""
     return {**columns_of(projection)} | (
         {"state": "utf-8"} if "state" in columns_of(projection) else {}
     )
@@ -43,6 +43,6 @@ def _column_type(hint: Any) -> str:
         return _TYPES[hint]
     if get_origin(hint) is Literal:
         return "text"
-    # Whatever may be absent.
-    (only,) = (one for one in get_args(hint) if one is not type(None))
+    # The only other hint is an optional type.
+    (only,) = (option for option in get_args(hint) if option is not type(None))
     return _column_type(only)

@@ -1,7 +1,8 @@
-"""Between events and stored bytes, by eventsourcing's mapper and our registry of types.
+"""Mapper between events and stored bytes, built on eventsourcing's mapper and our registry of
+types.
 
-The library's own mapper names classes in stored rows and imports what a row names. Ours stores
-`Name:version` from the closed registry, so a row can never name code.
+The library's own mapper stores class names and imports the class that a row names. Ours stores
+`Name:version` from a closed registry, so a row can never name code.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +18,8 @@ from infrastructure.outbound.log.codec.numbers import require_finite
 
 
 class EventMapper(Mapper[str]):
-    """Events to stored events and back; compression and cipher as in eventsourcing."""
+    """Mapper between events and stored events, with eventsourcing's optional compression and
+    cipher."""
 
     def __init__(
         self,
@@ -36,16 +38,16 @@ class EventMapper(Mapper[str]):
         self._is_plain = not (self.compressor or self.cipher)
 
     def store(self, stream: str, version: int, event: AnyEvent) -> StoredEvent:
-        """The event as it is stored: JSON with camelCase names."""
+        """Return the stored event: JSON with camelCase names."""
         name, number = TYPE_OF[type(event)]
         return StoredEvent(stream, version, f"{name}:{number}", self.state(event))
 
     def state(self, event: AnyEvent) -> bytes:
-        """Return the bytes to store of an event.
+        """Return the bytes to store for an event.
 
         Raises:
-            ValueError: A value in it has no JSON: half of a surrogate pair, NaN, or another type
-                than the event's class says.
+            ValueError: A value has no JSON form: an unpaired surrogate, NaN or infinity, or a type
+                other than its class declares.
         """
         try:
             require_finite(event)
@@ -59,8 +61,11 @@ class EventMapper(Mapper[str]):
         return state
 
     def load(self, stored: StoredEvent) -> AnyEvent:
-        """The event of stored bytes, in its newest version. `CorruptHistory` when its type or
-        shape is unknown."""
+        """Decode a stored event, upcast to its newest version.
+
+        Raises:
+            CorruptHistory: Its type is unknown or its content does not fit the type.
+        """
         name, _, number = stored.topic.rpartition(":")
         version = int(number) if number.isdecimal() else 0
         try:
@@ -71,7 +76,7 @@ class EventMapper(Mapper[str]):
             cls = self._event_types.get((name, version))
             event = cls.from_json(payload) if cls is not None else None
         except Exception as error:
-            # What a cipher or a compressor raises on bytes that are not its own is its own affair.
+            # Any exception: ciphers and compressors raise errors of their own on foreign bytes.
             raise CorruptHistory(
                 f"version {stored.originator_version} of {stored.originator_id} is not a"
                 f" {stored.topic}: {error}"
@@ -83,16 +88,16 @@ class EventMapper(Mapper[str]):
         return cast("AnyEvent", event)
 
     def event(self, stream: str, version: int, name: str, number: int, state: bytes) -> AnyEvent:
-        """What `load` gives for these parts of a stored event."""
+        """Decode an event from the parts of a stored event, like `load`."""
         try:
-            # What `load` does, without the parts that are of no use here.
+            # Shortcut of `load` for events of the newest version.
             return self._decode[name, number](state if self._is_plain else self.payload(state))
         except Exception:
-            # It knows how to say what is wrong.
+            # `load` upcasts older versions and raises precise errors.
             return self.load(StoredEvent(stream, version, f"{name}:{number}", state))
 
     def payload(self, state: bytes) -> bytes:
-        """The JSON text of stored bytes."""
+        """Return the JSON text of stored bytes."""
         if self.cipher:
             state = self.cipher.decrypt(state)
         if self.compressor:
@@ -101,5 +106,4 @@ class EventMapper(Mapper[str]):
 
 
 def payload_object(payload: bytes) -> dict[str, object]:
-    """The JSON object of a payload."""
     return cast("dict[str, object]", orjson.loads(payload))

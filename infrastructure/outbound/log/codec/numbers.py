@@ -1,4 +1,4 @@
-"""Numbers that JSON lacks: NaN and the infinities, which would be stored as `null`."""
+"""Check for numbers without a JSON form, NaN and infinity, which would be stored as `null`."""
 
 from functools import cache
 from math import isfinite
@@ -9,7 +9,7 @@ import msgspec.inspect as types
 from domain.values.record import Event
 
 Fields = tuple[tuple[str, "Fields"], ...]
-"""The fields that are numbers with a fraction, which have no fields, or that hold such numbers."""
+"""Paths to float fields: each field name, with the fields inside it, or none if it is a float."""
 
 
 def require_finite(event: Event) -> None:
@@ -21,19 +21,19 @@ def require_finite(event: Event) -> None:
 
 @cache
 def number_fields(event_type: type[Event]) -> Fields:
-    """Return where events of a type have numbers with a fraction; most types have none."""
+    """Return the float fields of an event type; most types have none."""
     return _fields_of(types.type_info(event_type)) or ()
 
 
 def _fields_of(kind: types.Type) -> Fields | None:
-    """Return the fields of a type; None if it holds no such numbers."""
+    """Return the float fields of a type, or None if it has none."""
     if isinstance(kind, types.FloatType):
         return ()
     if isinstance(kind, types.StructType):
         inner = ((field.name, _fields_of(field.type)) for field in kind.fields)
-        return tuple((name, one) for name, one in inner if one is not None) or None
+        return tuple((name, fields) for name, fields in inner if fields is not None) or None
     if isinstance(kind, types.UnionType):
-        options = [one for one in map(_fields_of, kind.types) if one is not None]
+        options = [fields for fields in map(_fields_of, kind.types) if fields is not None]
         return sum(options, ()) if options else None
     if isinstance(kind, types.VarTupleType):
         return _fields_of(kind.item_type)
@@ -49,10 +49,10 @@ def _wrong_number(value: Any, fields: Fields) -> str | None:
         held = getattr(value, name, None)
         if held is None:
             continue
-        for one in held if type(held) is tuple else (held,):
+        for item in held if type(held) is tuple else (held,):
             if inner:
-                if wrong := _wrong_number(one, inner):
+                if wrong := _wrong_number(item, inner):
                     return f"{name}.{wrong}"
-            elif not isfinite(one):
-                return f"{name} is {one}"
+            elif not isfinite(item):
+                return f"{name} is {item}"
     return None

@@ -1,9 +1,9 @@
-"""Rows of a projection in PostgreSQL's binary COPY format, version after version.
+"""Encoder for the rows of a projection in PostgreSQL's binary COPY format, version after version.
 
-A row shares most of its values with the one before it, of the same run or session, so only what
-has changed is encoded anew; but for the state, which is printed as a whole: putting it together
-from the texts of its fields takes Python as long. It is printed when its row is stored, because a
-row that has ended by then may hold none.
+A row shares most values with the previous row of the same run or session, so only the changed
+columns are encoded again. The state is the exception: it is serialized as a whole, because
+assembling it from the texts of its fields takes Python as long. It is serialized only when its row
+is stored, because a row that has ended by then may hold none.
 """
 
 import struct
@@ -20,7 +20,7 @@ from infrastructure.outbound.log.codec.columns import columns_of
 
 CACHED_VALUES_MAX = 1_024
 CACHED_ROWS_MAX = 4_096
-"""So many runs, or sessions, are remembered with the row that was encoded last."""
+"""Number of runs or sessions whose last encoded row is cached."""
 
 
 _NULL = b"\xff\xff\xff\xff"
@@ -31,26 +31,26 @@ _LONG = struct.Struct(">iq").pack
 
 
 class EncodedRow(NamedTuple):
-    """The columns in their order, each as a four-byte length and its bytes; the last one, of the
-    `state`, is still to be printed, if there is one."""
+    """The columns in order, each a four-byte length followed by its bytes. The last column,
+    `state`, is serialized later, if there is one."""
 
     cells: bytes
     state: Any = None
 
     def whole(self) -> bytes:
-        """The row with its state."""
+        """Return the row with its state."""
         if self.state is None:
             return self.cells
         text = self.state.to_json()
         return b"%b%b%b" % (self.cells, _LENGTH(len(text)), text)
 
     def without_state(self) -> bytes:
-        """The row with nothing in the place of its state."""
+        """Return the row with NULL as its state."""
         return self.cells if self.state is None else self.cells + _NULL
 
 
 class RowEncoder:
-    """Encodes the rows of one projection."""
+    """Encoder for the rows of one projection."""
 
     def __init__(self, projection: Projection[Any, Any]) -> None:
         columns = columns_of(projection)
@@ -59,11 +59,11 @@ class RowEncoder:
         self._encode = [_ENCODE[kind] for name, kind in columns.items() if name != "state"]
         self._places = range(len(self._encode))
         self._nothing = (None,) * len(columns), [_NULL] * len(self._encode)
-        # The last row by its key, in the order of use, and how its columns are encoded.
+        # The last row by key and its encoded columns, least recently used first.
         self._last: dict[Any, tuple[tuple[Any, ...], list[bytes]]] = {}
 
     def encode(self, state: Any) -> EncodedRow:
-        """The row of a state."""
+        """Return the encoded row of a state."""
         row = self._row_of(state)
         key = row[0] if isinstance(row[0], str) else row[0].int
         before, cells = self._last.pop(key, None) or (self._nothing[0], self._nothing[1].copy())
@@ -76,11 +76,11 @@ class RowEncoder:
 
     @property
     def size(self) -> int:
-        """How many runs or sessions are remembered."""
+        """Return the number of cached runs or sessions."""
         return len(self._last)
 
     def forget(self) -> None:
-        """Remember no more than those that were used last."""
+        """Evict the least recently used rows beyond `CACHED_ROWS_MAX`."""
         for key in list(islice(self._last, max(0, len(self._last) - CACHED_ROWS_MAX))):
             del self._last[key]
 

@@ -1,4 +1,4 @@
-"""The line of a transcript entry, as its file has it; the seal is computed over all of them."""
+"""Line format of transcript files. The seal is computed over all lines."""
 
 import orjson
 
@@ -6,7 +6,7 @@ from application.ports.transcripts import RecordedEntry
 
 
 def transcript_line(entry: RecordedEntry) -> bytes:
-    """The line of an entry in a transcript's file; the seal is made over all of them."""
+    """Return the line of an entry in a transcript file, newline included."""
     return orjson.dumps(
         {
             "sequence": entry.sequence,

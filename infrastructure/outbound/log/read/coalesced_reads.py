@@ -1,7 +1,7 @@
-"""Reads that many ask at once, put to the database as one question.
+"""Coalesced reads: concurrent look-ups sent to the database as one query.
 
-There is no linger and nothing is kept: while one question is under way the next ones gather, and
-each is asked after it was wanted, so that it sees everything that was committed by then.
+There is no lingering and no caching. While a query runs, the next keys gather. Each key is queried
+after it was requested, so the answer includes everything committed before the request.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ from application.log.event_log import LogUnavailable
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 
 QUESTIONS_MAX = 2
-"""How many questions of a kind are under way at once, not counting those that take long: a slow one
-must not hold up all others."""
+"""Maximum number of concurrent queries of one kind. Queries that take long do not count: a slow one
+must not delay the others."""
 
 
 LONG_SECONDS = 1.0
@@ -26,11 +26,11 @@ KEYS_MAX = 200
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 ReadMany = Callable[[LogConnection, Sequence[K]], Awaitable[Mapping[K, V]]]
-"""Answers for keys; a key that is absent from the answer has none."""
+"""Query for many keys; a key without an answer is missing from the result."""
 
 
 class CoalescedReads(Generic[K, V]):
-    """Look-ups by key of one kind."""
+    """Look-ups of one kind by key."""
 
     def __init__(
         self,
@@ -48,25 +48,33 @@ class CoalescedReads(Generic[K, V]):
         self._started_at: dict[asyncio.Task[None], float] = {}
 
     async def get(self, key: K) -> V | None:
-        """The answer for one key. Raises `LogUnavailable` when the database is away, or says
-        nothing for `ANSWER_SECONDS_MAX`."""
+        """Return the answer for one key, or None if it has none.
+
+        Raises:
+            LogUnavailable: The database is unavailable, or did not answer within
+                `ANSWER_SECONDS_MAX`.
+        """
         return await self._enqueue(key)
 
     async def get_all(self, keys: Iterable[K]) -> dict[K, V]:
-        """The answers there are for several keys."""
+        """Return the answers for several keys; keys without one are missing.
+
+        Raises:
+            LogUnavailable: As for `get`.
+        """
         futures = {key: self._enqueue(key) for key in keys}
         try:
             answers = {key: await future for key, future in futures.items()}
         finally:
             for future in futures.values():
-                # What failed after the first is nobody's: it was told once.
+                # Only the first error is raised. Mark the others as retrieved.
                 if future.done() and not future.cancelled():
                     future.exception()
                 future.cancel()
         return {key: answer for key, answer in answers.items() if answer is not None}
 
     def _enqueue(self, key: K) -> "asyncio.Future[V | None]":
-        # A future for each who asks: one who goes away takes nothing from the others.
+        # One future per caller: a caller that is cancelled takes nothing from the others.
         future: asyncio.Future[V | None] = asyncio.get_running_loop().create_future()
         self._queue.setdefault(key, []).append(future)
         if self._under_way < QUESTIONS_MAX or self._all_take_long():
@@ -77,8 +85,8 @@ class CoalescedReads(Generic[K, V]):
         return future
 
     def _all_take_long(self) -> bool:
-        """Whether those who ask have waited for so long that another one should. The pool limits
-        how many there can be."""
+        """Return True if all running queries have taken so long that another one should start. The
+        pool limits their number."""
         long_ago = time.monotonic() - LONG_SECONDS
         quick = sum(1 for at in self._started_at.values() if at > long_ago)
         return quick + self._under_way - len(self._started_at) < QUESTIONS_MAX
@@ -93,12 +101,13 @@ class CoalescedReads(Generic[K, V]):
                 try:
                     await self._answer(taken)
                 finally:
-                    # Only whoever ends the process breaks a question off.
+                    # Reached with open futures only if the task is cancelled at shutdown.
                     for futures in taken.values():
                         for future in futures:
                             future.cancel()
         finally:
-            # Not when the task is done, a moment later: who asks in between would wait for ever.
+            # Not in the task's done callback, which runs later: a caller in between would wait
+            # forever.
             self._under_way -= 1
             self._started_at.pop(task, None)
 
@@ -114,7 +123,8 @@ class CoalescedReads(Generic[K, V]):
             if len(taken) == 1:
                 _fail(taken.values(), error)
                 return
-            # One key spoils the question: each by itself, so that it hurts only who asked for it.
+            # One key failed the query. Query each one separately, so that the error reaches only
+            # its callers.
             for key, futures in taken.items():
                 await self._answer({key: futures})
         else:

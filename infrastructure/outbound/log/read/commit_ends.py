@@ -1,5 +1,5 @@
-"""Positions that are known to be the last ones of their transactions: the head of a moment ago, and
-where the commit before an instant ended. Rows as of one of these need no look at the commits."""
+"""Cache of transaction-boundary positions, such as a recent head or the last commit before an
+instant. Rows as of such a position need no query of the commits."""
 
 from collections import OrderedDict
 from datetime import datetime
@@ -8,23 +8,23 @@ ENDS_MAX = 1_000
 
 
 class CommitEnds:
-    """Those that were noted last, and when they were recorded, where that was told too. What it
-    does not know may be an end all the same."""
+    """The most recently noted boundaries, with their times if known. Another position may be a
+    boundary too."""
 
     def __init__(self) -> None:
         self._ends: OrderedDict[int, datetime | None] = OrderedDict()
 
     def note(self, position: int, recorded_at: datetime | None = None) -> None:
-        """A transaction ends there."""
+        """Note that a transaction ends at this position."""
         self._ends[position] = recorded_at or self._ends.get(position)
         self._ends.move_to_end(position)
         if len(self._ends) > ENDS_MAX:
             self._ends.popitem(last=False)
 
     def __contains__(self, position: int) -> bool:
-        """Whether a transaction is known to end there."""
+        """Return True if a transaction is known to end at this position."""
         return position in self._ends
 
     def recorded_at(self, position: int) -> datetime | None:
-        """When that was recorded; None when it is not known here."""
+        """Return the time when the position was recorded, or None if it is not known here."""
         return self._ends.get(position)

@@ -1,4 +1,4 @@
-"""Reading the log by position."""
+"""Queries that read the log by position, stream or tree."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -18,7 +18,7 @@ COLUMNS = (
 
 
 def recorded_event(row: Sequence[Any], mapper: EventMapper) -> RecordedEvent:
-    """A row of the log as an event with its envelope."""
+    """Return the event and envelope of a row of `COLUMNS`."""
     envelope = Envelope(
         position=row[0],
         stream=row[1],
@@ -55,19 +55,20 @@ def events_query(
     """Return the query of at most `limit` events in order of position, and its values.
 
     Args:
-        conditions: Clauses, and the values of each.
-        limit: How many at most.
-        columns: What it gives of each, its position among them.
-        run_id: The run that they are about: those of its own stream by the index of streams, those
-            of sessions by an index that has no streams of runs.
-        order: Of positions: ASC or DESC.
+        conditions: SQL clauses, each with its values.
+        limit: Maximum number of events.
+        columns: Columns to select; they must include `position`.
+        run_id: The run that the events are about. Events of its own stream are found by the index
+            of streams, events of sessions by an index without the streams of runs.
+        order: Order of positions: ASC or DESC.
     """
     where = " AND ".join(conditions)
     values = [value for those in conditions.values() for value in those]
     last = f"ORDER BY position {order} LIMIT %s"
     if run_id is None:
         return f"SELECT {columns} FROM events WHERE {where} {last}", [*values, limit]
-    # A stream is short, and what lies between positions is not: `OFFSET 0` has it read by its name.
+    # A stream is short, a range of positions may be long: `OFFSET 0` makes PostgreSQL read the
+    # stream by its name.
     own = (
         f"SELECT {columns} FROM (SELECT * FROM events WHERE stream = %s ORDER BY version {order}"
         f" OFFSET 0) AS events WHERE {where} ORDER BY version {order} LIMIT %s"
@@ -83,23 +84,23 @@ def events_query(
 
 
 EVENTS_BEHIND, _ = events_query({"position > %s": ()}, 0)
-"""The values are the position and how many at most."""
+"""Query of the events after a position. Its values are the position and the limit."""
 
 
 OF_TREE = "hashtextextended(correlation, 0) = hashtextextended({tree}, 0) AND correlation = {tree}"
-"""The condition on events of a tree: the index of trees has the hashes of their keys."""
+"""Condition that selects the events of a tree. The index of trees holds hashes of their keys."""
 
 
 def of_trees(trees: Sequence[str]) -> tuple[str, list[Any]]:
-    """Return the condition on events of one of these trees, and its values."""
+    """Return the condition that selects the events of any of these trees, and its values."""
     clauses = " OR ".join(OF_TREE.format(tree="%s") for _ in trees) or "false"
     return f"({clauses})", [value for tree in trees for value in (tree, tree)]
 
 
 class EventRange(TypedDict, total=False):
-    """Which events are read, behind `after` and not behind `until`, in order, at most `limit`: the
-    first ones, or the last ones in the opposite order. `actor` is a kind, the id of a token or the
-    key of a session that acted."""
+    """A range of events: after position `after`, up to and including `until`, at most `limit`. With
+    `newest_first`, the last events of the range in descending order; otherwise the first ones.
+    `actor` is a kind of actor, a token id, or the key of the acting session."""
 
     after: Required[int]
     limit: Required[int]
@@ -112,7 +113,7 @@ class EventRange(TypedDict, total=False):
 
 
 def events_between(**range_: Unpack[EventRange]) -> tuple[str, list[Any]]:
-    """The query of a range of events, and its values."""
+    """Return the query of a range of events, and its values."""
     conditions: dict[str, list[Any]] = {"position > %s": [range_["after"]]}
     if (until := range_.get("until")) is not None:
         conditions["position <= %s"] = [until]
@@ -130,7 +131,7 @@ def events_between(**range_: Unpack[EventRange]) -> tuple[str, list[Any]]:
 async def read_events(
     connection: LogConnection, mapper: EventMapper, **range_: Unpack[EventRange]
 ) -> list[RecordedEvent]:
-    """A range of events."""
+    """Return the events of a range."""
     query, values = events_between(**range_)
     cursor = await connection.execute(query, values, binary=True)
     return [recorded_event(row, mapper) for row in await cursor.fetchall()]
@@ -144,8 +145,8 @@ async def read_stream_events(
     types: Sequence[str] = (),
     until: int,
 ) -> list[RecordedEvent]:
-    """All events of these streams up to a position, in order of position. Each stream is looked up
-    by itself, along the index of streams."""
+    """Return all events of these streams up to and including position `until`, in order of
+    position. Each stream is looked up separately by the index of streams."""
     clauses, values = "", list[Any]([list(streams), until])
     if types:
         clauses = " AND type = ANY(%s::text[])"
@@ -164,7 +165,7 @@ NEWEST_OF_STREAM = (
     f"SELECT {COLUMNS} FROM events WHERE stream = %s AND version <= %s ORDER BY version DESC"
     " LIMIT %s"
 )
-"""Along the index of streams. The values are the stream, the last version and how many at most."""
+"""Query by the index of streams. Its values are the stream, the last version and the limit."""
 _VERSION_MAX = 2**31 - 1
 
 
@@ -176,13 +177,13 @@ async def newest_of_stream(
     version_max: int | None,
     limit: int,
 ) -> list[RecordedEvent]:
-    """Events of a stream up to and with a version, the newest first, at most `limit`."""
+    """Return at most `limit` events of a stream, newest first, up to and including a version."""
     last = _VERSION_MAX if version_max is None else min(version_max, _VERSION_MAX)
     cursor = await connection.execute(NEWEST_OF_STREAM, [stream, last, limit], binary=True)
     return [recorded_event(row, mapper) for row in await cursor.fetchall()]
 
 
-# The expression is that of the index `events_of_messages_that_wait`.
+# The expression must match the index `events_of_messages_that_wait`.
 QUEUED_MESSAGE = (
     f"SELECT {COLUMNS} FROM events WHERE type = 'MessageQueued'"
     """ AND substring(encode(state, 'escape') from '"runId":"([0-9a-f-]{36})"') = %s"""
@@ -193,7 +194,7 @@ QUEUED_MESSAGE = (
 async def queued_message(
     connection: LogConnection, mapper: EventMapper, run_id: UUID
 ) -> RecordedEvent | None:
-    """Return the event by which the message that is to become a run began to wait."""
+    """Return the event that queued the message from which the run will be made, or None."""
     cursor = await connection.execute(QUEUED_MESSAGE, [str(run_id)], binary=True)
     row = await cursor.fetchone()
     return recorded_event(row, mapper) if row is not None else None
@@ -202,7 +203,7 @@ async def queued_message(
 async def first_events(
     mapper: EventMapper, connection: LogConnection, queries: Sequence[tuple[UUID, str]]
 ) -> Mapping[tuple[UUID, str], RecordedEvent]:
-    """The first event of a type in the stream of a run, for many runs and types."""
+    """Return the first event of a type in a run's stream, for many pairs of run and type."""
     cursor = await connection.execute(
         "SELECT one.* FROM unnest(%s::text[], %s::text[]) AS t (wanted_stream, wanted_type)"
         f" CROSS JOIN LATERAL (SELECT {COLUMNS} FROM events WHERE stream = t.wanted_stream"
@@ -212,21 +213,22 @@ async def first_events(
     )
     found = [recorded_event(row, mapper) for row in await cursor.fetchall()]
     return {
-        (one.envelope.provenance.run_id, one.envelope.type): one
-        for one in found
-        if one.envelope.provenance.run_id is not None
+        (event.envelope.provenance.run_id, event.envelope.type): event
+        for event in found
+        if event.envelope.provenance.run_id is not None
     }
 
 
 class HeadOfLog(NamedTuple):
-    """The last position, and when that was recorded; before the first event some time ago."""
+    """The last position and the time when it was recorded. Before the first event, the time is an
+    arbitrary earlier one."""
 
     position: int
     recorded_at: datetime
 
 
 async def head_of(connection: LogConnection, keys: Sequence[None]) -> Mapping[None, HeadOfLog]:
-    """The last position."""
+    """Return the head of the log under each key."""
     cursor = await connection.execute("SELECT position, recorded_at FROM log_head")
     row = await cursor.fetchone()
     assert row is not None
@@ -236,7 +238,7 @@ async def head_of(connection: LogConnection, keys: Sequence[None]) -> Mapping[No
 async def instants_of(
     connection: LogConnection, positions: Sequence[int]
 ) -> Mapping[int, datetime]:
-    """When the events at these positions were recorded."""
+    """Return the times when the events at these positions were recorded."""
     cursor = await connection.execute(
         "SELECT position, recorded_at FROM events WHERE position = ANY(%s)",
         [list(positions)],
@@ -245,8 +247,8 @@ async def instants_of(
     return dict(await cursor.fetchall())
 
 
-# Positions grow with versions, so the version is found by halving what is left, each step along the
-# index of streams. The newest one is looked at first: it is asked for most.
+# Positions grow with versions, so a binary search finds the version, each step by the index of
+# streams. It begins with the newest version, which is requested most.
 VERSIONS_AT = (
     "SELECT t.stream, t.at, one.version FROM unnest(%s::text[], %s::bigint[]) AS t (stream, at)"
     " CROSS JOIN LATERAL (WITH RECURSIVE narrowed (low, high, middle) AS ("
@@ -267,13 +269,13 @@ VERSIONS_AT = (
 async def versions_at(
     connection: LogConnection, queries: Sequence[tuple[str, int]]
 ) -> Mapping[tuple[str, int], int]:
-    """How many events of a stream stand up to a position, for many of both."""
+    """Return the number of events in a stream up to a position, for many pairs of both."""
     values = [[stream for stream, _ in queries], [at for _, at in queries]]
     cursor = await connection.execute(VERSIONS_AT, values)
     return {(stream, at): version for stream, at, version in await cursor.fetchall()}
 
 
-# Each by itself along the index of streams, whatever the planner knows of their lengths.
+# Each stream separately by the index of streams, whatever statistics the planner has.
 EVENTS_OF_STREAMS = (
     "SELECT one.* FROM unnest(%s::text[], %s::int[]) AS t (wanted_stream, wanted_version)"
     f" CROSS JOIN LATERAL (SELECT {COLUMNS} FROM events"
@@ -285,8 +287,8 @@ EVENTS_OF_STREAMS = (
 async def events_of_streams(
     mapper: EventMapper, connection: LogConnection, queries: Sequence[tuple[str, int]]
 ) -> Mapping[tuple[str, int], RecordedEvent]:
-    """Single events of streams by their versions."""
+    """Return single events by stream and version."""
     values = [[stream for stream, _ in queries], [version for _, version in queries]]
     cursor = await connection.execute(EVENTS_OF_STREAMS, values, binary=True)
     found = [recorded_event(row, mapper) for row in await cursor.fetchall()]
-    return {(one.envelope.stream, one.envelope.version): one for one in found}
+    return {(event.envelope.stream, event.envelope.version): event for event in found}

@@ -1,5 +1,5 @@
-"""What a fold goes on from: events in order with the ends of their transactions, and the states
-before them."""
+"""Input of a fold: events in order with the ends of their transactions, and the states before
+them."""
 
 import asyncio
 import struct
@@ -28,9 +28,12 @@ _Key = TypeVar("_Key", UUID, str)
 
 
 class FoldPage(NamedTuple):
-    """Events behind position `after`, which is the last one of a transaction; `ends` are the last
-    positions of the transactions that they are of, whether they have one of these events or not.
-    The last transaction has ended or not, when its end is not among them."""
+    """Events after position `after`, which ends a transaction.
+
+    `ends` are the last positions of their transactions, including transactions without an event in
+    this page. If the end of the last transaction is missing from `ends`, that transaction may
+    continue.
+    """
 
     after: int
     events: Sequence[StreamEvent]
@@ -38,8 +41,8 @@ class FoldPage(NamedTuple):
 
 
 class StreamPart(NamedTuple):
-    """One of `of` parts of all streams, 0 up to `of - 1`; each stream is in one part, so that parts
-    can be folded beside each other."""
+    """Part `number` (from 0 to `of - 1`) of all streams. Each stream belongs to one part, so that
+    parts can be folded in parallel."""
 
     number: int
     of: int
@@ -47,15 +50,15 @@ class StreamPart(NamedTuple):
 
 WHOLE = StreamPart(0, 1)
 SPAN_POSITIONS_MAX = 256
-"""Behind so many positions a session is folded from another state that is stored: it may have had
-as many events."""
+"""Beyond this many positions, a session is folded again from a later stored state, because it may
+have had as many events in between."""
 RUNS_AT_ONCE = 50
-"""So many runs are folded without a pause; each has about a dozen events."""
+"""Number of runs folded without a pause; each has about a dozen events."""
 
 
 @cache
 def plain_mapper() -> EventMapper:
-    """Return the mapper of events as they are stored; to make one takes as long as to fold a
+    """Return the shared mapper of stored events. Creating a mapper takes as long as folding a
     run."""
     return EventMapper()
 
@@ -68,9 +71,10 @@ async def read_page(
     until: int,
     part: StreamPart = WHOLE,
 ) -> FoldPage:
-    """Events of the part behind `after` and not behind `until`.
+    """Return the events of the part after position `after`, up to and including `until`.
 
-    `CorruptHistory` when one cannot be read by this program.
+    Raises:
+        CorruptHistory: This program cannot read an event.
     """
     ends = await connection.execute(_ENDS, [after, until], prepare=True)
     in_part = _IN_PART.format(part.of, part.number) if part.of > 1 else ""
@@ -82,16 +86,17 @@ async def read_page(
 async def read_stream(
     connection: LogConnection, mapper: EventMapper, stream: str, *, until: int
 ) -> list[StreamEvent]:
-    """The events of a stream up to version `until`.
+    """Return the events of a stream up to version `until`.
 
-    `CorruptHistory` when one cannot be read by this program.
+    Raises:
+        CorruptHistory: This program cannot read an event.
     """
     cursor = await connection.execute(_OF_STREAM, [stream, until], binary=True)
     return [folded_event(row, mapper) for row in await cursor.fetchall()]
 
 
 class FoldedRun(NamedTuple):
-    """A run as of a position, and the stages that it had come to."""
+    """A run as of a position, and the stages that it had reached."""
 
     run: Run
     stages: Sequence[ReachedStage]
@@ -100,17 +105,19 @@ class FoldedRun(NamedTuple):
 async def runs_folded(
     connection: LogConnection, wanted: Sequence[tuple[UUID, int]]
 ) -> dict[tuple[UUID, int], FoldedRun]:
-    """The states of runs as of a position each, from their events alone: rows that have ended hold
-    none. Those that exist there. A run that is wanted as of several positions is gone through once.
+    """Return the states of runs, each as of a position, folded from their events alone, because
+    ended rows hold no state. A run that does not exist at its position is missing. A run wanted as
+    of several positions is folded once.
 
-    `CorruptHistory` when an event cannot be folded by this program.
+    Raises:
+        CorruptHistory: This program cannot fold an event.
     """
     positions = _positions_of(wanted)
     run_ids = list(positions)
     found: dict[tuple[UUID, int], FoldedRun] = {}
     for first in range(0, len(run_ids), RUNS_AT_ONCE):
         asked = run_ids[first : first + RUNS_AT_ONCE]
-        values = values_of_runs([(one, max(positions[one])) for one in asked])
+        values = values_of_runs([(run_id, max(positions[run_id])) for run_id in asked])
         cursor = await connection.execute(EVENTS_OF_RUNS, values, binary=True, prepare=True)
         for folded in fold_rows(await cursor.fetchall(), plain_mapper()):
             run_id = asked[folded.place - 1]
@@ -130,22 +137,26 @@ def _positions_of(wanted: Iterable[tuple[_Key, int]]) -> dict[_Key, list[int]]:
 
 
 def values_of_runs(wanted: Sequence[tuple[UUID, int]]) -> list[list[Any]]:
-    """The values of `EVENTS_OF_RUNS` for runs as of a position each."""
+    """Return the values of `EVENTS_OF_RUNS` for runs, each as of a position."""
     return [[run_stream(run_id) for run_id, _ in wanted], [at for _, at in wanted]]
 
 
 def query_of_sessions(
     wanted: Sequence[tuple[str, Sequence[int]]], table: str = "sessions"
 ) -> tuple[str, list[Any]]:
-    """Return the query of what `fold_rows` folds, and its values: sessions by key as of some
-    positions each, the last ones of transactions."""
+    """Return the query whose rows `fold_rows` folds, and its values.
+
+    Args:
+        wanted: Sessions by key, each with positions that end transactions.
+        table: The table that holds the session rows.
+    """
     ends = [positions for _, positions in wanted]
     keys = [key for key, _ in wanted]
     return _SESSIONS.format(table=table), [keys, [*map(min, ends)], [*map(max, ends)]]
 
 
 def spans_of(wanted: Iterable[tuple[str, int]]) -> list[tuple[str, list[int]]]:
-    """Return keys with the positions, in order, as of which each is folded in one go."""
+    """Return keys, each with the ordered positions that one fold covers."""
     spans: list[tuple[str, list[int]]] = []
     for key, at in sorted(wanted):
         if spans and spans[-1][0] == key and at - spans[-1][1][0] <= SPAN_POSITIONS_MAX:
@@ -156,34 +167,40 @@ def spans_of(wanted: Iterable[tuple[str, int]]) -> list[tuple[str, list[int]]]:
 
 
 class FoldedStream(NamedTuple):
-    """A run or session behind each of its events, in order, and by the position of that; the first
-    is a state that was stored, if it stands before all positions. `place` is where it stands in the
-    question."""
+    """The states of a run or session, each with the position of its last event, in order. If the
+    fold began with a stored state, that state comes first, at position 0.
+
+    `place` is the 1-based index of the stream in the query, or its key.
+    """
 
     place: Any
     states: Sequence[tuple[int, State]]
     stages: Sequence[ReachedStage]
 
     def as_of(self, at: int) -> State | None:
-        """Return what it was as of a position; None if it was not there."""
+        """Return the state as of a position, or None if the run or session did not exist."""
         return next((state for position, state in reversed(self.states) if position <= at), None)
 
     def stages_as_of(self, at: int) -> Sequence[ReachedStage]:
-        """Return the stages that a run had come to as of a position."""
-        return [one for one in self.stages if one.position <= at]
+        """Return the stages that a run had reached as of a position."""
+        return [stage for stage in self.stages if stage.position <= at]
 
     @property
     def last(self) -> State:
-        """What it was behind the last of its events."""
+        """Return the state after the last event."""
         return self.states[-1][1]
 
 
 def fold_rows(rows: Iterable[Sequence[Any]], mapper: EventMapper) -> Iterator[FoldedStream]:
-    """Yield each run or session that exists. Its rows begin with its place, have a state behind
-    that, or none, and end with an event to fold on that, or none.
+    """Yield each run or session that exists.
+
+    Args:
+        rows: Grouped by place. Each row has the place, a stored state or None, and the columns of
+            an event to fold or None.
+        mapper: Decoder of the events.
 
     Raises:
-        CorruptHistory: An event or a state cannot be folded by this program.
+        CorruptHistory: This program cannot fold an event or a state.
     """
     for place, those in groupby(rows, key=itemgetter(0)):
         memory, found, stages = States(), list[tuple[int, State]](), list[ReachedStage]()
@@ -213,11 +230,12 @@ def _stored_session(text: str) -> Session:
 async def sessions_folded(
     connection: LogConnection, wanted: Sequence[tuple[str, int]], table: str = "sessions"
 ) -> dict[tuple[str, int], Session]:
-    """Return sessions as of a position each, the last one of a transaction: from the newest state
-    that a row of it still holds, and the events behind that. Those that exist there.
+    """Return sessions, each as of a position that ends a transaction, folded from the newest state
+    that one of its rows still holds and the events after that. A session that does not exist at its
+    position is missing.
 
     Raises:
-        CorruptHistory: An event or a state cannot be folded by this program.
+        CorruptHistory: This program cannot fold an event or a state.
     """
     if not wanted:
         return {}
@@ -234,7 +252,8 @@ async def sessions_folded(
 
 
 async def end_of_transaction(connection: LogConnection, position: int) -> int | None:
-    """Where the transaction of a position ends; None for one that is not on record."""
+    """Return the last position of the transaction that contains a position, or None if the position
+    is not recorded."""
     cursor = await connection.execute(_END, [position], prepare=True)
     row = await cursor.fetchone()
     return int(row[0]) if row is not None else None
@@ -249,7 +268,7 @@ EVENT_COLUMNS = "position, stream, version, recorded_at, event_id, type, type_ve
 _OF_STREAM = (
     f"SELECT {EVENT_COLUMNS} FROM events WHERE stream = %s AND version <= %s ORDER BY version"
 )
-# Each stream by itself along its index, whatever the planner knows of their lengths.
+# Each stream separately by its index, whatever statistics the planner has.
 EVENTS_OF_RUNS = (
     "SELECT t.place, NULL, one.* FROM unnest(%s::text[], %s::bigint[]) WITH ORDINALITY"
     " AS t (stream, until, place) CROSS JOIN LATERAL"
@@ -280,7 +299,7 @@ _LENGTH = struct.Struct(">i")
 
 
 def _copied_event(row: bytes, mapper: EventMapper) -> StreamEvent:
-    """The event of a row of `_EVENTS`, as `folded_event` gives it."""
+    """Return the event of a row of `_EVENTS`, like `folded_event`."""
     position, version, number, recorded_at, event_id, size = _COPIED.unpack_from(row)
     at = _COPIED.size + size
     stream = row[_COPIED.size : at].decode()
@@ -293,18 +312,22 @@ def _copied_event(row: bytes, mapper: EventMapper) -> StreamEvent:
 
 
 def folded_event(row: Sequence[Any], mapper: EventMapper) -> StreamEvent:
-    """The event of a row of `EVENT_COLUMNS`. `CorruptHistory` when it cannot be read by this
-    program."""
+    """Return the event of a row of `EVENT_COLUMNS`.
+
+    Raises:
+        CorruptHistory: This program cannot read the event.
+    """
     position, stream, version, recorded_at, event_id, name, number, state = row
     event = mapper.event(stream, version, name, number, state)
     return StreamEvent(stream, event, Stamp(position, version, recorded_at, event_id))
 
 
 class TableStates:
-    """The states in a pair of tables: `runs` and `sessions`, or those that are being built.
+    """States in a pair of tables: the live `runs` and `sessions`, or those that a rebuild fills.
 
-    A row that is still true is found by the key alone, so that an index of those is enough for
-    tables that end at `at`; only a row that was true once is looked for among all of its key.
+    A row that is still current is found by its key alone, so a table that ends at `at` needs only
+    an index of current rows. Earlier rows of a key are searched only if its current row began after
+    `at`.
     """
 
     def __init__(self, connection: LogConnection, runs_table: str, sessions_table: str) -> None:
@@ -313,10 +336,10 @@ class TableStates:
         self._sessions = sessions_table
 
     async def load(self, missing: MissingStates, at: int) -> Iterable[State]:
-        """The states of these runs and sessions."""
+        """Return the states of these runs and sessions as of position `at`."""
         found, later = await self._find(self._runs, "run_id", "uuid", missing.runs, at)
         folded = await runs_folded(self._connection, [(run_id, at) for run_id in later])
-        runs = (*map(Run.from_json, found), *(one.run for one in folded.values()))
+        runs = (*map(Run.from_json, found), *(past.run for past in folded.values()))
         return (*runs, *await self._load_sessions(missing.sessions, at))
 
     async def _load_sessions(self, keys: Sequence[str], at: int) -> Iterable[Session]:
@@ -328,8 +351,8 @@ class TableStates:
     async def _find(
         self, table: str, key: str, kind: str, keys: Sequence[_Key], at: int
     ) -> tuple[list[str], list[_Key]]:
-        """The states that are still true and were so as of `at`, and the keys whose state has
-        changed since."""
+        """Return the current states that were already valid as of `at`, and the keys whose state
+        has changed since."""
         found: list[str] = []
         later: list[_Key] = []
         if not keys:
@@ -339,26 +362,26 @@ class TableStates:
             f" WHERE {key} = ANY(%s::{kind}[]) AND to_position = {FOREVER}",
             [list(keys)],
         )
-        for one, from_position, state in await rows.fetchall():
+        for found_key, from_position, state in await rows.fetchall():
             if from_position <= at:
                 found.append(state)
             else:
-                later.append(one)
+                later.append(found_key)
         return found, later
 
 
 async def fold_page(fold: Fold, page: FoldPage, source: StateSource) -> None:
-    """Take a page in; states that are not in the fold are loaded.
+    """Apply a page to the fold. States that the fold lacks are loaded first.
 
-    `CorruptHistory` when an event does not fit the state before it. After an error the fold is not
-    usable any more.
+    Raises:
+        CorruptHistory: An event does not fit the state before it. The fold is unusable afterwards.
     """
     await load_missing(fold.states, page.events, source, page.after)
     ends = iter(page.ends)
     end = next(ends, FOREVER)
-    for one in page.events:
-        while one.stamp.position > end:
+    for event in page.events:
+        while event.stamp.position > end:
             fold.end_transaction()
             end = next(ends, FOREVER)
-        fold.apply(*one)
+        fold.apply(*event)
     fold.end_transaction()

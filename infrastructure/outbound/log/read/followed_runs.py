@@ -1,4 +1,4 @@
-"""The runs of the newest events, as they are at the last position that this process has seen."""
+"""Runs of the newest events, as of the last position that this process has seen."""
 
 from collections.abc import Mapping
 from uuid import UUID
@@ -13,21 +13,21 @@ RUNS_MAX = 2_000
 
 
 class FollowedRuns:
-    """Those that something happened to last, each the fold of all its events up to the position.
+    """The most recently changed runs, each folded from all its events up to the position.
 
-    A run is known from its first event on; one that was there before, or was forgotten since, is
-    not known, whatever happens to it.
+    A run is cached from its first event on, or once the writer of this process hands it over. An
+    event of another process does not bring back an older or evicted run.
     """
 
     def __init__(self) -> None:
         self._states = States(states_max=RUNS_MAX)
 
     def get(self, run_id: UUID) -> Run | None:
-        """The run; None when it is not known."""
+        """Return the run, or None if it is not cached."""
         return self._states.runs.get(run_id)
 
     def apply(self, recorded: RecordedEvent) -> None:
-        """The next event of the log."""
+        """Apply the next event of the log."""
         stream, version = recorded.envelope.stream, recorded.envelope.version
         run_id = run_id_of(stream)
         if run_id is None or self._states.missing([(stream, version)]).runs:
@@ -35,12 +35,12 @@ class FollowedRuns:
         try:
             self._states.take(stream, recorded.event, recorded.envelope.stamp)
         except CorruptHistory:
-            # An event was left out, or it does not fit: whoever reads it from the record is told.
+            # An event is missing or does not fit. Readers get the error when they read the log.
             self._states.runs.pop(run_id, None)
         self._states.shrink()
 
     def take(self, runs: Mapping[UUID, Run]) -> None:
-        """Runs as they are after events that their own process has folded already."""
+        """Replace runs by their states after events that this process has already folded."""
         known = self._states.runs
         for run_id, run in runs.items():
             known.pop(run_id, None)

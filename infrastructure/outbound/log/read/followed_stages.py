@@ -1,7 +1,6 @@
-"""To which stages the runs of the newest events have come, and which of them were respawned.
+"""Stages of the runs in the newest events, and which of these runs were respawned.
 
-What was asked for while this process was there is known whole from its own events: who asks for
-such a run need not ask the database for them again.
+If this process has seen a run from its first event on, its stages need no query.
 """
 
 from collections import OrderedDict
@@ -20,7 +19,8 @@ LIVES_MAX = 2_000
 
 @dataclass(slots=True)
 class _Life:
-    """A run after `version` of its events, with the stages by the versions that they begin at."""
+    """A run after `version` of its events: the stages that it reached, with the versions of their
+    events."""
 
     version: int = 0
     stages: list[tuple[int, ReachedStage]] = field(default_factory=list)
@@ -28,26 +28,26 @@ class _Life:
 
 
 class FollowedStages:
-    """Those of the runs that something happened to last and whose first event was seen."""
+    """Stages of the most recently changed runs whose first event was seen."""
 
     def __init__(self) -> None:
         self._lives: OrderedDict[str, _Life] = OrderedDict()
 
     def stages(self, run_id: UUID, until: int) -> Sequence[ReachedStage] | None:
-        """The stages of a run after so many of its events, in order; None when they are not
-        known."""
+        """Return the stages that a run reached within its first `until` events, in order; None if
+        they are not cached."""
         life = self._lives.get(run_stream(run_id))
         if life is None or life.version < until:
             return None
         return [stage for version, stage in life.stages if version <= until]
 
     def is_respawned(self, run_id: UUID) -> bool | None:
-        """Whether another run was made from this one by now; None when that is not known."""
+        """Return True if another run was respawned from this one; None if that is not known."""
         life = self._lives.get(run_stream(run_id))
         return life.is_respawned if life is not None else None
 
     def add(self, events: Sequence[RecordedEvent]) -> None:
-        """Take the next events of the log in."""
+        """Add the next events of the log."""
         stream, life = "", None
         for envelope, event in events:
             if envelope.stream != stream:
@@ -57,7 +57,7 @@ class FollowedStages:
                 continue
             life.version += 1
             if life.version != envelope.version:
-                # Its beginning was not seen.
+                # The first events of this run were not seen.
                 del self._lives[stream]
                 life = None
                 continue
@@ -71,8 +71,8 @@ class FollowedStages:
             self._lives.popitem(last=False)
 
     def _life_of(self, stream: str) -> _Life | None:
-        """Return the life of a run, now the one that something happened to last; None for the
-        stream of a session."""
+        """Return the life of a run and mark it as most recently changed; None for the stream of a
+        session."""
         if not stream.startswith(RUN_PREFIX):
             return None
         life = self._lives.get(stream)

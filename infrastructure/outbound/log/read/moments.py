@@ -1,5 +1,5 @@
-"""How things were at a position inside of a transaction, of which no row tells: the rows as of the
-transaction before, and the events of this one up to there folded onto them."""
+"""Moments: the state at a position inside a transaction, which no row describes. It is the rows as
+of the previous transaction with the events of this one, up to the position, folded on top."""
 
 import asyncio
 import time
@@ -27,15 +27,16 @@ from infrastructure.outbound.log.read.fold_input import (
 from infrastructure.outbound.log.schema.connections import LogConnection
 
 STREAMS_AT_ONCE = 50
-"""So many are folded without a pause. A transaction has a few, but thousands when it stops a large
-tree."""
+"""Number of streams folded without a pause. A transaction usually has a few, but thousands if it
+stops a large tree."""
 
 MOMENTS_REMEMBERED_MAX = 8
 MOMENT_SECONDS = 5.0
-"""One question looks at its moment several times; a rebuild may mend the rows behind it."""
+"""How long a moment is cached. One query looks at its moment several times; a rebuild may repair
+the rows underneath."""
 MOMENT_STATES_MAX = 100
 
-# A session has no more events in the transaction up to there than there are positions.
+# In this transaction, a session has at most one event per position.
 INSIDE = (
     "WITH before AS (SELECT COALESCE((SELECT last_position FROM commits"
     " WHERE last_position <= %(at)s ORDER BY last_position DESC LIMIT 1), 0) AS last_position),"
@@ -59,16 +60,19 @@ INSIDE = (
     " AND version <= COALESCE(newest.version, 1000000000) + %(at)s - before.last_position"
     " ORDER BY version) AS one ON true ORDER BY changed.stream, one.version"
 )
-"""The last position of the transaction before, when the position was recorded, and of each stream
-that has events behind the one and not behind the other what a fold needs: no stream, where the
-position is an end itself."""
+"""Per stream with events in the transaction up to the position: the rows that a fold needs,
+preceded by the last position of the previous transaction and the time of the position. If the
+position ends a transaction, one row without a stream."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """How things were at a position: as the rows say as of `end`, the last position of a
-    transaction, but for these runs and sessions, which have changed since. `recorded_at` is when
-    the position was recorded, None when that was not read; `stages` are those of the runs."""
+    """The state at a position: the rows as of `end`, the last position of a transaction, except for
+    the given runs and sessions, which have changed since.
+
+    `recorded_at` is the time of the position, or None if it was not read. `stages` are those of the
+    runs.
+    """
 
     position: int
     end: int
@@ -79,7 +83,7 @@ class Moment:
 
     @property
     def run_rows(self) -> str:
-        """The rows of its own runs as JSON, an array of objects with the columns as keys."""
+        """Return the rows of this moment's own runs as a JSON array of objects, keyed by column."""
         rows = [
             row._asdict() | {"state": orjson.Fragment(row.state.to_json())}
             for row in map(run_row, self.runs.values())
@@ -88,38 +92,40 @@ class Moment:
 
 
 def moment_at_end(position: int) -> Moment:
-    """That of the last position of a transaction."""
+    """Return the moment of the last position of a transaction."""
     return Moment(position, position, {}, {})
 
 
 async def moment_at(connection: LogConnection, position: int) -> Moment:
-    """That of any position."""
+    """Return the moment of any position."""
     states = States()
     stages: dict[UUID, Sequence[ReachedStage]] = {}
-    behind = ""
+    after_stream = ""
     while True:
-        values = {"at": position, "behind": behind, "limit": STREAMS_AT_ONCE}
+        values = {"at": position, "behind": after_stream, "limit": STREAMS_AT_ONCE}
         cursor = await connection.execute(INSIDE, values, binary=True, prepare=True)
         rows = await cursor.fetchall()
         end, recorded_at, last = int(rows[0][0]), rows[0][1], rows[-1][2]
         found = list(fold_rows((row[2:] for row in rows if row[2] is not None), plain_mapper()))
-        states.put(one.last for one in found)
-        stages |= {one.last.run_id: one.stages for one in found if isinstance(one.last, Run)}
+        states.put(stream.last for stream in found)
+        stages |= {
+            stream.last.run_id: stream.stages for stream in found if isinstance(stream.last, Run)
+        }
         if len(found) < STREAMS_AT_ONCE:
             return Moment(position, end, states.runs, states.sessions, recorded_at, stages)
-        behind = last
+        after_stream = last
         await asyncio.sleep(0)
 
 
 class Moments:
-    """The moments that were asked for last, for a few seconds, and which positions are ends."""
+    """Cache of recent moments, kept for a few seconds, and of positions that end a transaction."""
 
     def __init__(self) -> None:
         self.ends = CommitEnds()
         self._known: OrderedDict[int, tuple[float, Moment]] = OrderedDict()
 
     def known(self, position: int) -> Moment | None:
-        """That of a position, when no look at the log is needed."""
+        """Return the moment of a position if no query is needed, otherwise None."""
         if position <= 0 or position in self.ends:
             return moment_at_end(position)
         since, moment = self._known.get(position, (0.0, None))
@@ -128,7 +134,7 @@ class Moments:
         return moment
 
     async def find(self, connection: LogConnection, position: int) -> Moment:
-        """That of any position."""
+        """Return the moment of any position, from the cache or the log."""
         found = self.known(position)
         if found is not None:
             return found
@@ -144,12 +150,12 @@ class Moments:
         return moment
 
     def recorded_at(self, position: int) -> datetime | None:
-        """When a position was recorded; None when it is not known here."""
+        """Return the time when a position was recorded, or None if it is not cached."""
         _, moment = self._known.get(position, (0.0, None))
         return moment.recorded_at if moment is not None else self.ends.recorded_at(position)
 
     def stages(self, run_id: UUID, version: int) -> Sequence[ReachedStage] | None:
-        """The stages of a run of one of the moments; None when it is not as it was in one."""
+        """Return the stages of a run that a cached moment holds at this version, otherwise None."""
         for _, moment in self._known.values():
             run = moment.runs.get(run_id)
             if run is not None and run.version == version:
@@ -157,17 +163,16 @@ class Moments:
         return None
 
     def __len__(self) -> int:
-        """How many are remembered."""
         return len(self._known)
 
     def forget(self) -> None:
-        """Know nothing, nor what is being read just now: that is noted where nobody looks."""
+        """Empty the cache. Reads in progress store their results into the discarded objects."""
         self.ends = CommitEnds()
         self._known = OrderedDict()
 
 
 async def run_at_version(connection: LogConnection, run_id: UUID, version: int) -> Run | None:
-    """A run after so many of its events."""
+    """Return a run after its first `version` events, or None if it has fewer."""
     run: Run | None = None
     for step in states(
         await read_stream(connection, plain_mapper(), run_stream(run_id), until=version)

@@ -1,7 +1,7 @@
-"""Runs as they were, of which their rows hold no state any more: folded from their events, and
-remembered, because who looks back looks at the moment beside the one before.
+"""Past states of runs whose rows no longer hold them: folded from events and cached, because time
+travel visits neighboring positions.
 
-The state of a run after so many of its events is the same for ever.
+The state of a run after a given number of events never changes.
 """
 
 from collections import OrderedDict
@@ -18,7 +18,7 @@ RUNS_REMEMBERED_MAX = 300
 
 
 class PastRun(NamedTuple):
-    """A run as of a position, and how many events it had then."""
+    """A run as of position `at`, and its version there."""
 
     run_id: UUID
     at: int
@@ -26,7 +26,7 @@ class PastRun(NamedTuple):
 
 
 class PastRuns:
-    """Those that were folded last."""
+    """LRU cache of folded runs."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[UUID, int], FoldedRun] = OrderedDict()
@@ -34,35 +34,35 @@ class PastRuns:
     async def find(
         self, connection: LogConnection, wanted: Iterable[PastRun]
     ) -> dict[tuple[UUID, int], Run]:
-        """The states by run and position.
+        """Return the states by run and position.
 
-        `CorruptHistory` when an event cannot be folded by this program.
+        Raises:
+            CorruptHistory: This program cannot fold an event.
         """
         known = self._known
         found: dict[tuple[UUID, int], Run] = {}
         missing: list[tuple[UUID, int]] = []
         for run_id, at, version in wanted:
-            one = known.get((run_id, version))
-            if one is None:
+            remembered = known.get((run_id, version))
+            if remembered is None:
                 missing.append((run_id, at))
             else:
                 known.move_to_end((run_id, version))
-                found[run_id, at] = one.run
+                found[run_id, at] = remembered.run
         folded = await runs_folded(connection, missing)
-        known.update(((one.run.run_id, one.run.version), one) for one in folded.values())
+        known.update(((past.run.run_id, past.run.version), past) for past in folded.values())
         while len(known) > RUNS_REMEMBERED_MAX:
             known.popitem(last=False)
-        return found | {key: one.run for key, one in folded.items()}
+        return found | {key: past.run for key, past in folded.items()}
 
     def stages(self, run_id: UUID, version: int) -> Sequence[ReachedStage] | None:
-        """The stages of a run after so many of its events; None when it is not remembered."""
-        one = self._known.get((run_id, version))
-        return one.stages if one is not None else None
+        """Return the stages of a run after `version` events, or None if they are not cached."""
+        remembered = self._known.get((run_id, version))
+        return remembered.stages if remembered is not None else None
 
     def __len__(self) -> int:
-        """How many are remembered."""
         return len(self._known)
 
     def forget(self) -> None:
-        """Know nothing, nor what is being read just now: that is noted where nobody looks."""
+        """Empty the cache. Reads in progress store their results into the discarded object."""
         self._known = OrderedDict()

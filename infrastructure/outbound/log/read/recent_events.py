@@ -1,4 +1,4 @@
-"""The newest events of a log, kept in memory for those who follow it and those who wait."""
+"""The newest events of the log, kept in memory for followers and waiters."""
 
 import asyncio
 from collections import deque
@@ -15,7 +15,7 @@ NEAR_EVENTS_MAX = 200
 
 
 class RecentEvents:
-    """Holds the last events in order of position, without gaps, and wakes who waits for more."""
+    """Ring buffer of the last events, in order of position and without gaps. Wakes waiters."""
 
     def __init__(self) -> None:
         self._events: deque[RecordedEvent] = deque(maxlen=RECENT_EVENTS_MAX)
@@ -23,22 +23,22 @@ class RecentEvents:
 
     @property
     def first_position(self) -> int | None:
-        """From where on events are held; None when there are none."""
+        """Return the first position held, or None if no event is held."""
         return self._events[0].envelope.position if self._events else None
 
     @property
     def newest(self) -> bytes | None:
-        """The chain's hash of the last event; None when there is none."""
+        """Return the chain hash of the last event, or None if no event is held."""
         return self._events[-1].envelope.chain_hash if self._events else None
 
     def wake_all(self) -> None:
-        """Wake all who wait, so that they look again."""
+        """Wake all waiters, so that they check again."""
         for waiters in self._waiters.values():
             for waiter in waiters:
                 _wake(waiter)
 
     def add(self, events: Sequence[RecordedEvent]) -> None:
-        """Take the next events, and wake those who wait for one of them."""
+        """Append the next events and wake those who wait for one of them."""
         self._events.extend(events)
         if not self._waiters:
             return
@@ -52,16 +52,16 @@ class RecentEvents:
                         _wake(waiter)
 
     def recorded_at(self, position: int) -> datetime | None:
-        """When the event at a position was recorded; None when it is not held."""
+        """Return the time when the event at a position was recorded, or None if it is not held."""
         index = position - (self.first_position or position + 1)
         if not 0 <= index < len(self._events):
             return None
         return self._events[index].envelope.recorded_at
 
     def behind(self, position: int) -> list[RecordedEvent]:
-        """The events behind a position; none when the next one is not held any more.
+        """Return the events after a position, or an empty list if the next one is no longer held.
 
-        Positions have no gaps, so the place of one can be told from the first.
+        Positions have no gaps, so the index of an event follows from the first position.
         """
         first = self.first_position
         start = position + 1 - first if first is not None else -1
@@ -69,12 +69,13 @@ class RecentEvents:
             return []
         if len(self._events) - start > NEAR_EVENTS_MAX:
             return list(islice(self._events, start, None))
-        # Found from the end: to get there from the other one takes longer than all that is done
-        # with the few events of an append.
+        # Index from the end: iterating there from the start takes longer than all other work for
+        # the few events of an append.
         return [self._events[index] for index in range(start, len(self._events))]
 
     def has(self, run_ids: Collection[UUID], after: int, types: Collection[str]) -> bool:
-        """Whether an event behind `after` is held (of those runs, of those types, if any)."""
+        """Return True if an event after `after` is held that matches the runs and types; an empty
+        collection matches all."""
         for recorded in reversed(self._events):
             envelope = recorded.envelope
             if envelope.position <= after:
@@ -91,8 +92,8 @@ class RecentEvents:
         types: Collection[str] = (),
         stopped: asyncio.Future[None] | None = None,
     ) -> Iterator[asyncio.Future[None]]:
-        """Yield a future that the next event resolves (of those runs, of those types, if any), or
-        `stopped` when that is done."""
+        """Yield a future that is resolved by the next event that matches the runs and types (an
+        empty collection matches all), or when `stopped` is done."""
         waiter = asyncio.get_running_loop().create_future()
         wanted = frozenset(types)
         awaited: frozenset[UUID | None] = frozenset(run_ids or (None,))
@@ -117,7 +118,7 @@ class RecentEvents:
 
     @property
     def waited_for(self) -> frozenset[UUID | None]:
-        """The runs that somebody waits for; None for any run."""
+        """Return the runs that have waiters; None among them means any run."""
         return frozenset(self._waiters)
 
 

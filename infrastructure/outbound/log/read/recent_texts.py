@@ -1,5 +1,5 @@
-"""The texts that this process has just recorded: who asks for one within a moment is told from
-memory. One that is erased meanwhile is told for that moment still."""
+"""Cache of the texts that this process has just recorded. For `KEPT_SECONDS` a text is served from
+memory, even if it was erased in the meantime."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ class _Kept(NamedTuple):
 
 
 class RecentTexts:
-    """Texts by the ids of their contents. `now` tells seconds that never go back."""
+    """Recent texts by content id. `now` is a monotonic clock in seconds."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -27,13 +27,13 @@ class RecentTexts:
         self._size_bytes = 0
 
     def take(self, contents: Iterable[Content]) -> None:
-        """Keep texts that were committed, and forget those of earlier moments."""
+        """Cache committed texts and evict the expired ones."""
         now = self._now()
         for content in contents:
             size_bytes = content.ref.bytes
             self._kept[content.ref.id] = _Kept(content.text, size_bytes, now + KEPT_SECONDS)
             self._size_bytes += size_bytes
-        # A dict is in the order in which texts came.
+        # A dict keeps the order of insertion.
         while self._kept:
             first = next(iter(self._kept))
             if self._size_bytes <= KEPT_BYTES_MAX and self._kept[first].until > now:
@@ -41,7 +41,11 @@ class RecentTexts:
             self._size_bytes -= self._kept.pop(first).size_bytes
 
     def known(self, content_ids: Iterable[UUID]) -> dict[UUID, str]:
-        """Return those of these texts that need not be asked for."""
+        """Return the cached texts among these contents."""
         now = self._now()
-        found = {one: self._kept[one] for one in content_ids if one in self._kept}
-        return {one: kept.text for one, kept in found.items() if kept.until > now}
+        found = {
+            content_id: self._kept[content_id]
+            for content_id in content_ids
+            if content_id in self._kept
+        }
+        return {content_id: kept.text for content_id, kept in found.items() if kept.until > now}

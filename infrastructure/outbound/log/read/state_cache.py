@@ -1,12 +1,12 @@
-"""States that were decoded before, so that the same text is not decoded again and again.
+"""Cache of decoded states, so that the same JSON is not decoded repeatedly.
 
-Whoever uses one asks the database which version is on record, since which position, in which
-table; the state of a stream at a version is the same for ever. The table counts because a rebuild
-exchanges it to mend its rows. The memory is emptied when somebody connects anew, so that a database
-that was restored meanwhile cannot be taken for the one that was known.
+A reader asks the database for the recorded version, the position since which it holds, and the
+table. The state of a stream at a version never changes. The table is part of the key because a
+rebuild replaces it to repair its rows. The cache is emptied on a new connection, so that a database
+restored in the meantime is not mistaken for the previous one.
 
-Only the holder of the append lock need not ask: what it has read or stored since it holds the lock
-is what is on record, and so is that a stream is not there.
+Only the holder of the append lock may skip the question: whatever it has read or stored while
+holding the lock is current, including the absence of a stream.
 """
 
 from collections import OrderedDict
@@ -22,19 +22,20 @@ from infrastructure.outbound.log.read.moments import Moments
 from infrastructure.outbound.log.read.past_runs import PastRuns
 
 STATES_BYTES_MAX = 3 * 1024 * 1024 // 2
-"""So many bytes of JSON, of runs and of sessions each; in memory it is some five times as much."""
+"""Limit in bytes of JSON, for runs and sessions each; the memory used is about five times as
+much."""
 
 
 STATE_BYTES = 2_000
-"""Of a state whose size nobody has told."""
+"""Assumed size of a state whose size is unknown."""
 
 
 ABSENT_MAX = 10_000
-"""So many streams are known not to be there."""
+"""Maximum number of streams remembered as absent."""
 
 
 class StateMark(NamedTuple):
-    """By what a state is known again: its version, and the position since which it is true."""
+    """Identity of a cached state: its version, and the position since which it holds."""
 
     version: int
     since: int
@@ -44,16 +45,16 @@ NO_MARK = StateMark(0, 0)
 
 
 class Versioned(Protocol):
-    """A state that knows after how many events it is true."""
+    """State with a version."""
 
     @property
     def version(self) -> int:
-        """The number of events."""
+        """Return the number of events that led to this state."""
         ...
 
 
 class StoredState(NamedTuple):
-    """What `stored` asks of a row; `state` is None for one that is known."""
+    """Columns of a row as `stored_state_columns` selects them; `state` is None if it is cached."""
 
     table: int
     since: int
@@ -66,7 +67,7 @@ Read = Callable[[str], S]
 
 
 class StateCache(Generic[K, S]):
-    """The states used last, by the key of their stream."""
+    """LRU cache of states by the key of their stream."""
 
     def __init__(self) -> None:
         self._states: OrderedDict[K, tuple[StateMark, S]] = OrderedDict()
@@ -77,16 +78,17 @@ class StateCache(Generic[K, S]):
         self.table = 0
 
     def uncertain(self, keys: Iterable[K]) -> list[K]:
-        """Return those of which the holder of the append lock has to ask."""
+        """Return the keys that the holder of the append lock must query."""
         return [key for key in keys if key not in self._certain and key not in self._absent]
 
     def certain(self, keys: Sequence[K]) -> dict[K, S]:
-        """Return the states on record that the holder of the append lock need not ask for."""
+        """Return the states that the holder of the append lock knows to be current."""
         return {key: state for key, (_, state) in self.known(keys).items() if key in self._certain}
 
     def confirm(self, keys: Iterable[K], present: Collection[K]) -> None:
-        """Take what the holder of the append lock has read or stored: of these keys, which are on
-        record. One whose state is not remembered stays uncertain."""
+        """Note a read or store by the holder of the append lock: `present` are the keys that are
+        recorded, the other `keys` are absent. A present key whose state is not cached stays
+        uncertain."""
         for key in keys:
             if key not in present:
                 self._absent.add(key)
@@ -98,12 +100,12 @@ class StateCache(Generic[K, S]):
             self._absent.clear()
 
     def doubt(self) -> None:
-        """Note that another may have written: nothing is certain."""
+        """Note that another process may have written: nothing is certain."""
         self._certain.clear()
         self._absent.clear()
 
     def known(self, keys: Sequence[K]) -> dict[K, tuple[StateMark, S]]:
-        """Those that are remembered, whatever version they are of."""
+        """Return the cached states, of whatever version."""
         found: dict[K, tuple[StateMark, S]] = {}
         for key in keys:
             remembered = self._states.get(key)
@@ -115,7 +117,7 @@ class StateCache(Generic[K, S]):
     def found(
         self, key: K, row: StoredState, known: Mapping[K, tuple[StateMark, S]], read: Read[S]
     ) -> S:
-        """The state of a row that was asked for with `known`."""
+        """Return the state of a row that was queried with the marks of `known`."""
         if row.state is None:
             return known[key][1]
         state = read(row.state)
@@ -124,7 +126,8 @@ class StateCache(Generic[K, S]):
         return state
 
     def states(self, rows: Sequence[tuple[K, int, int, str]], read: Read[S]) -> list[S]:
-        """The states of rows: key, version, position since when, and text."""
+        """Return the states of rows of key, version, first position and JSON, from the cache where
+        it has the same version."""
         known = self.known([row[0] for row in rows])
         return [
             known[key][1] if key in known and known[key][0] == (version, since) else read(state)
@@ -132,8 +135,11 @@ class StateCache(Generic[K, S]):
         ]
 
     def store(self, key: K, state: S, since: int, size_bytes: int = STATE_BYTES) -> None:
-        """Remember a state that is committed, unless a newer one is known. Those that nobody has
-        used for longest make room; one that is larger than all of it is not kept."""
+        """Cache a committed state, unless a newer one is cached.
+
+        The least recently used states are evicted first. A state larger than the whole cache is not
+        kept.
+        """
         before = self._states.get(key)
         if before is None or before[0].version < state.version:
             self._states[key] = StateMark(state.version, since), state
@@ -146,13 +152,12 @@ class StateCache(Generic[K, S]):
             self._size_bytes -= self._sizes.pop(oldest)
 
     def of(self, table: int) -> None:
-        """The rows stand in this table now, by its number; what is known of another is void."""
+        """Note the oid of the table that holds the rows. If it has changed, empty the cache."""
         if table != self.table:
             self.forget()
             self.table = table
 
     def forget(self) -> None:
-        """Remember nothing."""
         self._states.clear()
         self._sizes.clear()
         self._size_bytes = 0
@@ -161,7 +166,7 @@ class StateCache(Generic[K, S]):
 
 @dataclass(frozen=True, slots=True)
 class StateCaches:
-    """The states of one log, and where some of its transactions end."""
+    """Caches of one log's states, and of some ends of its transactions."""
 
     runs: StateCache[UUID, Run] = field(default_factory=StateCache)
     sessions: StateCache[str, Session] = field(default_factory=StateCache)
@@ -170,11 +175,10 @@ class StateCaches:
 
     @property
     def ends(self) -> CommitEnds:
-        """Positions that are known to be ends."""
+        """Return the cache of transaction-boundary positions."""
         return self.moments.ends
 
     def forget(self) -> None:
-        """Remember nothing."""
         self.runs.forget()
         self.sessions.forget()
         self.moments.forget()
@@ -184,17 +188,18 @@ class StateCaches:
 def marks_of(
     keys: Sequence[K], known: Mapping[K, tuple[StateMark, S]]
 ) -> tuple[list[int], list[int]]:
-    """For each key the version and the position that are remembered; 0 when none is."""
+    """Return, for each key, the cached version and first position; 0 if it is not cached."""
     marks = [known[key][0] if key in known else NO_MARK for key in keys]
     return [mark.version for mark in marks], [mark.since for mark in marks]
 
 
 def stored_state_columns(table: str) -> str:
-    """Expressions of SQL, the columns of `StoredState`: the state is not sent when it is known
-    already.
+    """Return the SQL expressions of the columns of `StoredState`. The state is omitted if it is
+    cached.
 
-    Beside the table stands `t` with the columns known and since; a parameter of the statement, the
-    first in here, is the number of the table that is remembered."""
+    The statement must join the table with `t`, which has the columns `known` and `since`. The first
+    parameter is the oid of the cached table.
+    """
     return (
         f"{table}.tableoid::bigint, from_position, CASE WHEN version = known"
         f" AND from_position = since AND {table}.tableoid::bigint = %b::bigint"

@@ -1,8 +1,9 @@
-"""The tail: one a process. It follows the log by position and wakes whoever waits.
+"""Tail of the log, one per process: follows the log by position and wakes waiting readers.
 
-The writer of its own process hands it what was committed; of what others write it hears by
-notification, and it asks by itself now and then, so that a missed one costs at most `POLL_SECONDS`.
-Positions have no gaps, so it can tell that it missed nothing; if it ever sees one, it stops loudly.
+The writer of this process hands its committed events to the tail. Events of other processes are
+announced by notification. The tail also polls, so a missed notification costs at most
+`POLL_SECONDS`. Positions have no gaps, so the tail can prove that it missed nothing. If it ever
+sees a gap, it stops with an error.
 """
 
 import asyncio
@@ -37,7 +38,8 @@ from infrastructure.outbound.log.schema.followers import GIVE_UP, listen_stateme
 
 
 class LogWentBack(Exception):
-    """The log is shorter than it was, or another one: what was told of it is not so any more."""
+    """The log is shorter than before, or another log: facts read from it earlier are no longer
+    true."""
 
 
 HEAD_AND_HASH = (
@@ -49,18 +51,18 @@ HEAD_AND_HASH = (
 async def require_same_log(
     connection: LogConnection, position: int, newest: bytes | None
 ) -> datetime:
-    """Require that the log was not put back to an older state, nor is another one.
+    """Require that the log was neither restored to an older state nor replaced.
 
     Args:
         connection: Outside any transaction.
-        position: The last position that was seen.
-        newest: The chain's hash there, if it is known.
+        position: The last position seen.
+        newest: The chain hash at that position, if it is known.
 
     Returns:
         The time of the database.
 
     Raises:
-        LogWentBack: It was, or is.
+        LogWentBack: The log was restored or replaced.
     """
     cursor = await connection.execute(HEAD_AND_HASH, [position])
     row = await cursor.fetchone()
@@ -81,18 +83,19 @@ _log = logging.getLogger("spawnlog.tail")
 
 
 class LogEnd(NamedTuple):
-    """A position that the log did not go beyond at a moment of the monotonic clock."""
+    """Proof that the log did not extend beyond `position` at `known_at`, in seconds of the
+    monotonic clock."""
 
     position: int
     known_at: float
 
 
 class LogHasGap(Exception):
-    """A position is missing: the log was damaged, and nothing may be told from it."""
+    """A position is missing: the log is damaged, and no answer may be based on it."""
 
 
 class LogTail:
-    """Follows the log from its head at the start."""
+    """Follower of the log, from the head at its start."""
 
     def __init__(self, connect: Connect, *, channel: str) -> None:
         self._connect = connect
@@ -116,11 +119,11 @@ class LogTail:
 
     @property
     def position(self) -> int:
-        """The last position seen."""
+        """Return the last position seen."""
         return self._position
 
     async def start(self) -> None:
-        """Begin at the present head."""
+        """Start following at the current head."""
         self._connection = await self._connect()
         asked_at = time.monotonic()
         try:
@@ -138,12 +141,12 @@ class LogTail:
         self._listener = asyncio.create_task(self._listen_on(), name="log listener")
 
     async def close(self) -> None:
-        """Stop following. A tail that has failed before ends as quietly as any other."""
+        """Stop following. A failure of the tail is not raised here."""
         tasks = [task for task in (self._task, self._listener) if task is not None]
         await cancel_all(tasks)
         await asyncio.gather(*tasks, return_exceptions=True)
-        # A task that was cancelled while it connected keeps a connection alive in its traceback,
-        # and one that was cancelled before its first step has run no `finally`.
+        # A task cancelled while connecting keeps a connection alive in its traceback, and a task
+        # cancelled before its first step has not run its `finally`.
         self._task = self._listener = None
         await self._disconnect()
 
@@ -153,27 +156,29 @@ class LogTail:
             self._connection = None
 
     def recorded_at(self, position: int) -> datetime | None:
-        """When the event at a position was recorded; None when it is not known here."""
+        """Return the time when the event at a position was recorded, or None if it is not cached
+        here."""
         return self._recent.recorded_at(position) if self.failure is None else None
 
     def newest(self, run_id: UUID) -> Run | None:
-        """The run as it is at `position`; None when it is not known here."""
+        """Return the run as of `position`, or None if it is not cached here."""
         return self._followed.get(run_id) if self.failure is None else None
 
     def stages(self, run_id: UUID, until: int) -> Sequence[ReachedStage] | None:
-        """The stages of a run after so many of its events; None when they are not known here."""
+        """Return the stages that a run reached within its first `until` events, or None if they are
+        not cached here."""
         return self._stages.stages(run_id, until) if self.failure is None else None
 
     def is_respawned(self, run_id: UUID, at: int) -> bool | None:
-        """Whether another run was made from this one, up to a position or behind it; None when that
-        is not known here."""
+        """Return True if another run was respawned from this one, possibly after position `at`;
+        None if that is not known here."""
         if self.failure is not None or self._position < at:
             return None
         return self._stages.is_respawned(run_id)
 
     def end_since(self, moment: float) -> int | None:
-        """Return a position seen here that was the end of the log at `moment` of the monotonic
-        clock, or later; None if the database has to be asked."""
+        """Return a position, seen here, that was the end of the log at `moment` of the monotonic
+        clock or later. Return None if the database must be asked."""
         is_known = self._end.known_at >= moment and self.failure is None
         return self._end.position if is_known else None
 
@@ -184,10 +189,17 @@ class LogTail:
         *,
         locked_at: float = -math.inf,
     ) -> None:
-        """Events that the writer of this process has committed, and the runs as they are after
-        them. Those that join on to what was seen need not be read again; before others there is
-        something of another process. The writer held the lock at `locked_at`, so that no other
-        process had written behind them then."""
+        """Accept events committed by the writer of this process, and the runs as of these events.
+
+        Events that directly follow the last seen position are not read again. Otherwise events of
+        another process precede them, and the tail reads the log.
+
+        Args:
+            events: Committed events in order of position.
+            runs: The new states of the runs that they changed.
+            locked_at: A moment of the monotonic clock at which the writer held the lock, so no
+                other process had written after these events.
+        """
         fresh = [event for event in events if event.envelope.position > self._position]
         if not fresh or self.failure is not None:
             return
@@ -207,9 +219,16 @@ class LogTail:
         types: Collection[str] = (),
         stopped: asyncio.Future[None] | None = None,
     ) -> bool:
-        """Wait for an event behind `after`, of one of the runs and of one of the types, if any are
-        given. Return False on timeout, or as soon as `stopped` is done."""
-        self._must_go_on()
+        """Wait for an event after `after` that is about one of the runs and has one of the types.
+        An empty collection matches all.
+
+        Returns:
+            False on timeout or as soon as `stopped` is done, otherwise True.
+
+        Raises:
+            LogUnavailable: The tail has failed.
+        """
+        self._require_following()
         if not run_ids and not types:
             return await self._grown_beyond(after, timeout_seconds, stopped)
         with self._recent.waiting(run_ids, types, stopped) as woken:
@@ -220,19 +239,19 @@ class LogTail:
                     if await self._had_event_of(run_ids, after, types):
                         return True
                     await woken
-                    self._must_go_on()
+                    self._require_following()
             except TimeoutError:
                 return False
         return stopped is None or not stopped.done()
 
-    def _must_go_on(self) -> None:
+    def _require_following(self) -> None:
         if self.failure is not None:
             raise LogUnavailable("the log cannot be followed any more; see the server's log")
 
     async def _had_event_of(
         self, run_ids: Collection[UUID], after: int, types: Collection[str]
     ) -> bool:
-        """Whether the log has such an event from before those that are kept."""
+        """Return True if the log has such an event before the cached ones."""
         first = self._recent.first_position or self._position + 1
         if after >= first - 1:
             return False
@@ -252,7 +271,7 @@ class LogTail:
                 while self._position <= after:
                     with self._recent.waiting(stopped=stopped) as woken:
                         await woken
-                    self._must_go_on()
+                    self._require_following()
                     if stopped is not None and stopped.done():
                         return False
         except TimeoutError:
@@ -260,11 +279,11 @@ class LogTail:
         return True
 
     async def follow(self, *, after: int) -> AsyncIterator[Sequence[RecordedEvent]]:
-        """Yield every event behind `after`, those that are there together: from memory where they
-        are still there, else from the log."""
+        """Yield every event after `after`, in batches: from memory while the events are cached,
+        otherwise from the log."""
         position = after
         while True:
-            self._must_go_on()
+            self._require_following()
             if position >= self._position:
                 await self._grown_beyond(position, timeout_seconds=3600)
                 continue
@@ -281,7 +300,8 @@ class LogTail:
         run_id: UUID | None = None,
         types: Sequence[str] = (),
     ) -> list[RecordedEvent]:
-        """Events that were seen before, from the log; it waits for a database that is away."""
+        """Return events up to the last seen position from the log. If the database is unavailable,
+        wait for it."""
         until = self._position
         while True:
             try:
@@ -321,7 +341,7 @@ class LogTail:
                 return
 
     async def _check(self, connection: LogConnection) -> None:
-        """Ask whether it is the same log still, and what time it is there, now and then."""
+        """Verify at intervals that it is still the same log, and adjust the clock."""
         asked_at = time.monotonic()
         if asked_at - self._checked_at < POLL_SECONDS / 2:
             return
@@ -345,14 +365,14 @@ class LogTail:
             self._end = LogEnd(self._position, known_at)
 
     def _take_read(self, events: Sequence[RecordedEvent]) -> None:
-        # Some may have been handed over while the question was under way.
-        fresh = [one for one in events if one.envelope.position > self._position]
+        # The writer may have handed over some of them while the query ran.
+        fresh = [recorded for recorded in events if recorded.envelope.position > self._position]
         for recorded in fresh:
             self._followed.apply(recorded)
         self._note(fresh)
 
     def _note(self, events: Sequence[RecordedEvent]) -> None:
-        """Take new events in, in order, and wake those who wait for them."""
+        """Add new events in order and wake their waiters."""
         next_position = self._position + 1
         for event in events:
             if event.envelope.position != next_position:
@@ -376,17 +396,17 @@ class LogTail:
                 self._hint.set()
                 while True:
                     async for notification in connection.notifies(timeout=LISTEN_SECONDS):
-                        # What the writer of this process has committed it hands over itself.
+                        # The writer of this process hands over its own commits.
                         if notification.pid == self.own_writer():
                             continue
                         if notification.payload == GIVE_UP:
                             self.on_give_up()
                         else:
                             self._hint.set()
-                    # A database that is gone tells nothing either.
+                    # A lost database sends no notifications either, so probe the connection.
                     await connection.execute("SELECT 1")
             except UNAVAILABLE:
-                # Also of a standby, which takes no listeners until it is promoted.
+                # A standby also refuses listeners until it is promoted.
                 await asyncio.sleep(RECONNECT_PAUSE_SECONDS)
             finally:
                 if connection is not None:
