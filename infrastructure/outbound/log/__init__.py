@@ -1,1 +1,1 @@
-"""The log in PostgreSQL: one writer a process, readers by position, a tail."""
+"""The log in PostgreSQL: one writer per process, readers by position, a tail."""

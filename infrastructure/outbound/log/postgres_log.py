@@ -1,4 +1,4 @@
-"""The log of one database schema: writer, readers and tail together."""
+"""The log of one database schema: writer, readers and tail."""
 
 import asyncio
 import time
@@ -42,7 +42,10 @@ T = TypeVar("T")
 
 
 class PostgresLog:
-    """Implements `EventLog`. `connect` opens connections, `pool` is for reading."""
+    """Event log in PostgreSQL; implements `EventLog`.
+
+    `connect` opens connections for the writer and the tail; `pool` serves reads.
+    """
 
     def __init__(
         self,
@@ -85,16 +88,16 @@ class PostgresLog:
 
     @property
     def log_id(self) -> UUID:
-        """Which log this is."""
         return self._log_id
 
     def end_with(self, end: Callable[[str], None]) -> None:
-        """What to do, with the reason, when this process can no longer work on the log."""
+        """Set the callback for when this process can no longer work on the log. It receives the
+        reason."""
         self.tail.on_failure = end
         self._writer.on_unknown = end
 
     async def start(self) -> None:
-        """Begin to follow and to write."""
+        """Start the tail and the writer."""
         await self.tail.start()
         try:
             await self._writer.start()
@@ -103,7 +106,7 @@ class PostgresLog:
             raise
 
     async def close(self) -> None:
-        """Write what was submitted, then stop."""
+        """Write the submissions in the queue, then stop."""
         await self._writer.close()
         await self.tail.close()
 
@@ -115,14 +118,18 @@ class PostgresLog:
         self.on_commit(events)
 
     async def submit(self, submission: Submission[T]) -> Appended[T]:
-        """Decide and record."""
+        """Decide and record a submission.
+
+        Raises:
+            LogUnavailable: Nothing can be recorded now.
+        """
         began = time.monotonic()
         appended = await self._writer.submit(submission)
         self.totals.append_seconds.add(time.monotonic() - began)
         return appended
 
     async def head(self) -> int:
-        """The last position."""
+        """Return the last position."""
         ends = self.remembered.ends
         head = await self._heads.get(None)
         assert head is not None
@@ -130,31 +137,37 @@ class PostgresLog:
         return head.position
 
     def now(self) -> datetime:
-        """The time of the database."""
+        """Return the time of the database."""
         return self.tail.clock.now()
 
     def known_instant(self, position: int) -> datetime | None:
-        """When that was, if it is in memory."""
+        """Return the time when a position was recorded if it is cached, otherwise None."""
         return self.remembered.moments.recorded_at(position) or self.tail.recorded_at(position)
 
     async def recorded_at(self, position: int) -> datetime | None:
-        """When the event at a position was recorded."""
+        """Return the time when the event at a position was recorded."""
         known = self.known_instant(position)
         if known is not None or position <= 0:
             return known
         return await self._instants.get(position)
 
     async def known_head(self) -> int:
-        """The last position of a log whose format and rows this program knows; else
-        `UnknownFormat`."""
+        """Return the last position, after checking the format and rows of the log.
+
+        Raises:
+            UnknownFormat: This program does not know the log's format or the version of its rows.
+        """
         async with borrow_connection(self._pool) as connection:
             require_known_format(await format_of(connection))
             await check_known_rows(connection)
         return await self.head()
 
     async def require_answering_writer(self) -> None:
-        """Wait until the writer has committed a batch. Only one probe is under way at a time,
-        however many wait for it. Raises `LogUnavailable`."""
+        """Wait until the writer has committed a batch. Concurrent callers share one probe.
+
+        Raises:
+            LogUnavailable: Nothing can be recorded now.
+        """
         if self._probe is None or self._probe.done():
             self._probe = asyncio.create_task(self._probe_writer())
         failure = await asyncio.shield(self._probe)
@@ -169,11 +182,15 @@ class PostgresLog:
         return None
 
     async def require_writable(self) -> None:
-        """Raises `LogUnavailable` when nothing can be recorded now. Where the last attempt failed,
-        one is made here, once a second at most."""
+        """Require that events can be recorded now. If the last attempt failed, make a trial write,
+        at most once a second.
+
+        Raises:
+            LogUnavailable: Nothing can be recorded now.
+        """
         failure = self._writer.failure
         if failure is not None and time.monotonic() < self._next_probe:
-            # What was written to see whether there is room takes room until it is vacuumed.
+            # Each trial write uses disk space until the table is vacuumed.
             raise LogUnavailable(failure)
         if failure is not None:
             self._next_probe = time.monotonic() + PROBE_SECONDS
@@ -194,7 +211,7 @@ class PostgresLog:
         until: int | None = None,
         newest_first: bool = False,
     ) -> Sequence[RecordedEvent]:
-        """Events in order of position, or in the opposite one."""
+        """Return events in order of position, or in descending order with `newest_first`."""
         async with borrow_connection(self._pool) as connection:
             return await read_events(
                 connection,
@@ -210,35 +227,36 @@ class PostgresLog:
             )
 
     async def first(self, event_type: str, run_id: UUID) -> RecordedEvent | None:
-        """The first event of a type of a run."""
+        """Return the first event of a type in a run's stream, or None."""
         return await self._firsts.get((run_id, event_type))
 
     async def queued_message(self, run_id: UUID) -> RecordedEvent | None:
-        """Return the event by which the message that is to become this run began to wait."""
+        """Return the event that queued the message from which this run will be made, or None."""
         async with borrow_connection(self._pool) as connection:
             return await queued_message(connection, self._mapper, run_id)
 
     async def read_streams(
         self, streams: Sequence[str], *, types: Sequence[str] = (), until: int
     ) -> Sequence[RecordedEvent]:
-        """All events of these streams up to a position."""
+        """Return all events of these streams up to and including position `until`."""
         async with borrow_connection(self._pool) as connection:
             return await read_stream_events(
                 connection, self._mapper, streams, types=types, until=until
             )
 
     async def version_of(self, stream: str, *, at: int) -> int:
-        """How many events of a stream stand up to a position."""
+        """Return the number of events in a stream up to a position."""
         return await self._versions.get((stream, at)) or 0
 
     async def event_of(self, stream: str, version: int) -> RecordedEvent | None:
-        """One event of a stream, by its version."""
+        """Return the event of a stream at a version, or None."""
         return await self._of_streams.get((stream, version))
 
     async def newest_of_stream(
         self, stream: str, *, version_max: int | None = None, limit: int
     ) -> Sequence[RecordedEvent]:
-        """Events of one stream, the newest first."""
+        """Return at most `limit` events of a stream, newest first, up to and including
+        `version_max`."""
         async with borrow_connection(self._pool) as connection:
             return await newest_of_stream(
                 connection, self._mapper, stream, version_max=version_max, limit=limit

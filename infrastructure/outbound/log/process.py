@@ -1,8 +1,8 @@
-"""A process that works on the log beside this one, so that the work is not bound to one core.
+"""Worker processes for work on the log that would saturate one core.
 
-What it has to do comes on its standard input, a line of JSON for each order, the first one when it
-is started; each answer is a line of its standard output. It ends when its input does, in whatever
-way its holder has ended.
+A worker reads orders from standard input, one line of JSON each, the first one at its start. It
+writes each answer as a line to standard output. It ends when its input ends, however its parent has
+ended.
 """
 
 import contextlib
@@ -19,8 +19,9 @@ from typing import Any, Self
 
 END_SECONDS_MAX = 10.0
 
-# Neither the environment nor the arguments hold the database's address: others can read those.
-# What is imported stays: to look for garbage in between takes a tenth of the start.
+# The order is sent on standard input: other users can read environment and arguments, and it has
+# the database's address. Imported modules stay, so garbage collection during the imports would
+# waste a tenth of the start.
 _PROGRAM = (
     "import gc, json, sys; gc.disable(); order = json.loads(sys.stdin.readline());"
     " sys.path[:] = order.pop('path'); from {module} import {name} as work;"
@@ -29,33 +30,35 @@ _PROGRAM = (
 
 
 class WorkerProcess:
-    """One such process, which runs `work`, a function of a module, until the end of the block."""
+    """Worker process that runs `work`, a function of a module, until the end of the `with`
+    block."""
 
     def __init__(self, work: Callable[[dict[str, Any]], None], order: dict[str, Any]) -> None:
         program = _PROGRAM.format(module=work.__module__, name=work.__name__)
-        # A copy of this process has all imported, which else takes as long as 10,000 events. What
-        # other threads hold, a copy could never let go.
-        copies = sys.platform == "linux" and len(os.listdir("/proc/self/task")) == 1
-        # Not in our terminal's group: an interrupt is ours to handle, and it ends with us.
+        # A fork has all modules imported; importing them takes as long as 10,000 events. With other
+        # threads it is unsafe: the fork could never release their locks.
+        forks = sys.platform == "linux" and len(os.listdir("/proc/self/task")) == 1
+        # A session of its own: this process handles an interrupt of the terminal, and the worker
+        # ends with it.
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-c", program],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            preexec_fn=partial(_work_in_copy, work) if copies else None,  # noqa: PLW1509
+            preexec_fn=partial(_work_in_copy, work) if forks else None,  # noqa: PLW1509
         )
         self.send({"path": sys.path, **order})
 
     def send(self, order: Any) -> None:
-        """Give an order. One that has ended gives no answer, which is how it is found out."""
+        """Send an order. If the process has ended, do nothing: `receive` then returns None."""
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(json.dumps(order) + "\n")
             self._process.stdin.flush()
 
     def fileno(self) -> int:
-        """What becomes readable when there is an answer, or none will come."""
+        """Return the descriptor that becomes readable on an answer or at the end of the process."""
         assert self._process.stdout is not None
         return self._process.stdout.fileno()
 
@@ -66,11 +69,11 @@ class WorkerProcess:
         return json.loads(line) if line else None
 
     def wait(self) -> int:
-        """Its exit status, once it has ended."""
+        """Wait for the end of the process and return its exit status."""
         return self._process.wait()
 
     def kill(self) -> None:
-        """End it, if it has not ended."""
+        """Kill the process; no-op if it has ended."""
         self._process.kill()
 
     def __enter__(self) -> Self:
@@ -86,10 +89,11 @@ class WorkerProcess:
 
 
 def _work_in_copy(work: Callable[[dict[str, Any]], None]) -> None:
-    """Be such a process, in place of the program that was to be run. Does not return."""
+    """Run the worker in the forked child instead of executing the program. Does not return."""
     status = 1
     try:
-        # Locks and connections are our holder's, who also waits for one of these to be closed.
+        # Inherited locks and connections belong to the parent. The parent also waits for the other
+        # end of some of them to close.
         _forget_signals()
         for descriptor in map(int, os.listdir("/proc/self/fd")):
             if descriptor > 2:
@@ -112,7 +116,7 @@ def _work_in_copy(work: Callable[[dict[str, Any]], None]) -> None:
 
 
 def _forget_signals() -> None:
-    """Be ended by signals as a program is that was just started."""
+    """Reset the signal handlers to those of a newly started program."""
     signal.set_wakeup_fd(-1)
     for number in signal.valid_signals():
         if callable(signal.getsignal(number)):
@@ -122,13 +126,15 @@ def _forget_signals() -> None:
 
 
 def send_answer(answer: Any) -> None:
-    """In such a process: give an answer to its holder."""
+    """Send an answer from a worker to its parent."""
     print(json.dumps(answer), flush=True)
 
 
 def exit_with_holder() -> None:
-    """In a thread of such a process that takes no further orders: end it with its holder."""
-    # The descriptor itself: the end of the process waits for whoever reads through a buffer.
+    """Exit when standard input ends. Run it in a thread of a worker that takes no further
+    orders."""
+    # Read the descriptor itself: a thread inside a buffered read would delay the end of the
+    # process.
     while os.read(sys.stdin.fileno(), 1):
         pass
     os._exit(1)
@@ -140,7 +146,7 @@ COLLECT_OBJECTS = 500_000
 @contextlib.contextmanager
 def rare_collections() -> Iterator[None]:
     """Collect garbage rarely within the block. Lines, events and states form no reference cycles,
-    and the usual collections would take a third of the time."""
+    and regular collections would take a third of the time."""
     before = gc.get_threshold()
     gc.set_threshold(COLLECT_OBJECTS, *before[1:])
     try:

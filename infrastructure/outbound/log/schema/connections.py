@@ -1,4 +1,4 @@
-"""Connections to the database, as the log needs them."""
+"""Database connections with the limits and settings that the log needs."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ from infrastructure.outbound.log.schema.session import session_statement
 
 CONNECT_TIMEOUT_SECONDS = 10
 CONNECT_SECONDS_MAX = 30.0
-"""For all addresses of the URL together, and to look them up."""
+"""For all addresses of the URL together, including their look-up."""
 LOCK_TIMEOUT_MS = 10_000
 STATEMENT_TIMEOUT_MS = 30_000
 IDLE_IN_TRANSACTION_TIMEOUT_MS = 5_000
@@ -31,10 +31,10 @@ KEEPALIVE: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,  # milliseconds
 }
-"""For how long a connection to a database on another machine is believed in that says nothing."""
+"""How long a silent connection to a database on another machine is trusted."""
 ANSWER_SECONDS_MAX = 35.0
-"""How long the client waits for an answer. Longer than `STATEMENT_TIMEOUT_MS`: a database that is
-only slow ends the statement itself, and one that says nothing at all is given up."""
+"""How long the client waits for an answer. It exceeds `STATEMENT_TIMEOUT_MS`: a slow database ends
+the statement itself, and a silent one is given up."""
 WHOLE_TABLE_ANSWER_SECONDS_MAX = 6 * 3600.0
 
 
@@ -44,9 +44,9 @@ def session_limits(
     statement_ms: int = STATEMENT_TIMEOUT_MS,
     idle_ms: int = IDLE_IN_TRANSACTION_TIMEOUT_MS,
 ) -> str:
-    """Return the SQL that limits a session's waits, in milliseconds; 0 is no limit.
+    """Return the SQL that limits a session's waits, in milliseconds; 0 means no limit.
 
-    `lock_ms` must be less than `statement_ms`, so that the error of a wait names the lock.
+    `lock_ms` must be less than `statement_ms`, so that the error of a lock wait names the lock.
     """
     return (
         f"SET lock_timeout = {lock_ms}; SET statement_timeout = {statement_ms};"
@@ -56,49 +56,51 @@ def session_limits(
 
 LIMITS = session_limits()
 CLIENT_CHECK_MS = 2_000
-# PostgreSQL refuses it on a system that cannot tell whether a client is there.
+# PostgreSQL rejects the setting on systems that cannot detect a lost client.
 CLIENT_CHECK = (
     f"DO $$ BEGIN SET client_connection_check_interval = {CLIENT_CHECK_MS};"
     " EXCEPTION WHEN invalid_parameter_value THEN NULL; END $$"
 )
-"""SQL that has a statement end within `CLIENT_CHECK_MS` of its client, however long it takes."""
+"""SQL that makes a statement end within `CLIENT_CHECK_MS` after its client is gone, however long
+the statement may run."""
 STATEMENTS_WITHOUT_LIMIT = f"SET statement_timeout = 0; {CLIENT_CHECK}"
-"""For work on whole tables."""
+"""SQL for work on whole tables."""
 NO_LIMITS = f"{session_limits(lock_ms=0, statement_ms=0, idle_ms=0)}; {STATEMENTS_WITHOUT_LIMIT}"
-"""For migrations."""
+"""SQL for migrations."""
 
 
-# Every question of a server goes along an index. A plan that was made while the tables were small
-# would read them whole, and go on doing so when they are large.
+# Every query of a server uses an index. A plan made while the tables were small would scan them
+# whole, and continue to when they are large.
 PLANNING = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off"
 
-# What an append asks and stores is always the same, by keys and along their indexes. To plan it
-# anew for each costs the database as much as to carry it out. Not for the pages that others read:
-# how long one is decides about the best way to it.
+# The queries and statements of an append are always the same, by keys and their indexes, and
+# planning one costs the database as much as executing it. Readers of pages keep custom plans: the
+# best plan depends on the length of the page.
 WRITER_PLANNING = f"{PLANNING}; SET plan_cache_mode = force_generic_plan"
 
 
-# A primary that became a standby, or that an operator has locked: it answers, and stays as it is.
+# A primary that became a standby, or that an operator has made read-only: it answers, and stays
+# that way.
 _READ_ONLY = psycopg.errors.ReadOnlySqlTransaction
 UNAVAILABLE = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, _READ_ONLY)
-"""Errors that are the database's and may be gone in a moment, whatever was asked of it."""
+"""Errors of the database itself that may be gone in a moment, whatever the query."""
 
 
 READING_CONNECTIONS_MAX = 12
 
-# One for each kind of work that goes on by itself: none of them waits for another.
+# One for each kind of background work, so that none waits for another.
 COORDINATION_CONNECTIONS_MAX = 8
 DIRECT_CONNECTIONS_MAX = 3
-"""Of the writer, the tail and the listener."""
+"""For the writer, the tail and the listener."""
 SERVER_CONNECTIONS_MAX = (
     READING_CONNECTIONS_MAX + COORDINATION_CONNECTIONS_MAX + DIRECT_CONNECTIONS_MAX
 )
-# Of an attempt to connect libpq keeps no SQLSTATE, and these are its texts.
+# libpq keeps no SQLSTATE of a failed connection attempt; these are its messages.
 _CROWDED = ("too many clients", "remaining connection slots", "too many connections")
 
 
 def crowding_advice(error: BaseException) -> str | None:
-    """Return what to do if all connections of the database are taken; None for another error."""
+    """Return advice if the database has no free connection; None for another error."""
     if not any(words in str(error) for words in _CROWDED):
         return None
     return (
@@ -109,8 +111,8 @@ def crowding_advice(error: BaseException) -> str | None:
 
 
 def refusal_to_write(error: BaseException) -> str | None:
-    """Why a database that answers records nothing, and what is to be done about it; None when the
-    error is another one."""
+    """Return the reason why a database that answers records nothing, with advice; None for another
+    error."""
     if isinstance(error, _READ_ONLY):
         return "the database is read-only; ask again when it takes writes"
     if isinstance(error, psycopg.errors.DiskFull):
@@ -130,18 +132,21 @@ class DatabaseSilent(psycopg.OperationalError):
 
 
 class Silences:
-    """When a connection of a process last waited in vain, on the monotonic clock. A NAT that forgot
-    one connection has forgotten the others too: those that were not heard since are doubtful."""
+    """Time of the last timeout among the connections of a process, on the monotonic clock.
+
+    A NAT that forgot one connection has forgotten the others too, so those without an answer since
+    are doubtful.
+    """
 
     def __init__(self) -> None:
         self.noted_at = -math.inf
 
 
 class LogConnection(psycopg.AsyncConnection[TupleRow]):
-    """A connection that waits no longer than `answer_seconds_max` for each answer.
+    """Connection that waits at most `answer_seconds_max` for each answer.
 
-    It is closed then, because nothing is known of the statement: a peer that acknowledges what is
-    sent and never answers passes every test of the operating system.
+    After a timeout it is closed, because the fate of the statement is unknown. A peer that
+    acknowledges packets but never answers passes every check of the operating system.
     """
 
     answer_seconds_max = ANSWER_SECONDS_MAX
@@ -150,7 +155,7 @@ class LogConnection(psycopg.AsyncConnection[TupleRow]):
 
     @property
     def is_doubtful(self) -> bool:
-        """Return True if another connection waited in vain since this one was heard."""
+        """Return True if another connection timed out since this one last got an answer."""
         return self.heard_at < self.silences.noted_at
 
     async def wait(
@@ -159,7 +164,11 @@ class LogConnection(psycopg.AsyncConnection[TupleRow]):
         interval: float = _WAIT_INTERVAL_SECONDS,
         timeout: float | None = None,
     ) -> RV:
-        """Wait for an answer. With a `timeout` the caller has a limit of its own."""
+        """Wait for an answer. If `timeout` is given, the caller has a limit of its own.
+
+        Raises:
+            DatabaseSilent: No answer within `answer_seconds_max`.
+        """
         if timeout is not None:
             return await super().wait(gen, interval, timeout)
         began = time.monotonic()
@@ -175,13 +184,13 @@ class LogConnection(psycopg.AsyncConnection[TupleRow]):
         return answer
 
     async def copy_out(self, statement: str) -> list[bytes]:
-        """Return the rows of a binary COPY, each with the number of its columns in front."""
+        """Return the rows of a binary COPY, each beginning with its number of columns."""
         async with self.lock:
             return await self.wait(_copied_rows(self.pgconn, statement))
 
 
 class SyncLogConnection(psycopg.Connection[TupleRow]):
-    """A blocking connection with the same limit."""
+    """Blocking connection with the same limit."""
 
     answer_seconds_max = ANSWER_SECONDS_MAX
 
@@ -191,7 +200,11 @@ class SyncLogConnection(psycopg.Connection[TupleRow]):
         interval: float = _WAIT_INTERVAL_SECONDS,
         timeout: float | None = None,
     ) -> RV:
-        """Wait for an answer. With a `timeout` the caller has a limit of its own."""
+        """Wait for an answer. If `timeout` is given, the caller has a limit of its own.
+
+        Raises:
+            DatabaseSilent: No answer within `answer_seconds_max`.
+        """
         if timeout is not None:
             return super().wait(gen, interval, timeout)
         began = time.monotonic()
@@ -204,7 +217,7 @@ class SyncLogConnection(psycopg.Connection[TupleRow]):
             raise DatabaseSilent(self.answer_seconds_max) from error
 
     def copy_out(self, statement: str) -> list[bytes]:
-        """Return the rows of a binary COPY, each with the number of its columns in front."""
+        """Return the rows of a binary COPY, each beginning with its number of columns."""
         with self.lock:
             return self.wait(_copied_rows(self.pgconn, statement))
 
@@ -213,9 +226,9 @@ _COPY_SIGNATURE = b"PGCOPY\n\xff\r\n\0"
 
 
 def _copied_rows(connection: PGconn, statement: str) -> PQGen[list[bytes]]:
-    """What a statement copies out, outside a pipeline.
+    """Return the rows that a COPY statement sends, outside a pipeline.
 
-    A `Copy` of the driver would wait for each row by itself, which takes as long as its hash.
+    The driver's `Copy` would wait for each row separately, which takes as long as hashing it.
     """
     connection.send_query(statement.encode())
     (result,) = yield from generators.execute(connection)
@@ -238,8 +251,11 @@ Connect = Callable[[], Awaitable[LogConnection]]
 async def borrow_connection(
     pool: AsyncConnectionPool[LogConnection],
 ) -> AsyncIterator[LogConnection]:
-    """A pooled connection; when the database is away or records nothing, `LogUnavailable` says
-    so."""
+    """Yield a pooled connection.
+
+    Raises:
+        LogUnavailable: The database is unavailable or accepts no writes.
+    """
     try:
         async with pool.connection() as connection:
             yield connection
@@ -249,22 +265,22 @@ async def borrow_connection(
 
 
 def connection_arguments(application: str) -> dict[str, Any]:
-    """Return the parameters that every connection is opened with; they override the URL's."""
+    """Return the parameters of every new connection; they override those of the URL."""
     return {
         "autocommit": True,
         "connect_timeout": CONNECT_TIMEOUT_SECONDS,
         "application_name": f"spawnlog {application}",
-        # Also in FIXED, for the text of an error before that is sent.
+        # FIXED has it too; here it covers errors that occur before FIXED is sent.
         "client_encoding": "UTF8",
         **KEEPALIVE,
     }
 
 
 async def set_up_session(connection: LogConnection, settings: str) -> None:
-    """Fix the settings of a new connection.
+    """Apply the fixed settings to a new connection.
 
-    Not by libpq's `options`, which would replace those that stand in the URL, such as the schema,
-    and which poolers refuse.
+    libpq's `options` would not do: they replace the options in the URL, such as the schema, and
+    poolers reject them.
     """
     connection.adapters.register_dumper(BinaryColumn, ColumnDumper)
     await connection.execute(session_statement(connection.info.server_version, settings))
@@ -278,14 +294,18 @@ async def open_connection(
     answer_seconds_max: float = ANSWER_SECONDS_MAX,
     silences: Silences | None = None,
 ) -> LogConnection:
-    """Open a connection outside any transaction, with limits on what it may wait for.
+    """Open a connection outside any transaction, with limits on its waits.
 
     Args:
         conninfo: The URL of the database.
-        application: What the connection is for, as `pg_stat_activity` shows it.
-        settings: SQL that sets limits and planning, in the round trip that sets the session up.
-        answer_seconds_max: How long to wait for an answer; longer than a statement may take.
+        application: Purpose of the connection, shown in `pg_stat_activity`.
+        settings: SQL for limits and planner settings, sent in the round trip that sets up the
+            session.
+        answer_seconds_max: How long to wait for an answer; must exceed the longest statement.
         silences: Shared by the connections of a process to one database.
+
+    Raises:
+        DatabaseSilent: No connection within `CONNECT_SECONDS_MAX`.
     """
     try:
         async with asyncio.timeout(CONNECT_SECONDS_MAX):
@@ -310,7 +330,7 @@ def open_sync_connection(
     answer_seconds_max: float = ANSWER_SECONDS_MAX,
     autocommit: bool = True,
 ) -> SyncLogConnection:
-    """Open a blocking connection as `open_connection` opens one."""
+    """Open a blocking connection like `open_connection`."""
     connection = SyncLogConnection.connect(conninfo, **connection_arguments(application))
     connection.answer_seconds_max = answer_seconds_max
     try:
@@ -336,7 +356,20 @@ async def open_pool(
     on_connection: Callable[[], None] = lambda: None,
     check: Callable[[LogConnection], Awaitable[None]] | None = None,
 ) -> AsyncConnectionPool[LogConnection]:
-    """Open a pool of such connections; `least` of them are ready when it returns."""
+    """Open a connection pool with the limits of `open_connection`.
+
+    Args:
+        conninfo: The URL of the database.
+        application: Purpose of the connections, shown in `pg_stat_activity`.
+        least: Number of connections kept open; they are ready on return.
+        most: Maximum number of connections.
+        wait_seconds: How long a caller waits for a free connection.
+        settings: SQL for limits and planner settings.
+        answer_seconds_max: How long to wait for an answer.
+        silences: Shared by the connections of a process to one database.
+        on_connection: Called for each new connection.
+        check: Check of a connection before it is lent.
+    """
     shared_silences = silences or Silences()
 
     async def configure(connection: LogConnection) -> None:

@@ -1,4 +1,4 @@
-"""The format of a log, which only `spawnlog migrate` raises."""
+"""Format number of a log. Only `spawnlog migrate` raises it."""
 
 from domain.event_types import LOG_FORMAT
 from infrastructure.contract.errors import UserError
@@ -6,11 +6,11 @@ from infrastructure.outbound.log.schema.connections import LogConnection
 
 
 class UnknownFormat(UserError):
-    """The log is of a format that this program does not know: it may neither append nor fold."""
+    """The log's format is unknown to this program: it must neither append nor fold."""
 
 
 async def format_of(connection: LogConnection) -> int:
-    """The format of the log that a connection is to."""
+    """Return the format of the connection's log."""
     row = await (await connection.execute("SELECT format FROM log_head")).fetchone()
     if row is None:
         raise UserError("the log has no head; restore it from a backup")
@@ -18,7 +18,11 @@ async def format_of(connection: LogConnection) -> int:
 
 
 def require_known_format(found: int) -> None:
-    """Raises `UnknownFormat` for a log that a newer release has written."""
+    """Refuse a log whose format is newer than this program's.
+
+    Raises:
+        UnknownFormat: A newer release has raised the format.
+    """
     if found > LOG_FORMAT:
         raise UnknownFormat(
             f"the log has format {found} and this program knows {LOG_FORMAT};"

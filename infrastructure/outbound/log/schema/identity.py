@@ -1,4 +1,4 @@
-"""Which log this is, and whether this server may work on it."""
+"""Identity of a log, and the check that this server may work on it."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -13,18 +13,23 @@ from infrastructure.outbound.log.schema.projection_versions import require_not_n
 
 @dataclass(frozen=True, slots=True)
 class LogIdentity:
-    """The log's id and the schema it lives in."""
+    """A log's id and its schema."""
 
     log_id: UUID
     schema: str
 
 
 async def identify(connection: LogConnection, storage_home: str) -> LogIdentity:
-    """Look whose log it is. `storage_home` is the id of the data directory: a log's transcripts
-    are in one directory, so all its servers share it.
+    """Return the identity of the log, and bind the log to this data directory if it is unbound.
 
-    `UserError` when a file is being imported into it, when the log is of a newer format or of
-    another data directory, or when a newer release has made its projections.
+    Args:
+        connection: Outside any transaction.
+        storage_home: Id of the data directory. All servers of a log share the directory that holds
+            its transcripts.
+
+    Raises:
+        UserError: A file is being imported into the log, the log belongs to another data directory
+            or has a newer format, or a newer release has written its projections.
     """
     require_known_format(await format_of(connection))
     try:

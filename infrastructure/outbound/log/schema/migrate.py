@@ -1,4 +1,4 @@
-"""Bringing a database to the schema of this release, by Alembic."""
+"""Migration of a database to the schema of this release, with Alembic."""
 
 from functools import partial
 
@@ -35,22 +35,23 @@ def _configuration() -> Config:
 
 
 def revision_of(connection: Connection) -> str | None:
-    """The revision of the schema that a connection looks into; None for an empty one."""
+    """Return the revision of the connection's schema, or None if it is empty."""
     return MigrationContext.configure(connection).get_current_revision()
 
 
 def upgrade_within(connection: Connection) -> None:
-    """Bring that schema up to date as part of the connection's open transaction."""
+    """Upgrade that schema within the connection's open transaction."""
     configuration = _configuration()
     configuration.attributes["connection"] = connection
     command.upgrade(configuration, "head")
 
 
 def migration_engine(conninfo: str) -> Engine:
-    """Return an engine whose connections take as long as a whole table needs.
+    """Return an engine whose connections have no time limits that work on a whole table would
+    exceed.
 
     Raises:
-        ValueError: It is no URL of a database.
+        ValueError: `conninfo` is not a database URL.
     """
     require_database_url(conninfo)
     connect = partial(
@@ -65,10 +66,13 @@ def migration_engine(conninfo: str) -> Engine:
 
 
 def migrate(conninfo: str) -> tuple[str | None, str]:
-    """Bring the database up; two that do so at once wait for each other. Gives old and new.
+    """Upgrade the database. Concurrent migrations wait for each other.
+
+    Returns:
+        The revisions before (None if the database was empty) and after.
 
     Raises:
-        UserError: A newer release has migrated it, or somebody reads its tables for long.
+        UserError: A newer release has migrated the database, or a long read holds its tables.
     """
     engine = migration_engine(conninfo)
     try:
@@ -91,9 +95,11 @@ def migrate(conninfo: str) -> tuple[str | None, str]:
 
 
 def _lock_tables(connection: Connection) -> None:
-    """Lock what a migration changes in the order in which readers do, so that none closes a ring.
+    """Lock the tables that a migration changes, in the same order as readers do, to avoid a
+    deadlock.
 
-    Appends wait meanwhile, so it gives up rather than wait for whoever reads all of the log.
+    Appends wait meanwhile, so give up after `TABLES_LOCK_MILLISECONDS_MAX` instead of waiting for a
+    reader of the whole log.
     """
     limit = f"SET LOCAL lock_timeout = {TABLES_LOCK_MILLISECONDS_MAX}"
     try:

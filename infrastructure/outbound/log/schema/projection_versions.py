@@ -1,17 +1,17 @@
-"""Of which version the rows of the projections are, and whether this program may work on them."""
+"""Versions of the projections' rows, and the check that this program may work on them."""
 
 from application.projections.catalog import PROJECTIONS
 from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.log.schema.format import UnknownFormat
 
-VERSIONS = {one.name: one.version for one in PROJECTIONS}
-"""The version of the rows that this program makes, by projection."""
+VERSIONS = {projection.name: projection.version for projection in PROJECTIONS}
+"""The version of the rows that this program writes, by projection."""
 
 
 NOTED_VERSIONS = "(SELECT string_agg(name || ' ' || version, ', ' ORDER BY name) FROM projections)"
-"""An expression of SQL: what `must_be_ours` is asked about. Read under the append lock, it cannot
-change before the commit, because a rebuild takes that lock to exchange the tables."""
+"""SQL expression: the noted versions, as `require_known_rows` takes them. If read under the append
+lock, they cannot change before the commit, because a rebuild takes that lock to swap the tables."""
 
 
 NOTE_VERSION = (
@@ -22,14 +22,15 @@ _OWN_VERSIONS = ", ".join(f"{name} {version}" for name, version in sorted(VERSIO
 
 
 class IncompatibleRows(UnknownFormat):
-    """The rows are of a version that this program does not make: it may not write any."""
+    """The rows are of a version that this program does not write, so it must not write any."""
 
 
 def require_known_rows(noted: str | None) -> None:
-    """Raises `IncompatibleRows` for rows that another release has rebuilt since this program
-    started.
+    """Refuse rows that another release has rebuilt since this program started. None, a database
+    without noted versions, is accepted.
 
-    None, for a database in which nothing is noted yet, is fine.
+    Raises:
+        IncompatibleRows: The noted versions differ from this program's.
     """
     if noted is not None and noted != _OWN_VERSIONS:
         raise IncompatibleRows(
@@ -40,30 +41,33 @@ def require_known_rows(noted: str | None) -> None:
 
 
 async def check_known_rows(connection: LogConnection) -> None:
-    """Raises `IncompatibleRows` as `must_be_ours` does."""
+    """Read the noted versions and check them like `require_known_rows`."""
     row = await (await connection.execute(f"SELECT {NOTED_VERSIONS}")).fetchone()
     require_known_rows(row[0] if row is not None else None)
 
 
 async def note_versions(connection: LogConnection) -> None:
-    """Write down that the rows are of the versions that this program makes."""
+    """Record that the rows are of this program's versions."""
     for name, version in VERSIONS.items():
         await connection.execute(NOTE_VERSION, [name, version])
 
 
 async def stale_projections(connection: LogConnection) -> tuple[str, ...]:
-    """Projections whose rows are of another version than this program makes."""
+    """Return the projections whose rows are of another version than this program writes."""
     found = await _noted_versions(connection)
     if not found and not await _has_events(connection):
-        # A log that was just made: its rows, none so far, are of this version.
+        # A new log has no rows yet, so they are of this version.
         await note_versions(connection)
         return ()
     return tuple(name for name, version in VERSIONS.items() if found.get(name) != version)
 
 
 async def require_not_newer(connection: LogConnection) -> None:
-    """`UserError` when a newer release has made the rows: an older one does not start by undoing
-    that."""
+    """Refuse rows written by a newer release: an older release must not start by undoing them.
+
+    Raises:
+        UserError: The rows of a projection are of a newer version.
+    """
     found = await _noted_versions(connection)
     newer = [name for name, version in VERSIONS.items() if found.get(name, 0) > version]
     if newer:

@@ -1,7 +1,7 @@
-"""The revision of the schema: which one this release needs, and which one a database is at.
+"""Schema revisions: the one that this release needs and the one of a database.
 
-Without Alembic, which takes a fifth of a server's start to load: it is needed only where the two
-differ.
+This module avoids Alembic, which takes a fifth of a server's start to load and is needed only if
+the two differ.
 """
 
 import re
@@ -22,38 +22,38 @@ _SCRIPT = re.compile(r"([0-9]{4})_[a-z0-9_]+\.py")
 
 
 def scripts_folder() -> Path:
-    """The migrations: beside the source tree, else as packaged in the wheel."""
+    """Return the folder of the migrations: next to the source tree, or packaged in the wheel."""
     package = Path(infrastructure.__file__).parent
     packaged = package / "migrations"
     return packaged if packaged.is_dir() else package.parent / "alembic"
 
 
 def newest_revision() -> str:
-    """The revision this release needs."""
+    """Return the revision that this release needs."""
     return max(_revisions(), key=int)
 
 
 def _revisions() -> set[str]:
-    """All revisions, from the names of their scripts: `0002_the_log.py` is revision 2."""
+    """Return all revisions, from the names of their scripts: `0002_the_log.py` is revision 2."""
     names = (path.name for path in (scripts_folder() / "versions").iterdir())
     return {str(int(found[1])) for found in map(_SCRIPT.fullmatch, names) if found}
 
 
 @dataclass(frozen=True, slots=True)
 class FoundDatabase:
-    """The revision that a database is at, None for an empty one, and its encoding."""
+    """Revision of a database (None if it is empty) and its encoding."""
 
     revision: str | None
     encoding: str
 
 
 def inspect_database(conninfo: str) -> FoundDatabase:
-    """Look which database this is.
+    """Return the revision and encoding of a database.
 
     Raises:
         psycopg.Error: The database cannot be reached.
-        UserError: A pooler shares sessions between connections.
-        ValueError: It is no URL of a database.
+        UserError: A connection pooler shares sessions between connections.
+        ValueError: `conninfo` is not a database URL.
     """
     require_database_url(conninfo)
     connect = partial(open_sync_connection, conninfo, application="start")
@@ -68,12 +68,13 @@ def inspect_database(conninfo: str) -> FoundDatabase:
 
 
 def encoding_of(connection: psycopg.Connection[Any]) -> str:
-    """Return the encoding of the database, as the server told it at the start."""
+    """Return the encoding of the database, as the server reported it at connection start."""
     return connection.info.parameter_status("server_encoding") or "unknown"
 
 
 def require_utf8(encoding: str) -> None:
-    """Refuse a database that cannot hold every text, or that does not check the texts it holds."""
+    """Refuse a database whose encoding is not UTF8: it cannot hold every text, or does not check
+    the texts that it holds."""
     if encoding != "UTF8":
         raise UserError(
             f"the database has the encoding {encoding}, and a log needs UTF8: create a database"
@@ -82,7 +83,8 @@ def require_utf8(encoding: str) -> None:
 
 
 def require_known_revision(found: str | None) -> None:
-    """Refuse a schema of an earlier format or a newer release; None, an empty database, is fine."""
+    """Refuse the schema of an earlier format or a newer release. None, an empty database, is
+    accepted."""
     if found is None or found in _revisions():
         return
     if _is_of_earlier_format(found):
@@ -100,22 +102,26 @@ def require_known_revision(found: str | None) -> None:
 
 
 def _is_of_earlier_format(revision: str) -> bool:
-    """Return True for a revision before the first one of this format, and for one with leading
-    zeros, which those before had."""
+    """Return True if the revision precedes the first one of this format, or has leading zeros, as
+    the revisions of the earlier format had."""
     return revision.isdecimal() and (
         revision.startswith("0") or int(revision) < min(map(int, _revisions()))
     )
 
 
 def require_database_url(conninfo: str) -> None:
-    """Raises `ValueError` unless it is a URL that begins with `postgresql://` or `postgres://`."""
+    """Require a URL that begins with `postgresql://` or `postgres://`.
+
+    Raises:
+        ValueError: It does not, or it cannot be parsed.
+    """
     scheme, separator, _ = conninfo.partition("://")
     if not separator or scheme not in ("postgresql", "postgres"):
         raise ValueError("the database URL must begin with postgresql://")
     try:
         conninfo_to_dict(conninfo)
     except psycopg.ProgrammingError:
-        # Its text repeats the URL, which may hold a password.
+        # The original message repeats the URL, which may contain a password.
         raise ValueError(
             "the database URL cannot be read: write postgresql://user@host:port/database, with"
             " special characters percent-encoded (@ is %40)"

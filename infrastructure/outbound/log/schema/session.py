@@ -1,13 +1,12 @@
-"""Settings of a database session that the log fixes on every connection.
+"""Session settings that the log fixes on every connection.
 
-A session's settings come from the server's configuration, the database, the role, the URL and
-libpq's environment (`PGOPTIONS`, `PGCLIENTENCODING`, `PGDATESTYLE`, `PGTZ`). Settings that change
-how bytes, texts, numbers, instants or statements are read and written, which rows a query sees, or
-whether a commit is durable have the values below instead, so that every process reads what every
-other one wrote.
+A session inherits settings from the server's configuration, the database, the role, the URL and
+libpq's environment (`PGOPTIONS`, `PGCLIENTENCODING`, `PGDATESTYLE`, `PGTZ`). The settings below are
+fixed because they change how values and statements are read and written, which rows a query sees,
+or whether a commit is durable. So every process reads exactly what another one wrote.
 
-The operator keeps the rest: `search_path`, which names the schema of the log, `role`,
-`default_transaction_read_only`, with which an operator locks a database, memory, costs and logging.
+The operator keeps the others: `search_path`, which selects the log's schema, `role`,
+`default_transaction_read_only`, which makes a database read-only, memory, costs and logging.
 """
 
 from infrastructure.contract.errors import UserError
@@ -27,7 +26,7 @@ FIXED: dict[str, str] = {
     "quote_all_identifiers": "off",
     "default_transaction_isolation": "read committed",
     "default_transaction_deferrable": "off",
-    # A policy that would hide rows is an error instead.
+    # A policy that would hide rows raises an error instead.
     "row_security": "off",
     "synchronous_commit": "on",
     "exit_on_error": "off",
@@ -37,18 +36,19 @@ FIXED: dict[str, str] = {
 }
 
 VERSION_MIN = 140_000
-"""The oldest server version: the first one that ends an idle session which holds a lock."""
+"""The oldest supported server version: the first one that ends an idle session that holds a
+lock."""
 
 _SINCE = {"transaction_timeout": 170_000}
-"""The server version that a setting came with, for settings younger than `VERSION_MIN`."""
+"""The server version that introduced a setting, for settings newer than `VERSION_MIN`."""
 
 
 def session_statement(server_version: int, more: str) -> str:
-    """Return the statement that sets a new connection up, for a single round trip.
+    """Return the statement that sets up a new connection in a single round trip.
 
     Args:
-        server_version: The server's version as libpq numbers it, such as 180004.
-        more: Further SQL, such as limits and planning; it overrides the fixed settings.
+        server_version: The server's version in libpq's form, such as 180004.
+        more: Further SQL, such as limits and planner settings; it overrides the fixed settings.
 
     Raises:
         UserError: The server is older than `VERSION_MIN`.

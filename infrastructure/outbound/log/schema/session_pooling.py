@@ -1,7 +1,7 @@
-"""Refuses a connection pooler that gives each transaction another session.
+"""Check for a connection pooler that assigns each transaction another session.
 
-The log needs sessions of its own: their settings, locks, prepared statements and notifications last
-longer than a transaction. pgbouncer does that with `pool_mode = session`.
+The log needs sessions of its own: their settings, locks, prepared statements and notifications
+outlive a transaction. pgbouncer provides them with `pool_mode = session`.
 """
 
 from collections.abc import Callable
@@ -12,8 +12,8 @@ from psycopg.rows import scalar_row
 
 from infrastructure.contract.errors import UserError
 
-# Of two connections that are open at once, each asks in turn. A pooler whose connections to the
-# server go round is found out by the change of order.
+# The order in which two open connections ask for their session. Changing the order exposes a pooler
+# that assigns its server connections round-robin.
 _TURNS = (0, 1, 1, 0, 0, 1, 0, 1)
 
 
@@ -22,11 +22,12 @@ def require_own_session(
 ) -> None:
     """Refuse a pooler in transaction or statement mode.
 
-    A pooler answers a start with a process id of its own, so without one this takes a round trip.
+    A pooler reports a process id of its own at the start of a connection. Without a pooler, this
+    check takes one round trip.
 
     Args:
         connection: An open connection, outside any transaction.
-        connect: Opens another one to the same database.
+        connect: Opens another connection to the same database.
 
     Raises:
         UserError: A statement may reach the session of another connection.
