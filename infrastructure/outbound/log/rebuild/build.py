@@ -1,4 +1,4 @@
-"""Builds the new tables up to the point from which they only have to keep up with the log."""
+"""Build of the new tables, up to the point from which they only have to keep up with the log."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
@@ -14,11 +14,11 @@ from infrastructure.outbound.log.rebuild.worker import fold_in_process
 from infrastructure.outbound.log.schema.connections import LogConnection
 
 PARTS = 2
-"""How many processes fold; the database's own work keeps further cores busy."""
+"""Number of folding processes; the database's own work occupies further cores."""
 
 
 PROCESSES_FROM_EVENTS = 20_000
-"""Fewer are folded here, before a process would have started."""
+"""Fewer events are folded in this process, before another one would have started."""
 
 
 ROUNDS_MAX = 20
@@ -26,15 +26,15 @@ ConnectionFactory = Callable[[], AbstractAsyncContextManager[LogConnection]]
 
 
 async def head_of(connection: LogConnection) -> int:
-    """The last position of the log."""
+    """Return the last position of the log."""
     row = await (await connection.execute("SELECT position FROM log_head")).fetchone()
     assert row is not None
     return int(row[0])
 
 
 class TableBuild:
-    """The work before the exchange. `connected` gives further connections, `conninfo` is what
-    processes connect by."""
+    """The work before the table swap. `connected` opens further connections; worker processes
+    connect with `conninfo`."""
 
     def __init__(
         self,
@@ -53,18 +53,18 @@ class TableBuild:
         self.folds: list[PartFold] = []
 
     async def begin(self) -> None:
-        """Go on with what is there of an earlier rebuild, if it is of the same shape."""
+        """Resume an earlier rebuild if it has the same shape, otherwise start a new one."""
         self.shape = await tables.shape(self._working)
         found = await tables.positions(self._working, self.shape)
         self._positions = found or await tables.create(self._working, self.shape, PARTS)
         self._began = self._done()
 
     async def fold_the_bulk(self) -> int:
-        """Fold until few events have come meanwhile, as long as there are no indexes to keep up;
-        gives the position up to which it is done."""
+        """Fold until few new events arrive during a round, while no indexes have to be maintained.
+        Return the position that was reached."""
         head = await head_of(self._working)
         for _ in range(ROUNDS_MAX):
-            self._tell(head)
+            self._report(head)
             await self._fold_up_to(head)
             before, head = head, await head_of(self._working)
             if head - before <= fold_part.PAGE_EVENTS:
@@ -74,7 +74,7 @@ class TableBuild:
     async def _fold_up_to(self, head: int) -> None:
         if head - min(self._positions.values()) >= PROCESSES_FROM_EVENTS:
             await _run_all(
-                self._fold_beside(part, position, head)
+                self._fold_in_worker(part, position, head)
                 for part, position in self._positions.items()
             )
         self.folds = [
@@ -85,7 +85,7 @@ class TableBuild:
             async for page in fold.pages(head):
                 self._moved(part, page.upto, head)
 
-    async def _fold_beside(self, part: StreamPart, position: int, until: int) -> None:
+    async def _fold_in_worker(self, part: StreamPart, position: int, until: int) -> None:
         await fold_in_process(
             self._conninfo,
             part,
@@ -97,17 +97,17 @@ class TableBuild:
 
     def _moved(self, part: StreamPart, upto: int, head: int) -> None:
         self._positions[part] = upto
-        self._tell(head)
+        self._report(head)
 
-    def _tell(self, head: int) -> None:
+    def _report(self, head: int) -> None:
         self._on_progress(RebuildProgress("events", self._done(), head, self._began))
 
     def _done(self) -> int:
-        """About how many events are folded: each part has an equal share of them."""
+        """Return the approximate number of folded events: each part has an equal share of them."""
         return sum(self._positions.values()) // len(self._positions)
 
     async def make_indexes(self) -> None:
-        """Make the indexes that the live tables have, two at a time."""
+        """Build the indexes that the live tables have, two at a time."""
         indexes = await tables.indexes_of(self._working)
         waiting = list(reversed(indexes))
         made = 0
@@ -120,11 +120,11 @@ class TableBuild:
                 made += 1
 
         async with self._connected() as second:
-            await _run_all(make_on(one) for one in (self._working, second))
+            await _run_all(make_on(connection) for connection in (self._working, second))
 
     async def compare_rows(self, at: int, *, compare: bool) -> int | None:
-        """How many live rows are not what the events say as of position `at`, if that is asked;
-        meanwhile the planner is told what the new tables hold."""
+        """Return the number of live rows that differ from the rebuilt ones as of position `at`, or
+        None without `compare`. Meanwhile, analyze the new tables."""
         found: int | None = None
 
         async def look() -> None:
@@ -138,7 +138,7 @@ class TableBuild:
 
 
 async def _run_all(works: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Do all of it at once; the first failure ends the rest and is the one that is told."""
+    """Run the coroutines concurrently. The first failure cancels the others and is raised."""
     try:
         async with asyncio.TaskGroup() as group:
             for work in works:

@@ -1,7 +1,7 @@
-"""Compares the rows that were built with the live ones, as of a position, while both go on.
+"""Comparison of the rebuilt rows with the live ones as of a position, while both keep growing.
 
-Rows as of a position never change: what is written later only begins behind it, or ends a row
-behind it, which is still open as of the position. So no lock is needed.
+Rows as of a position never change. Later writes only begin rows after it, or end rows after it, and
+those are still open as of the position. So no lock is needed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from application.projections.fold import FOREVER
 from infrastructure.outbound.log.rebuild.tables import KEYS
 from infrastructure.outbound.log.schema.connections import LogConnection
 
-# A row that claims to begin or end where the log has not come yet is none that a writer has made.
+# No writer has made a row that begins or ends after the head of the log.
 _AS_OF = (
     "SELECT {columns}, CASE WHEN to_position > %(at)s"
     " AND to_position <= (SELECT position FROM log_head) THEN {forever} ELSE to_position END"
@@ -20,8 +20,9 @@ _AS_OF = (
     " OR from_position > (SELECT position FROM log_head)){further}"
 )
 
-# A row that has ended may hold no state: it may have ended in one of the tables alone, and earlier
-# releases left states in more rows than this one. Those are known by the version that they say.
+# A row that has ended may hold no state: it may have ended in only one of the tables, and earlier
+# releases left states in more rows than this one. Those states are accepted if they contain the
+# row's version.
 _OTHER_STATE = (
     "live.state IS DISTINCT FROM built.state"
     " AND NOT (live.state IS NULL AND live.has_ended OR built.state IS NULL AND built.has_ended"
@@ -31,16 +32,17 @@ _TOUCHED = " AND {key} = ANY(%(keys)s) AND to_position > %(after)s"
 
 
 async def count_differing_rows(connection: LogConnection, at: int) -> int:
-    """How many rows of the live tables are not what the events say, as of position `at`: one for
-    each that is missing or too many, two for each that is another (the right and the wrong one).
+    """Return the number of live rows that differ from the rebuilt ones as of position `at`. A
+    missing or superfluous row counts once; a different one counts twice, as the right and the wrong
+    row.
 
-    The tables are read once each and summed up; only when the sums differ are they put side by
-    side, on disk where they do not fit into memory.
+    Each table is read once and summed up. Only if the sums differ are the tables joined, on disk if
+    they do not fit into memory.
     """
     count = 0
     for table, key in KEYS.items():
         columns = await _columns(connection, table)
-        sums = [await _sum(connection, columns, one, at) for one in (table, f"{table}_next")]
+        sums = [await _sum(connection, columns, name, at) for name in (table, f"{table}_next")]
         if sums[0] != sums[1]:
             count += await _count_by_key(connection, table, key, columns, {"at": at})
     return count
@@ -49,7 +51,8 @@ async def count_differing_rows(connection: LogConnection, at: int) -> int:
 async def count_differing_since(
     connection: LogConnection, after: int, at: int, keys: Mapping[str, Sequence[object]]
 ) -> int:
-    """The same for the rows of these keys, by table, that were true at some time behind `after`."""
+    """Count like `count_differing_rows` among the rows of these keys, by table, that were current
+    at some time after position `after`."""
     count = 0
     for table, key in KEYS.items():
         if keys[table]:
@@ -74,7 +77,8 @@ def _as_of(table: str, columns: Sequence[str], further: str = "") -> str:
 
 
 async def _sum(connection: LogConnection, columns: Sequence[str], table: str, at: int) -> Any:
-    """The number of rows and the sum of their hashes: equal when the rows are, in any order."""
+    """Return the number of rows and the sum of their hashes, which are equal for equal rows in any
+    order."""
     cursor = await connection.execute(
         f"SELECT count(*), sum(hash_record_extended(ROW({', '.join(columns)}, to_position), 0))"
         f" FROM ({_as_of(table, columns)}) AS t",

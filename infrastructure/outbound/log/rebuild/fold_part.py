@@ -1,8 +1,8 @@
-"""Folds one part of the streams into the tables that are being built, a committed page at a time.
+"""Fold of one part of the streams into the new tables, one committed page at a time.
 
-How far a part is stands in `rebuilding` and moves in the transaction that writes its rows, so a
-rebuild that was killed goes on behind the last whole page, and of two who fold the same part, the
-second finds that it has moved and stops.
+The progress of a part is stored in `rebuilding` and advances in the transaction that writes its
+rows. So a killed rebuild resumes after the last complete page. If two processes fold the same part,
+the second finds that it has advanced and stops.
 """
 
 import struct
@@ -34,7 +34,7 @@ _SPAN = struct.Struct(">iqiq").pack
 
 
 def with_spans(spans: Sequence[RowSpan[EncodedRow]], projection: Projection[Any, Any]) -> bytes:
-    """Encoded rows, each with its number of columns in front and its span behind."""
+    """Return encoded rows, each preceded by its number of columns and followed by its span."""
     count = _COUNT(len(columns_of(projection)) + len(SPAN_COLUMNS))
     pieces: list[bytes] = []
     for row, begins, ends, has_state in spans:
@@ -46,7 +46,7 @@ def with_spans(spans: Sequence[RowSpan[EncodedRow]], projection: Projection[Any,
 async def copy_rows(
     connection: LogConnection, table: str, columns: Mapping[str, str], rows: bytes
 ) -> None:
-    """Copy rows with their spans into a table, inside the transaction that is open."""
+    """Copy rows with their spans into a table, in the open transaction."""
     names = ", ".join([*columns, *SPAN_COLUMNS])
     statement = f"COPY {table} ({names}) FROM STDIN (FORMAT BINARY)"
     async with connection.cursor() as cursor, cursor.copy(statement) as copy:
@@ -59,30 +59,31 @@ EncodedRows = RowChanges[Any, EncodedRow]
 
 
 class PagedFold:
-    """Folds page after page of events in constant memory: the states that a page needs and that
-    are not in the bounded memory are loaded from the source.
+    """Fold of page after page in bounded memory: states that a page needs and that are not in
+    memory are loaded from the source.
 
-    `states_max` is how many states of each kind are kept between two pages.
+    `states_max` is the number of states of each kind kept between two pages.
     """
 
     def __init__(self, source: StateSource, *, states_max: int = STATES_MAX) -> None:
         self._source = source
-        self._encoders = {one.name: RowEncoder(one) for one in PROJECTIONS}
+        self._encoders = {projection.name: RowEncoder(projection) for projection in PROJECTIONS}
         self._fold = Fold(
-            (), (), lambda one: self._encoders[one.name].encode, states_max=states_max
+            (), (), lambda projection: self._encoders[projection.name].encode, states_max=states_max
         )
 
     @property
     def states_count(self) -> int:
-        """How many states are in memory."""
+        """Return the number of states in memory."""
         return len(self._fold.runs) + len(self._fold.sessions)
 
     async def fold(self, page: FoldPage) -> dict[str, EncodedRows]:
-        """The changes of the encoded rows that a page makes, by projection; the pages come in
-        order, without gaps, and are of whole transactions.
+        """Return the changes of encoded rows that a page makes, by projection. Pages must be given
+        in order, without gaps, and consist of whole transactions.
 
-        `CorruptHistory` when an event does not fit the state before it. After an error the fold is
-        not usable any more.
+        Raises:
+            CorruptHistory: An event does not fit the state before it. The fold is unusable
+                afterwards.
         """
         fold = self._fold
         await fold_page(fold, page, self._source)
@@ -94,7 +95,8 @@ class PagedFold:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What was committed: the rows of the events behind `after` and up to `upto`, by projection."""
+    """A committed page: the rows of the events after `after`, up to and including `upto`, by
+    projection."""
 
     after: int
     upto: int
@@ -102,12 +104,12 @@ class Page:
 
 
 class PartTakenOver(UserError):
-    """Somebody else folds this part."""
+    """Another process folds this part."""
 
 
 class PartFold:
-    """One part on its way from `position`, at which a transaction ends; `page_events` is about how
-    many events a page has, which ends where a transaction does."""
+    """Fold of one part from `position`, which ends a transaction. A page has about `page_events`
+    events and ends at the end of a transaction."""
 
     def __init__(
         self,
@@ -127,10 +129,12 @@ class PartFold:
         )
 
     async def pages(self, until: int) -> AsyncIterator[Page]:
-        """Fold up to and with position `until`, the last one of a transaction, and tell of each
-        page that is committed.
+        """Fold up to and including position `until`, which ends a transaction. Yield each page once
+        it is committed.
 
-        `CorruptHistory` when an event cannot be folded.
+        Raises:
+            CorruptHistory: An event cannot be folded.
+            PartTakenOver: Another process folds this part.
         """
         while self.position < until:
             upto = self.position + self._positions
@@ -147,7 +151,10 @@ class PartFold:
 
     async def _store(self, upto: int, rows: Mapping[str, EncodedRows]) -> None:
         connection = self._connection
-        encoded = {one.name: with_spans(rows[one.name].opened, one) for one in PROJECTIONS}
+        encoded = {
+            projection.name: with_spans(rows[projection.name].opened, projection)
+            for projection in PROJECTIONS
+        }
         async with connection.transaction():
             moved = await connection.execute(
                 "UPDATE rebuilding SET position = %s WHERE part = %s AND position = %s",
@@ -161,12 +168,12 @@ class PartFold:
 async def _store_rows(
     connection: LogConnection, rows: Mapping[str, EncodedRows], encoded: Mapping[str, bytes]
 ) -> None:
-    """Write the changes of a page into the tables that are being built, in the open transaction."""
-    for one in PROJECTIONS:
-        table = f"{one.name}_next"
-        await _close(connection, one, table, rows[one.name])
-        if rows[one.name].opened:
-            await copy_rows(connection, table, columns_of(one), encoded[one.name])
+    """Write the changes of a page into the new tables, in the open transaction."""
+    for projection in PROJECTIONS:
+        table = f"{projection.name}_next"
+        await _close(connection, projection, table, rows[projection.name])
+        if rows[projection.name].opened:
+            await copy_rows(connection, table, columns_of(projection), encoded[projection.name])
 
 
 async def _close(
@@ -183,5 +190,9 @@ async def _close(
         f"UPDATE {table} SET to_position = t.closed, state = CASE WHEN t.keeps THEN state END"
         f" FROM unnest(%b::{columns_of(projection)[key]}[], %b::bigint[], %b::boolean[])"
         f" AS t (key, closed, keeps) WHERE {table}.{key} = t.key AND to_position = {FOREVER}",
-        [list(closed), list(closed.values()), [one in changes.kept for one in closed]],
+        [
+            list(closed),
+            list(closed.values()),
+            [closed_key in changes.kept for closed_key in closed],
+        ],
     )

@@ -1,9 +1,10 @@
-"""Makes the rows of the projections anew from the events, beside the live ones, and swaps them.
+"""Rebuild of the projections from the events: new rows are made beside the live ones, then the two
+are swapped.
 
-Everything long is done while readers and writers go on: the fold of the whole log, by a process for
-each core, the indexes, the comparison with what was there. Then the append lock is taken, the last
-few events are folded, and the tables change places in one transaction. A rebuild that was killed
-goes on where it was; of two at once, the second is refused.
+All long work is done while readers and writers continue: the fold of the whole log by several
+processes, the indexes, and the comparison with the live rows. Then the append lock is taken, the
+last few events are folded, and the tables are swapped in one transaction. A rebuild that was killed
+resumes where it was. Of two concurrent rebuilds, the second is refused.
 """
 
 import asyncio
@@ -37,13 +38,13 @@ REBUILD_LOCK_CLASS = 0x53504C52
 
 
 class RebuildUnderWay(UserError):
-    """Another process rebuilds this log."""
+    """Another process is rebuilding this log."""
 
 
 @dataclass(frozen=True, slots=True)
 class RebuildCounts:
-    """How much was read and written; `differing` counts rows that were not what they should be
-    (None when they were not compared)."""
+    """Numbers of events read and rows written. `differing` counts live rows that were wrong, or is
+    None if they were not compared."""
 
     events: int
     runs: int
@@ -59,10 +60,17 @@ async def rebuild(
     if_stale: bool = False,
     on_progress: OnProgress = ignore_rebuild_progress,
 ) -> RebuildCounts:
-    """Rebuild while others read and write.
+    """Rebuild the projections while servers read and write.
 
-    `RebuildUnderWay` when another process does so already, or `if_stale` has just done so,
-    `CorruptHistory` when an event cannot be folded: then everything stays as it was.
+    Args:
+        conninfo: The URL of the database.
+        compare: Count the live rows that differ from the rebuilt ones.
+        if_stale: Rebuild only if the rows are of another version.
+        on_progress: Called with the progress of each step.
+
+    Raises:
+        RebuildUnderWay: Another process is rebuilding, or, with `if_stale`, has just done so.
+        CorruptHistory: An event cannot be folded. Nothing has changed.
     """
     began = time.monotonic()
     async with (
@@ -80,7 +88,7 @@ async def rebuild(
         try:
             at = await building.fold_the_bulk()
         except CorruptHistory:
-            # It would be found again: nothing is kept to go on from.
+            # A resumed rebuild would fail again, so keep nothing.
             await tables.drop(working)
             raise
         await building.make_indexes()
@@ -90,18 +98,20 @@ async def rebuild(
         events, since = await swap.carry_out(
             partial(on_progress, RebuildProgress("exchange", 0, 1))
         )
-        runs, sessions = [await count_open(working, one.name) for one in (RUNS, SESSIONS)]
+        runs, sessions = [
+            await count_open(working, projection.name) for projection in (RUNS, SESSIONS)
+        ]
     differs = found + since if found is not None else None
     return RebuildCounts(events, runs, sessions, differs, time.monotonic() - began)
 
 
 @contextlib.asynccontextmanager
 async def open_rebuild_connection(conninfo: str) -> AsyncIterator[LogConnection]:
-    """A connection whose statements may take as long and as much as a whole table needs."""
+    """Open a connection whose statements have the time and memory that whole tables need."""
     settings = (
         f"{LIMITS}; {STATEMENTS_WITHOUT_LIMIT}; SET work_mem = '32MB';"
         " SET maintenance_work_mem = '128MB';"
-        # Two indexes are made at a time.
+        # Two indexes are built at a time.
         " SET max_parallel_maintenance_workers = 0"
     )
     async with await open_connection(
@@ -114,8 +124,11 @@ async def open_rebuild_connection(conninfo: str) -> AsyncIterator[LogConnection]
 
 
 async def take_rebuild_lock(connection: LogConnection) -> None:
-    """Until the end of the connection: a process that is killed holds nothing. `RebuildUnderWay`
-    when another one holds it."""
+    """Take the rebuild lock until the connection ends, so that a killed process holds nothing.
+
+    Raises:
+        RebuildUnderWay: Another process holds the lock.
+    """
     cursor = await connection.execute(
         f"SELECT pg_try_advisory_lock({REBUILD_LOCK_CLASS}, hashtext(current_schema()))"
     )
@@ -124,7 +137,7 @@ async def take_rebuild_lock(connection: LogConnection) -> None:
 
 
 async def count_open(connection: LogConnection, table: str) -> int:
-    """How many rows of a projection are still true."""
+    """Return the number of current rows of a projection."""
     row = await (
         await connection.execute(f"SELECT count(*) FROM {table} WHERE to_position = {FOREVER}")
     ).fetchone()
@@ -138,9 +151,14 @@ _log = logging.getLogger("spawnlog.log")
 
 
 async def bring_rows_up_to_date(conninfo: str) -> None:
-    """Rebuild when a projection's rows are of another version than this program makes; servers of
-    that version go on reading and writing meanwhile. Of several that start at once, one rebuilds
-    and the others wait for it. `UserError` when it cannot be done."""
+    """Rebuild if a projection's rows are of another version than this program writes.
+
+    Servers of the other version continue to read and write meanwhile. If several servers start at
+    once, one rebuilds and the others wait for it.
+
+    Raises:
+        UserError: The rows cannot be rebuilt.
+    """
     stale = await _stale_projections(conninfo)
     if stale:
         _log.info("the rows of %s are of an older version: they are made anew", ", ".join(stale))
@@ -167,7 +185,7 @@ async def _stale_projections(conninfo: str) -> tuple[str, ...]:
 
 
 class _ProgressLog:
-    """A line of log at each new step, and now and then in between."""
+    """Progress callback that logs each new step, and a running step every `PROGRESS_SECONDS`."""
 
     def __init__(self) -> None:
         self._step = ""

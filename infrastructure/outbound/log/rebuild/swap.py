@@ -1,4 +1,5 @@
-"""The exchange of the tables: caught up with the log, then swapped under the append lock."""
+"""Table swap: the new tables catch up with the log and replace the live ones under the append
+lock."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -15,16 +16,18 @@ from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.log.schema.format import format_of, require_known_format
 
 NEAR_EVENTS = 100
-"""So near to the head it comes before writers have to wait, if it can."""
+"""The fold catches up to within this many events of the head before it makes writers wait, if it
+can."""
 
 
 BEHIND_EVENTS_MAX = 2_000
-"""So many events may be left to fold while they wait, if writers are that quick."""
+"""Under the lock, at most this many events are left to fold, for a log with fast writers."""
 
 
 ROUNDS_MAX = 30
 TABLE_WAIT_MS = 100
-"""So long the exchange waits for those who read the tables; all who come later wait behind it."""
+"""How long the swap waits for current readers of the tables; readers that come later queue up after
+it."""
 
 
 ATTEMPTS_MAX = 300
@@ -33,16 +36,19 @@ PAUSE_SECONDS_MAX = 2.0
 
 
 class SwapFailed(UserError):
-    """The new tables are there and could not take the place of the old ones."""
+    """The new tables are complete but could not replace the live ones."""
 
 
 class _HasGrown(Exception):
-    """More events have come before the lock was taken than may be folded under it."""
+    """More events arrived before the lock was taken than may be folded under it."""
 
 
 class TableSwap:
-    """`folds` are the parts of the new tables, indexes included; `guard` takes the locks, `working`
-    folds and compares."""
+    """Swap of the new tables with the live ones.
+
+    `folds` are the parts of the new tables, indexes included. `guard` takes the locks; `working`
+    folds and compares.
+    """
 
     def __init__(
         self,
@@ -61,10 +67,15 @@ class TableSwap:
         self._differing = 0
 
     async def carry_out(self, on_attempt: Callable[[], None]) -> tuple[int, int]:
-        """Swap, as soon as nobody who reads is in the way for long. Gives the head of the log at
-        that moment, and how many live rows differed of those written since the bulk was compared.
+        """Swap the tables as soon as no reader holds them for long.
 
-        `SwapFailed` when it could not be done in `ATTEMPTS_MAX` attempts.
+        Returns:
+            The head of the log at the swap, and the number of differing live rows among those
+                written since the bulk was compared.
+
+        Raises:
+            SwapFailed: The swap failed in `ATTEMPTS_MAX` attempts, or for a reason that another
+                attempt would not change.
         """
         pause = PAUSE_SECONDS
         for _ in range(ATTEMPTS_MAX):
@@ -75,7 +86,7 @@ class TableSwap:
             except _HasGrown:
                 continue
             except errors.LockNotAvailable:
-                # Whoever waited behind us goes on first.
+                # Let the readers that queued up after this lock request proceed.
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, PAUSE_SECONDS_MAX)
             except errors.IdleInTransactionSessionTimeout as error:
@@ -94,30 +105,30 @@ class TableSwap:
         )
 
     async def _keep_up(self) -> None:
-        """Come near to the head while writers go on."""
+        """Catch up to near the head while writers continue."""
         for _ in range(ROUNDS_MAX):
             head = await head_of(self._working)
-            if self._behind(head) <= NEAR_EVENTS:
+            if self._lag(head) <= NEAR_EVENTS:
                 return
             await self._fold_up_to(head)
-        if self._behind(await head_of(self._working)) > BEHIND_EVENTS_MAX:
+        if self._lag(await head_of(self._working)) > BEHIND_EVENTS_MAX:
             raise SwapFailed(
                 "the log grows faster than its rows can be made; run this again when it is quieter,"
                 " it goes on where it was"
             )
 
-    def _behind(self, head: int) -> int:
+    def _lag(self, head: int) -> int:
         return head - min(fold.position for fold in self._folds)
 
     async def _swap(self) -> int:
         async with self._guard.transaction():
-            # In nobody's way but a vacuum's: an automatic one gives up for who waits for a second,
-            # which is longer than anybody may wait for the lock below.
+            # This lock blocks only vacuums. An automatic vacuum yields to a waiter after a second,
+            # which is longer than the wait for the exclusive lock below.
             await self._guard.execute(f"LOCK TABLE {tables.LIVE} IN SHARE UPDATE EXCLUSIVE MODE")
             await self._guard.execute(LOCK)
             require_known_format(await format_of(self._guard))
             head = await head_of(self._guard)
-            if self._behind(head) > BEHIND_EVENTS_MAX:
+            if self._lag(head) > BEHIND_EVENTS_MAX:
                 raise _HasGrown
             await self._fold_up_to(head)
             if await tables.shape(self._working) != self._shape:

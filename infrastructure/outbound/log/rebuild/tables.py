@@ -1,8 +1,8 @@
-"""The tables that are built beside the live ones, and the exchange of the two.
+"""The new tables that are built beside the live ones, and the swap of the two.
 
-`runs_next` is like `runs`, and so for each projection, but without the indexes, which are made
-once the bulk is loaded. Until then one index, of the rows that are still true by their key, is all
-that the fold needs. `rebuilding` says how far each part of the streams is.
+`runs_next` is like `runs`, and so on for each projection, but without the indexes, which are built
+after the bulk is loaded. Until then, the fold needs only one index: of the current rows by key.
+`rebuilding` stores the progress of each part of the streams.
 """
 
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ from infrastructure.outbound.log.read.fold_input import StreamPart
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.log.schema.projection_versions import VERSIONS, note_versions
 
-KEYS = {one.name: one.key for one in PROJECTIONS}
-"""The live tables, and what names an aggregate in each."""
+KEYS = {projection.name: projection.key for projection in PROJECTIONS}
+"""The live tables, each with the key of its aggregates."""
 
 LIVE = ", ".join(KEYS)
 _NEXT = ", ".join(f"{table}_next" for table in KEYS)
@@ -30,14 +30,17 @@ _LIKE = (
     " WITH ({options})"
 )
 
-# No vacuum comes between while nothing but the rebuild looks at them.
+# No autovacuum while only the rebuild uses the tables.
 _QUIET = "autovacuum_enabled"
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An index of a live table: `building` is its name on the table that is being built, `how`
-    the end of its definition, `constraint` its key word (`PRIMARY KEY`, `UNIQUE`) if it is one."""
+    """An index of a live table.
+
+    `building` is its name on the new table, `how` the end of its definition, and `constraint` the
+    keyword (`PRIMARY KEY`, `UNIQUE`) if it backs a constraint.
+    """
 
     table: str
     name: str
@@ -48,8 +51,8 @@ class Index:
 
 
 async def shape(connection: LogConnection) -> str:
-    """What the tables that are being built depend on: release, versions, columns, indexes. A
-    rebuild that was begun for another shape cannot go on."""
+    """Return the facts that the new tables depend on: release, versions, columns and indexes. A
+    rebuild begun for another shape cannot be resumed."""
     cursor = await connection.execute(
         "SELECT string_agg(attrelid::regclass || '.' || attname || ' '"
         " || format_type(atttypid, atttypmod), ', ' ORDER BY attrelid::regclass::text, attnum)"
@@ -58,12 +61,13 @@ async def shape(connection: LogConnection) -> str:
     )
     row = await cursor.fetchone()
     assert row is not None
-    indexes = [f"{one.name}{one.how}" for one in await indexes_of(connection)]
+    indexes = [f"{index.name}{index.how}" for index in await indexes_of(connection)]
     return "; ".join([WRITER_VERSION, str(VERSIONS), row[0], *indexes])
 
 
 async def positions(connection: LogConnection, expected: str) -> dict[StreamPart, int] | None:
-    """How far each part of an unfinished rebuild of this shape is; None when there is none."""
+    """Return the progress of each part of an unfinished rebuild of this shape, or None if there is
+    no such rebuild."""
     found = await connection.execute("SELECT to_regclass('rebuilding') IS NOT NULL")
     if (await found.fetchone()) != (True,):
         return None
@@ -79,7 +83,7 @@ async def positions(connection: LogConnection, expected: str) -> dict[StreamPart
 
 
 async def create(connection: LogConnection, expected: str, parts: int) -> dict[StreamPart, int]:
-    """Begin anew, whatever was there of an earlier rebuild."""
+    """Create empty new tables, dropping those of an earlier rebuild."""
     async with connection.transaction():
         await drop(connection)
         for table, key in KEYS.items():
@@ -100,7 +104,7 @@ async def create(connection: LogConnection, expected: str, parts: int) -> dict[S
 
 
 async def drop(connection: LogConnection) -> None:
-    """Give up what was built."""
+    """Drop the new tables."""
     await connection.execute(f"DROP TABLE IF EXISTS {_NEXT}, rebuilding")
 
 
@@ -148,7 +152,7 @@ async def _options(connection: LogConnection, table: str) -> dict[str, str]:
 
 
 async def indexes_of(connection: LogConnection) -> list[Index]:
-    """The indexes of the live tables."""
+    """Return the indexes of the live tables."""
     cursor = await connection.execute(
         "SELECT i.relname, pg_get_indexdef(i.oid), x.indisunique, c.contype::text,"
         " x.indrelid::regclass::text FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid"
@@ -171,7 +175,7 @@ async def indexes_of(connection: LogConnection) -> list[Index]:
 
 
 async def build(connection: LogConnection, index: Index) -> None:
-    """Make an index of the table that is being built, unless it is there already."""
+    """Build an index of a new table, unless it exists."""
     unique = "UNIQUE " if index.is_unique else ""
     await connection.execute(
         f"CREATE {unique}INDEX IF NOT EXISTS {index.building} ON {index.table}_next{index.how}"
@@ -179,16 +183,16 @@ async def build(connection: LogConnection, index: Index) -> None:
 
 
 async def analyze(connection: LogConnection) -> None:
-    """Let the planner know what the new tables hold before anybody asks them anything."""
-    # A third of the usual sample, which takes as long as half of the indexes: all questions go
-    # along one of these.
+    """Collect planner statistics of the new tables before their first query."""
+    # A third of the default sample, which would take half as long as the indexes; every query uses
+    # an index anyway.
     await connection.execute("SET default_statistics_target = 30")
     await connection.execute(f"ANALYZE {_NEXT}")
 
 
 async def exchange(connection: LogConnection, indexes: list[Index]) -> None:
-    """The new tables take the place and the names of the live ones, which are dropped. Inside a
-    transaction that holds the append lock and both live tables."""
+    """Replace the live tables with the new ones, under their names. Call it in a transaction that
+    holds the append lock and exclusive locks on the live tables."""
     for table in KEYS:
         was_quiet = _QUIET in await _options(connection, table)
         await connection.execute(f"DROP TABLE {table}")

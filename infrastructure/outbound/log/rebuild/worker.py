@@ -1,5 +1,5 @@
-"""Folds one part of the streams in a process of its own. Each position it has reached is an answer;
-what went wrong is the last one."""
+"""Worker process that folds one part of the streams. Each position that it reaches is an answer; an
+error is its last answer."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ NICENESS = 5
 
 
 class PartWorkerLost(UserError):
-    """A worker ended before its part was done."""
+    """A worker failed before its part was complete."""
 
 
 async def fold_in_process(
@@ -41,9 +41,11 @@ async def fold_in_process(
     page_events: int,
     on_position: Callable[[int], None],
 ) -> None:
-    """Fold a part from `position` up to `until` in a process of its own.
+    """Fold a part from `position` up to `until` in a worker process.
 
-    `CorruptHistory` when an event cannot be folded, `PartWorkerLost` for anything else.
+    Raises:
+        CorruptHistory: An event cannot be folded.
+        PartWorkerLost: The worker failed for another reason.
     """
     order = {
         "conninfo": conninfo,
@@ -53,7 +55,8 @@ async def fold_in_process(
         "page_events": page_events,
     }
     with WorkerProcess(work, order) as process:
-        # To wait takes a thread, with which no other process starts as quickly.
+        # Let the other workers start first: waiting takes a thread, and forking is only possible
+        # without threads.
         await asyncio.sleep(0)
         while (answer := await asyncio.to_thread(process.receive)) is not None:
             if isinstance(answer, dict):
@@ -68,9 +71,9 @@ async def fold_in_process(
 
 
 def work(order: dict[str, Any]) -> None:
-    """Be such a process."""
+    """Run as the worker process."""
     threading.Thread(target=exit_with_holder, daemon=True).start()
-    # Those who are served meanwhile go first.
+    # Requests of running servers have priority.
     os.nice(NICENESS)
     try:
         with rare_collections():
@@ -83,8 +86,8 @@ def work(order: dict[str, Any]) -> None:
 
 
 async def _work(order: dict[str, Any]) -> None:
-    # Nobody waits for a page to be on disk: its rows and the position that says they are there are
-    # lost together or not at all, and the exchange, which comes behind them, waits.
+    # No page waits for the disk: its rows and the position that covers them are lost together or
+    # not at all. The later swap commits synchronously, and so makes them durable.
     settings = f"{LIMITS}; {STATEMENTS_WITHOUT_LIMIT}; SET synchronous_commit = off"
     async with await open_connection(
         order["conninfo"],
