@@ -1,5 +1,5 @@
-"""The lines of a file as rows in PostgreSQL's binary COPY format: each column as a four-byte length
-and its bytes."""
+"""Conversion of file lines to rows in PostgreSQL's binary COPY format: each column is a four-byte
+length followed by its bytes."""
 
 import struct
 from collections.abc import Callable, Collection, Mapping
@@ -23,7 +23,7 @@ EVENT_COLUMNS = (
     *("correlation", "run_id", "traceparent", "config_revision", "writer_version", "append_last"),
     *("state", "chain_hash"),
 )
-"""The columns of an event in the order in which the chain covers them, and the hash."""
+"""The columns of an event in the order of the hash chain, then the hash."""
 
 _LENGTH = struct.Struct(">I")
 _INT = struct.Struct(">ii").pack
@@ -33,10 +33,10 @@ _COMMIT = struct.Struct(">iqiq").pack
 _HASH_LENGTH = _LENGTH.pack(32)
 
 
-def event_cells(one: EventLine) -> bytes:
-    """Return the row of an event. Most of its bytes are those that the chain covers; some numbers
-    are shorter here, and PostgreSQL counts its instants from the year 2000."""
-    row, covered, revision_at = one.row, one.row.encoded, one.revision_at
+def event_cells(line: EventLine) -> bytes:
+    """Return the row of an event. Most of its bytes are those that the chain covers. Some integers
+    are shorter here, and PostgreSQL counts instants from the year 2000."""
+    row, covered, revision_at = line.row, line.row.encoded, line.revision_at
     version_at = 16 + _LENGTH.unpack_from(covered, 12)[0]
     type_at = version_at + 12
     numbers_at = type_at + 4 + _LENGTH.unpack_from(covered, type_at)[0]
@@ -62,20 +62,20 @@ def event_cells(one: EventLine) -> bytes:
 
 
 def commit_cells(row: StoredEventRow) -> bytes:
-    """Return the row of the commit that ended with an event."""
+    """Return the row of the commit that ends with an event."""
     return _COMMIT(8, row.position, 8, row.recorded_at - YEAR_2000_MICROSECONDS)
 
 
-def _key_cells(one: KeyLine) -> bytes:
-    return _cells(("uuid", "bytea"), one)
+def _key_cells(line: KeyLine) -> bytes:
+    return _cells(("uuid", "bytea"), line)
 
 
-def _content_cells(one: ContentLine) -> bytes:
-    return _cells(CONTENT_COLUMNS.values(), (*one[:3], len(one.body.encode()), one.body))
+def _content_cells(line: ContentLine) -> bytes:
+    return _cells(CONTENT_COLUMNS.values(), (*line[:3], len(line.body.encode()), line.body))
 
 
-def _entry_cells(one: EntryLine) -> bytes:
-    return _cells(ENTRY_TYPES, one)
+def _entry_cells(line: EntryLine) -> bytes:
+    return _cells(ENTRY_TYPES, line)
 
 
 def _cells(kinds: Collection[str], row: tuple[Any, ...]) -> bytes:
@@ -91,4 +91,4 @@ COPIES: Mapping[type[AnyLine], tuple[str, Collection[str], Callable[[Any], bytes
         _entry_cells,
     ),
 }
-"""The table of a line that is no event, its columns, and what makes a row of the line."""
+"""For each kind of line other than events: its table, its columns, and the converter to a row."""

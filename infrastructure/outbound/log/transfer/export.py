@@ -1,4 +1,4 @@
-"""Writes the log, a range of it or a tree as lines, in one snapshot and beside its servers."""
+"""Export of the log, a range of it or a tree as lines, in one snapshot and while servers run."""
 
 import hashlib
 import time
@@ -53,8 +53,8 @@ from infrastructure.outbound.log.verify.streams import commits_between
 PAGE_EVENTS = 5_000
 WRITE_BYTES = 1024 * 1024
 
-# Without its key nothing shows that a text or a transcript is the one that was recorded: it is, or
-# counts as, erased.
+# Without its key, nothing proves that a text or transcript is the recorded one: it is erased, or
+# counts as erased.
 _KEYS = "SELECT session_id, key FROM content_keys{where} ORDER BY session_id"
 _CONTENTS = (
     "SELECT c.content_id, c.session_id, c.kind, k.key, c.body FROM contents c"
@@ -79,8 +79,9 @@ _HASHES = "SELECT position + 1, chain_hash FROM events WHERE position = ANY(%s)"
 
 @dataclass(frozen=True, slots=True)
 class ExportOrder:
-    """What to write. `first` and `last` are the positions of a range, `tree` the key of a root
-    session; None of them is the whole log. `is_resumed` goes on with what the file holds."""
+    """Options of an export. `first` and `last` are the positions of a range, `tree` is the key of a
+    root session; without all three, the whole log is exported. With `is_resumed`, continue an
+    unfinished file."""
 
     destination: OutputFile | OutputStream
     first: int | None = None
@@ -94,7 +95,7 @@ class ExportOrder:
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """The exported part. `began` is the number of events that the file had before."""
+    """Result of an export. `began` is the number of events that the file had before."""
 
     header: ExportHeader
     seal: ExportSeal
@@ -103,8 +104,11 @@ class Exported:
 
 
 def export_log(conninfo: str, order: ExportOrder) -> Exported:
-    """Write the lines in one snapshot. `UserError` when the log is not one that can be exported,
-    when its chain is broken, or when the database went away."""
+    """Export the log in one snapshot.
+
+    Raises:
+        UserError: The log cannot be exported, its chain is broken, or the database is unavailable.
+    """
     began = time.monotonic()
     try:
         with rare_collections(), open_read_connection(conninfo) as connection:
@@ -117,7 +121,7 @@ def export_log(conninfo: str, order: ExportOrder) -> Exported:
 
 
 class _LogExport:
-    """One export under way, inside of its snapshot."""
+    """A running export, inside its snapshot."""
 
     def __init__(self, connection: ReadConnection, order: ExportOrder) -> None:
         self._connection = connection
@@ -138,7 +142,7 @@ class _LogExport:
         )
         resumed = 0
         if order.is_resumed and isinstance(order.destination, OutputFile):
-            found = self._go_on(order.destination, header)
+            found = self._resume(order.destination, header)
             if found is not None:
                 link, resumed = found, self._events
         if not resumed:
@@ -153,7 +157,7 @@ class _LogExport:
             self._write_contents()
         if header.has_transcripts:
             self._write_transcripts()
-        self._send()
+        self._flush()
         seal = ExportSeal(
             events=self._events,
             last_position=link.position,
@@ -164,7 +168,7 @@ class _LogExport:
             sha256=order.destination.digest.digest(),
         )
         self._add(seal.line(header.source))
-        self._send()
+        self._flush()
         order.destination.finish()
         return header, seal, resumed
 
@@ -196,9 +200,10 @@ class _LogExport:
         )
         return header, head
 
-    def _go_on(self, file: OutputFile, header: ExportHeader) -> Link | None:
-        """What is there of an earlier export of the same: its events, which never change. Texts may
-        have been erased meanwhile, so they are written anew. None when nothing is there."""
+    def _resume(self, file: OutputFile, header: ExportHeader) -> Link | None:
+        """Continue an unfinished file of the same export: keep its events, which never change. Its
+        texts may have been erased in the meantime, so they are written again. Return None if the
+        file has no events."""
         reading = file.reading
         if not reading.read(1):
             return None
@@ -211,12 +216,12 @@ class _LogExport:
                     " give the same flags, or --force to begin anew"
                 )
             noted: list[StoredEventRow] = []
-            for one in reader.events_only():
-                noted.append(one.row)
+            for event in reader.events_only():
+                noted.append(event.row)
                 if len(noted) >= PAGE_EVENTS:
-                    self._note(noted)
+                    self._collect_references(noted)
                     noted = []
-            self._note(noted)
+            self._collect_references(noted)
         except (FileFault, UnknownFileFormat) as fault:
             raise UserError(
                 f"{file.part} cannot be gone on with: {fault}; give --force to begin anew"
@@ -255,7 +260,7 @@ class _LogExport:
                         " another instant; run `spawnlog log verify`"
                     )
                 self._add_event(row, ends_commit=committed is not None)
-            self._note(walked.rows)
+            self._collect_references(walked.rows)
             link = walked.link
             self._order.on_progress("events", began, until, last)
         return link
@@ -268,7 +273,7 @@ class _LogExport:
             positions = [row[0] for row in rows]
             if not positions:
                 break
-            before = self._connection.execute(_HASHES, [[one - 1 for one in positions]])
+            before = self._connection.execute(_HASHES, [[position - 1 for position in positions]])
             hashes: dict[int, bytes] = {1: b"", **{row[0]: bytes(row[1]) for row in before}}
             commits = commits_between(self._connection, positions[0], positions[-1])
             events = read_rows_at(self._connection, positions)
@@ -283,7 +288,7 @@ class _LogExport:
                     previous_hash=hashes[row.position],
                 )
                 link = link_to(row)
-            self._note(events)
+            self._collect_references(events)
             after = positions[-1]
             self._order.on_progress("events", header.after, after, last)
         if not self._events:
@@ -300,8 +305,8 @@ class _LogExport:
             raise UserError(f"position {row.position} cannot be exported: {fault}") from fault
         self._events += 1
 
-    def _note(self, rows: Sequence[StoredEventRow]) -> None:
-        """For a part of the log: which texts and transcripts its events refer to."""
+    def _collect_references(self, rows: Sequence[StoredEventRow]) -> None:
+        """For a part of the log, collect the texts and transcripts that its events refer to."""
         order = self._order
         if self._is_whole or not (order.has_contents or order.has_transcripts):
             return
@@ -312,8 +317,8 @@ class _LogExport:
                 references.add(row.stream, event, row.position, None)
             except (CorruptHistory, ValueError) as error:
                 raise UserError(f"position {row.position} cannot be read: {error}") from error
-        self._content_ids.update(one.ref.id for one in references.texts)
-        self._sealed_runs.update(one.run_id for one in references.transcripts)
+        self._content_ids.update(text.ref.id for text in references.texts)
+        self._sealed_runs.update(transcript.run_id for transcript in references.transcripts)
 
     @property
     def _is_whole(self) -> bool:
@@ -346,7 +351,7 @@ class _LogExport:
                 self._order.on_progress("texts", 0, self._contents, 0)
 
     def _run_owners(self) -> dict[UUID, UUID]:
-        """The sessions of the runs whose transcripts are wanted and whose keys are there."""
+        """Return the session of each run whose transcript is wanted and whose key exists."""
         where, values = "starts_with(e.stream, 'run:')", None
         if not self._is_whole:
             where = "e.stream = ANY(%b)"
@@ -366,7 +371,7 @@ class _LogExport:
                     self._order.on_progress("transcripts", 0, self._entries, 0)
 
     def _stream(self, query: str, values: Sequence[Any] | None = None) -> Iterator[Any]:
-        """The rows of a query, one in memory at a time."""
+        """Yield the rows of a query, holding one in memory at a time."""
         with self._connection.cursor(binary=True) as cursor:
             yield from cursor.stream(query, values)
 
@@ -376,9 +381,9 @@ class _LogExport:
         self._waiting.append(line)
         self._waiting_bytes += len(line)
         if self._waiting_bytes >= WRITE_BYTES:
-            self._send()
+            self._flush()
 
-    def _send(self) -> None:
+    def _flush(self) -> None:
         self._order.destination.write(b"".join(self._waiting))
         self._waiting = []
         self._waiting_bytes = 0

@@ -1,7 +1,7 @@
-"""What a verification of a file has to know until the end of the file, in bounded memory.
+"""Bounded memory for the facts that a verification of a file needs until its end.
 
-It stands in a temporary database of SQLite, which has some MiB in memory and the rest in a file
-without a name, which its owner alone can read and which is gone with the process.
+They are kept in a temporary SQLite database: some MiB in memory, the rest in an unnamed file that
+only its owner can read and that disappears with the process.
 """
 
 import contextlib
@@ -36,34 +36,38 @@ CREATE TABLE keys (key BLOB PRIMARY KEY, value BLOB);
 CREATE TABLE transcripts (run_id BLOB PRIMARY KEY, position INTEGER, owner BLOB, seal BLOB);
 BEGIN;
 """
-# The transaction never ends: a row that ends one takes twice as long.
+# The transaction never ends: a row that commits takes twice as long.
 
 
 class FileMemory:
-    """Implements `StatesBefore`, and keeps the texts and transcripts that events refer to.
+    """Store of states, text mentions and sealed transcripts; implements `StatesBefore`.
 
-    `UserError` when the temporary file cannot be written or read. To be closed.
+    Close it after use.
+
+    Raises:
+        UserError: The temporary file cannot be written or read.
     """
 
     def __init__(self) -> None:
         with _explained():
             self._database = sqlite3.connect("", isolation_level=None)
             self._database.executescript(_BEGIN)
-        # Texts of one session stand near each other.
+        # Texts of one session are close together.
         self._key_of = lru_cache(maxsize=KEYS_MAX)(
             lambda session_id: self._value_of("value FROM keys", session_id.bytes)
         )
 
     def close(self) -> None:
-        """Let go of the database and its file."""
+        """Delete the database and its file."""
         self._database.close()
 
     def put(self, states: Sequence[State]) -> None:
-        """Keep these states in the place of those before them."""
-        self._insert("states", 2, ((_key(one), one.to_json()) for one in states))
+        """Store these states, replacing earlier ones."""
+        self._insert("states", 2, ((_key(state), state.to_json()) for state in states))
 
     def load(self, missing: MissingStates, _at: int) -> Iterator[State]:
-        """The states that are kept; a file is read once, so there is one of each."""
+        """Yield the stored states. The file is read once, so there is one state of each run or
+        session."""
         for run_id in missing.runs:
             if (state := self._value_of("state FROM states", run_id.bytes)) is not None:
                 yield Run.from_json(state)
@@ -72,7 +76,7 @@ class FileMemory:
                 yield Session.from_json(state)
 
     def add_mentions(self, mentions: Iterable[ContentMention]) -> None:
-        """Keep these references to texts."""
+        """Store these references to texts."""
         self._insert(
             "mentions",
             6,
@@ -83,7 +87,7 @@ class FileMemory:
         )
 
     def add_transcripts(self, transcripts: Iterable[RecordedTranscript]) -> None:
-        """Keep these seals in the place of those before them of the same runs."""
+        """Store these seals, replacing earlier ones of the same runs."""
         self._insert(
             "transcripts",
             4,
@@ -94,22 +98,22 @@ class FileMemory:
         )
 
     def add_keys(self, keys: Iterable[tuple[UUID, bytes]]) -> None:
-        """Keep these keys of sessions."""
+        """Store these keys of sessions."""
         self._insert("keys", 2, ((session_id.bytes, key) for session_id, key in keys))
 
     def key_of(self, session_id: UUID | None) -> bytes | None:
-        """The key of a session; None when there is none."""
+        """Return the key of a session, or None if the file has none."""
         return self._key_of(session_id) if session_id is not None else None
 
     def mentions(self) -> Iterator[ContentMention]:
-        """All references to texts in the order of the ids of these."""
+        """Yield all references to texts, ordered by the id of the text."""
         for _, position, stream, place, owner, ref in self._rows("mentions ORDER BY id, rowid"):
             yield ContentMention(
                 position, stream, place, _uuid_of(owner), ContentRef.from_json(ref)
             )
 
     def transcripts(self) -> Iterator[RecordedTranscript]:
-        """All sealed transcripts in the order of their runs."""
+        """Yield all sealed transcripts, ordered by run."""
         for run_id, position, owner, seal in self._rows("transcripts ORDER BY run_id"):
             yield RecordedTranscript(
                 position, UUID(bytes=run_id), _uuid_of(owner), TranscriptSeal.from_json(seal)

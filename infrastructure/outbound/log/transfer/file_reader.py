@@ -1,5 +1,4 @@
-"""An exported file read from its first line to its last: what it is, and whether each line follows
-from the one before it."""
+"""Reader of an exported file: parses each line and checks that it follows from the previous one."""
 
 import hashlib
 from collections.abc import Iterator
@@ -26,15 +25,18 @@ from infrastructure.outbound.log.verify.chain import BEGINNING, Link, find_fault
 from infrastructure.outbound.log.verify.rows import StoredEventRow
 
 _SECTIONS = (EventLine, KeyLine, ContentLine, EntryLine, ExportSeal)
-"""The kinds of lines in the order in which a file has them."""
+"""The kinds of lines, in their order in a file."""
 
 
 class FileReader:
-    """Reads one file once. `number` is the line that was read last, `bytes_read` its end, `link`
-    the last event; `seal` is there when everything in front of it was right.
+    """Reader that goes through one file once.
 
-    Raises `FileFault` for the first thing that is wrong, `UnknownFileFormat` for a file of another
-    format.
+    `number` is the number of the last line read, `bytes_read` its end, and `link` the last event.
+    `seal` is set if everything before it was right.
+
+    Raises:
+        FileFault: The first wrong line.
+        UnknownFileFormat: The file has another format.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -67,38 +69,38 @@ class FileReader:
 
     @property
     def link(self) -> Link:
-        """The last event."""
+        """Return the last event."""
         return link_to(self._last)
 
     def events_only(self) -> Iterator[EventLine]:
-        """The events in front of the first line that is none, or that is not whole: what an export
-        goes on behind. What was read of them stands in the attributes."""
+        """Yield the events up to the first line that is incomplete or not an event. An export
+        resumes there; the attributes describe the lines read so far."""
         for line in self._bounded():
             if not line.endswith(b"\n") or not is_event_line(line, self._source):
                 return
             self.number += 1
-            one = self._parsed(line)
-            if isinstance(one, EventLine):
-                self._add_event(one)
-                yield one
+            parsed = self._parsed(line)
+            if isinstance(parsed, EventLine):
+                self._add_event(parsed)
+                yield parsed
             self._take(line)
 
     def lines(self) -> Iterator[AnyLine]:
-        """Every line between the first and the last one."""
+        """Yield every line between the first and the last one."""
         for line in self._bounded():
             self.number += 1
             if self.seal is not None:
                 raise FileFault(self.number, "there is something behind the last line")
             if not line.endswith(b"\n"):
                 raise FileFault(self.number, "the file is cut in the middle of this line")
-            one = self._parsed(line)
-            if isinstance(one, EventLine):
-                self._add_event(one)
+            parsed = self._parsed(line)
+            if isinstance(parsed, EventLine):
+                self._add_event(parsed)
             else:
-                self._add_other(one)
-                if isinstance(one, ExportSeal):
+                self._add_other(parsed)
+                if isinstance(parsed, ExportSeal):
                     continue
-            yield one
+            yield parsed
             self._take(line)
         if self.seal is None:
             raise FileFault(
@@ -107,19 +109,19 @@ class FileReader:
 
     def _parsed(self, line: bytes) -> AnyLine:
         try:
-            one = parse_line(line, self._source)
+            parsed = parse_line(line, self._source)
         except LineFault as fault:
             position = self._next_position()
             if not is_event_line(line, self._source) and b'"spawnlog.export.' in line[:160]:
                 position = None
             raise FileFault(self.number, str(fault), position) from None
-        section = _SECTIONS.index(type(one))
+        section = _SECTIONS.index(type(parsed))
         if section < self._section:
             text = "it stands at the wrong place"
             raise FileFault(self.number, text, self._next_position())
         if section != self._section:
             self._begin(section)
-        return one
+        return parsed
 
     def _bounded(self) -> Iterator[bytes]:
         try:
@@ -131,53 +133,53 @@ class FileReader:
         self.digest.update(line)
         self.bytes_read += len(line)
 
-    def _add_event(self, one: EventLine) -> None:
-        row = one.row
+    def _add_event(self, parsed: EventLine) -> None:
+        row = parsed.row
         if self._is_tree:
-            self._require_of_tree(one)
+            self._require_of_tree(parsed)
         else:
             wrong = find_fault(self._last, row)
-            if one.previous_hash is not None:
+            if parsed.previous_hash is not None:
                 raise FileFault(self.number, "only a tree names hashes before", row.position)
             if wrong is not None:
                 raise FileFault(self.number, wrong.text, wrong.position)
             if not self._ended_commit and row.recorded_at != self._last.recorded_at:
                 text = "no commit ended with the event before, and the instant changes"
                 raise FileFault(self.number, text, row.position)
-        if one.ends_commit and row.append_last != row.position:
+        if parsed.ends_commit and row.append_last != row.position:
             text = "it says that a commit ended with it, and its append goes on"
             raise FileFault(self.number, text, row.position)
         if self._until is not None and row.position > self._until:
             raise FileFault(self.number, "it stands behind the end of the range", row.position)
         self._last = row
         self.events += 1
-        self._ended_commit = one.ends_commit
+        self._ended_commit = parsed.ends_commit
 
-    def _require_of_tree(self, one: EventLine) -> None:
-        row, before = one.row, self._last
+    def _require_of_tree(self, parsed: EventLine) -> None:
+        row, before = parsed.row, self._last
         if row.position <= before.position:
             text = f"it does not stand behind position {before.position}"
             raise FileFault(self.number, text, row.position)
         follows = row.position == before.position + 1 and self.events > 0
-        if one.previous_hash is None or (follows and one.previous_hash != before.chain_hash):
+        if parsed.previous_hash is None or (follows and parsed.previous_hash != before.chain_hash):
             text = "it does not name the hash of the event before it"
             raise FileFault(self.number, text, row.position)
-        if link_hash(one.previous_hash, row.encoded) != row.chain_hash:
+        if link_hash(parsed.previous_hash, row.encoded) != row.chain_hash:
             text = "its bytes are not the ones that were recorded (chain)"
             raise FileFault(self.number, text, row.position)
 
-    def _add_other(self, one: KeyLine | ContentLine | EntryLine | ExportSeal) -> None:
-        if isinstance(one, ExportSeal):
-            self._require_sealed(one)
+    def _add_other(self, parsed: KeyLine | ContentLine | EntryLine | ExportSeal) -> None:
+        if isinstance(parsed, ExportSeal):
+            self._require_sealed(parsed)
             return
-        key = one[:2] if isinstance(one, EntryLine) else one[:1]
+        key = parsed[:2] if isinstance(parsed, EntryLine) else parsed[:1]
         if key <= self._before:
             text = "it does not stand in order behind the line before it"
             raise FileFault(self.number, text)
         self._before = key
-        if isinstance(one, KeyLine):
+        if isinstance(parsed, KeyLine):
             self.keys += 1
-        elif isinstance(one, ContentLine):
+        elif isinstance(parsed, ContentLine):
             self.contents += 1
         else:
             self.entries += 1

@@ -1,4 +1,4 @@
-"""The rows of runs and sessions that the events of a file lead to, stored beside its lines."""
+"""Storage of the run and session rows that the events of an imported file fold to."""
 
 from operator import attrgetter
 from typing import Any
@@ -16,21 +16,24 @@ from infrastructure.outbound.log.verify.rows import ReadConnection
 
 
 class FoldedRows:
-    """Collects rows in the order of their transactions, and stores them when it is told to.
+    """Collector of rows in transaction order, written by `store`.
 
-    `bytes_added` is how long the states are that were added since the beginning, as JSON: the last
-    one of each run and session in a page.
+    `bytes_added` is the total length of the added states as JSON since the beginning, counting the
+    last state of each run and session in a page.
     """
 
     def __init__(self, connection: ReadConnection) -> None:
         self._connection = connection
-        self._folded = [(one, RowEncoder(one), attrgetter(one.key)) for one in PROJECTIONS]
+        self._folded = [
+            (projection, RowEncoder(projection), attrgetter(projection.key))
+            for projection in PROJECTIONS
+        ]
         self.bytes_added = 0
         self._begin()
 
     def _begin(self) -> None:
         self._changes: dict[str, RowChanges[Any, EncodedRow]] = {
-            one.name: RowChanges() for one in PROJECTIONS
+            projection.name: RowChanges() for projection in PROJECTIONS
         }
 
     def add(self, page: RefoldResult) -> None:
@@ -46,7 +49,7 @@ class FoldedRows:
             encoder.forget()
 
     def store(self) -> None:
-        """Store what was added, and end the stored rows in whose place it is."""
+        """Store the added rows, and end the stored rows that they replace."""
         for projection, _, _ in self._folded:
             changes = self._changes[projection.name]
             if changes.closed:

@@ -1,7 +1,7 @@
-"""Stores an exported file into an empty log: the log is there as a whole, or nothing of it is.
+"""Import of an exported file into an empty log: all of it, or nothing.
 
-One transaction stores the whole file while a verification goes through it, with the rows of runs
-and sessions that the fold of this verification leads to, and commits if that has found nothing.
+One transaction stores the whole file while a verification reads it, together with the run and
+session rows that this verification folds. It commits only if the verification finds no fault.
 """
 
 import struct
@@ -61,23 +61,23 @@ from infrastructure.outbound.log.verify.rows import (
 )
 
 COPY_LINES = 20_000
-"""So many lines are stored by one statement, and the rows of their events by the next ones."""
+"""Number of lines stored by one statement, followed by the rows of their events."""
 STATES_BYTES_MAX = 16 * 1024 * 1024
-"""Fewer lines, if the states of their rows are about so long."""
+"""A statement stores fewer lines if the states of their rows reach about this size."""
 WRITE_BYTES = 256 * 1024
-"""About so many bytes are sent at a time."""
+"""Approximate number of bytes sent at a time."""
 
 FILLED = (
     *("events", "commits", "runs", "sessions"),
     *("content_keys", "contents", "transcript_entries"),
 )
 EMPTY = (*FILLED, "idempotency", "staged_files", "transcript_files")
-"""What holds no row in a log into which a file may be imported."""
+"""Tables that must be empty in a log into which a file is imported."""
 
 LOCK_WAIT_MS = 5_000
 _Item = TypeVar("_Item")
-# Servers write the files of transcripts that are not there. Of a run whose texts are erased there
-# is nothing to write.
+# Servers write missing transcript files. There is no file to write for a run whose texts are
+# erased.
 _DUE_FILES = (
     "INSERT INTO transcript_files (run_id, is_archived, due_at)"
     " SELECT e.run_id, EXISTS (SELECT FROM events a WHERE a.stream = e.stream"
@@ -91,13 +91,13 @@ _HEAD = "UPDATE log_head SET log_id = %s, format = %s, position = %s, chain_hash
 
 
 class LogNotEmpty(UserError):
-    """There is something in the log already."""
+    """The log already contains something."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportOrder:
-    """What to store. `without_texts` takes a file that holds neither texts nor transcripts;
-    `resume` goes on where an import of the same file was killed."""
+    """Options of an import. `without_texts` accepts a file without texts and transcripts. `resume`
+    continues after an import of the same file was killed."""
 
     path: Path
     without_texts: bool = False
@@ -107,7 +107,7 @@ class ImportOrder:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What was stored; `began` is how many events of the file were there before."""
+    """Result of an import. `began` is the number of the file's events that were stored before."""
 
     seal: ExportSeal
     began: int
@@ -117,8 +117,12 @@ class Imported:
 
 
 def import_log(conninfo: str, order: ImportOrder) -> Imported:
-    """Store the file. `UserError` when it is not one of a whole log, or wrong anywhere, when the
-    log is not empty, or the database went away: then there is nothing of it."""
+    """Import the file.
+
+    Raises:
+        UserError: The file is wrong or not of a whole log, the log is not empty, or the database is
+            unavailable. Nothing is stored then.
+    """
     began = time.monotonic()
     stored = 0
     with rare_collections(), open_input(order.path) as file:
@@ -129,7 +133,9 @@ def import_log(conninfo: str, order: ImportOrder) -> Imported:
                     stored = seal.events
                 else:
                     seal = _store(connection, order, file)
-                runs, sessions = [_count_open(connection, one.name) for one in (RUNS, SESSIONS)]
+                runs, sessions = [
+                    _count_open(connection, projection.name) for projection in (RUNS, SESSIONS)
+                ]
         except (FileFault, UnknownFileFormat) as fault:
             raise UserError(f"{order.path.name}: {fault}; nothing was imported") from fault
         except psycopg.errors.IntegrityError as error:
@@ -171,10 +177,10 @@ def _open_connection(conninfo: str) -> ReadConnection:
 
 
 def _resumed(connection: ReadConnection, order: ImportOrder, file: BinaryIO) -> ExportSeal | None:
-    """The seal of the file when the log is already the one that it holds; None for an empty one.
+    """Return the file's seal if the log already holds the file, or None if the log is empty.
 
-    The chain of hashes says that the events are the same when the file is right, which is looked at
-    as a verification does; of what is beside them, which may be erased, there must be as much.
+    If the file is right, which this function verifies, the hash chain proves that the events are
+    the same. Texts and transcripts may have been erased, so only their number is compared.
     """
     head = connection.execute("SELECT log_id, position, chain_hash FROM log_head").fetchone()
     if head is None or head[1] == 0:
@@ -204,7 +210,7 @@ def _another_log(order: ImportOrder, what: str) -> LogNotEmpty:
 
 
 def _verified(check: FileCheck, lines: Iterator[AnyLine]) -> ExportSeal:
-    """The seal of a file in whose lines a verification finds nothing."""
+    """Verify the lines and return the file's seal."""
     check.check(lines)
     assert check.reader.seal is not None
     return check.reader.seal
@@ -242,18 +248,20 @@ def _require_whole_log(header: ExportHeader, order: ImportOrder) -> None:
 
 
 class _LogImport:
-    """One import under way, in one transaction."""
+    """A running import, in one transaction."""
 
     def __init__(self, connection: ReadConnection, order: ImportOrder, file: BinaryIO) -> None:
         self._connection = connection
         self._order = order
         self._reader = FileReader(file)
-        said = stated_seal(self._reader, last_line(file))
-        self._lines = sum((said.events, said.keys, said.contents, said.entries)) if said else 0
+        stated = stated_seal(self._reader, last_line(file))
+        self._lines = (
+            sum((stated.events, stated.keys, stated.contents, stated.entries)) if stated else 0
+        )
         self._rows = FoldedRows(connection)
 
     def store(self) -> ExportSeal:
-        """Store all lines, and commit if a verification finds nothing in them."""
+        """Store all lines, and commit if a verification finds no fault in them."""
         _require_whole_log(self._reader.header, self._order)
         self._require_empty()
         indexes = DroppedIndexes(self._connection, FILLED)
@@ -271,7 +279,7 @@ class _LogImport:
         return seal
 
     def _stored(self) -> Generator[AnyLine]:
-        """All lines; the database stores them while they are verified."""
+        """Yield all lines; the database stores them while they are verified."""
         reader = self._reader
         for (kind, *_), lines in groupby(reader.lines(), key=self._part):
             if kind is EventLine:
@@ -281,16 +289,16 @@ class _LogImport:
                 yield from self._copied(*COPIES[kind], lines)
 
     def _part(self, line: AnyLine) -> tuple[type[AnyLine], int, int]:
-        """Return what the lines of one statement have in common."""
+        """Return the group of a line: consecutive lines of a group are stored by one statement."""
         states = self._rows.bytes_added // STATES_BYTES_MAX
         return type(line), self._reader.number // COPY_LINES, states
 
     def _stored_events(self, events: Iterator[EventLine]) -> Iterator[EventLine]:
         ends: list[StoredEventRow] = []
-        for one in self._copied("events", EVENT_COLUMNS, event_cells, events):
-            if one.ends_commit:
-                ends.append(one.row)
-            yield one
+        for event in self._copied("events", EVENT_COLUMNS, event_cells, events):
+            if event.ends_commit:
+                ends.append(event.row)
+            yield event
         for _ in self._copied("commits", ("last_position", "recorded_at"), commit_cells, ends):
             pass
 
@@ -301,7 +309,7 @@ class _LogImport:
         cells_of: Callable[[_Item], bytes],
         items: Iterable[_Item],
     ) -> Iterator[_Item]:
-        """Store a row of each item while they are gone through; `cells_of` gives its columns."""
+        """Store a row of each item while yielding it; `cells_of` returns its columns."""
         count = struct.pack(">h", len(columns))
         waiting, size = [COPY_HEADER], 0
         statement = f"COPY {table} ({', '.join(columns)}) FROM STDIN (FORMAT BINARY)"

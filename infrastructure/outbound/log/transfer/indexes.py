@@ -1,4 +1,5 @@
-"""Indexes that are made once tables are filled: to keep them up row by row takes longer."""
+"""Indexes that are created after the tables are filled: maintaining them row by row takes
+longer."""
 
 from collections.abc import Callable, Collection
 
@@ -7,8 +8,8 @@ from psycopg.rows import TupleRow
 
 from application.projections.catalog import PROJECTIONS
 
-PRIMARY_KEYS_OF = tuple(one.name for one in PROJECTIONS)
-"""These tables keep their primary keys, by which rows that end are found."""
+PRIMARY_KEYS_OF = tuple(projection.name for projection in PROJECTIONS)
+"""These tables keep their primary keys, which find the rows to end."""
 
 _INDEXES = (
     "SELECT format('%%I', i.relname), x.indrelid::regclass::text, pg_get_indexdef(i.oid),"
@@ -21,7 +22,7 @@ _INDEXES = (
 
 
 class DroppedIndexes:
-    """The indexes of some tables, dropped in the transaction that is open until `make`."""
+    """Indexes of some tables, dropped in the open transaction and re-created by `make`."""
 
     def __init__(self, connection: Connection[TupleRow], tables: Collection[str]) -> None:
         self._connection = connection
@@ -37,7 +38,7 @@ class DroppedIndexes:
                 self._definitions.append(index)
 
     def make(self, on_progress: Callable[[int, int], None]) -> None:
-        """Make them anew, by their definitions."""
+        """Re-create the indexes from their definitions."""
         for made, definition in enumerate(self._definitions):
             on_progress(made, len(self._definitions))
             self._connection.execute(definition)

@@ -1,5 +1,5 @@
-"""Files of lines: one that is written under another name until it is whole, and one that is read
-line by line with a limit."""
+"""Files of lines: an output file that is renamed when it is complete, and input with a line length
+limit."""
 
 import contextlib
 import fcntl
@@ -14,15 +14,18 @@ from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.transfer.lines import LineFault
 
 LINE_BYTES_MAX = 256 * 1024 * 1024
-"""No line is longer, neither written nor read: any text that a log can take fits."""
+"""Limit of a line, for reading and writing. Any text that a log accepts fits."""
 
 PART_SUFFIX = ".part"
 _BUFFER_BYTES = 1024 * 1024
 
 
 class OutputFile:
-    """A file that appears under its name when it is whole. Until then it is `<name>.part`, locked
-    by whoever writes it, readable by its owner alone. To be closed."""
+    """A file that appears under its name only when it is complete.
+
+    Until then it is `<name>.part`, locked by its writer and readable only by its owner. Close it
+    after use.
+    """
 
     def __init__(self, path: Path, *, resume: bool, force: bool) -> None:
         self.path = path
@@ -65,18 +68,18 @@ class OutputFile:
 
     @property
     def reading(self) -> BinaryIO:
-        """The part as it is, from its beginning."""
+        """Return the part file, positioned at its beginning."""
         self._file.seek(0)
         return self._file
 
     def go_on_from(self, offset: int, digest: "hashlib._Hash") -> None:
-        """Forget what is behind `offset`; `digest` is that of what is in front."""
+        """Truncate the file at `offset`. `digest` is the hash state of the bytes before it."""
         self._file.seek(offset)
         self._file.truncate()
         self.digest = digest
 
     def write(self, data: bytes) -> None:
-        """Add whole lines."""
+        """Append whole lines."""
         self.digest.update(data)
         try:
             self._file.write(data)
@@ -84,14 +87,14 @@ class OutputFile:
             raise self._failure(error) from error
 
     def finish(self) -> None:
-        """Give it its name, once it is on disk."""
+        """Flush the file to disk and rename it to its final name."""
         try:
             self._file.flush()
             os.fsync(self._file.fileno())
             if self._force:
                 self.part.replace(self.path)
             else:
-                # A link never takes the place of a file that came meanwhile.
+                # Unlike a rename, a link never replaces a file that was created in the meantime.
                 os.link(self.part, self.path)
                 self.part.unlink()
             self._is_finished = True
@@ -109,7 +112,7 @@ class OutputFile:
         return UserError(f"{self.part} cannot be written: {error.strerror}; go on with --resume")
 
     def close(self) -> None:
-        """Let go of it, whole or not. A part without a line is of no use to anybody."""
+        """Close the file, complete or not. An empty part file is removed."""
         with contextlib.suppress(OSError):
             self._file.flush()
             if not self._is_finished and os.fstat(self._file.fileno()).st_size == 0:
@@ -125,24 +128,28 @@ class OutputFile:
 
 
 class OutputStream:
-    """Standard output in the place of a file: nothing can be resumed or replaced."""
+    """Standard output instead of a file: it cannot be resumed or replaced."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
         self.digest = hashlib.sha256()
 
     def write(self, data: bytes) -> None:
-        """Add whole lines."""
+        """Append whole lines."""
         self.digest.update(data)
         self._stream.write(data)
 
     def finish(self) -> None:
-        """Send all of it."""
+        """Flush the stream."""
         self._stream.flush()
 
 
 def open_input(path: Path) -> BinaryIO:
-    """A plain file for reading. `UserError` when there is none."""
+    """Open a regular file for reading.
+
+    Raises:
+        UserError: It cannot be read or is not a regular file.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
@@ -154,8 +161,11 @@ def open_input(path: Path) -> BinaryIO:
 
 
 def bounded_lines(file: BinaryIO, *, bytes_max: int = LINE_BYTES_MAX) -> Iterator[bytes]:
-    """The lines of a file, each with its end; the last one may lack it. `LineFault` for one that is
-    too long."""
+    """Yield the lines of a file with their line ends; the last one may lack its end.
+
+    Raises:
+        LineFault: A line is longer than `bytes_max`.
+    """
     while line := file.readline(bytes_max + 1):
         if len(line) > bytes_max:
             raise LineFault(f"it has more than {bytes_max} bytes")
@@ -166,11 +176,11 @@ TAIL_BYTES = 4_096
 
 
 def last_line(file: BinaryIO) -> bytes:
-    """The last line of a file, when it is a short one; the place of reading stays where it was."""
-    place = file.tell()
+    """Return the last line of a file if it is short, without moving the file position."""
+    offset = file.tell()
     try:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - TAIL_BYTES))
         return file.read(TAIL_BYTES).rstrip(b"\n").rpartition(b"\n")[2] + b"\n"
     finally:
-        file.seek(place)
+        file.seek(offset)

@@ -1,7 +1,7 @@
-"""The lines of an exported file: each is a CloudEvent and has one form only.
+"""Line formats of an exported file: each line is a CloudEvent with exactly one valid form.
 
-A line is read only if writing it again gives the same bytes. So no second spelling of a number, an
-instant or a name needs a rule, and a file that was imported is exported as the same file.
+A line is accepted only if writing it again gives the same bytes. So alternative spellings of a
+number, an instant or a name need no rule, and an imported file is exported as the same file.
 """
 
 import struct
@@ -22,7 +22,7 @@ from infrastructure.outbound.log.codec.chain import microseconds
 from infrastructure.outbound.log.verify.rows import StoredEventRow, made_row
 
 FILE_FORMAT = 2
-"""Raised when a release writes lines that an older one cannot read."""
+"""Raised if a release writes lines that an older one cannot read."""
 
 HEADER_BYTES_MAX = 16 * 1024
 POSITION_MAX = 2**62
@@ -44,22 +44,26 @@ _NO_DATA = msgspec.Raw()
 
 
 class LineFault(ValueError):
-    """What is wrong with one line, in words."""
+    """A line is wrong; the message says why."""
 
 
 class UnknownFileFormat(ValueError):
-    """The file is of an earlier or a newer format; the message says which release reads it."""
+    """The file has an earlier or a newer format; the message says which release reads it."""
 
 
 @lru_cache(maxsize=_CACHED_MAX)
 def instant_text(instant: datetime) -> str:
-    """Return an instant as RFC 3339 prints it, always with six digits."""
+    """Return an instant in RFC 3339 form, always with six fractional digits."""
     return f"{instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 @lru_cache(maxsize=_CACHED_MAX)
 def instant_of(text: str) -> datetime:
-    """Return the instant of a text in this form. `LineFault` for any other text."""
+    """Return the instant of a text in this form.
+
+    Raises:
+        LineFault: The text has another form.
+    """
     try:
         instant = datetime.fromisoformat(text)
         if instant.tzinfo is not None and instant_text(instant) == text:
@@ -77,8 +81,8 @@ def _instant_since_1970(microseconds_: int) -> str:
         raise LineFault("an instant is outside the years 1 to 9999") from None
 
 
-def _printed(members: Mapping[str, Any]) -> bytes:
-    """A line of these members, without the absent ones."""
+def _encode_line(members: Mapping[str, Any]) -> bytes:
+    """Return the line of these members, without the absent ones."""
     present = {name: value for name, value in members.items() if value is not None}
     try:
         return orjson.dumps(present, option=orjson.OPT_APPEND_NEWLINE)
@@ -100,7 +104,7 @@ def _frame(name: str, identity: object, source: str, /, **members: Any) -> dict[
 
 
 def _data_members(data: bytes) -> tuple[msgspec.Raw, str | None]:
-    """The last member of a line: JSON as the very bytes it is, anything else as base64."""
+    """Return the `data` members of a line: valid JSON unchanged, anything else as base64."""
     if b"\n" not in data and b"\r" not in data:
         try:
             orjson.loads(data)
@@ -112,7 +116,7 @@ def _data_members(data: bytes) -> tuple[msgspec.Raw, str | None]:
 
 
 def _is_plain(line: bytes) -> bool:
-    """Return True if no text of a line holds a character but those that ASCII prints."""
+    r"""Return True if the line is ASCII and its only escapes may be `\u` escapes."""
     return line.isascii() and (b"\\" not in line or b"\\u" not in line)
 
 
@@ -134,12 +138,11 @@ def _within(number: int, most: int = _INT_MAX) -> int:
 class _Members(
     msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False
 ):
-    """The members of a line, in the order in which they stand there."""
+    """Members of a line, in their order in the file."""
 
     specversion: Literal["1.0"]
 
     def line(self) -> bytes:
-        """Return the line."""
         return _encode_members(self) + b"\n"
 
 
@@ -186,10 +189,10 @@ def _microseconds_of(text: str) -> int:
 
 @lru_cache(maxsize=_CACHED_MAX)
 def _fields(*texts: str | None) -> bytes:
-    """Texts as the chain covers them."""
+    """Return the texts as the hash chain encodes them."""
     return b"".join(
-        _NO_FIELD if one is None else _LENGTH.pack(len(data := one.encode())) + data
-        for one in texts
+        _NO_FIELD if text is None else _LENGTH.pack(len(data := text.encode())) + data
+        for text in texts
     )
 
 
@@ -198,9 +201,11 @@ def _id_field(identity: UUID | None) -> bytes:
 
 
 class EventLine(NamedTuple):
-    """An event as its line has it: its columns and stored bytes, whether a commit ended with it,
-    and in the file of a tree the hash of the event before it in the log. In what the chain covers
-    of it, the number of its configuration stands at `revision_at`."""
+    """An event line: the event's columns and stored bytes, and whether a commit ended with it. In
+    the file of a tree, also the hash of the previous event of the log.
+
+    `revision_at` is the offset of the configuration revision in the bytes that the chain covers.
+    """
 
     row: StoredEventRow
     ends_commit: bool
@@ -209,48 +214,59 @@ class EventLine(NamedTuple):
 
     @classmethod
     def read(cls, line: bytes, source: str) -> Self:
-        """Return the event of a line. `ValueError` if writing it would not give the same line."""
-        one = _decode_event(line)
-        if one.data_base64 is None:
-            state = bytes(one.data)
+        """Parse a line.
+
+        Raises:
+            ValueError: Writing the event would not give the same line.
+        """
+        members = _decode_event(line)
+        if members.data_base64 is None:
+            state = bytes(members.data)
         else:
-            state = b64decode(one.data_base64, validate=True)
-        position, append_last = _count(one.position), _count(one.appendlast)
-        version = _within(one.streamversion)
-        type_version = _within(one.typeversion, _SHORT_MAX)
-        revision = _within(one.configrevision)
-        recorded_at, occurred_at = _microseconds_of(one.time), _microseconds_of(one.occurredat)
-        chain_hash = unhexlify(one.chainhash)
-        previous = unhexlify(one.previoushash) if one.previoushash is not None else None
+            state = b64decode(members.data_base64, validate=True)
+        position, append_last = _count(members.position), _count(members.appendlast)
+        version = _within(members.streamversion)
+        type_version = _within(members.typeversion, _SHORT_MAX)
+        revision = _within(members.configrevision)
+        recorded_at, occurred_at = (
+            _microseconds_of(members.time),
+            _microseconds_of(members.occurredat),
+        )
+        chain_hash = unhexlify(members.chainhash)
+        previous = unhexlify(members.previoushash) if members.previoushash is not None else None
         if len(chain_hash) != 32:
             raise LineFault("its hash is none")
-        # What has one form only once it is read; the rest is as msgspec writes it.
-        one.position, one.appendlast = str(position), str(append_last)
-        one.chainhash, one.commitend = chain_hash.hex(), one.commitend or None
-        one.previoushash = previous.hex() if previous is not None else None
-        if one.data_base64 is not None or not state or b"\r" in state or not _is_plain(line):
-            one.data, one.data_base64 = _data_members(state)
-        if one.source != source or not one.type.startswith(_EVENT):
+        # Normalize the members that msgspec accepts in several forms; it writes the others in one
+        # form.
+        members.position, members.appendlast = str(position), str(append_last)
+        members.chainhash, members.commitend = chain_hash.hex(), members.commitend or None
+        members.previoushash = previous.hex() if previous is not None else None
+        if members.data_base64 is not None or not state or b"\r" in state or not _is_plain(line):
+            members.data, members.data_base64 = _data_members(state)
+        if members.source != source or not members.type.startswith(_EVENT):
             raise ValueError
-        _require_same(one.line(), line)
-        event_id, command_id = one.id.int.to_bytes(16, "big"), one.commandid.int.to_bytes(16, "big")
-        name = one.type[len(_EVENT) :]
-        writer = _fields(one.writerversion)
+        _require_same(members.line(), line)
+        event_id, command_id = (
+            members.id.int.to_bytes(16, "big"),
+            members.commandid.int.to_bytes(16, "big"),
+        )
+        name = members.type[len(_EVENT) :]
+        writer = _fields(members.writerversion)
         encoded = bytearray().join(
             (
                 _NUMBER(8, position),
-                _fields(one.subject),
+                _fields(members.subject),
                 _NUMBER(8, version),
                 _fields(name),
                 _FIXED(
                     *(8, type_version, 8, recorded_at, 8, occurred_at),
                     *(16, event_id, 16, command_id),
                 ),
-                _fields(one.actorkind, one.actortoken, one.actorsession),
-                _id_field(one.causationid),
-                _fields(one.correlationid),
-                _id_field(one.runid),
-                _fields(one.traceparent),
+                _fields(members.actorkind, members.actortoken, members.actorsession),
+                _id_field(members.causationid),
+                _fields(members.correlationid),
+                _id_field(members.runid),
+                _fields(members.traceparent),
                 _NUMBER(8, revision),
                 writer,
                 _END(8, append_last, len(state)),
@@ -259,22 +275,22 @@ class EventLine(NamedTuple):
         )
         row = made_row(
             (
-                *(position, one.subject, version, name, type_version, recorded_at),
+                *(position, members.subject, version, name, type_version, recorded_at),
                 *(event_id, command_id, append_last, state, chain_hash, encoded),
             )
         )
         revision_at = len(encoded) - len(state) - _BEHIND_REVISION - len(writer)
-        return cls(row, one.commitend is True, previous, revision_at)
+        return cls(row, members.commitend is True, previous, revision_at)
 
 
 _BEHIND_REVISION = 8 + 12 + 4
-"""The bytes of the number itself, of the end of the append and of the length of the state."""
+"""The bytes of the revision itself, the append's last position, and the length of the state."""
 
 
 def event_line(
     source: str, row: StoredEventRow, *, ends_commit: bool, previous_hash: bytes | None = None
 ) -> bytes:
-    """Return the line of a row; `source` is the file's."""
+    """Return the line of a row. `source` is the source of the file."""
     occurred, _, _, *provenance = _last_fields(row)
     actor, token, session, causation, correlation, run_id, trace, revision, writer = provenance
     data, data_base64 = _data_members(row.state)
@@ -310,11 +326,11 @@ def event_line(
 
 
 def _last_fields(row: StoredEventRow) -> list[bytes | None]:
-    """The fields that the chain covers from `occurred_at` to `writer_version`; None for an absent
-    one."""
+    """Return the fields that the chain covers from `occurred_at` to `writer_version`; an absent one
+    is None."""
     fields: list[bytes | None] = []
     encoded = row.encoded
-    # Behind four numbers of eight bytes and two texts, each with its length in front.
+    # After four eight-byte numbers and two texts, each preceded by its length.
     at = 4 * 12 + 4 + len(row.stream.encode()) + 4 + len(row.type.encode())
     for _ in range(12):
         (length,) = _LENGTH.unpack_from(encoded, at)
@@ -356,13 +372,12 @@ _decode_key = msgspec.json.Decoder(_KeyMembers).decode
 
 
 class KeyLine(NamedTuple):
-    """The key under which the texts of a session are hashed. A secret."""
+    """The key that hashes the texts of a session. A secret."""
 
     session_id: UUID
     key: bytes
 
     def line(self, source: str) -> bytes:
-        """Return its line."""
         return _KeyMembers(
             specversion="1.0",
             id=self.session_id,
@@ -374,12 +389,16 @@ class KeyLine(NamedTuple):
 
     @classmethod
     def read(cls, line: bytes, source: str) -> Self:
-        """Return the key of a line. `ValueError` if writing it would not give the same line."""
-        one = _decode_key(line)
-        key = unhexlify(one.data)
+        """Parse a line.
+
+        Raises:
+            ValueError: Writing the key would not give the same line.
+        """
+        members = _decode_key(line)
+        key = unhexlify(members.data)
         if not 1 <= len(key) <= 1_024:
             raise LineFault("its key is none")
-        found = cls(one.id, key)
+        found = cls(members.id, key)
         _require_same(found.line(source), line)
         return found
 
@@ -399,7 +418,7 @@ _decode_content = msgspec.json.Decoder(_ContentMembers).decode
 
 
 class ContentLine(NamedTuple):
-    """A text beside the log."""
+    """A text stored beside the log."""
 
     content_id: UUID
     session_id: UUID
@@ -408,7 +427,6 @@ class ContentLine(NamedTuple):
     body: str
 
     def line(self, source: str) -> bytes:
-        """Return its line."""
         return _ContentMembers(
             specversion="1.0",
             id=self.content_id,
@@ -423,12 +441,16 @@ class ContentLine(NamedTuple):
 
     @classmethod
     def read(cls, line: bytes, source: str) -> Self:
-        """Return the text of a line. `ValueError` if writing it would not give the same line."""
-        one = _decode_content(line)
-        if one.source != source:
+        """Parse a line.
+
+        Raises:
+            ValueError: Writing the text would not give the same line.
+        """
+        members = _decode_content(line)
+        if members.source != source:
             raise ValueError
-        _require_same(one.line(), line)
-        return cls(one.id, one.sessionid, one.kind, one.hmac, one.data)
+        _require_same(members.line(), line)
+        return cls(members.id, members.sessionid, members.kind, members.hmac, members.data)
 
 
 class _EntryMembers(_Members, kw_only=True):
@@ -457,7 +479,6 @@ class EntryLine(NamedTuple):
     body: str
 
     def line(self, source: str) -> bytes:
-        """Return its line."""
         data, data_base64 = _data_members(self.body.encode())
         return _EntryMembers(
             specversion="1.0",
@@ -475,16 +496,20 @@ class EntryLine(NamedTuple):
 
     @classmethod
     def read(cls, line: bytes, source: str) -> Self:
-        """Return the entry of a line. `ValueError` if writing it would not give the same line."""
-        one = _decode_entry(line)
-        if one.data_base64 is None:
-            body = bytes(one.data).decode()
+        """Parse a line.
+
+        Raises:
+            ValueError: Writing the entry would not give the same line.
+        """
+        members = _decode_entry(line)
+        if members.data_base64 is None:
+            body = bytes(members.data).decode()
         else:
-            body = b64decode(one.data_base64, validate=True).decode()
+            body = b64decode(members.data_base64, validate=True).decode()
         if "\0" in body:
             raise LineFault("its body is no text")
-        sequence = _within(one.entrynumber)
-        found = cls(one.runid, sequence, instant_of(one.time), one.kind, body)
+        sequence = _within(members.entrynumber)
+        found = cls(members.runid, sequence, instant_of(members.time), members.kind, body)
         _require_same(found.line(source), line)
         return found
 
@@ -510,22 +535,23 @@ _Hash = Annotated[bytes, BeforeValidator(_bytes_of), PlainSerializer(bytes.hex)]
 
 
 class _Facts(BaseModel):
-    """What the first or the last line says; its members are in the order of the fields."""
+    """Content of the first or the last line; its members are in the order of the fields."""
 
     model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True, frozen=True)
 
-    def printed(self, name: str, source: str) -> bytes:
+    def encoded_line(self, name: str, source: str) -> bytes:
         """Return the line of this name."""
         data = self.model_dump(mode="json", by_alias=True)
-        return _printed(_frame(name, name, source, data=data))
+        return _encode_line(_frame(name, name, source, data=data))
 
 
 class ExportHeader(_Facts):
-    """What a file says of itself: of which log it is, what of it, and what is beside the events.
+    """The header of a file: the log that it is of, the exported part, and whether texts and
+    transcripts are included.
 
-    `after` is the position in front of the first event and `after_hash` its chain hash, empty at
-    the beginning of the log; `until` is the last position that was wanted, None for all there are;
-    `tree` the key of the tree's root session.
+    `after` is the position before the first event, and `after_hash` its chain hash, empty at the
+    beginning of the log. `until` is the last requested position, None for no limit. `tree` is the
+    key of the tree's root session.
     """
 
     format: int = FILE_FORMAT
@@ -541,16 +567,16 @@ class ExportHeader(_Facts):
 
     @property
     def source(self) -> str:
-        """The log as the lines name it."""
+        """Return the log's name in the lines."""
         return f"urn:spawnlog:log:{self.log_id}"
 
     def line(self) -> bytes:
         """Return the first line."""
-        return self.printed("begin", self.source)
+        return self.encoded_line("begin", self.source)
 
 
 class ExportSeal(_Facts):
-    """The last line: how much there is in front of it, and the hash of all of that."""
+    """The last line: the number of lines before it, by kind, and their hash."""
 
     events: _Count
     last_position: _Count
@@ -562,22 +588,26 @@ class ExportSeal(_Facts):
 
     def line(self, source: str) -> bytes:
         """Return the last line of a file with this source."""
-        return self.printed("end", source)
+        return self.encoded_line("end", source)
 
     @classmethod
     def read(cls, line: bytes, source: str) -> Self:
-        """Return the seal of a line. `ValueError` if writing it would not give the same line."""
+        """Parse a line.
+
+        Raises:
+            ValueError: Writing the seal would not give the same line.
+        """
         found = cls.model_validate(_members(line)["data"])
         _require_same(found.line(source), line)
         return found
 
 
 def parse_header(line: bytes) -> ExportHeader:
-    """Return what the first line of a file says.
+    """Parse the first line of a file.
 
     Raises:
-        UnknownFileFormat: The file is of another format.
-        LineFault: It is no line that `ExportHeader.line` gives.
+        UnknownFileFormat: The file has another format.
+        LineFault: `ExportHeader.line` would not write this line.
     """
     members = _members(line)
     if members.get("type") != f"{_EXPORT}begin" or not isinstance(members.get("data"), dict):
@@ -629,11 +659,12 @@ _MISREAD = (
 
 
 def parse_line(line: bytes, source: str) -> AnyLine:
-    """Return what a line behind the first one holds; `source` is that of the first line.
+    """Parse a line after the first one. `source` is the source of the first line.
 
-    `LineFault` for a line that this module would not have written.
+    Raises:
+        LineFault: This module would not have written the line.
     """
-    # By far the most lines are so. One that is wrong is read once more, to say what is wrong.
+    # Nearly all lines pass here. A wrong line is parsed again for the reason.
     if b"\\" not in line or b"\\u0000" not in line:
         try:
             if is_event_line(line, source):
@@ -658,7 +689,9 @@ def _read_with_reason(line: bytes, source: str) -> AnyLine:
     )
     if members.get("source") != source:
         raise LineFault("its source is not the log of the first line")
-    if b"\\u0000" in line and any("\0" in one for one in members.values() if isinstance(one, str)):
+    if b"\\u0000" in line and any(
+        "\0" in text for text in members.values() if isinstance(text, str)
+    ):
         raise LineFault("a text holds the character NUL, which no text of a log can")
     try:
         return read(line, source)
@@ -686,5 +719,5 @@ _EVENT_TYPE_AT = len('{"specversion":"1.0","id":"","source":""') + 36
 
 
 def is_event_line(line: bytes, source: str) -> bool:
-    """Return True if a line begins as that of an event of this source."""
+    """Return True if the line begins like an event line of this source."""
     return line.startswith(b',"type":"spawnlog.event.', _EVENT_TYPE_AT + len(source))

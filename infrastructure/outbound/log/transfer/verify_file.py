@@ -1,5 +1,5 @@
-"""Verifies an exported file without a server or a database: the chain, the seal, the fold of every
-event, and the texts and transcripts that it holds."""
+"""Verification of an exported file without a server or database: the chain, the seal, the fold of
+every event, and the texts and transcripts that it holds."""
 
 import hashlib
 import hmac
@@ -50,11 +50,11 @@ PAGE_EVENTS = 2_000
 def verify_file(
     path: Path, on_progress: OnTransferProgress = ignore_transfer_progress
 ) -> FileFindings:
-    """Go through the file up to the first fault.
+    """Verify the file up to the first fault, which is returned in the findings.
 
     Raises:
         UserError: The file cannot be read.
-        UnknownFileFormat: The file is of another format.
+        UnknownFileFormat: The file has another format.
     """
     began = time.monotonic()
     findings = FileFindings()
@@ -62,8 +62,8 @@ def verify_file(
         try:
             reader = FileReader(file)
             findings.scope = reader.header.scope
-            said = stated_seal(reader, last_line(file))
-            FileCheck(reader, findings, said.events if said else 0, on_progress).check(
+            stated = stated_seal(reader, last_line(file))
+            FileCheck(reader, findings, stated.events if stated else 0, on_progress).check(
                 reader.lines()
             )
         except FileFault as fault:
@@ -73,7 +73,7 @@ def verify_file(
 
 
 def stated_seal(reader: FileReader, line: bytes) -> ExportSeal | None:
-    """Return the seal that the last line of a file states, whether that is right or not."""
+    """Return the seal on a file's last line, unverified, or None if that line is not a seal."""
     try:
         seal = parse_line(line, reader.header.source)
     except LineFault:
@@ -83,8 +83,8 @@ def stated_seal(reader: FileReader, line: bytes) -> ExportSeal | None:
 
 @dataclass(slots=True)
 class FileCheck:
-    """One file under way; `total` is how many events its last line states, and `on_fold` is told
-    what the fold of each page led to."""
+    """Verification of one file. `total` is the number of events stated in its last line; `on_fold`
+    receives the fold of each page."""
 
     reader: FileReader
     findings: FileFindings
@@ -101,7 +101,11 @@ class FileCheck:
         self._refold = Refold(self._memory, 0, log_id=log_id, config_version=0)
 
     def check(self, lines: Iterator[AnyLine]) -> None:
-        """Go through the lines of the reader, once. `FileFault` for the first that is wrong."""
+        """Check the lines of the reader, once.
+
+        Raises:
+            FileFault: The first wrong line.
+        """
         with closing(self._memory):
             other = self._check_events(lines)
             self._check_others(lines if other is None else chain((other,), lines))
@@ -111,22 +115,22 @@ class FileCheck:
         groups = groupby(lines, key=type)
         kind, group = next(groups, (None, iter(())))
         if kind is KeyLine:
-            self._memory.add_keys(one for one in group if isinstance(one, KeyLine))
+            self._memory.add_keys(line for line in group if isinstance(line, KeyLine))
             kind, group = next(groups, (None, iter(())))
         if header.has_contents:
             texts = group if kind is ContentLine else iter(())
-            self._check_contents(one for one in texts if isinstance(one, ContentLine))
+            self._check_contents(line for line in texts if isinstance(line, ContentLine))
             if kind is ContentLine:
                 kind, group = next(groups, (None, iter(())))
         if header.has_transcripts:
             entries = group if kind is EntryLine else iter(())
-            self._check_transcripts(one for one in entries if isinstance(one, EntryLine))
+            self._check_transcripts(line for line in entries if isinstance(line, EntryLine))
         for _ in lines:
-            # The reader finds what is wrong with lines in another order.
+            # Exhaust the reader: it reports lines that are out of order.
             pass
 
     def _check_contents(self, lines: Iterator[ContentLine]) -> None:
-        """Compare texts with mentions, both in the order of their ids."""
+        """Compare texts with mentions, both ordered by id."""
         text = next(lines, None)
         checked: UUID | None = None
         for mention in self._memory.mentions():
@@ -145,7 +149,7 @@ class FileCheck:
             text = next(lines, None)
 
     def _check_unmentioned(self, text: ContentLine, checked: UUID | None) -> None:
-        """No event refers to it. Nothing says what it must be, but its own hash."""
+        """Check a text that no event refers to against its own hash, the only evidence."""
         if text.content_id is not checked and (wrong := self._own_fault(text, text.body.encode())):
             raise self._fault(f"the text {wrong}", None)
 
@@ -190,7 +194,7 @@ class FileCheck:
                 expected = next(sealed, None)
             else:
                 for _ in entries:
-                    # The run goes on: nothing is sealed yet.
+                    # The run has not ended, so its transcript is not sealed.
                     pass
         while expected is not None:
             self._require_no_entries(expected)
@@ -202,8 +206,8 @@ class FileCheck:
         key = self._memory.key_of(sealed.owner)
         digest = hmac.new(key or b"", digestmod=hashlib.sha256)
         count = size = 0
-        for one in entries:
-            line = _printed_entry(one)
+        for entry in entries:
+            line = _entry_line_bytes(entry)
             count += 1
             size += len(line)
             digest.update(line)
@@ -228,20 +232,20 @@ class FileCheck:
         return FileFault(self.reader.number, text, position)
 
     def _check_events(self, lines: Iterator[AnyLine]) -> AnyLine | None:
-        """Up to the first line that is none, which is given back."""
+        """Check the event lines and return the first line of another kind, or None."""
         page: list[EventLine] = []
         other: AnyLine | None = None
         try:
-            for one in lines:
-                if not isinstance(one, EventLine):
-                    other = one
+            for line in lines:
+                if not isinstance(line, EventLine):
+                    other = line
                     break
-                page.append(one)
+                page.append(line)
                 if len(page) == PAGE_EVENTS:
                     self._check_page(page)
                     page = []
         except FileFault:
-            # What is in front of it comes first.
+            # Report a fault in the lines before it first.
             self._check_page(page)
             raise
         self._check_page(page)
@@ -250,9 +254,9 @@ class FileCheck:
     def _check_page(self, page: list[EventLine]) -> None:
         if not page:
             return
-        rows = [one.row for one in page]
+        rows = [line.row for line in page]
         if self.reader.header.scope == "log":
-            self._fold(rows, {one.row.position for one in page if one.ends_commit})
+            self._fold(rows, {line.row.position for line in page if line.ends_commit})
         else:
             self._decode(rows)
         self._page_line += len(page)
@@ -273,7 +277,7 @@ class FileCheck:
         self._memory.add_transcripts(page.references.transcripts)
 
     def _decode(self, rows: list[StoredEventRow]) -> None:
-        """Of a part of a log there is nothing to fold on."""
+        """Decode the events of a part of a log: without the earlier events it cannot be folded."""
         references = References()
         for offset, row in enumerate(rows):
             try:
@@ -285,11 +289,11 @@ class FileCheck:
         self._memory.add_transcripts(references.transcripts)
 
 
-def _printed_entry(one: EntryLine) -> bytes:
+def _entry_line_bytes(entry: EntryLine) -> bytes:
     try:
         return transcript_line(
-            RecordedEntry(one.sequence, one.recorded_at, one.kind, orjson.loads(one.body))
+            RecordedEntry(entry.sequence, entry.recorded_at, entry.kind, orjson.loads(entry.body))
         )
     except (TypeError, ValueError):
-        # Not a JSON object: no transcript ever had it.
+        # Not a JSON object, so no transcript ever contained it.
         return b""
