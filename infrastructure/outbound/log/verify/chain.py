@@ -1,5 +1,5 @@
-"""From event to event: no position is left out, each hash follows from the one before it, and
-appends are whole."""
+"""Check from event to event: no position is missing, each hash follows from the previous one, and
+appends are complete."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,7 +14,7 @@ _NOT_RECORDED = -(2**63)
 
 
 class Link(NamedTuple):
-    """What the next event is held against: its predecessor, as far as it matters."""
+    """The facts about an event that its successor is checked against."""
 
     position: int
     chain_hash: bytes
@@ -24,11 +24,11 @@ class Link(NamedTuple):
 
 
 BEGINNING = Link(0, b"", _NOT_RECORDED, 0, b"")
-"""What the first event of a log is held against."""
+"""The link before the first event of a log."""
 
 
 class WalkResult(NamedTuple):
-    """The rows that are right, the last link, and the first thing that is not right."""
+    """The rows that are right, the last link, and the first difference."""
 
     rows: Sequence[StoredEventRow]
     link: Link
@@ -36,7 +36,7 @@ class WalkResult(NamedTuple):
 
 
 def link_at(connection: ReadConnection, position: int) -> Link | None:
-    """The link that ends at this position; None when there is no event."""
+    """Return the link that ends at a position, or None if there is no event."""
     if position == 0:
         return BEGINNING
     rows = read_rows(connection, position, position)
@@ -44,14 +44,14 @@ def link_at(connection: ReadConnection, position: int) -> Link | None:
 
 
 def link_to(row: Link | StoredEventRow) -> Link:
-    """What the event behind this one is held against."""
+    """Return the link that ends with this event."""
     return Link(row.position, row.chain_hash, row.recorded_at, row.append_last, row.command_id)
 
 
 def walk(link: Link, rows: Sequence[StoredEventRow], last: int) -> WalkResult:
-    """Go from `link` over the rows to the position `last`, or to the first that is not right.
+    """Check the rows from `link` up to position `last`, or up to the first difference.
 
-    A broken hash has the kind `changed`; what it was that broke it is not looked for here.
+    A wrong hash is reported as `changed`; its cause is not searched for here.
     """
     before: Link | StoredEventRow = link
     for passed, row in enumerate(rows):
@@ -64,7 +64,7 @@ def walk(link: Link, rows: Sequence[StoredEventRow], last: int) -> WalkResult:
 
 
 def find_fault(link: Link | StoredEventRow, row: StoredEventRow) -> Difference | None:
-    """What is wrong with an event behind `link`, if anything is."""
+    """Return the difference if an event does not follow from `link`, otherwise None."""
     here = row.position
     if here != link.position + 1:
         return _missing_positions(link.position + 1, here - 1)
@@ -93,17 +93,17 @@ def _missing_positions(first: int, last: int) -> Difference:
 
 
 LOOKED_FOR_POSITIONS = 10_000
-"""How far behind a broken event the one that stood in its place is looked for."""
+"""How far after a broken event the originally recorded one is searched for."""
 
 
 REMOVED_MAX = INSERTED_MAX = 1_000
-"""How many events may have been taken out or put in, and the rest moved, for this to be told."""
+"""Maximum number of removed or inserted events, with the rest shifted, that is recognized."""
 
 
 def explain_break(connection: ReadConnection, link: Link, head_hash: bytes) -> Difference:
-    """What became of the event behind `link`, whose hash is not what it must be.
+    """Return why the chain breaks at the event after `link`, whose hash is wrong.
 
-    `head_hash` is what the head says of the last event.
+    `head_hash` is the hash of the last event according to the head.
     """
     first = link.position + 1
     rows = read_rows(connection, first, first + 1)
@@ -119,15 +119,17 @@ def explain_break(connection: ReadConnection, link: Link, head_hash: bytes) -> D
 def _find_moved(
     connection: ReadConnection, link: Link, broken: StoredEventRow
 ) -> Difference | None:
-    """The event that was recorded here stands further behind now."""
+    """Return a difference if the event recorded here is now at a later position."""
     here = broken.position
     before = broken
     for row in read_rows(connection, here + 1, here + LOOKED_FOR_POSITIONS):
         hashes = (broken.chain_hash, row.chain_hash)
         distance = row.position - here
         if _has_hash_of(row, link.chain_hash, -distance, hashes):
-            # Of two neighbours, the hash of the first may have gone with it or have stayed.
-            if any(_has_hash_of(broken, one.chain_hash, distance, hashes) for one in (before, row)):
+            # If two neighbors were swapped, the hash of the first may have moved with it or stayed.
+            if any(
+                _has_hash_of(broken, event.chain_hash, distance, hashes) for event in (before, row)
+            ):
                 text = f"it was swapped with the event at position {row.position}"
                 return Difference(here, "swapped", text)
             inserted = format_positions(here, row.position - 1)
@@ -143,7 +145,8 @@ def _find_moved(
 def _find_inserted(
     connection: ReadConnection, link: Link, broken: StoredEventRow
 ) -> Difference | None:
-    """The events in front of it are linked well, but were put between it and its predecessor."""
+    """Return a difference if correctly linked events were inserted between it and its
+    predecessor."""
     since = max(0, link.position - INSERTED_MAX)
     fronts = {row.position: row.chain_hash for row in read_rows(connection, since, link.position)}
     for inserted in range(1, link.position - since + 1):
@@ -156,7 +159,8 @@ def _find_inserted(
 
 
 def _find_removed(broken: StoredEventRow, following: StoredEventRow | None) -> Difference | None:
-    """The event stands where it does because those in front of it were taken out."""
+    """Return a difference if the event is at this position because preceding events were
+    removed."""
     if following is None:
         return None
     for removed in range(1, REMOVED_MAX + 1):
@@ -185,7 +189,7 @@ def _describe_change(
 
 
 def _has_hash_of(row: StoredEventRow, previous: bytes, moved: int, hashes: Sequence[bytes]) -> bool:
-    """Whether the row has one of these hashes when it stands `moved` positions further."""
+    """Return True if the row would have one of these hashes `moved` positions further."""
     return any(
         row.hash_elsewhere(previous, moved=moved, append_too=append_too) in hashes
         for append_too in (False, True)

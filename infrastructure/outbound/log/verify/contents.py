@@ -1,4 +1,5 @@
-"""The texts beside the log: each is what the event that refers to it was recorded with."""
+"""Check of the texts beside the log: each must be the one recorded with the event that refers to
+it."""
 
 import hmac
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,11 +15,12 @@ from infrastructure.outbound.log.verify.rows import ReadConnection
 T = TypeVar("T")
 READ_BYTES_MAX = 4 * 1024 * 1024
 READ_MAX = 2_000
-"""How many bytes and how many texts are in memory at a time; a single larger text counts alone."""
+"""Limits of the bytes and number of texts in memory at a time; a single larger text is read
+alone."""
 
 
-# A text of another length than recorded is wrong already, and might be of any size: it stays there.
-# Text and key by one statement, so that an erasure beside this is seen as a whole or not at all.
+# A text of another length is already wrong and might be of any size, so it is not fetched. One
+# statement reads text and key, so that a concurrent erasure is seen as a whole or not at all.
 _CONTENTS = (
     "SELECT octet_length(c.body), c.session_id = t.owner AND c.bytes = t.bytes,"
     " CASE WHEN octet_length(c.body) = t.bytes THEN convert_to(c.body, 'UTF8') END, k.key"
@@ -29,8 +31,8 @@ _CONTENTS = (
 
 
 class ContentMention(NamedTuple):
-    """A text as an event refers to it. `owner` is the session under whose key it is, or None if
-    the events were not folded; `place` is where in the event the reference stands."""
+    """A reference from an event to a text. `owner` is the session whose key hashed it, or None if
+    the events were not folded; `place` is the field with the reference."""
 
     position: int
     stream: str
@@ -42,14 +44,14 @@ class ContentMention(NamedTuple):
 def check_contents(
     connection: ReadConnection, mentions: Iterable[ContentMention], counts: VerifiedCounts
 ) -> Difference | None:
-    """The first text that is not what was recorded; the mentions are in order."""
-    for batch in batches(mentions, lambda one: one.ref.bytes, READ_BYTES_MAX, READ_MAX):
+    """Return the first text that is not the recorded one, or None. `mentions` must be in order."""
+    for batch in batches(mentions, lambda mention: mention.ref.bytes, READ_BYTES_MAX, READ_MAX):
         rows = connection.execute(
             _CONTENTS,
             [
-                encode_column("uuid", [one.ref.id for one in batch]),
-                encode_column("uuid", [one.owner for one in batch]),
-                encode_column("bigint", [one.ref.bytes for one in batch]),
+                encode_column("uuid", [mention.ref.id for mention in batch]),
+                encode_column("uuid", [mention.owner for mention in batch]),
+                encode_column("bigint", [mention.ref.bytes for mention in batch]),
             ],
             binary=True,
         ).fetchall()
@@ -65,7 +67,8 @@ def check_contents(
 def batches(
     items: Iterable[T], bytes_of: Callable[[T], int], bytes_max: int, items_max: int
 ) -> Iterator[Sequence[T]]:
-    """The items in order, so many bytes and items at a time; a single larger one counts alone."""
+    """Yield the items in order, in batches of at most `items_max` items and `bytes_max` bytes; a
+    larger item is a batch by itself."""
     batch: list[T] = []
     size = 0
     for item in items:

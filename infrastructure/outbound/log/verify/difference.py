@@ -1,4 +1,4 @@
-"""Differences put in order, and positions in words."""
+"""Order of differences, and the wording of positions."""
 
 from collections.abc import Iterable
 
@@ -6,14 +6,17 @@ from application.ports.verifications import Difference
 
 
 def first_difference(found: Iterable[Difference | None]) -> Difference | None:
-    """The one with the lowest position; of several there, the one that was named first."""
-    return min((one for one in found if one is not None), key=_position, default=None)
+    """Return the difference with the lowest position; of several there, the first in the
+    argument."""
+    return min(
+        (difference for difference in found if difference is not None), key=_position, default=None
+    )
 
 
-def _position(one: Difference) -> int:
-    return one.position
+def _position(difference: Difference) -> int:
+    return difference.position
 
 
 def format_positions(first: int, last: int) -> str:
-    """How a stretch of positions is called."""
+    """Return a range of positions in words, with the verb."""
     return f"position {first} is" if first == last else f"positions {first} to {last} are"

@@ -1,4 +1,4 @@
-"""Processes that look over ranges: each order is a range, each answer what was found in it."""
+"""Worker processes that verify ranges: each order is a range, each answer its findings."""
 
 import contextlib
 import json
@@ -22,13 +22,14 @@ from infrastructure.outbound.log.verify.whole_tables import StoredHead
 
 
 class VerificationStopped(UserError):
-    """The verification could not go on; nothing is said about what was not looked at."""
+    """The verification stopped early; the remaining positions are unverified."""
 
 
 class RangeWorkers:
-    """Some processes that look over ranges of one log beside this one. To be closed.
+    """Worker processes that verify ranges of one log beside this process.
 
-    There is one for each iterator, of which it takes the next range when it is done with one.
+    There is one worker for each iterator. It takes the iterator's next range when it has finished
+    one. Close it after use.
     """
 
     def __init__(self, conninfo: str, head: StoredHead, ranges: Sequence[Iterator[Range]]) -> None:
@@ -40,9 +41,9 @@ class RangeWorkers:
         self._answers: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
         self._working = len(ranges)
         with contextlib.ExitStack() as resources:
-            for own in ranges:
+            for ranges_of_worker in ranges:
                 process = resources.enter_context(WorkerProcess(work, order))
-                thread = Thread(target=self._follow, args=[process, own], daemon=True)
+                thread = Thread(target=self._follow, args=[process, ranges_of_worker], daemon=True)
                 thread.start()
                 resources.callback(thread.join)
                 resources.callback(process.kill)
@@ -65,8 +66,11 @@ class RangeWorkers:
             self._answers.put(None)
 
     def answers(self, *, wait: bool) -> Iterator[RangeFindings]:
-        """The findings that are there, or with `wait` all that will come. `VerificationStopped`
-        when a process could not go on."""
+        """Yield the available findings, or with `wait` all that are still to come.
+
+        Raises:
+            VerificationStopped: A process failed.
+        """
         while self._working and (wait or not self._answers.empty()):
             answer = self._answers.get()
             if answer is None:
@@ -97,7 +101,7 @@ def _parse_findings(found: dict[str, Any]) -> RangeFindings:
 
 
 def work(order: dict[str, Any]) -> None:
-    """Be such a process."""
+    """Run as a worker process."""
     with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
         try:
             _work(order)

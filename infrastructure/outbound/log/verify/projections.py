@@ -1,4 +1,4 @@
-"""The rows of the projections: each is what the fold of the events gives."""
+"""Check of the projections' rows: each must be what the fold of the events gives."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,8 +26,16 @@ def check_rows(
     first: int,
     last: int,
 ) -> Difference | None:
-    """The first row begun between two positions that is not the one which the events give there:
-    `states` are those that they lead to, by the position where each begins."""
+    """Return the first row begun in a range of positions that differs from the fold of the events,
+    or None.
+
+    Args:
+        connection: Read connection.
+        projection: The projection of the rows.
+        states: The folded states, by the position where each begins.
+        first: First position of the range.
+        last: Last position of the range.
+    """
     if not states:
         return None
     expected = {position: projection.row_of(state) for position, state in states.items()}
@@ -43,7 +51,7 @@ def check_rows(
         text, position, ends = stored[-3:]
         row = expected.pop(position, None)
         state = row[-1] if row is not None and (text is not None or ends == FOREVER) else None
-        # Slices: this is done for every row, and names for all of its values take as long again.
+        # Compare slices: this runs for every row, and naming all values would double its time.
         if row is not None and row[:-1] == stored[:-3] and _is_same_state(state, text):
             continue
         key = stored[0]
@@ -68,7 +76,8 @@ def check_rows(
 def _differing_columns(
     columns: Mapping[str, str], row: Sequence[Any], stored: Sequence[Any]
 ) -> list[str]:
-    """The columns in which a stored row is not the expected one; of the state its fields."""
+    """Return the columns in which a stored row differs from the expected one; for the state, its
+    differing fields."""
     names: list[str] = []
     for name, expected, found in zip(columns, row, stored, strict=True):
         if name != "state":
@@ -76,7 +85,7 @@ def _differing_columns(
                 names.append(name)
         elif not _is_same_state(expected, found):
             fields = _differing_fields(expected, found)
-            names += [f"state ({one})" for one in fields] or ["state"]
+            names += [f"state ({field})" for field in fields] or ["state"]
     return names
 
 
@@ -85,7 +94,7 @@ def _is_same_state(state: Fact | None, text: str | None) -> bool:
         return state is None and text is None
     if state.to_json() == text.encode():
         return True
-    # Written by another release the text may be another one and say the same.
+    # Another release may have written an equal state with a different text.
     try:
         return type(state).from_json(text) == state
     except DecodeError:

@@ -1,5 +1,5 @@
-"""One range of positions, looked over by itself: what is in front of it is taken as it stands, for
-it is judged by whoever looks over the range in front."""
+"""Verification of one position range, assuming that the preceding range is valid. The verification
+of that range judges it."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -33,8 +33,8 @@ from infrastructure.outbound.log.verify.transcripts import check_transcripts
 
 PAGE_EVENTS = 2_000
 AHEAD_MAX = 16
-"""How many free ranges ahead a process may begin: what lies between is not known to be right yet,
-so a verification that is resumed looks over the rest again."""
+"""How many free ranges ahead a process may begin. Ranges that are skipped are unverified, so a
+resumed verification checks the later ones again."""
 
 
 class Range(NamedTuple):
@@ -45,10 +45,10 @@ class Range(NamedTuple):
 
 
 class RangeQueue:
-    """Ranges in order that several processes share out, each by an iterator of its own.
+    """Ranges in order, shared by several processes; each takes them by an iterator of its own.
 
-    A process goes on behind its last range, because it has in memory the states that the next one
-    begins with. If another process has that one, it begins anew in the middle of those ahead.
+    A process prefers the range after its last one, because it has the states for it in memory. If
+    another process has taken that range, it starts afresh in the middle of the next free ranges.
     """
 
     def __init__(self, ranges: Iterable[Range]) -> None:
@@ -56,13 +56,14 @@ class RangeQueue:
         self._lock = Lock()
 
     def take(self, *, behind: int | None = None) -> Iterator[Range]:
-        """Yield ranges while there are any, the first one behind the position `behind`."""
+        """Yield ranges until none is left. The first one follows position `behind`, if it is
+        free."""
         while True:
             with self._lock:
                 ahead = self._free[:AHEAD_MAX]
                 if not ahead:
                     return
-                following = (one for one in self._free if one.first - 1 == behind)
+                following = (free for free in self._free if free.first - 1 == behind)
                 span = next(following, ahead[len(ahead) // 2])
                 self._free.remove(span)
             yield span
@@ -71,8 +72,8 @@ class RangeQueue:
 
 @dataclass(slots=True)
 class RangeFindings:
-    """What was found in a range: the hash of its last good event, how much was compared, and the
-    first difference, if there is one."""
+    """Findings of a range: the hash of its last right event, the number of compared items, and the
+    first difference."""
 
     range: Range
     chain_hash: bytes = b""
@@ -81,20 +82,20 @@ class RangeFindings:
 
 
 class RangeChecker:
-    """Looks over ranges of one log on one connection; one behind the other costs least."""
+    """Verifier of ranges of one log on one connection. Consecutive ranges cost least."""
 
     def __init__(self, connection: ReadConnection, log_id: UUID, head_hash: bytes) -> None:
         self._connection = connection
         self._log_id = log_id
         self._head_hash = head_hash
-        # Where the last range ended: its last event, the end of the last whole transaction, the
-        # states as of there. Without these the next one begins anew.
+        # Where the last range ended: its last event, the end of the last complete transaction, and
+        # the states there. Other ranges start afresh.
         self._link = BEGINNING
         self._whole = 0
         self._refold: Refold | None = None
 
     def check(self, span: Range) -> RangeFindings:
-        """Look over one range, up to the first difference in it."""
+        """Verify one range, up to the first difference in it."""
         findings = RangeFindings(span)
         refold = self._refold
         if refold is None or self._link.position != span.first - 1:
@@ -121,7 +122,7 @@ class RangeChecker:
         return findings
 
     def _begin(self, first: int) -> tuple[Refold, Difference | None]:
-        """Go on from what is on record in front of the position `first`."""
+        """Start from the recorded state before position `first`."""
         connection = self._connection
         self._whole = last_end_before(connection, first)
         refold = Refold(
@@ -132,11 +133,11 @@ class RangeChecker:
         )
         link = link_at(connection, first - 1)
         if link is None:
-            # The range in front tells; if it does not, nothing else will.
+            # The preceding range reports this; if it does not, nothing else will.
             before = first - 1
             return refold, Difference(before, "missing", f"position {before} is missing")
         self._link = link
-        # The rows of a transaction belong to the range in which it ends.
+        # A transaction's rows belong to the range in which it ends.
         begun = read_rows(connection, self._whole + 1, first - 1)
         return refold, refold.fold(begun, ()).difference
 
@@ -149,8 +150,8 @@ class RangeChecker:
         return walked
 
     def _check_beside(self, page: RefoldResult, findings: RangeFindings) -> Difference | None:
-        """The texts and transcripts that the events of a page refer to, and the rows that were made
-        by the transactions that end in it."""
+        """Check the texts and transcripts that the events of a page refer to, and the rows made by
+        the transactions that end in it."""
         connection, counts = self._connection, findings.counts
         counts.run_rows += len(page.runs)
         counts.session_rows += len(page.sessions)
@@ -161,12 +162,12 @@ class RangeChecker:
                 *(
                     check_rows(
                         connection,
-                        one,
-                        page.runs if one.state is Run else page.sessions,
+                        projection,
+                        page.runs if projection.state is Run else page.sessions,
                         self._whole + 1,
                         page.whole,
                     )
-                    for one in PROJECTIONS
+                    for projection in PROJECTIONS
                 ),
             )
         )

@@ -1,7 +1,7 @@
-"""The record of verifications: a row for each, and the lock that one under way holds.
+"""Record of verifications: one row each, and an advisory lock held by the running one.
 
-The lock is of the connection that wrote the row, so it is gone in the moment in which the process
-is: a row without an outcome whose lock nobody holds is of a verification that was broken off.
+The lock belongs to the connection that wrote the row, so it is released as soon as the process
+ends. A row without an outcome whose lock is free is of a verification that was broken off.
 """
 
 import os
@@ -27,7 +27,7 @@ from infrastructure.outbound.log.verify.verify import Verification, VerifyOrder,
 
 VERIFY_LOCK_CLASS = 0x53504C56
 NOTE_SECONDS = 1.0
-"""How often it is noted how far a verification is, and looked whether it is to stop."""
+"""Interval for storing the progress and checking for a stop request."""
 TEXT_CHARS_MAX = 2_000
 
 _LOCK = f"SELECT pg_try_advisory_lock({VERIFY_LOCK_CLASS}, hashtext(current_schema()))"
@@ -37,8 +37,9 @@ IS_HELD = (
     f" AND classid = {VERIFY_LOCK_CLASS} AND objsubid = 2"
     " AND objid = (hashtext(current_schema())::bigint & 4294967295)::oid)"
 )
-"""Whether anybody holds the lock of this log. To try it would keep others from taking it."""
-# Whoever has the lock knows that none of these goes on.
+"""Return whether the lock of this log is held. Trying to take it would keep others from taking
+it."""
+# The holder of the lock knows that no other verification is running.
 _BREAK_OFF = "UPDATE verifications SET outcome = 'broken-off' WHERE outcome IS NULL"
 _FORGET = f"DELETE FROM verifications WHERE number <= %s - {VERIFICATIONS_MAX}"
 _BEGIN = (
@@ -63,16 +64,16 @@ _UNWRITABLE = (psycopg.errors.ReadOnlySqlTransaction, psycopg.errors.Insufficien
 
 
 class VerificationUnderWay(UserError):
-    """Another process verifies this log."""
+    """Another process is verifying this log."""
 
 
 class VerificationStopRequested(VerificationStopped):
-    """Somebody asked this verification to stop."""
+    """A user asked this verification to stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyingProcess:
-    """Who wants the log verified, and where that is done."""
+    """The process that verifies the log, and who started it."""
 
     started_by: str
     origin: VerificationOrigin
@@ -80,7 +81,7 @@ class VerifyingProcess:
 
     @classmethod
     def here(cls, started_by: str, origin: VerificationOrigin) -> "VerifyingProcess":
-        """This process, or one that it starts."""
+        """Return the identity of this process, or of a worker that it starts."""
         return cls(started_by, origin, f"{socket.gethostname()}:{os.getpid()}")
 
 
@@ -91,8 +92,16 @@ def run_recorded_verification(
     *,
     on_begin: Callable[[], None] = lambda: None,
 ) -> tuple[Verification, bool]:
-    """Look over the log, and whether that is on record: a command also verifies a database that
-    only reads. `VerificationUnderWay` when another process does so already."""
+    """Verify the log and record the verification.
+
+    Returns:
+        The verification, and whether it was recorded. A command may also verify a read-only
+            database.
+
+    Raises:
+        VerificationUnderWay: Another process is verifying the log.
+        VerificationStopped: It was stopped, or the database became unavailable.
+    """
     try:
         with _open_connection(conninfo) as connection:
             return _run(conninfo, order, connection, process, on_begin)
@@ -124,8 +133,8 @@ def _run(
 
 
 def _open_connection(conninfo: str) -> ReadConnection:
-    """The connection that holds the lock. The database hears within half a minute when the machine
-    at its other end is gone."""
+    """Open the connection that holds the lock. If the client's machine is lost, the database
+    notices within half a minute."""
     return open_sync_connection(
         conninfo,
         application="verify record",
@@ -135,7 +144,7 @@ def _open_connection(conninfo: str) -> ReadConnection:
 
 
 def _begin(connection: ReadConnection, process: VerifyingProcess) -> "_VerificationRow | None":
-    """The row of a verification that begins; None where nothing can be written."""
+    """Insert the row of a new verification. Return None if the database takes no writes."""
     if one_row(connection, _LOCK) != (True,):
         raise VerificationUnderWay(
             "another process verifies this log already; let it finish, or stop it"
@@ -156,7 +165,7 @@ def _begin(connection: ReadConnection, process: VerifyingProcess) -> "_Verificat
 
 
 class _VerificationRow:
-    """The row of a verification under way."""
+    """The row of a running verification."""
 
     def __init__(self, connection: ReadConnection, number: int) -> None:
         self._connection = connection
@@ -164,16 +173,16 @@ class _VerificationRow:
         self._noted_at = -NOTE_SECONDS
 
     def note_and(self, on_progress: OnVerifyProgress) -> OnVerifyProgress:
-        """Notes how far it is, now and then, and passes it on."""
+        """Return a callback that also stores the progress at intervals."""
 
-        def take(began: int, position: int, last: int) -> None:
+        def report(began: int, position: int, last: int) -> None:
             on_progress(began, position, last)
             now = time.monotonic()
             if now - self._noted_at >= NOTE_SECONDS:
                 self._noted_at = now
                 self._note(began, position, last)
 
-        return take
+        return report
 
     def _note(self, began: int, position: int, last: int) -> None:
         values = [began, position, last, self._number]
@@ -184,12 +193,12 @@ class _VerificationRow:
             raise VerificationStopRequested(f"stopped by {row[0]}; go on with --resume")
 
     def end(self, outcome: str, failure: str | None = None) -> bool:
-        """Whether it could be written down how it ended."""
+        """Record an end without a result. Return False if it could not be recorded."""
         text = failure[:TEXT_CHARS_MAX] if failure is not None else None
         return self._write((_END, [outcome, text, self._number]))
 
     def end_with(self, found: Verification) -> bool:
-        """Whether it could be written down what was found."""
+        """Record the result. Return False if it could not be recorded."""
         checked, wrong = found.checked, found.difference
         values = [
             *(found.began, checked.position, found.head.position, found.head.chain_hash),
@@ -205,7 +214,8 @@ class _VerificationRow:
         return self._write((_FOUND, values), (_END, [outcome, None, self._number]))
 
     def _write(self, *statements: tuple[str, list[Any]]) -> bool:
-        """Without a database there is no outcome, and it reads as broken off."""
+        """Execute the statements in one transaction. If the database is unavailable, the row keeps
+        no outcome and is read as broken off."""
         rows = 0
         try:
             with self._connection.transaction():

@@ -1,4 +1,4 @@
-"""The texts and transcripts that events refer to."""
+"""Texts and transcripts that events refer to."""
 
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -13,7 +13,7 @@ from infrastructure.outbound.log.verify.transcripts import RecordedTranscript
 
 
 class References:
-    """What the events of a page refer to, in order: each text once, and the sealed transcripts."""
+    """References of the events of a page, in order: each text once, and the sealed transcripts."""
 
     def __init__(self) -> None:
         self.texts: list[ContentMention] = []
@@ -21,13 +21,20 @@ class References:
         self._known: set[tuple[int, str, int]] = set()
 
     def add(self, stream: str, event: Event, position: int, owner: UUID | None) -> None:
-        """Add what an event refers to. `owner` is the session of the run, the session itself, or
-        the log; None if the event was not folded.
+        """Add the references of an event.
+
+        Args:
+            stream: The stream of the event.
+            event: The decoded event.
+            position: Its position.
+            owner: The session of the run, the session itself, or the log; None if the event was not
+                folded.
 
         Raises:
-            ValueError: The end of a run is in another stream, which only an unfolded event can be.
+            ValueError: A run's end is in another stream, which is possible only for an unfolded
+                event.
         """
-        # Most events refer to nothing.
+        # Most events have no references.
         if _steps(type(event)):
             for place, ref in find_references(event):
                 identity = (ref.id.int, ref.hmac, ref.bytes)
@@ -44,14 +51,14 @@ Finder = Callable[[Any, str], Iterator[FoundReference]]
 
 
 class _ReferenceField(NamedTuple):
-    """A field to look into, and how."""
+    """A field that may contain references, and its finder."""
 
     name: str
     look: Finder
 
 
 def find_references(event: Event) -> Iterator[FoundReference]:
-    """Every reference with the name of the place where it stands: `task`, `receipts.output`."""
+    """Yield every reference of an event with the path of its field: `task`, `receipts.output`."""
     for name, look in _steps(type(event)):
         value = getattr(event, name)
         if value is not None:
@@ -60,13 +67,13 @@ def find_references(event: Event) -> Iterator[FoundReference]:
 
 @cache
 def _steps(fact: type[Fact]) -> tuple[_ReferenceField, ...]:
-    """The fields that may hold references; most types of events have none."""
+    """Return the fields that may contain references; most types of events have none."""
     looks = ((name, _finder_for(hint)) for name, hint in get_type_hints(fact).items())
     return tuple(_ReferenceField(name, look) for name, look in looks if look is not None)
 
 
 def _finder_for(annotation: Any) -> Finder | None:
-    """How to look into a value of this type; None when no reference can be in it."""
+    """Return the finder for values of a type, or None if they cannot contain a reference."""
     if annotation is ContentRef:
         return _find_itself
     if isinstance(annotation, type) and issubclass(annotation, Fact):
@@ -75,7 +82,7 @@ def _finder_for(annotation: Any) -> Finder | None:
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, UnionType):
         looks = [look for look in map(_finder_for, arguments) if look is not None]
-        # A field that may be this or that kind of holder would need to be told apart by value.
+        # Several types with references in one field would have to be distinguished by value.
         assert len(looks) <= 1, f"references in {annotation} cannot be found"
         return looks[0] if looks else None
     if origin is tuple:

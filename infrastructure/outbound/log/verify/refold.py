@@ -1,4 +1,5 @@
-"""Folds pages of events once more, by the writer's own functions and in constant memory."""
+"""Fold of pages of events for verification, with the writer's own functions and in bounded
+memory."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
@@ -28,16 +29,22 @@ _NO_INSTANT = -(2**63)
 
 
 def unfolded(mapper: EventMapper, row: StoredEventRow) -> AnyEvent:
-    """The event of a row. `CorruptHistory` when it cannot be read."""
+    """Return the event of a row.
+
+    Raises:
+        CorruptHistory: It cannot be decoded.
+    """
     return mapper.event(row.stream, row.version, row.type, row.type_version, row.state)
 
 
 class RefoldResult(NamedTuple):
-    """What the events of a page refer to, up to the first that does not fit, and the states that
-    they led to, by their positions: those behind the last event that a stream has in a transaction.
-    `versions` are those of their streams before the transaction, by the same positions.
-    `whole` is the last position of the last transaction whose end was seen, up to which these are
-    all."""
+    """Result of folding a page, up to the first event that does not fit.
+
+    `runs` and `sessions` are the states after the last event of each stream in a transaction, by
+    the position of that event. `versions` are the versions of the streams before the transaction,
+    by the same positions. `whole` is the last position of the last transaction that has ended; the
+    states are complete up to there.
+    """
 
     references: References
     whole: int
@@ -48,46 +55,48 @@ class RefoldResult(NamedTuple):
 
 
 class StatesBefore(Protocol):
-    """Where the states are that are not in memory."""
+    """Store of the states that are not in memory."""
 
     def load(self, missing: MissingStates, at: int) -> Iterable[State]:
-        """The states of these runs and sessions as of position `at`, those that exist."""
+        """Return the states of these runs and sessions as of position `at`; those that do not exist
+        are missing."""
         ...
 
     def put(self, states: Sequence[State]) -> None:
-        """These leave the memory."""
+        """Take over states that are evicted from memory."""
         ...
 
 
 class RecordedStates:
-    """Implements `StatesBefore` by the log itself: runs are folded from the events before, sessions
-    from the newest state that is stored and the events behind it."""
+    """States that are read from the log itself; implements `StatesBefore`. Runs are folded from
+    their earlier events, sessions from the newest stored state and the events after it."""
 
     def __init__(self, connection: ReadConnection) -> None:
         self._connection = connection
         self._mapper = EventMapper()
 
     def load(self, missing: MissingStates, at: int) -> Iterator[State]:
-        """Rows that have ended hold no state, and those that have not may be of a later moment."""
+        """Yield the states. They are folded because ended rows hold no state, and a current row may
+        be of a later position."""
         if missing.runs:
             values = values_of_runs([(run_id, at) for run_id in missing.runs])
             found = self._connection.execute(EVENTS_OF_RUNS, values, binary=True).fetchall()
-            yield from (one.last for one in fold_rows(found, self._mapper))
+            yield from (stream.last for stream in fold_rows(found, self._mapper))
         if missing.sessions:
             query = query_of_sessions([(key, [at]) for key in missing.sessions])
             found = self._connection.execute(*query, binary=True).fetchall()
-            yield from (one.last for one in fold_rows(found, self._mapper))
+            yield from (stream.last for stream in fold_rows(found, self._mapper))
 
     def put(self, states: Sequence[State]) -> None:
-        """They are found again."""
+        """No-op: states are read again from the log."""
 
 
 class Refold:
-    """Carries states from page to page; those that are not in memory are asked for.
+    """Fold that carries states from page to page. States that are not in memory are loaded.
 
-    `whole` is the last position of a transaction, behind which the first page begins, and
-    `config_version` the version of the configuration's stream there. Where rows end is not asked
-    for, so that a wrong end leads to no wrong state.
+    `whole` is the last position of a transaction; the first page begins after it. `config_version`
+    is the version of the configuration's stream there. The ends of rows are never used, so a wrong
+    end leads to no wrong state.
     """
 
     def __init__(
@@ -99,15 +108,16 @@ class Refold:
         self._whole = whole
         self._log_id = log_id
         self._config_version = config_version
-        # Of each stream in the transaction that goes on: the position of its last event, the state
-        # behind that, and the version before its first one.
+        # By stream in the open transaction: the position of its last event, the state after it, and
+        # the version before its first event.
         self._open: dict[str, tuple[int, State, int]] = {}
         self._microseconds = _NO_INSTANT
 
     def fold(self, rows: Sequence[StoredEventRow], ends: Container[int]) -> RefoldResult:
-        """The next page; `ends` are the last positions of the commits in it.
+        """Fold the next page. `ends` are the last positions of the commits in it.
 
-        Where the instant changes there was a commit too, whether it is noted or not.
+        A change of the recorded time ends a transaction too, even if the commit is missing from
+        `ends`.
         """
         references = References()
         runs: dict[int, Run] = {}
@@ -118,7 +128,7 @@ class Refold:
         decode, take, opened = self._mapper.event, self._memory.take, self._open
         is_read = True
         try:
-            missing = self._memory.missing((one.stream, one.version) for one in rows)
+            missing = self._memory.missing((row.stream, row.version) for row in rows)
             self._memory.put(self._before.load(missing, position - 1))
             for row in rows:
                 position, stream, version, name, number, recorded_at, event_id = row[:7]
@@ -159,7 +169,7 @@ class Refold:
         sessions: dict[int, Session],
         versions: dict[int, int],
     ) -> None:
-        """What was folded up to there is whole."""
+        """Add the states of the open transaction, which ended at this position, to the results."""
         for at, state, before in self._open.values():
             versions[at] = before
             if isinstance(state, Run):
@@ -170,12 +180,12 @@ class Refold:
         self._whole = position
 
     def _take_configuration(self, stream: str, version: int) -> None:
-        """The only stream that leads to no state."""
+        """Check the version of the configuration's stream, the only one without a state."""
         if version != self._config_version + 1:
             raise VersionGap(stream, version, self._config_version)
         self._config_version = version
 
     def _shrink(self) -> None:
         self._before.put(self._memory.shrink())
-        # Of a transaction that goes on, the log has no rows to find them again.
+        # The log has no rows yet from which to load states of the open transaction.
         self._memory.put(state for _, state, _ in self._open.values())

@@ -1,8 +1,8 @@
-"""Rows of the log as they stand, read without a detour through Python values.
+"""Reader of stored event rows that avoids converting them to Python values.
 
-PostgreSQL's binary COPY puts a four-byte length before each field and 0xFFFFFFFF for an absent
-one, as the chain does. So a row that is copied out with the chain's columns in the chain's order is
-what was hashed, but for the two instants, which PostgreSQL counts from the year 2000.
+PostgreSQL's binary COPY puts a four-byte length before each field and 0xFFFFFFFF for an absent one,
+as the hash chain does. So a row copied out with the chain's columns in its order consists of the
+hashed bytes, except for the two instants, which PostgreSQL counts from the year 2000.
 """
 
 import contextlib
@@ -26,15 +26,15 @@ from infrastructure.outbound.log.schema.connections import (
 
 ReadConnection = SyncLogConnection
 PAGE_TIMEOUT_MS = 120_000
-"""How long the statement of one page may take; a sweep over a whole table has no limit."""
+"""Limit of a statement about one page; statements about whole tables have none."""
 PAGE_ANSWER_SECONDS_MAX = 130.0
-"""How long to wait for an answer about a page; longer than `PAGE_TIMEOUT_MS`."""
+"""How long to wait for the answer about a page; it exceeds `PAGE_TIMEOUT_MS`."""
 
 
 def open_read_connection(conninfo: str) -> ReadConnection:
-    """A connection outside any transaction that can only read."""
-    # Every look-up is by a few keys: without these a table that was never analysed is read as a
-    # whole to find them.
+    """Open a read-only connection outside any transaction."""
+    # Every look-up is by a few keys. Without these settings, a table that was never analyzed would
+    # be scanned for them.
     return open_sync_connection(
         conninfo,
         application="verify",
@@ -47,8 +47,8 @@ def open_read_connection(conninfo: str) -> ReadConnection:
 
 @contextlib.contextmanager
 def whole_table_transaction(connection: ReadConnection) -> Iterator[None]:
-    """Begin a transaction whose statements may go over whole tables, without a limit of the
-    database and with a longer one of the client."""
+    """Open a transaction whose statements may read whole tables: no statement timeout in the
+    database, and a longer answer timeout in the client."""
     page_answer_seconds_max = connection.answer_seconds_max
     connection.answer_seconds_max = WHOLE_TABLE_ANSWER_SECONDS_MAX
     try:
@@ -60,14 +60,15 @@ def whole_table_transaction(connection: ReadConnection) -> Iterator[None]:
 
 
 def one_row(connection: ReadConnection, query: str, values: Any = None) -> TupleRow:
-    """The only row of a query."""
+    """Return the only row of a query."""
     row = connection.execute(query, values).fetchone()
     assert row is not None
     return row
 
 
 def database_error_reason(error: psycopg.Error) -> str:
-    """Why the database cannot be read, in a line. Drivers put addresses there, but no passwords."""
+    """Return one line that says why the database cannot be read. Drivers quote addresses in it, but
+    no passwords."""
     advice = crowding_advice(error)
     if advice is not None:
         return f"the database cannot be read: {advice}"
@@ -86,7 +87,8 @@ _COPIED = (
 _COLUMNS = 23
 _MODULUS = 2**64
 
-# Each begins where a text has ended: the length of what is next, and what has a fixed length.
+# Each struct begins where a text ends: it has the length of the next field and the fields of fixed
+# length.
 _POSITION = struct.Struct(">h4xqi")
 _VERSION = struct.Struct(">4xqi")
 _IDS = struct.Struct(">4xq4xq4xq4x16s4x16s")
@@ -97,8 +99,8 @@ _INSTANTS = struct.Struct(">QIQ")
 
 
 class StoredEventRow(NamedTuple):
-    """An event's row. Instants are microseconds since 1970-01-01 UTC, ids 16 bytes; `encoded` is
-    what the chain covers of it, from the position to the state."""
+    """A row of an event. Instants are microseconds since 1970-01-01 UTC, ids are 16 bytes.
+    `encoded` is the part that the chain covers, from the position to the state."""
 
     position: int
     stream: str
@@ -114,11 +116,12 @@ class StoredEventRow(NamedTuple):
     encoded: bytearray
 
     def hash_after(self, previous: bytes) -> bytes:
-        """What its chain hash must be behind an event with the hash `previous`."""
+        """Return the hash that the event must have after one with the hash `previous`."""
         return link_hash(previous, self.encoded)
 
     def hash_elsewhere(self, previous: bytes, *, moved: int, append_too: bool) -> bytes:
-        """What its chain hash would be `moved` positions further."""
+        """Return the hash that the event would have `moved` positions further. With `append_too`,
+        the end of its append moves too."""
         encoded = bytearray(self.encoded)
         _NUMBER.pack_into(encoded, 4, self.position + moved)
         if append_too:
@@ -127,19 +130,19 @@ class StoredEventRow(NamedTuple):
         return link_hash(previous, encoded)
 
 
-# A class made of a tuple by the interpreter itself: the one that has names for its parts is a third
-# of the reading of a row.
+# Build the class from a tuple directly: its constructor with named parts would take a third of the
+# time of reading a row.
 made_row: Callable[[tuple[Any, ...]], StoredEventRow] = partial(tuple.__new__, StoredEventRow)
 
 
 def read_rows(connection: ReadConnection, first: int, last: int) -> list[StoredEventRow]:
-    """The rows at these positions, in order; those that are not there are left out."""
+    """Return the rows in a range of positions, in order, without the missing ones."""
     return _copied_rows(connection, f"BETWEEN {first} AND {last}")
 
 
 def read_rows_at(connection: ReadConnection, positions: Sequence[int]) -> list[StoredEventRow]:
-    """The rows at just these positions, in order; those that are not there are left out."""
-    numbers = ", ".join(str(int(one)) for one in positions)
+    """Return the rows at these positions, in order, without the missing ones."""
+    numbers = ", ".join(str(int(position)) for position in positions)
     return _copied_rows(connection, f"= ANY(ARRAY[{numbers}]::bigint[])")
 
 
@@ -166,7 +169,7 @@ def _parse_row(row: bytes) -> StoredEventRow:
     state = row[end - state_bytes : end]
     (append_last,) = _NUMBER.unpack_from(row, end - state_bytes - 4 - 8)
     encoded = bytearray(row[2:end])
-    # An instant that was made infinite by hand does not fit: it only has to become a wrong one.
+    # An instant manually set to infinity does not fit; it only has to become a wrong value.
     _INSTANTS.pack_into(encoded, at + _INSTANTS_AT - 2, recorded % _MODULUS, 8, occurred % _MODULUS)
     return made_row(
         (

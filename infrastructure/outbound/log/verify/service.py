@@ -1,5 +1,5 @@
-"""Verifications as a server begins, reads and stops them: each in a process of its own, which has
-connections of its own and ends with this one."""
+"""Verifications that a server starts, reads and stops. Each runs in a worker process with its own
+connections, which ends with the server."""
 
 import asyncio
 import contextlib
@@ -30,7 +30,7 @@ from infrastructure.outbound.log.verify.verify import VerifyOrder
 T = TypeVar("T")
 BEGIN_SECONDS_MAX = 30.0
 NICENESS = 10
-"""A verification takes what of the processors nobody else wants."""
+"""A verification takes only spare processor time."""
 
 _LATEST = (
     "SELECT number, coalesce(outcome, 'running'), started_by, origin, process, started_at,"
@@ -48,7 +48,10 @@ _CHAIN_HASH = "SELECT chain_hash FROM events WHERE position = %s"
 
 
 class ServedVerifications:
-    """Implements `LogVerifications`. To be closed. `conninfo` may change with the database."""
+    """Verifications of a server; implements `LogVerifications`.
+
+    Close it after use. `conninfo` is a function because the address may change with the database.
+    """
 
     def __init__(
         self,
@@ -64,20 +67,24 @@ class ServedVerifications:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def latest(self) -> tuple[RecordedVerification, ...]:
-        """The newest first."""
+        """Return the recorded verifications, newest first."""
         async with borrow_connection(self._pool) as connection:
             rows = await _rows(connection)
             if not rows or rows[0].state != "running" or await _is_held(connection):
                 return rows
-            # It may have ended in between. If not, nobody held the lock while its row was open.
+            # It may have ended in between. Otherwise the lock is free while the row has no outcome.
             again = await _rows(connection)
         if not again or again[0].number != rows[0].number or again[0].state != "running":
             return again
         return (_broken_off(again[0]), *again[1:])
 
     async def start(self, started_by: str) -> bool:
-        """Begin one, unless one is under way."""
-        # Also when its caller is gone before it has begun.
+        """Start a verification unless one is running. Return True if it was started.
+
+        Raises:
+            LogUnavailable: It could not be started.
+        """
+        # Finish the start even if the caller is cancelled.
         return await asyncio.shield(self._in_background(self._start(started_by)))
 
     async def _start(self, started_by: str) -> bool:
@@ -89,12 +96,12 @@ class ServedVerifications:
                 await cancel_all([self._following])
             return await self._begin(VerifyingProcess.here(started_by, "server"))
 
-    async def _begin(self, who: VerifyingProcess) -> bool:
+    async def _begin(self, verifier: VerifyingProcess) -> bool:
         order = {
             "conninfo": self._conninfo(),
             "state_file": str(self._state_file),
-            "started_by": who.started_by,
-            "process": who.process,
+            "started_by": verifier.started_by,
+            "process": verifier.process,
         }
         process = await asyncio.to_thread(WorkerProcess, work, order)
         try:
@@ -111,7 +118,7 @@ class ServedVerifications:
         raise LogUnavailable(f"no verification was begun: {answer['failure']}")
 
     async def request_stop(self, requested_by: str) -> bool:
-        """Ask the one under way to stop."""
+        """Ask the running verification to stop. Return False if none is running."""
         latest = await self.latest()
         if not latest or latest[0].state != "running":
             return False
@@ -120,13 +127,13 @@ class ServedVerifications:
             return (await connection.execute(_STOP, values)).rowcount == 1
 
     async def chain_hash_at(self, position: int) -> bytes | None:
-        """The chain hash as it stands."""
+        """Return the chain hash stored at a position, unverified."""
         async with borrow_connection(self._pool) as connection:
             row = await (await connection.execute(_CHAIN_HASH, [position])).fetchone()
         return bytes(row[0]) if row is not None and row[0] is not None else None
 
     async def close(self) -> None:
-        """End the one that this process began; it reads as broken off."""
+        """End the verification that this process started; it is later read as broken off."""
         await cancel_all(self._tasks)
 
     def _in_background(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
@@ -168,7 +175,8 @@ async def _end_when_done(process: WorkerProcess) -> None:
 
 
 async def _answer(process: WorkerProcess, seconds: float | None) -> dict[str, Any]:
-    """The next answer of a process; a failure when it ends without one, or takes too long."""
+    """Return the next answer of a process, or a failure if it ends without one or takes too
+    long."""
     loop = asyncio.get_running_loop()
     readable: asyncio.Future[None] = loop.create_future()
 
@@ -188,7 +196,7 @@ async def _answer(process: WorkerProcess, seconds: float | None) -> dict[str, An
 
 
 def work(order: dict[str, Any]) -> None:
-    """Be the process of a verification."""
+    """Run as the process of a verification."""
     threading.Thread(target=exit_with_holder, daemon=True).start()
     os.nice(NICENESS)
     process = VerifyingProcess(order["started_by"], "server", order["process"])

@@ -1,4 +1,4 @@
-"""The commits by which events came, and the stream of the configuration."""
+"""Checks of the commits that events belong to, and of the stream of the configuration."""
 
 from collections.abc import Mapping, Sequence
 
@@ -24,19 +24,22 @@ _LAST_END = (
 
 
 def config_version_at(connection: ReadConnection, position: int) -> int:
-    """The version of the configuration's stream as of a position; 0 when nothing is on record."""
+    """Return the version of the configuration's stream as of a position; 0 if it has no event."""
     (version,) = one_row(connection, _CONFIG_VERSION, [CONFIG_STREAM, position])
     return int(version)
 
 
 def commits_between(connection: ReadConnection, first: int, last: int) -> dict[int, int]:
-    """The last positions of the commits that ended there, with their instants in microseconds."""
+    """Return the last positions of the commits in this range, each with its time in
+    microseconds."""
     return dict(connection.execute(_COMMITS, [first, last]).fetchall())
 
 
 def last_end_before(connection: ReadConnection, position: int) -> int:
-    """The last position of the last transaction that ended in front of a position, by the commits
-    or because the instant changes there; 0 when there is none."""
+    """Return the last position of the last transaction that ended before a position, or 0.
+
+    A transaction ends at a recorded commit, and wherever the recorded time changes.
+    """
     (end,) = one_row(connection, _LAST_END, {"position": position})
     return int(end)
 
@@ -44,8 +47,8 @@ def last_end_before(connection: ReadConnection, position: int) -> int:
 def check_commits(
     link: Link, rows: Sequence[StoredEventRow], found: Mapping[int, int]
 ) -> Difference | None:
-    """Each commit ends where an append ends and has its instant; where the instant changes, there
-    was a commit. `found` are those from the position of the link on."""
+    """Check that each commit ends with an append and has its time, and that a commit exists
+    wherever the time changes. `found` are the commits from the link's position on."""
     position, recorded_at = link.position, link.recorded_at
     first = position + 1
     wrong: list[Difference] = []

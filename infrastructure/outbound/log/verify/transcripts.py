@@ -1,4 +1,4 @@
-"""The transcripts beside the log: each is what was sealed when its run ended."""
+"""Check of the transcripts beside the log: each must match its seal from the end of its run."""
 
 import hashlib
 import hmac
@@ -31,8 +31,8 @@ _ENTRIES = (
 
 
 class RecordedTranscript(NamedTuple):
-    """A transcript as the event that ended its run sealed it. `owner` is the session under whose
-    key it is, or None if the events were not folded."""
+    """A transcript as sealed by the event that ended its run. `owner` is the session whose key
+    sealed it, or None if the events were not folded."""
 
     position: int
     run_id: UUID
@@ -49,18 +49,23 @@ class _ReadTranscript(NamedTuple):
 def check_transcripts(
     connection: ReadConnection, sealed: Iterable[RecordedTranscript], counts: VerifiedCounts
 ) -> Difference | None:
-    """The first transcript that is not what was sealed; they are in order."""
-    for batch in batches(sealed, lambda one: one.seal.bytes, READ_BYTES_MAX, READ_MAX):
-        owners = list({one.owner for one in batch})
+    """Return the first transcript that differs from its seal, or None. `sealed` must be in
+    order."""
+    for batch in batches(
+        sealed, lambda transcript: transcript.seal.bytes, READ_BYTES_MAX, READ_MAX
+    ):
+        owners = list({transcript.owner for transcript in batch})
         keys: Mapping[UUID | None, bytes] = dict(
             connection.execute(_KEYS, [encode_column("uuid", owners)]).fetchall()
         )
         read = dict(_read(connection, batch, keys))
-        for one in batch:
-            wrong = _transcript_fault(one, read.get(one.run_id), one.owner in keys, counts)
+        for transcript in batch:
+            wrong = _transcript_fault(
+                transcript, read.get(transcript.run_id), transcript.owner in keys, counts
+            )
             if wrong is not None:
-                text = f"the transcript of run {one.run_id} {wrong}"
-                return Difference(one.position, "transcript", text)
+                text = f"the transcript of run {transcript.run_id} {wrong}"
+                return Difference(transcript.position, "transcript", text)
     return None
 
 
@@ -69,8 +74,8 @@ def _read(
     batch: Sequence[RecordedTranscript],
     keys: Mapping[UUID | None, bytes],
 ) -> Iterator[tuple[UUID, _ReadTranscript]]:
-    """Read the transcripts. Of a single long one, hold one entry in memory at a time."""
-    owners = {one.run_id: one.owner for one in batch}
+    """Read the transcripts. A single long one is streamed, one entry in memory at a time."""
+    owners = {transcript.run_id: transcript.owner for transcript in batch}
     with connection.cursor(binary=True) as cursor:
         rows: Iterable[Any]
         if len(batch) > 1:
@@ -91,9 +96,12 @@ def _read(
 
 
 def _transcript_fault(
-    one: RecordedTranscript, read: _ReadTranscript | None, has_key: bool, counts: VerifiedCounts
+    transcript: RecordedTranscript,
+    read: _ReadTranscript | None,
+    has_key: bool,
+    counts: VerifiedCounts,
 ) -> str | None:
-    seal = one.seal
+    seal = transcript.seal
     if not has_key:
         counts.erased += 1
         return None

@@ -1,4 +1,4 @@
-"""Verifies a log from its first event to its head, beside servers that append to it."""
+"""Verification of a log from its first event to its head, while servers append to it."""
 
 import os
 import secrets
@@ -41,14 +41,14 @@ from infrastructure.outbound.log.verify.whole_tables import (
 
 FILE_BYTES_MAX = 4_096
 STATE_FILE = "log-verify.json"
-"""Where progress is noted in a data directory."""
+"""Name of the progress file in a data directory."""
 
 _COUNT_NAMES = ("runRows", "sessionRows", "contents", "transcripts", "erased")
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Everything up to `position` was found right; what was counted so far."""
+    """Progress: every event up to `position` was right. `counts` are the items compared so far."""
 
     log_id: UUID
     position: int = 0
@@ -56,7 +56,7 @@ class Progress:
     counts: VerifiedCounts = field(default_factory=VerifiedCounts)
 
     def after(self, findings: RangeFindings) -> "Progress":
-        """With a range behind it that was found right as a whole."""
+        """Return the progress after a range that was right as a whole."""
         return replace(
             self,
             position=findings.range.last,
@@ -66,7 +66,11 @@ class Progress:
 
 
 def note_progress(path: Path, progress: Progress) -> None:
-    """Write it down; whoever reads meanwhile finds the earlier one or this one."""
+    """Write the progress file atomically: a concurrent reader sees the previous or the new content.
+
+    Raises:
+        UserError: The file cannot be written.
+    """
     values = {
         "logId": str(progress.log_id),
         "position": progress.position,
@@ -91,7 +95,11 @@ def note_progress(path: Path, progress: Progress) -> None:
 
 
 def read_progress(path: Path, log_id: UUID) -> Progress | None:
-    """What was noted; None when there is no such file. `UserError` when it is of another log."""
+    """Return the stored progress, or None if there is no such file.
+
+    Raises:
+        UserError: The file cannot be read, has other content, or is of another log.
+    """
     try:
         with path.open("rb") as file:
             text = file.read(FILE_BYTES_MAX)
@@ -120,18 +128,18 @@ def read_progress(path: Path, log_id: UUID) -> Progress | None:
 
 
 RANGE_EVENTS_MAX = 20_000
-"""The findings of a range are told, and noted, as a whole."""
+"""The findings of a range are reported and stored as a whole."""
 
 
 PROCESSES = 2
-"""This one is the first of them."""
+"""Including this one."""
 NOTE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyOrder:
-    """What to verify. `head` was noted earlier by somebody; `state_file` is where the progress is
-    noted, from which `resume` goes on."""
+    """Options of a verification. `head` is a head noted earlier; `state_file` stores the progress,
+    from which `resume` continues."""
 
     state_file: Path
     head: ExpectedHead | None = None
@@ -141,8 +149,8 @@ class VerifyOrder:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What came of it. `began` is the position behind which it began, `checked` what was found
-    right up to there and from there on; `head` the last event of the log."""
+    """Result of a verification. It began after position `began`; `checked` is the verified part,
+    including that of the resumed verification; `head` is the last event of the log."""
 
     head: StoredHead
     began: int
@@ -152,7 +160,11 @@ class Verification:
 
 
 def run_verification(conninfo: str, order: VerifyOrder) -> Verification:
-    """Look over the log. `VerificationStopped` when the database went away meanwhile."""
+    """Verify the log.
+
+    Raises:
+        VerificationStopped: The database became unavailable.
+    """
     try:
         with rare_collections(), open_read_connection(conninfo) as connection:
             return _VerificationRun(conninfo, connection, order).verify()
@@ -161,7 +173,7 @@ def run_verification(conninfo: str, order: VerifyOrder) -> Verification:
 
 
 class _VerificationRun:
-    """One verification under way."""
+    """A running verification."""
 
     def __init__(self, conninfo: str, connection: ReadConnection, order: VerifyOrder) -> None:
         self._conninfo = conninfo
@@ -198,7 +210,7 @@ class _VerificationRun:
         return opening, resumed or Progress(opening.head.log_id)
 
     def _walk(self, opening: LogOverview, start: Progress) -> tuple[Progress, Difference | None]:
-        """Up to the head, or to the first difference: nothing behind it is looked at."""
+        """Verify up to the head or to the first difference; later positions are not checked."""
         checked = start
         last = opening.head.position
         if opening.difference is not None:
@@ -219,7 +231,7 @@ class _VerificationRun:
         return checked, None
 
     def _in_order(self, head: StoredHead, first: int, last: int) -> Iterator[RangeFindings]:
-        """The findings of all ranges, in order."""
+        """Yield the findings of all ranges, in order."""
         ranges = _ranges(first, last)
         waiting: dict[int, RangeFindings] = {}
         for findings in self._as_found(head, first, ranges):
@@ -241,20 +253,23 @@ class _VerificationRun:
             yield from processes.answers(wait=True)
 
     def _rows(self, opening: LogOverview, checked: Progress) -> Difference | None:
-        """When everything was walked: whether there are as many rows as the events made."""
+        """If everything was verified, check that there are as many rows as the events made."""
         if checked.position < opening.head.position:
             return None
         rows: dict[type[Any], int] = {
             Run: checked.counts.run_rows,
             Session: checked.counts.session_rows,
         }
-        if all(opening.rows[one.name] == rows[one.state] for one in PROJECTIONS):
+        if all(
+            opening.rows[projection.name] == rows[projection.state] for projection in PROJECTIONS
+        ):
             return None
         return row_without_event(self._connection, opening.head.position)
 
 
 def _ranges(first: int, last: int) -> list[Range]:
-    """Sixteen for each process, so that all end at about the same time; of longer logs more."""
+    """Return sixteen ranges per process, so that all end at about the same time; more if the log is
+    long."""
     shared = -(-(last - first + 1) // (PROCESSES * 16))
     size = min(RANGE_EVENTS_MAX, max(RANGE_EVENTS_MAX // 10, shared))
     return [Range(begin, min(begin + size - 1, last)) for begin in range(first, last + 1, size)]

@@ -1,6 +1,6 @@
-"""What is looked at over the whole log: its head, the ends of rows, and rows that no event made.
+"""Checks over the whole log: its head, the ends of rows, and rows without an event.
 
-All of it is read in one snapshot, so that what a server appends meanwhile is no difference.
+Everything is read in one snapshot, so that concurrent appends are not reported as differences.
 """
 
 from collections.abc import Mapping
@@ -32,9 +32,9 @@ _HEAD = (
     " ORDER BY position DESC LIMIT 1) AS e ON true"
 )
 
-# Where two rows of a key do not meet: the lower one of the end that is and the end that must be is
-# the first position at which the table says something else than the log. Earlier releases left
-# states in more past rows, which are as good.
+# Rows of a key that do not meet: the lower one of the actual and the expected end is the first
+# position where the table deviates from the log. Earlier releases left states in more past rows;
+# those are accepted.
 _ENDS = (
     "SELECT count(*) FILTER (WHERE from_position <= %(head)s), coalesce(max(from_position), 0),"
     " min(greatest(from_position, least(to_position, must_end)))"
@@ -63,7 +63,7 @@ _PREFIXES: Mapping[type[Any], str] = {Run: RUN_PREFIX, Session: SESSION_PREFIX}
 
 @dataclass(frozen=True, slots=True)
 class StoredHead:
-    """The last event as it stands in its table; `said_hash` is what the head says of it."""
+    """The last event as stored in its table. `head_hash` is its hash according to the head."""
 
     log_id: UUID
     position: int
@@ -76,8 +76,8 @@ class StoredHead:
 
 @dataclass(frozen=True, slots=True)
 class LogOverview:
-    """What was seen before the walk: the head up to which to go, how many rows of each projection
-    began up to it, and what is wrong already."""
+    """Result of the checks before the walk: the head to walk up to, the number of rows of each
+    projection that began up to it, and the first difference."""
 
     head: StoredHead
     rows: Mapping[str, int]
@@ -86,7 +86,7 @@ class LogOverview:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedHead:
-    """A head that somebody has noted earlier; `source` says who."""
+    """A head noted earlier. `source` says where it was noted."""
 
     position: int
     chain_hash: bytes
@@ -94,21 +94,25 @@ class ExpectedHead:
 
 
 def open_log(connection: ReadConnection, noted: tuple[ExpectedHead, ...]) -> LogOverview:
-    """Look at the ends of everything. `UserError` when this program cannot judge the log."""
+    """Check the head and the ends of all rows.
+
+    Raises:
+        UserError: This program cannot judge the log.
+    """
     with whole_table_transaction(connection):
-        # The lock of any reader, but before the snapshot: a rebuild that exchanges the tables in
-        # between would have rows in them that the snapshot does not see.
+        # Take the readers' lock before the snapshot: if a rebuild swapped the tables in between,
+        # they would contain rows that the snapshot does not see.
         connection.execute(
             "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;"
             " SET LOCAL enable_hashjoin = on;"
-            f" LOCK TABLE {', '.join(one.name for one in PROJECTIONS)} IN ACCESS SHARE MODE"
+            f" LOCK TABLE {', '.join(table.name for table in PROJECTIONS)} IN ACCESS SHARE MODE"
         )
         _require_verifiable(connection)
         head, wrong = _head(connection)
-        found = [wrong, *(_compare_noted_head(connection, head, one) for one in noted)]
+        found = [wrong, *(_compare_noted_head(connection, head, expected) for expected in noted)]
         rows: dict[str, int] = {}
-        for one in PROJECTIONS:
-            rows[one.name], wrong = _ends(connection, one, head.position)
+        for projection in PROJECTIONS:
+            rows[projection.name], wrong = _ends(connection, projection, head.position)
             found.append(wrong)
     return LogOverview(head, rows, first_difference(found))
 
@@ -170,8 +174,8 @@ def _compare_noted_head(
 def _ends(
     connection: ReadConnection, table: Projection[Any, Any], head: int
 ) -> tuple[int, Difference | None]:
-    """How many rows began up to the head, and the first that ends where it must not or has ended
-    without the state that it must hold."""
+    """Return the number of rows that began up to the head, and the first row that has a wrong end,
+    or has ended without the state that it must hold."""
     names = {"table": table.name, "key": table.key}
     count, newest, wrong, bare = one_row(connection, _ENDS.format(**names), {"head": head})
     found = []
@@ -197,7 +201,7 @@ def _end(position: int) -> str:
 
 
 def row_without_event(connection: ReadConnection, head: int) -> Difference | None:
-    """The first row of a projection up to the head that begins at no event of its own."""
+    """Return the first row up to the head that begins at no event of its own stream, or None."""
     with whole_table_transaction(connection):
         connection.execute("SET LOCAL enable_hashjoin = on")
         found = []
