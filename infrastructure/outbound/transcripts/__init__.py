@@ -1,1 +1,1 @@
-"""Transcripts: rows while a run goes on, a JSONL file once it is over."""
+"""Transcripts: rows while a run is in progress, a JSONL file once it is over."""

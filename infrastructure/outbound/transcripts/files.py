@@ -1,7 +1,7 @@
-"""Files of transcripts, a folder for each agent. Whatever link is planted there, and whenever, none
-is followed: a folder is held while something is done in it, and what was planted is refused.
+"""Transcript files, one folder per agent. No link is ever followed, whenever it was planted: a
+folder is held open while it is used, and planted entries are refused.
 
-All functions block and raise `OSError`, whose `strerror` says what is in the way.
+All functions block and raise `OSError` whose `strerror` names the obstacle.
 """
 
 import asyncio
@@ -26,13 +26,13 @@ from infrastructure.outbound.files.rooted_folder import (
 
 PART = ".part"
 PID_MAX = 2**22
-"""No process of Linux has a higher id."""
+"""Upper limit of process ids on Linux."""
 CHUNK_BYTES = 256 * 1024
 
 
 class TranscriptFolders:
-    """The folders below `path`, which is absolute. Where its parent is, links on the way included,
-    is found once: the data directory may have been named by a link."""
+    """Agent folders below `path`, which is absolute. Links above `path` are resolved once, because
+    the data directory may have been named by a link."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -40,7 +40,7 @@ class TranscriptFolders:
 
     @contextmanager
     def enter(self, agent_id: str) -> Iterator[RootedFolder]:
-        """The folder of an agent."""
+        """Open the folder of an agent."""
         with ExitStack() as held:
             with self._translate_errors(agent_id):
                 root = self._parent_of_all(held)
@@ -50,7 +50,7 @@ class TranscriptFolders:
 
     @contextmanager
     def enter_or_make(self, agent_id: str) -> Iterator[RootedFolder]:
-        """The same, made when it is not there."""
+        """Open the folder of an agent, creating it if it is missing."""
         with ExitStack() as held:
             with self._translate_errors(agent_id):
                 root = self._parent_of_all(held)
@@ -58,8 +58,12 @@ class TranscriptFolders:
                 folder = held.enter_context(root.enter_or_make(agent_id))
             yield folder
 
-    def must_be_in_place(self, agent_id: str, folder: RootedFolder) -> None:
-        """Somebody may have moved the folder since it was entered."""
+    def require_in_place(self, agent_id: str, folder: RootedFolder) -> None:
+        """Require that the folder was not moved or replaced since it was entered.
+
+        Raises:
+            NotAFolder: Another folder is in its place.
+        """
         with self.enter(agent_id) as found:
             if found.identity == folder.identity:
                 return
@@ -80,7 +84,7 @@ class TranscriptFolders:
 
 
 def has_content(folders: TranscriptFolders, agent_id: str, name: str, content: bytes) -> bool:
-    """Whether a file is there, private, and has just this content."""
+    """Return True if the file exists, is private, and has exactly this content."""
     try:
         with folders.enter(agent_id) as folder, folder.read(name) as file:
             state = os.fstat(file.fileno())
@@ -91,7 +95,7 @@ def has_content(folders: TranscriptFolders, agent_id: str, name: str, content: b
 
 
 def drop_file(folders: TranscriptFolders, agent_id: str, name: str) -> bool:
-    """Remove a file, and what was left of attempts to write it; whether it was there."""
+    """Delete a file and the part files of attempts to write it. Return True if the file existed."""
     try:
         with folders.enter(agent_id) as folder:
             for part in folder.names():
@@ -105,8 +109,8 @@ def drop_file(folders: TranscriptFolders, agent_id: str, name: str) -> bool:
 
 
 def drop_parts_of_the_dead(folders: TranscriptFolders, path: str) -> None:
-    """Remove what processes that died have left of attempts to write a file, under the name from
-    before it was archived too."""
+    """Delete the part files that dead processes left of a transcript file, including those under
+    its name before it was archived."""
     agent_id, name = place_of(path)
     before = name.partition(ARCHIVED_MARK)[0]
     with suppress(FileNotFoundError), folders.enter(agent_id) as folder:
@@ -117,7 +121,7 @@ def drop_parts_of_the_dead(folders: TranscriptFolders, path: str) -> None:
 
 
 def _is_of_the_dead(part: str) -> bool:
-    """Whether no process has the id that stands in the name of a part."""
+    """Return True if no process has the id in the name of the part file."""
     pid = part.removesuffix(PART).rpartition(".")[2]
     if not (pid.isascii() and pid.isdigit() and 0 < int(pid) < PID_MAX):
         return False
@@ -131,8 +135,8 @@ def _is_of_the_dead(part: str) -> bool:
 
 
 class KnownFile(NamedTuple):
-    """The file of a transcript, by its name in the folder of its agent, and its size. `lines` are
-    what is in it, when that is known."""
+    """A transcript file: its name in the agent's folder, its size, and its `lines` if they are
+    known."""
 
     name: str
     size_bytes: int
@@ -142,15 +146,19 @@ class KnownFile(NamedTuple):
 def write_known_files(
     folders: TranscriptFolders, agent_id: str, files: Sequence[KnownFile]
 ) -> list[bool | OSError]:
-    """Write those of one agent whose lines are known, each whole or not at all. Return for each
-    whether it is there then, or the error. A file whose lines are not known is only looked for."""
+    """Write the files of one agent whose lines are known, each atomically. Files without lines are
+    only looked for.
+
+    Returns:
+        For each file, whether it exists now, or the error.
+    """
     results: list[bool | OSError] = []
     with folders.enter_or_make(agent_id) as folder:
         written: dict[str, FolderIdentity] = {}
         for file in files:
             try:
                 if file.lines is not None:
-                    # To write it costs less than to look whether it is there.
+                    # Writing costs less than checking whether it exists.
                     written[file.name] = _write_whole(folder, file.name, file.lines)
                     is_there = True
                 else:
@@ -161,7 +169,7 @@ def write_known_files(
             except OSError as failure:
                 results.append(failure)
         try:
-            folders.must_be_in_place(agent_id, folder)
+            folders.require_in_place(agent_id, folder)
         except OSError as replaced:
             for name, own in written.items():
                 with suppress(OSError):
@@ -177,7 +185,7 @@ def _write_whole(folder: RootedFolder, name: str, lines: bytes) -> FolderIdentit
         try:
             own = folder.write_unsynced(part, lines)
         except FileExistsError:
-            # Of an attempt that failed, or of a process that died under the same id.
+            # A leftover of a failed attempt, or of a dead process with the same id.
             folder.unlink(part)
             own = folder.write_unsynced(part, lines)
         folder.rename(part, name)
@@ -189,28 +197,29 @@ def _write_whole(folder: RootedFolder, name: str, lines: bytes) -> FolderIdentit
 
 
 def _part_of(name: str) -> str:
-    """What a file is called until it is whole."""
+    """Return the name of a file until it is complete."""
     return f"{name}.{os.getpid()}{PART}"
 
 
-def _must_be_whole(
+def _require_same_content(
     folder: RootedFolder, name: str, own: FolderIdentity, digest: Callable[[], bytes]
 ) -> None:
-    """Two servers may end the same run: then both have written the same."""
+    """Require that the file is this one or has the same content. Two servers may end the same run;
+    both have then written the same."""
     if folder.identity_of(name) != own and _digest_of(folder, name) != digest():
         raise OSError(errno.EEXIST, "another file is in the place of this one")
 
 
 def _remove_unless_of_another(folder: RootedFolder, name: str, own: FolderIdentity) -> None:
-    """The file of another server stays, and no link."""
+    """Delete the file unless another server wrote it. Links are deleted."""
     with suppress(OSError):
         if folder.identity_of(name) == own or _digest_of(folder, name) is None:
             folder.unlink(name)
 
 
 def is_in_place(folder: RootedFolder, name: str, size_bytes: int) -> bool:
-    """Whether the file of a transcript of that size is in the folder of its agent. One that still
-    has its name from before it was archived is renamed."""
+    """Return True if the transcript file exists with this size. If it still has its name from
+    before it was archived, rename it."""
     before, is_archived, _ = name.partition(ARCHIVED_MARK)
     if _is_whole(folder, name, size_bytes):
         return True
@@ -221,8 +230,8 @@ def is_in_place(folder: RootedFolder, name: str, size_bytes: int) -> bool:
 
 
 def drop_former(folders: TranscriptFolders, path: str) -> None:
-    """What has the name from before the archive beside an archived file: it was cut short, or
-    written by a server that had not heard of the archive."""
+    """Delete the file that still has the name from before the archive, next to an archived file. It
+    was cut short, or written by a server that had not yet seen the archive."""
     agent_id, name = place_of(path)
     if ARCHIVED_MARK in name:
         with suppress(FileNotFoundError), folders.enter(agent_id) as folder:
@@ -237,8 +246,8 @@ def _drop_former(folder: RootedFolder, name: str) -> None:
 
 
 def _is_whole(folder: RootedFolder, name: str, size: int) -> bool:
-    """A private file of that size. It was written under another name until it was whole, and is
-    shorter only when the machine went down before the disk had it."""
+    """Return True if it is a private file of this size. Files are renamed only when complete, so it
+    can be shorter only after a crash of the machine before the data reached the disk."""
     try:
         state = folder.state_of(name)
     except FileNotFoundError:
@@ -247,7 +256,7 @@ def _is_whole(folder: RootedFolder, name: str, size: int) -> bool:
 
 
 def place_of(path: str) -> tuple[str, str]:
-    """What a path on record ends in: the id of an agent, and the name of a file."""
+    """Return the agent id and file name at the end of a recorded path."""
     above, _, name = path.rpartition("/")
     agent_id = above.rpartition("/")[2]
     before = name.partition(ARCHIVED_MARK)[0]
@@ -257,7 +266,7 @@ def place_of(path: str) -> tuple[str, str]:
 
 
 def _digest_of(folder: RootedFolder, name: str) -> bytes | None:
-    """Of a private file; None when there is nothing of that kind."""
+    """Return the digest of a private file, or None if there is no such file."""
     digest = hashlib.sha256()
     try:
         with folder.read(name) as file:
@@ -271,10 +280,11 @@ def _digest_of(folder: RootedFolder, name: str) -> bytes | None:
 
 
 class PartFile:
-    """A file of a transcript, mode 0600: under another name until it is whole.
+    """A transcript file, mode 0600, under another name until it is complete.
 
-    Whoever waits for one of its methods may be cancelled while that goes on in a thread, so each
-    waits for the one before: no descriptor is closed while it is used. All raise `OSError`."""
+    A caller may be cancelled while its method continues in a thread. So the methods exclude each
+    other, and no descriptor is closed while it is in use. All raise `OSError`.
+    """
 
     def __init__(self, folders: TranscriptFolders, agent_id: str, name: str) -> None:
         self._folders, self._agent_id, self._name = folders, agent_id, name
@@ -286,44 +296,44 @@ class PartFile:
         self._is_over = False
 
     def begin(self) -> None:
-        """An empty file beside the one to be, which nobody else has open for this process's id."""
+        """Create the empty part file. No other process uses its name, which has this process's
+        id."""
         with self._one_at_a_time, ExitStack() as opened:
             if self._is_over:
                 raise _abandoned_error()
             folder = opened.enter_context(self._folders.enter_or_make(self._agent_id))
-            # What lies there is of an attempt that failed, or of a process that died under the
-            # same id.
+            # A leftover of a failed attempt, or of a dead process with the same id.
             with suppress(FileNotFoundError):
                 folder.unlink(self._part)
             self._open = folder, opened.enter_context(folder.create(self._part))
             self._held = opened.pop_all()
 
     def write(self, content: bytes) -> None:
-        """Add to it."""
+        """Append content."""
         with self._one_at_a_time:
             _, file = self._opened()
             file.write(content)
             self._digest.update(content)
 
     def finish(self) -> None:
-        """It is whole, and gets its name."""
+        """Rename the complete file to its final name."""
         with self._one_at_a_time:
             folder, file = self._opened()
-            # Not for the disk: rows are the truth, and a file that is cut short is written again.
+            # No fsync: the rows are the source of truth, and a truncated file is written again.
             file.flush()
             state = os.fstat(file.fileno())
             own = (state.st_dev, state.st_ino)
             folder.rename(self._part, self._name)
             try:
-                self._folders.must_be_in_place(self._agent_id, folder)
-                _must_be_whole(folder, self._name, own, self._digest.digest)
+                self._folders.require_in_place(self._agent_id, folder)
+                _require_same_content(folder, self._name, own, self._digest.digest)
             except BaseException:
                 _remove_unless_of_another(folder, self._name, own)
                 raise
             self._end()
 
     def give_up(self) -> None:
-        """Nothing of it stays, unless it was whole already."""
+        """Delete the part file. No-op if the file was complete already."""
         with self._one_at_a_time:
             if self._open is not None and not self._is_over:
                 folder, _ = self._open
@@ -348,7 +358,8 @@ def _abandoned_error() -> OSError:
 
 @contextmanager
 def atomic_file(folders: TranscriptFolders, agent_id: str, name: str) -> Iterator[PartFile]:
-    """A file that is there when the `with` is left, and not at all when that fails. Blocks."""
+    """Yield a file that exists once the `with` block ends, and not at all if the block fails.
+    Blocks."""
     part = PartFile(folders, agent_id, name)
     try:
         part.begin()
@@ -363,7 +374,7 @@ def atomic_file(folders: TranscriptFolders, agent_id: str, name: str) -> Iterato
 async def atomic_file_async(
     folders: TranscriptFolders, agent_id: str, name: str
 ) -> AsyncIterator[PartFile]:
-    """The same, outside of the event loop; to be written to in threads, too."""
+    """Like `atomic_file`, without blocking the event loop. Write to it in threads."""
     part = PartFile(folders, agent_id, name)
     try:
         await asyncio.to_thread(part.begin)

@@ -1,4 +1,5 @@
-"""What a forked child begins with: rows written in its preparation, and a file of them."""
+"""Fork snapshots: the entries that a forked child begins with, as rows written during its
+preparation and as a file."""
 
 import asyncio
 from collections.abc import Sequence
@@ -20,8 +21,8 @@ from infrastructure.outbound.transcripts.rows import Pool, pages, stored_body
 
 ATTEMPTS_MAX = 10
 
-# The row lock makes an append that refuses the run, or takes it over, wait for what is written,
-# and this write wait for it.
+# The row lock makes this write and an append that refuses or takes over the run wait for each
+# other.
 _HELD = (
     "SELECT 1 FROM runs WHERE run_id = %(run_id)s"
     f" AND to_position = {FOREVER} AND epoch = %(epoch)s AND stage = ANY(%(stages)s)"
@@ -41,8 +42,13 @@ _CLEAR_REFUSED = (
 async def fork_rows(
     pool: Pool, run_id: UUID, epoch: int, entries: Sequence[TranscriptEntry]
 ) -> bool:
-    """Write entries as number 1 and on, in place of those that are there. False when the claim was
-    replaced or the run is past its preparation."""
+    """Write entries numbered from 1, replacing the existing ones. Return False if the claim was
+    replaced or the run is past its preparation.
+
+    Raises:
+        LogUnavailable: The run's row changed in each of `ATTEMPTS_MAX` attempts, or the database is
+            unavailable.
+    """
     values = {
         "run_id": run_id,
         "epoch": epoch,
@@ -54,8 +60,8 @@ async def fork_rows(
         for _ in range(ATTEMPTS_MAX):
             if await _replace_rows(connection, values):
                 return True
-            # An append that leaves the claim as it is closes the row that was waited for and opens
-            # another one, which that statement could not see.
+            # An append that keeps the claim replaces the row that was waited for. The statement
+            # could not see the new row, so try again.
             if await (await connection.execute(_HELD, values)).fetchone() is None:
                 return False
     raise LogUnavailable("the run changes too fast to be written about; ask again in a moment")
@@ -72,7 +78,7 @@ async def _replace_rows(connection: LogConnection, values: dict[str, object]) ->
 
 
 async def unfork_rows(pool: Pool, run_id: UUID) -> bool:
-    """Remove the entries of a run that was refused; whether there were any."""
+    """Delete the entries of a refused run. Return True if there were any."""
     async with borrow_connection(pool) as connection:
         cursor = await connection.execute(_CLEAR_REFUSED, {"run_id": run_id})
     return cursor.rowcount > 0
@@ -81,9 +87,9 @@ async def unfork_rows(pool: Pool, run_id: UUID) -> bool:
 async def write_fork_snapshot(
     pool: Pool, folders: TranscriptFolders, run_id: UUID, *, agent_id: str, name: str, count: int
 ) -> None:
-    """Write the file of the first `count` entries, unless it is there with just that: whole or not
-    at all."""
-    # All of it at once: a fork has at most as much as may be told in one request.
+    """Write the file of the first `count` entries atomically, unless it exists with this
+    content."""
+    # All in memory: a fork is no larger than one request may be.
     lines = [
         transcript_line(entry) async for page in pages(pool, run_id, until=count) for entry in page
     ]
@@ -91,7 +97,8 @@ async def write_fork_snapshot(
 
 
 async def drop_fork_snapshot(folders: TranscriptFolders, *, agent_id: str, name: str) -> bool:
-    """Remove the file, and what was left of an attempt to write it; whether it was there."""
+    """Delete the file and the part files of attempts to write it. Return True if the file
+    existed."""
     return await asyncio.to_thread(drop_file, folders, agent_id, name)
 
 

@@ -1,4 +1,4 @@
-"""Waiting for transcripts to grow: one look-up at a time for all who wait in this process."""
+"""Wait for transcripts to grow: one shared poll for all readers of this process."""
 
 import asyncio
 import logging
@@ -13,7 +13,7 @@ _log = logging.getLogger("spawnlog.transcripts")
 
 
 class _Waiter(NamedTuple):
-    """A reader that has the entries of a run up to `after`."""
+    """Reader that has the entries of a run up to `after`."""
 
     run_id: UUID
     after: int
@@ -21,10 +21,10 @@ class _Waiter(NamedTuple):
 
 
 class TranscriptGrowth:
-    """Looks up the last written entries of the runs that readers wait for; at rest without readers.
+    """Poller for the last written entries of the runs that readers wait for; idle without readers.
 
-    It does not write the entries that this process still has: batches are written often enough, and
-    one run that cannot be written must not keep the readers of others waiting.
+    It does not flush entries that this process still buffers: batches are written often enough, and
+    one run that cannot be written must not delay the readers of others.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class TranscriptGrowth:
         self._polling: asyncio.Task[None] | None = None
 
     async def wait(self, run_id: UUID, *, after: int, timeout_seconds: float) -> bool:
-        """Return True once the run has an entry behind number `after`, False on timeout."""
+        """Return True once the run has an entry after number `after`, False on timeout."""
         waiter = _Waiter(run_id, after, asyncio.get_running_loop().create_future())
         self._waiters.add(waiter)
         if self._polling is None:
@@ -56,7 +56,7 @@ class TranscriptGrowth:
         while True:
             last: Mapping[UUID, int] = {}
             try:
-                last = await self._last_entries({one.run_id for one in self._waiters})
+                last = await self._last_entries({waiting.run_id for waiting in self._waiters})
                 is_failing = False
             except Exception as error:
                 if not is_failing:

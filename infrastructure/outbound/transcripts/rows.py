@@ -1,4 +1,4 @@
-"""Reads the rows of transcripts."""
+"""Reads of transcript rows."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ _READ = (
     " ORDER BY sequence LIMIT %s"
 )
 
-# The first one that came too late ends it, whatever the clock said of those behind it.
+# The first entry after the instant ends the count, whatever times later entries have.
 _EXTENT = (
     "WITH one AS (SELECT sequence, recorded_at, kind, body FROM transcript_entries"
     " WHERE run_id = %(run_id)s), ended AS (SELECT COALESCE("
@@ -41,7 +41,7 @@ Pool = AsyncConnectionPool[LogConnection]
 async def read_rows(
     pool: Pool, run_id: UUID, *, after: int, limit: int, kinds: Sequence[str] | None = None
 ) -> Sequence[RecordedEntry]:
-    """Entries behind number `after`."""
+    """Return the entries after number `after`, at most `limit`, of these kinds if given."""
     names = list(kinds) if kinds is not None else None
     async with borrow_connection(pool) as connection:
         cursor = await connection.execute(_READ, [run_id, after, names, names, limit])
@@ -49,7 +49,7 @@ async def read_rows(
     return [RecordedEntry(row[0], row[1], row[2], orjson.loads(row[3])) for row in rows]
 
 
-# Each run by itself along the key.
+# Each run separately by the key.
 _READ_OF_RUNS = (
     "SELECT t.run_id, one.* FROM unnest(%s::uuid[], %s::int[]) AS t (run_id, after)"
     " CROSS JOIN LATERAL (SELECT sequence, recorded_at, kind, body FROM transcript_entries"
@@ -61,7 +61,7 @@ _READ_OF_RUNS = (
 async def read_rows_of_runs(
     pool: Pool, afters: Mapping[UUID, int], *, limit: int, kinds: Sequence[str]
 ) -> Mapping[UUID, Sequence[RecordedEntry]]:
-    """Return entries of several runs, of each those behind a number, at most `limit` of each."""
+    """Return entries of several runs, each after its own number, at most `limit` per run."""
     found: dict[UUID, list[RecordedEntry]] = {}
     async with borrow_connection(pool) as connection:
         values = [list(afters), list(afters.values()), list(kinds), limit]
@@ -82,7 +82,7 @@ _READ_LAST = (
 async def read_last_rows(
     pool: Pool, run_id: UUID, *, until: int | None, limit: int, kinds: Sequence[str] | None = None
 ) -> Sequence[RecordedEntry]:
-    """The last entries, in their order."""
+    """Return the last entries, in order."""
     names = list(kinds) if kinds is not None else None
     async with borrow_connection(pool) as connection:
         values = [run_id, until, until, names, names, limit]
@@ -91,7 +91,7 @@ async def read_last_rows(
     return found[::-1]
 
 
-# The first one that came too late ends it, whatever the clock said of those behind it.
+# The first entry after the instant ends the count, whatever times later entries have.
 _COUNT_UNTIL = (
     "SELECT COALESCE((SELECT min(sequence) - 1 FROM transcript_entries"
     " WHERE run_id = %(run_id)s AND recorded_at > %(instant)s),"
@@ -100,7 +100,7 @@ _COUNT_UNTIL = (
 
 
 async def count_until(pool: Pool, run_id: UUID, instant: datetime) -> int:
-    """How many of the first entries were written down by an instant."""
+    """Return the number of leading entries that were recorded by an instant."""
     async with borrow_connection(pool) as connection:
         cursor = await connection.execute(_COUNT_UNTIL, {"run_id": run_id, "instant": instant})
         row = await cursor.fetchone()
@@ -111,7 +111,7 @@ async def count_until(pool: Pool, run_id: UUID, instant: datetime) -> int:
 async def pages(
     pool: Pool, run_id: UUID, *, until: int | None = None, size: int = PAGE_ENTRIES
 ) -> AsyncIterator[Sequence[RecordedEntry]]:
-    """All entries of a run page by page, those up to number `until`."""
+    """Yield all entries of a run page by page, up to number `until`."""
     after = 0
     while until is None or after < until:
         limit = size if until is None else min(size, until - after)
@@ -136,7 +136,7 @@ _LAST_RECORDED_AT = (
 
 
 async def last_recorded_at(pool: Pool, run_id: UUID) -> datetime | None:
-    """When the last entry of a run was written down."""
+    """Return the time of a run's last entry, or None if it has none."""
     async with borrow_connection(pool) as connection:
         cursor = await connection.execute(_LAST_RECORDED_AT, [run_id])
         row = await cursor.fetchone()
@@ -144,7 +144,7 @@ async def last_recorded_at(pool: Pool, run_id: UUID) -> datetime | None:
 
 
 async def extent_of(pool: Pool, run_id: UUID, *, until: datetime) -> Extent:
-    """What was written down of a run by `until`."""
+    """Return the extent of the entries recorded by `until`."""
     async with borrow_connection(pool) as connection:
         cursor = await connection.execute(_EXTENT, {"run_id": run_id, "until": until})
         row = await cursor.fetchone()
@@ -161,7 +161,7 @@ _EXTENT_TO = (
 
 
 async def extent_to(pool: Pool, run_id: UUID, *, last: int) -> Extent:
-    """What was written down of a run up to entry number `last`."""
+    """Return the extent of the entries up to number `last`."""
     async with borrow_connection(pool) as connection:
         cursor = await connection.execute(_EXTENT_TO, {"run_id": run_id, "last": last})
         row = await cursor.fetchone()
@@ -176,7 +176,7 @@ WRITTEN_BEHIND = (
 
 
 async def written_behind(pool: Pool, run_id: UUID, *, after: int) -> Written:
-    """The last entry, and the bytes of those behind number `after`."""
+    """Return the number of the last entry, and the bytes of the entries after number `after`."""
     async with borrow_connection(pool) as connection:
         cursor = await connection.execute(WRITTEN_BEHIND, [after, run_id, after])
         row = await cursor.fetchone()
@@ -187,12 +187,12 @@ async def written_behind(pool: Pool, run_id: UUID, *, after: int) -> Written:
 def _tokens(body: str) -> int:
     usage = orjson.loads(body)
     counts = (usage.get("inputTokens"), usage.get("outputTokens"))
-    return sum(one for one in counts if isinstance(one, int))
+    return sum(count for count in counts if isinstance(count, int))
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedEntries:
-    """Implements `UnwrittenEntries`."""
+    """Entries encoded as rows, not written yet; implements `UnwrittenEntries`."""
 
     kinds: tuple[str, ...]
     bodies: tuple[str, ...]
@@ -200,19 +200,19 @@ class EncodedEntries:
 
     @classmethod
     def of(cls, entries: Sequence[TranscriptEntry]) -> Self:
-        """As their rows will have them."""
+        """Return the encoded entries."""
         return cls(
-            tuple([one.kind for one in entries]),
-            tuple([stored_body(one) for one in entries]),
+            tuple([entry.kind for entry in entries]),
+            tuple([stored_body(entry) for entry in entries]),
             ages_of(entries),
         )
 
     def instants(self, recorded_at: datetime) -> list[datetime]:
-        """When each arrived."""
+        """Return the time of arrival of each entry."""
         return [recorded_at - age for age in self.ages]
 
     def lines(self, first: int, recorded_at: datetime) -> bytes:
-        """The lines of the file."""
+        """Return the lines of the entries in the file, numbered from `first`."""
         entries = zip(self.instants(recorded_at), self.kinds, self.bodies, strict=True)
         return b"".join(
             transcript_line(RecordedEntry(number, instant, kind, orjson.loads(body)))
@@ -228,19 +228,19 @@ def ages_of(entries: Sequence[TranscriptEntry]) -> tuple[timedelta, ...]:
     now = asyncio.get_running_loop().time()
     return tuple(
         [
-            timedelta(seconds=max(0.0, now - one.arrived_at))
-            if one.arrived_at is not None
+            timedelta(seconds=max(0.0, now - entry.arrived_at))
+            if entry.arrived_at is not None
             else NO_AGE
-            for one in entries
+            for entry in entries
         ]
     )
 
 
 def stored_body(entry: TranscriptEntry) -> str:
-    """The body of an entry as its row has it."""
-    # PostgreSQL text cannot hold NUL, and JSON may carry it only escaped: a program can print it.
+    """Return the body of an entry as stored in its row."""
+    # PostgreSQL text cannot hold NUL; JSON escapes it, and a program can print it.
     try:
         return orjson.dumps(entry.body, default=str).decode()
     except TypeError:
-        # Half of a surrogate pair, or a number of more than 64 bits.
+        # An unpaired surrogate, or an integer of more than 64 bits.
         return replace_unstorable(json.dumps(entry.body, default=str, ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""Transcripts as rows fenced by the holder's epoch, and as files that appear whole or not."""
+"""Transcripts as rows fenced by the holder's epoch, and as files written atomically."""
 
 import asyncio
 import hashlib
@@ -54,8 +54,8 @@ from infrastructure.outbound.transcripts.rows import (
 PAGE_ENTRIES = 1_000
 ATTEMPTS_MAX = 10
 
-# The row lock on the run's open state makes an append that ends the run wait for this write, and
-# this write wait for it: after the end not one entry is added.
+# The row lock on the run's current row makes this write and an append that ends the run wait for
+# each other: no entry is added after the end.
 _FENCED = (
     "WITH held AS MATERIALIZED (SELECT run_id FROM runs WHERE run_id = %(run_id)s"
     f" AND to_position = {FOREVER} AND epoch = %(epoch)s AND stage = 'started' FOR SHARE)"
@@ -72,9 +72,12 @@ _STILL_HELD = (
 
 
 class StoredTranscripts:
-    """Implements `Transcripts`. Files are `<folder>/<agent id>/<session id>.jsonl`, mode 0600,
-    `<session id>.<run id>.jsonl` for a run that continues a session, and `….fork.jsonl` for what a
-    child begins with."""
+    """Transcripts in the database and in files; implements `Transcripts`.
+
+    Files have mode 0600 and are named `<folder>/<agent id>/<session id>.jsonl`. For a run that
+    continues a session, the name is `<session id>.<run id>.jsonl`; for a child's fork snapshot, it
+    ends in `.fork.jsonl`.
+    """
 
     def __init__(self, pool: AsyncConnectionPool[LogConnection], folder: Path) -> None:
         self._pool = pool
@@ -85,13 +88,22 @@ class StoredTranscripts:
 
     @property
     def flushes(self) -> Flushes[UUID]:
-        """How to write what this process knows of a run and has not written yet."""
+        """Return the flushes that write a run's entries that this process still buffers."""
         return self._flushes
 
     async def append(
         self, run_id: UUID, epoch: int, first: int, entries: Sequence[TranscriptEntry]
     ) -> bool:
-        """Write entries as number `first` and on, each at the moment at which it arrived."""
+        """Write entries numbered from `first`, each with the time of its arrival.
+
+        Returns:
+            False if the claim of this epoch was replaced or the run has ended. Nothing is written
+                then.
+
+        Raises:
+            LogUnavailable: The run's row changed in each of `ATTEMPTS_MAX` attempts, or the
+                database is unavailable.
+        """
         values: dict[str, object] = {
             "run_id": run_id,
             "epoch": epoch,
@@ -106,8 +118,8 @@ class StoredTranscripts:
                 assert held is not None
                 if held[0]:
                     return True
-                # An append that leaves the claim as it is, a wish to stop, closes the row that
-                # was waited for and opens another one, which that statement could not see.
+                # An append that keeps the claim, such as a stop request, replaces the row that was
+                # waited for. The statement could not see the new row, so try again.
                 if await (await connection.execute(_STILL_HELD, values)).fetchone() is None:
                     return False
         raise LogUnavailable("the run changes too fast to be written about; ask again in a moment")
@@ -115,14 +127,14 @@ class StoredTranscripts:
     async def read(
         self, run_id: UUID, *, after: int, limit: int, kinds: Sequence[str] | None = None
     ) -> Sequence[RecordedEntry]:
-        """Entries behind number `after`."""
+        """Return the entries after number `after`."""
         await self._flushes.flush(run_id)
         return await read_rows(self._pool, run_id, after=after, limit=limit, kinds=kinds)
 
     async def read_last(
         self, run_id: UUID, *, until: int | None, limit: int, kinds: Sequence[str] | None = None
     ) -> Sequence[RecordedEntry]:
-        """The last entries, in their order."""
+        """Return the last entries, in order."""
         await self._flushes.flush(run_id)
         return await read_last_rows(self._pool, run_id, until=until, limit=limit, kinds=kinds)
 
@@ -133,52 +145,54 @@ class StoredTranscripts:
     async def read_on(
         self, afters: Mapping[UUID, int], *, limit: int, kinds: Sequence[str]
     ) -> Mapping[UUID, Sequence[RecordedEntry]]:
-        """Return the written entries of several runs behind a number of each."""
+        """Return the written entries of several runs, each after its own number."""
         return await read_rows_of_runs(self._pool, afters, limit=limit, kinds=kinds)
 
     async def grown(self, run_id: UUID, *, after: int, timeout_seconds: float) -> bool:
-        """Wait for an entry behind number `after`."""
+        """Wait for an entry after number `after`. Return False on timeout."""
         return await self._growth.wait(run_id, after=after, timeout_seconds=timeout_seconds)
 
     async def count_until(self, run_id: UUID, instant: datetime) -> int:
-        """How many of the first entries were written down before an instant."""
+        """Return the number of leading entries that were recorded by an instant."""
         await self._flushes.flush(run_id)
         return await count_until(self._pool, run_id, instant)
 
     async def last_recorded_at(self, run_id: UUID) -> datetime | None:
-        """When the last entry of a run was written down; None when it has none."""
+        """Return the time of a run's last entry, or None if it has none."""
         return await last_recorded_at(self._pool, run_id)
 
     async def extent(self, run_id: UUID, *, until: datetime) -> Extent:
-        """What was written down of a run by `until`."""
+        """Return the extent of the entries recorded by `until`."""
         await self._flushes.flush(run_id)
         return await extent_of(self._pool, run_id, until=until)
 
     async def extent_to(self, run_id: UUID, *, last: int) -> Extent:
-        """What was written down of a run up to entry number `last`."""
+        """Return the extent of the entries up to number `last`."""
         await self._flushes.flush(run_id)
         return await extent_to(self._pool, run_id, last=last)
 
     async def written_behind(self, run_id: UUID, *, after: int) -> Written:
-        """The last entry, and the bytes of those behind number `after`."""
+        """Return the number of the last entry, and the bytes of the entries after number
+        `after`."""
         return await written_behind(self._pool, run_id, after=after)
 
     async def fork(self, run_id: UUID, epoch: int, entries: Sequence[TranscriptEntry]) -> bool:
-        """Write what a child begins with, in place of what was written of it before."""
+        """Write the entries that a child begins with, replacing those of an earlier attempt."""
         return await fork_snapshots.fork_rows(self._pool, run_id, epoch, entries)
 
     async def drop_fork(self, run_id: UUID) -> bool:
-        """Remove the entries of a run that was refused; whether there were any."""
+        """Delete the entries of a refused run. Return True if there were any."""
         return await fork_snapshots.unfork_rows(self._pool, run_id)
 
     def fork_snapshot_place(self, session_id: UUID, agent_id: str) -> tuple[str, str]:
-        """Where the file of what a child begins with is: a folder, and the path below it."""
+        """Return the place of a child's fork snapshot: a folder and the path below it."""
         return str(self._folders.path), f"{agent_id}/{_snapshot_name(session_id)}"
 
     async def write_fork_snapshot(
         self, run_id: UUID, *, session_id: UUID, agent_id: str, count: int
     ) -> str:
-        """Write the file of the first `count` entries, unless it is there; gives its path."""
+        """Write the file of the first `count` entries, unless it exists with this content. Return
+        its path."""
         await fork_snapshots.write_fork_snapshot(
             self._pool,
             self._folders,
@@ -190,17 +204,17 @@ class StoredTranscripts:
         return "/".join(self.fork_snapshot_place(session_id, agent_id))
 
     async def drop_fork_snapshot(self, session_id: UUID, agent_id: str) -> bool:
-        """Remove that file; whether it was there."""
+        """Delete the fork snapshot. Return True if it existed."""
         return await fork_snapshots.drop_fork_snapshot(
             self._folders, agent_id=agent_id, name=_snapshot_name(session_id)
         )
 
     def unwritten(self, entries: Sequence[TranscriptEntry]) -> UnwrittenEntries:
-        """Entries that an append of the log writes."""
+        """Return entries encoded for an append of the log to write."""
         return EncodedEntries.of(entries)
 
     async def seal(self, run_id: UUID, *, key: bytes) -> SealedTranscript:
-        """What is in the rows of a run."""
+        """Return the seal of a run's rows: count, last number, bytes and keyed hash."""
         digest = hmac.new(key, digestmod=hashlib.sha256)
         count = last = size = 0
         async for page in pages(self._pool, run_id, size=PAGE_ENTRIES):
@@ -213,18 +227,21 @@ class StoredTranscripts:
     def file_path(
         self, run_id: UUID, *, session_id: UUID, agent_id: str, continues: bool = False
     ) -> str:
-        """Where the file of a run is to be."""
+        """Return the path of a run's transcript file."""
         name = f"{session_id}.{run_id}.jsonl" if continues else f"{session_id}.jsonl"
         return str(self._folders.path / agent_id / name)
 
     async def write_files(
         self, files: Sequence[TranscriptFile], *, are_left: bool = False
     ) -> Sequence[OSError | None]:
-        """See to it that each file is at its path, whole."""
-        # What one process writes has one name until it is whole.
+        """Ensure that each file is complete at its path. Return the error of each file, or None.
+
+        With `are_left`, the files were due for long: also delete the part files of dead processes.
+        """
+        # A process has one part-file name per transcript, so writes must not overlap.
         async with self._writing:
-            failures, left = await asyncio.to_thread(_write_known, self._folders, files)
-            for number in left:
+            failures, missing = await asyncio.to_thread(_write_known, self._folders, files)
+            for number in missing:
                 failures[number] = await self._write_from_rows(files[number])
             for file, failure in zip(files if are_left else (), failures, strict=False):
                 if failure is None:
@@ -247,11 +264,14 @@ class StoredTranscripts:
 def _write_known(
     folders: TranscriptFolders, files: Sequence[TranscriptFile]
 ) -> tuple[list[OSError | None], list[int]]:
-    """Write those whose lines are known, unless they are there: for each, why it cannot be; and
-    the numbers of those that the rows are needed for. Blocks."""
+    """Write the files whose lines are known, and look for the others. Blocks.
+
+    Returns:
+        The error of each file or None, and the numbers of the files that must be written from rows.
+    """
     failures: list[OSError | None] = [None] * len(files)
     of_agents: dict[str, dict[int, KnownFile]] = {}
-    left: list[int] = []
+    missing: list[int] = []
     for number, file in enumerate(files):
         try:
             agent_id, name = place_of(file.path)
@@ -270,8 +290,8 @@ def _write_known(
             if isinstance(result, OSError):
                 failures[number] = result
             elif not result:
-                left.append(number)
-    return failures, left
+                missing.append(number)
+    return failures, missing
 
 
 def _snapshot_name(session_id: UUID) -> str:
