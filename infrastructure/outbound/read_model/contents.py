@@ -1,4 +1,4 @@
-"""Reads the texts beside the log."""
+"""Reads of the texts beside the log."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -13,10 +13,10 @@ from infrastructure.outbound.log.schema.connections import LogConnection, borrow
 
 PREVIEW_CHARS = 200
 PREVIEW = f"left(body, {PREVIEW_CHARS})"
-"""The beginning of a text, as SQL."""
+"""SQL expression: the beginning of a text."""
 
 BODIES_MAX = 16
-"""How many texts one question is about: a small one must not wait for many large ones."""
+"""Number of texts in one query: a small text must not wait for many large ones."""
 
 
 _STORED_BYTES = (
@@ -25,7 +25,7 @@ _STORED_BYTES = (
 
 
 class PostgresContents:
-    """Implements `Contents`. `recent` are texts that need not be asked for."""
+    """Texts in PostgreSQL; implements `Contents`. Texts in `recent` need no query."""
 
     def __init__(
         self, pool: AsyncConnectionPool[LogConnection], recent: RecentTexts | None = None
@@ -37,24 +37,26 @@ class PostgresContents:
         self._previews = CoalescedReads(pool, partial(_column, PREVIEW))
 
     async def key(self, session_id: UUID) -> bytes | None:
-        """The session's key; None when it was destroyed."""
+        """Return the session's key, or None if it was destroyed."""
         return await self._keys.get(session_id)
 
     async def text(self, ref: ContentRef) -> str | None:
-        """The text of a reference; None when it was erased."""
+        """Return the text of a reference, or None if it was erased."""
         return await self._bodies.get(ref.id)
 
     async def texts(
         self, refs: Iterable[ContentRef], *, recent: bool = False
     ) -> Mapping[UUID, str]:
-        """Several texts by content id."""
+        """Return several texts by content id, without the erased ones."""
         content_ids = [ref.id for ref in refs]
         known = self._recent.known(content_ids) if recent else {}
-        asked = await self._bodies.get_all(one for one in content_ids if one not in known)
+        asked = await self._bodies.get_all(
+            content_id for content_id in content_ids if content_id not in known
+        )
         return asked | known if known else asked
 
     async def stored_bytes(self, session_id: UUID, kind: str) -> int:
-        """How many bytes the texts of this kind have that are kept of a session."""
+        """Return the total size in bytes of a session's stored texts of this kind."""
         async with borrow_connection(self._pool) as connection:
             cursor = await connection.execute(_STORED_BYTES, [session_id, kind])
             row = await cursor.fetchone()
@@ -62,7 +64,7 @@ class PostgresContents:
         return int(row[0])
 
     async def previews(self, refs: Iterable[ContentRef]) -> Mapping[UUID, str]:
-        """The first 200 characters of several texts."""
+        """Return the first 200 characters of several texts."""
         return await self._previews.get_all(ref.id for ref in refs)
 
 

@@ -1,4 +1,4 @@
-"""Leases and claims, on the database's clock."""
+"""Leases and claims, timed by the database's clock."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -18,8 +18,8 @@ from application.projections.fold import FOREVER
 from domain.run.facts import EXTERNAL_LANE
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 
-# In the place of a holder's URL when its lease was closed. It is in the row itself, because a
-# renewal and a closing of the same lease wait for each other there.
+# Replaces the URL of a holder whose lease is closed. It is stored in the row itself, so that a
+# renewal and a closing of the same lease wait for each other.
 _CLOSED = "closed"
 RENEW = (
     "INSERT INTO holders (holder, url, until)"
@@ -29,7 +29,7 @@ RENEW = (
     f" WHERE holders.url IS DISTINCT FROM '{_CLOSED}' RETURNING until > clock_timestamp()"
 )
 LEAVE = f"UPDATE holders SET until = clock_timestamp(), url = '{_CLOSED}' WHERE holder = %s"
-# Also of a holder without a row, so that it does not write one meanwhile.
+# Also insert a closed row for a holder without one, so that it cannot create its own meanwhile.
 CLOSE = (
     "INSERT INTO holders (holder, url, until)"
     f" SELECT holder, '{_CLOSED}', clock_timestamp()"
@@ -37,8 +37,8 @@ CLOSE = (
     " ON CONFLICT (holder) DO UPDATE SET url = excluded.url"
     " WHERE holders.until <= clock_timestamp() RETURNING holder"
 )
-# By what is due, in its order: whatever is over, and in any other order that would be walked
-# through, is not in that index.
+# Scan by due work and in its order: that index omits finished runs, which any other order would
+# scan.
 _IN_HANDS = f"runs.due_kind IN ('prepare', 'run') AND runs.to_position = {FOREVER}"
 _BY_DUE = "ORDER BY runs.due_kind, runs.due_at LIMIT %s"
 LOST = (
@@ -55,7 +55,7 @@ HELD = (
 )
 
 
-# Whoever waits longest stands in front, at whatever depth.
+# The run that has waited longest comes first, at whatever depth.
 UNCLAIMED = (
     "SELECT waiting.run_id FROM (SELECT run_id, queued_position FROM runs WHERE lane = %(lane)s"
     f" AND to_position = {FOREVER} AND stage = 'queued' AND holder IS NULL"
@@ -66,17 +66,17 @@ UNCLAIMED = (
 
 
 def _claim(kind: str, column: str, further: str = "") -> str:
-    """Take the work of a kind that is due by a column, and that nobody has."""
+    """Return the statement that claims unclaimed work of a kind, due according to a column."""
     return (
         "INSERT INTO work_claims (run_id, kind, holder, until)"
         f" SELECT runs.run_id, {kind}, %(holder)s,"
         " clock_timestamp() + make_interval(secs => %(seconds)s)"
         " FROM runs LEFT JOIN work_claims claims"
         f" ON claims.run_id = runs.run_id AND claims.kind = {kind}"
-        # Of the statement's start, which an index can be asked for: what is due later is not read.
+        # The time of the statement's start can be compared in an index: work due later is not read.
         f" WHERE runs.to_position = {FOREVER} AND runs.{column} <= statement_timestamp(){further}"
         " AND (claims.until IS NULL OR claims.until <= clock_timestamp())"
-        # Two that claim at once go through the same rows in the same order: no deadlock.
+        # Concurrent claims lock the same rows in the same order: no deadlock.
         f" ORDER BY runs.{column}, runs.run_id LIMIT %(limit)s"
         " ON CONFLICT (run_id, kind) DO UPDATE SET holder = excluded.holder, until = excluded.until"
         " WHERE work_claims.until <= clock_timestamp() RETURNING run_id"
@@ -88,8 +88,8 @@ CLAIM_DUE = _claim("runs.due_kind", "due_at", " AND runs.due_kind = %(kind)s")
 CLAIM_EFFECTS = _claim(f"'{_EFFECTS}'", "effects_at")
 _WAIT = "wait"
 
-# Those alone for which something can be done, as the domain judges what they depend on: who claims
-# goes on until there are none.
+# Claim only runs whose dependencies allow progress by the domain's rules, because a claimer repeats
+# until nothing is left.
 CLAIM_WAITS = _claim(
     "runs.due_kind",
     "due_at",
@@ -106,7 +106,7 @@ CLAIM_WAITS = _claim(
 )
 _CLAIMS = {_EFFECTS: CLAIM_EFFECTS, _WAIT: CLAIM_WAITS}
 
-# What is somebody else's by now is left alone.
+# Claims taken over by another holder are left alone.
 _MINE = (
     " unnest(%(kinds)s::text[], %(run_ids)s::uuid[], %(holders)s::text[])"
     " AS mine (kind, run_id, holder)"
@@ -126,8 +126,8 @@ FORGET_ANSWERS = (
 )
 _RELEASE = f"DELETE FROM work_claims USING{_MINE}"
 
-# An append may be about to note more of the same run. Nobody waits for it, so that nobody waits for
-# each other.
+# An append may be updating the row of the same run. Skip locked rows, so that neither waits for the
+# other.
 DUE_FILES = (
     "UPDATE transcript_files SET attempts = least(attempts + 1, 20), due_at = statement_timestamp()"
     " + make_interval(secs => least(3600, 5 * 2 ^ attempts)) WHERE run_id IN"
@@ -143,7 +143,7 @@ _FILES_WRITTEN = (
 
 
 class PostgresCoordination:
-    """Implements `Coordination`."""
+    """Leases and claims in PostgreSQL; implements `Coordination`."""
 
     def __init__(self, pool: AsyncConnectionPool[LogConnection]) -> None:
         self._pool = pool
@@ -161,7 +161,17 @@ class PostgresCoordination:
         lease_seconds: float,
         not_after: datetime | None = None,
     ) -> bool:
-        """Prolong a holder's lease. Return False if it was closed, or `not_after` is past."""
+        """Extend a holder's lease.
+
+        Args:
+            holder: The holder of the lease.
+            url: The holder's address, stored with the lease.
+            lease_seconds: Length of the lease from now.
+            not_after: Cap of the lease, if any.
+
+        Returns:
+            False if the lease was closed or `not_after` is past.
+        """
         values = {
             "holder": holder,
             "url": url,
@@ -172,67 +182,68 @@ class PostgresCoordination:
         return bool(rows) and rows[0][0]
 
     async def close_leases(self, holders: Sequence[str]) -> frozenset[str]:
-        """Close expired leases for good."""
+        """Close expired leases permanently. Return the holders whose lease is closed."""
         return frozenset(row[0] for row in await self._fetch(CLOSE, [list(holders)]))
 
     async def leave(self, holder: str) -> None:
-        """Let the lease expire now, and close it against a renewal that is still under way. The row
-        stays, so that the holder counts as gone, not as unknown."""
+        """End the lease now, and close it so that a renewal in progress fails. The row stays, so
+        that the holder counts as gone, not as unknown."""
         await self._fetch(LEAVE, [holder])
         await self._fetch(
             "DELETE FROM holders WHERE until < clock_timestamp() - interval '1 day'", []
         )
 
     async def forget(self, holder: str) -> None:
-        """Remove a lease under whose name nothing is held any more."""
+        """Delete a lease under which nothing is held any more."""
         await self._fetch(FORGET_HOLDER, [holder])
 
     async def lost_runs(self, *, limit: int) -> LostRuns:
-        """Runs held by somebody without a valid lease."""
+        """Return runs whose holder has no valid lease."""
         rows = await self._fetch(LOST, [limit])
         return LostRuns([LostRun(*row) for _, *row in rows if row[0] is not None], rows[0][0])
 
     async def held_runs(self, holder: str, *, limit: int) -> Sequence[LostRun]:
-        """Runs that are recorded as held by this holder."""
+        """Return the runs recorded as held by this holder."""
         return [LostRun(*row) for row in await self._fetch(HELD, [holder, limit])]
 
     async def unclaimed_runs(self, *, seconds: float, limit: int) -> Sequence[UUID]:
-        """Runs that wait for an executor outside for so long."""
+        """Return external runs that have waited for an executor for at least `seconds`."""
         values = {"lane": EXTERNAL_LANE, "seconds": seconds, "limit": limit}
         return [row[0] for row in await self._fetch(UNCLAIMED, values)]
 
     async def claim(
         self, kind: ClaimKind, holder: str, *, limit: int, lease_seconds: float
     ) -> Sequence[UUID]:
-        """Take due work that nobody has."""
+        """Claim due work that no holder has, for `lease_seconds`. Return its runs."""
         values = {"holder": holder, "seconds": lease_seconds, "kind": kind, "limit": limit}
         return [row[0] for row in await self._fetch(_CLAIMS.get(kind, CLAIM_DUE), values)]
 
     async def prolong(
         self, claims: Sequence[ClaimKey], *, lease_seconds: float
     ) -> frozenset[ClaimKey]:
-        """Prolong the claims that nobody else has taken."""
+        """Extend the claims that no other holder has taken over. Return them."""
         values = {**_columns(claims), "seconds": lease_seconds}
         return frozenset(ClaimKey(*row) for row in await self._fetch(PROLONG, values))
 
     async def release(self, claims: Sequence[ClaimKey]) -> None:
-        """Give claims up."""
+        """Release claims."""
         await self._fetch(_RELEASE, _columns(claims))
 
     async def due_files(self, *, limit: int) -> Sequence[DueFile]:
-        """Files of transcripts that nobody has written in time."""
+        """Return transcript files that were not written in time, and postpone their next attempt
+        with backoff."""
         return [DueFile(*row) for row in await self._fetch(DUE_FILES, [limit])]
 
     async def files_written(self, files: Sequence[DueFile]) -> Sequence[DueFile]:
-        """They are written; gives those whose run was archived since."""
+        """Note that files are written. Return those whose run was archived in the meantime."""
         if not files:
             return ()
-        values = [[one.run_id for one in files], [one.is_archived for one in files]]
+        values = [[file.run_id for file in files], [file.is_archived for file in files]]
         done = {row[0] for row in await self._fetch(_FILES_WRITTEN, values)}
-        return [one for one in files if one.run_id not in done]
+        return [file for file in files if file.run_id not in done]
 
     async def forget_old_answers(self, *, days: int) -> int:
-        """Delete idempotency records older than that."""
+        """Delete stored answers older than this many days. Return their number."""
         forgotten = deleted = len(await self._fetch(FORGET_ANSWERS, [days]))
         while deleted == FORGET_ANSWERS_MAX:
             deleted = len(await self._fetch(FORGET_ANSWERS, [days]))
@@ -242,7 +253,7 @@ class PostgresCoordination:
 
 def _columns(claims: Sequence[ClaimKey]) -> dict[str, object]:
     return {
-        "kinds": [one.kind for one in claims],
-        "run_ids": [one.run_id for one in claims],
-        "holders": [one.holder for one in claims],
+        "kinds": [claim.kind for claim in claims],
+        "run_ids": [claim.run_id for claim in claims],
+        "holders": [claim.holder for claim in claims],
     }

@@ -1,8 +1,8 @@
-"""Counts of events, kept behind the head of the log: one row a block, with the counts up to there.
+"""Event counts: cumulative counts stored for each block of the log, some distance after its head.
 
-What is counted once stays so, for the log is only appended to; so a row is a fact that follows from
-the log, and the table can be emptied at any time. A question takes the last row at or before each
-of its positions and reads the few events between them: its cost does not grow with the record.
+The log is only appended to, so a count never changes. Each row follows from the log, and the table
+can be emptied at any time. A query takes the last row at or before each of its positions and counts
+the few events in between, so its cost does not grow with the log.
 """
 
 import asyncio
@@ -28,15 +28,15 @@ from infrastructure.outbound.log.read.events import events_query, of_trees
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 
 NOTED_EVENTS = 8_192
-"""After so many events it is noted which runs are at work; a multiple of a block."""
+"""The runs at work are stored after this many events; a multiple of a block."""
 
 READ_EVENTS_MAX = 65_536
-"""So many events are counted while somebody waits: about 50 ms. A server that is at work is not so
-far behind; one that has just begun with a log that others wrote is for some seconds."""
+"""At most this many events are counted during a request, about 50 ms. A running server lags less;
+one that has just started on a log written by others lags more for some seconds."""
 
 EXAMINED_EVENTS_MAX = 20_000
 
-# The bytes of an event are its JSON, in which neither member was ever called anything else.
+# The bytes of an event are its JSON, in which these members never had other names.
 _KIND = (
     "CASE type WHEN 'RunEnded' THEN convert_from(state, 'UTF8')::json ->> 'outcome'"
     " WHEN 'SpawnRefused' THEN convert_from(state, 'UTF8')::json ->> 'rule' END"
@@ -45,7 +45,8 @@ BLOCKS = (
     f"SELECT (position - 1) / %s AS block, type, {_KIND}, count(*)"
     " FROM events WHERE position > %s AND position <= %s GROUP BY 1, 2, 3"
 )
-"""The values are how many events a block has, and positions: behind the first, up to the second."""
+"""The values are the number of events in a block, and two positions: after the first, up to and
+including the second."""
 
 LAST_COUNTED = (
     "SELECT last_position, counts::text FROM event_counts ORDER BY last_position DESC LIMIT 1"
@@ -86,9 +87,12 @@ _STORE_LIVE = (
 
 
 class PostgresEventCounts:
-    """Implements `EventCounts`. A row is kept for each `block_events`, and after each
-    `noted_events`, a multiple of that, which runs are at work; of one run or tree so many events
-    are looked at."""
+    """Event counts in PostgreSQL; implements `EventCounts`.
+
+    A row is stored for each `block_events` events. After each `noted_events`, a multiple of that,
+    the runs at work are stored. For one run or tree, at most `examined_events_max` events are
+    examined.
+    """
 
     def __init__(
         self,
@@ -106,19 +110,25 @@ class PostgresEventCounts:
         self._examined_events_max = examined_events_max
 
     async def count_up_to(self, position: int) -> int:
-        """Count and keep; a transaction for every few thousand events."""
+        """Count and store all complete blocks up to a position, in a transaction for every few
+        thousand events. Return the last counted position."""
         async with borrow_connection(self._pool) as connection:
             counted, counts = await _last_counted(connection)
             while (end := self._next_end(counted, position)) > counted:
                 async with connection.transaction():
                     counts = await self._count(connection, counts, counted, end)
                 counted = end
-                # Whoever records events goes first.
+                # Let tasks that record events run first.
                 await asyncio.sleep(0)
         return counted
 
     async def up_to(self, positions: Sequence[int]) -> Sequence[EventTally]:
-        """From the rows before the positions, and the events behind those."""
+        """Return the counts at each position: from the last row before it and the events after that
+        row.
+
+        Raises:
+            LogUnavailable: Too many events are not yet counted.
+        """
         async with borrow_connection(self._pool) as connection:
             cursor = await connection.execute(COUNTED, [list(positions)])
             rows = [(last or 0, counts or "{}") for last, counts in await cursor.fetchall()]
@@ -131,13 +141,13 @@ class PostgresEventCounts:
             read = await _count_ranges(connection, ranges)
         found: list[Counter[str]] = []
         for (start, _), (counted, counts), tally in zip(ranges, rows, read, strict=True):
-            # Behind its row, or where there is none since, behind the position before.
+            # Count from its own row, or, if there is none since, from the previous position.
             before = found[-1] if start > counted else Counter(orjson.loads(counts))
             found.append(before + tally)
         return found
 
     async def of_some(self, query: EventQuery, edges: Sequence[int]) -> CountedEvents:
-        """Along the index of a run's events, or of a tree's."""
+        """Return the counts of a run or tree between the edges, by its index."""
         sql, values = _some(query, edges, self._examined_events_max + 1)
         async with borrow_connection(self._pool) as connection:
             rows = await (await connection.execute(sql, values)).fetchall()
@@ -150,13 +160,13 @@ class PostgresEventCounts:
         return CountedEvents(tallies, max(position for *_, position in rows))
 
     async def instants_of(self, positions: Sequence[int]) -> Mapping[int, datetime]:
-        """By the key of the log."""
+        """Return the times of these positions, by the key of the log."""
         async with borrow_connection(self._pool) as connection:
             cursor = await connection.execute(INSTANTS, [list(positions)])
             return dict(await cursor.fetchall())
 
     async def positions_at(self, instants: Sequence[datetime]) -> Sequence[int]:
-        """By the ends of transactions."""
+        """Return the last position at or before each instant, by the ends of transactions."""
         async with borrow_connection(self._pool) as connection:
             cursor = await connection.execute(POSITIONS, [list(instants)])
             return [row[0] for row in await cursor.fetchall()]
@@ -168,15 +178,15 @@ class PostgresEventCounts:
             raise _not_counted_yet(rows[-1][0], ranges[-1][1])
 
     def _next_end(self, counted: int, position: int) -> int:
-        """The end of the next blocks that are whole at `position`, at most up to where it is noted
-        which runs are at work."""
+        """Return the end of the next complete blocks at `position`, at most up to where the runs at
+        work are stored."""
         whole = position // self._block_events * self._block_events
         return min(whole, (counted // self._noted_events + 1) * self._noted_events)
 
     async def _count(
         self, connection: LogConnection, counts: Counter[str], counted: int, end: int
     ) -> Counter[str]:
-        """The counts at `end`; those of each block before it are kept."""
+        """Store the counts of each block up to `end`, and return the counts at `end`."""
         cursor = await connection.execute(BLOCKS, [self._block_events, counted, end])
         blocks: dict[int, Counter[str]] = {}
         for block, name, kind, count in await cursor.fetchall():
@@ -208,9 +218,12 @@ def _events_in(tally: Counter[str]) -> int:
 async def live_runs_at(
     connection: LogConnection, position: int, events_max: int | None = None
 ) -> set[UUID]:
-    """The runs that were asked for and not over as of a position: those noted before it, and what
-    has become of them and of others since. `LogUnavailable` when that are more events than so
-    many."""
+    """Return the runs that were requested and not over as of a position: those stored before it,
+    updated by the events since.
+
+    Raises:
+        LogUnavailable: More than `events_max` events have to be read.
+    """
     noted = await (await connection.execute(LAST_NOTED, [position])).fetchone()
     after, live = (noted[0], set(noted[1])) if noted is not None else (0, set())
     if events_max is not None and position - after > events_max:
@@ -234,7 +247,7 @@ def _add(tally: Counter[str], name: str, kind: str | None, count: int) -> None:
 async def _count_ranges(
     connection: LogConnection, ranges: Sequence[tuple[int, int]]
 ) -> list[Counter[str]]:
-    """The events of each range: behind its first position, up to its second."""
+    """Return the counts of each range: after its first position, up to and including its second."""
     tallies: list[Counter[str]] = [Counter() for _ in ranges]
     if any(after < until for after, until in ranges):
         starts, ends = zip(*ranges, strict=True)
@@ -259,7 +272,7 @@ def _some(query: EventQuery, edges: Sequence[int], limit: int) -> tuple[str, lis
     if query.tree is not None:
         clause, values = of_trees([query.tree])
         conditions[clause] = values
-    # Whose word it was stands in no index: these are told apart among those that were looked at.
+    # No index has the actor: filter among the examined events.
     by = "true"
     if query.actor is not None:
         by = "%s IN (actor_kind, actor_token, actor_session)"

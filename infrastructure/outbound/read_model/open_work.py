@@ -1,4 +1,4 @@
-"""Counts the open rows by what there is to do for them, along the indexes that workers go along."""
+"""Counts of open rows by their due work, along the indexes that the workers use."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ LANES = (
     f" WHERE lane IS NOT NULL AND to_position = {FOREVER} GROUP BY 1, 2 ORDER BY 1, 2"
 )
 
-# Every run that was announced is to be archived at some time: those are as many as the record has.
+# Due archives are left out: there are as many as announced runs in the log.
 DUE = (
     "SELECT due_kind, count(*) FROM runs"
     " WHERE due_kind IN ('prepare', 'wait', 'run', 'continue', 'announce')"
@@ -28,13 +28,13 @@ OTHERS = f"SELECT ({EFFECTS}), ({PARKED}), (SELECT position FROM log_head)"
 
 
 class PostgresOpenWork:
-    """Implements `OpenWork`."""
+    """Counts of open work in PostgreSQL; implements `OpenWork`."""
 
     def __init__(self, pool: AsyncConnectionPool[LogConnection]) -> None:
         self._pool = pool
 
     async def count(self) -> OpenWorkCounts:
-        """How much there is."""
+        """Return the amount of open work."""
         async with borrow_connection(self._pool) as connection:
             lanes = await _rows(connection, LANES)
             due = await _rows(connection, DUE)

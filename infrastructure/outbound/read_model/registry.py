@@ -1,4 +1,4 @@
-"""Reads the rows of runs and sessions, now or as of a position: by query, by label, by lane."""
+"""Reads of run and session rows, current or as of a position: by query, by label, by lane."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -44,14 +44,15 @@ from infrastructure.outbound.read_model.states import (
 )
 
 SPAN_CLASS = "position(B'1' IN (to_position - from_position)::bit(64))"
-"""Where the first bit stands of how many positions a row was true: one less is twice as long."""
+"""SQL expression: index of the first set bit in the number of positions that a row covers; one less
+means twice as many."""
 
 
 _CURRENT_ROW = f"lane IS NOT NULL AND to_position = {FOREVER}"
 _SAME_LANE = f"lane = places.lane AND lane_depth = places.lane_depth AND to_position = {FOREVER}"
 
-# From lane to lane along the index, and in each no farther than to whoever waits first: the cost
-# must not grow with those who stand in line.
+# Step from lane to lane along the index, and in each lane no further than to the first waiting run:
+# the cost must not grow with the number of waiting runs.
 WAITING_LANES = (
     "WITH RECURSIVE places (lane, lane_depth) AS ("
     f" (SELECT lane, lane_depth FROM runs WHERE {_CURRENT_ROW} ORDER BY lane, lane_depth LIMIT 1)"
@@ -66,13 +67,13 @@ WAITING_LANES = (
     " AND stage = 'queued' AND holder IS NULL ORDER BY queued_position LIMIT 1) AS foremost"
     " ORDER BY 1, 2"
 )
-"""Lane, depth and whether it is full; the values are the width of a lane, twice."""
+"""Columns: lane, depth, and whether it is full. The values are the width of a lane, twice."""
 
 
 _PLACE = "lane, lane_depth, queued_position, run_id, label, requester, holder"
 
-# Who is there still, and who was there then: of each class of lengths that there can be those that
-# begin not farther before the position than such a one is long.
+# Runs that are still in a lane, and those that were then: in each possible class of lengths, only
+# rows that began no further before the position than the class is long.
 LANES_AS_OF = (
     f"SELECT {_PLACE} FROM runs WHERE {_CURRENT_ROW} AND from_position <= %(at)s"
     " AND run_id <> ALL(%(changed)s::uuid[]) UNION ALL"
@@ -83,8 +84,8 @@ LANES_AS_OF = (
     " AND from_position > %(at)s - (1::bigint << (65 - class)) AND from_position <= %(at)s"
     " AND to_position > %(at)s AND run_id <> ALL(%(changed)s::uuid[]) OFFSET 0) AS one"
 )
-"""What stands in `LanePlace` behind lane, depth and position in line. `at` is the last position of
-a transaction, `changed` are runs that are left out."""
+"""Columns: lane, depth and position in line, then the fields of `LanePlace`. `at` is the last
+position of a transaction; `changed` are runs to leave out."""
 
 
 def _newest(condition: str, first: str = "") -> str:
@@ -98,10 +99,10 @@ def _newest(condition: str, first: str = "") -> str:
 
 RUNS_BY_LABEL = _newest("label = ANY(%s) AND root = %s")
 
-# However many labels begin so: the one that is just this is among those that are given.
+# Exact matches come first, so the limit never drops them.
 RUNS_BY_LABEL_PREFIX = _newest("requester = %s AND starts_with(label, %s)", "label = %s DESC, ")
 
-# Neither of what is given changes in the life of a run, so its newest row says it of any position.
+# Neither result column ever changes, so the newest row of a run has them as of any position.
 RESPAWNS = (
     "SELECT asked.run_id, asked.position, one.run_id, one.requester"
     " FROM unnest(%s::uuid[], %s::bigint[]) AS asked (run_id, position) CROSS JOIN LATERAL"
@@ -110,17 +111,18 @@ RESPAWNS = (
     " AND created_position <= asked.position ORDER BY created_position LIMIT %s) AS one"
     " ORDER BY one.created_position"
 )
-"""Of each of some runs, as of a position each, those that were made from it."""
+"""For pairs of run and position: the runs respawned from it up to the position."""
 RUNS_BY_ID = (
     "SELECT state FROM runs WHERE run_id >= %s AND run_id <= %s"
     f" AND to_position = {FOREVER} ORDER BY run_id LIMIT %s"
 )
-"""The values are the first and the last id, and how many at most."""
+"""The values are the first and last id and the limit."""
 
 DESCENDANTS_MAX = 10_000
 
-# A stream is given where its first event behind `after` is: that its event before is not behind it
-# is looked up by its key, and in a scalar query there is no other way for the planner.
+# A stream is returned with the position of its first event after `after`, if it is in this page:
+# the event before it must be at or before `after`. That event is looked up by its key; as a scalar
+# subquery, the planner has no other choice.
 _CHANGED_STREAMS = (
     "WITH page AS MATERIALIZED (SELECT stream, position, version FROM events"
     " WHERE position > %(behind)s AND position <= %(until)s{of_tree}"
@@ -139,7 +141,7 @@ CHANGED_STREAMS_OF_A_TREE = _CHANGED_STREAMS.format(
 
 
 class PostgresRegistry:
-    """Implements `Registry`."""
+    """Registry of runs and sessions in PostgreSQL; implements `Registry`."""
 
     def __init__(
         self,
@@ -178,19 +180,19 @@ class PostgresRegistry:
         return [Run.from_json(row[0]) for row in await self._fetch(sql, values)]
 
     async def run(self, run_id: UUID, *, at: int | None = None) -> Run | None:
-        """One run."""
+        """Return a run, or None."""
         if at is None:
             return await self._open_runs.get(run_id)
         moment = await self._moment(at)
         return moment.runs.get(run_id) or await self._runs_as_of.get((run_id, moment.end))
 
     async def run_at_version(self, run_id: UUID, version: int) -> Run | None:
-        """One run after so many of its events."""
+        """Return a run after its first `version` events, or None if it has fewer."""
         async with borrow_connection(self._pool) as connection:
             return await run_at_version(connection, run_id, version)
 
     async def runs_of_session(self, child_session_key: str, *, limit: int) -> Sequence[Run]:
-        """The runs of a child session but those that were refused, the newest first."""
+        """Return the runs of a child session except refused ones, newest first."""
         return await self._runs(
             f"SELECT state FROM runs WHERE child_session_key = %s AND to_position = {FOREVER}"
             " AND stage <> 'refused' ORDER BY created_position DESC LIMIT %s",
@@ -198,18 +200,19 @@ class PostgresRegistry:
         )
 
     async def runs_by_label(self, tree: str, labels: Sequence[str], *, limit: int) -> Sequence[Run]:
-        """The newest run of each session of a tree with one of these labels, but those refused."""
+        """Return the newest run of each session in a tree that has one of these labels, except
+        refused ones."""
         return await self._runs(RUNS_BY_LABEL, [list(labels), tree, limit])
 
     async def runs_by_label_prefix(
         self, requester: str, prefix: str, *, limit: int
     ) -> Sequence[Run]:
-        """The newest run of each session of a requester with a label that begins like this; those
-        with just this label come first."""
+        """Return the newest run of each of a requester's sessions whose label begins with the
+        prefix. Exact matches come first."""
         return await self._runs(RUNS_BY_LABEL_PREFIX, [requester, prefix, prefix, limit])
 
     async def runs_by_id_prefix(self, prefix: str, *, limit: int) -> Sequence[Run]:
-        """Runs whose id begins like this."""
+        """Return the runs whose id begins with the prefix."""
         digits = prefix.lower().replace("-", "")
         first, last = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
         found = await self._runs(RUNS_BY_ID, [first, last, limit])
@@ -224,15 +227,16 @@ class PostgresRegistry:
         behind: int | None = None,
         ascending: bool = False,
     ) -> Sequence[Run]:
-        """Runs by position of creation."""
+        """Return a page of runs, by position of creation."""
         moment = await self._moment(at)
         page = page_of_runs(query, moment, limit, behind, ascending=ascending)
         return await self._page(*page, moment)
 
     async def _page(self, sql: str, values: Sequence[Any], moment: Moment) -> list[Run]:
-        """The runs of a query that gives ids, versions and states, none of rows that have ended."""
+        """Return the runs of a query for ids, versions and states; rows that have ended have no
+        state."""
         async with borrow_connection(self._pool) as connection:
-            # Whoever scrubs asks it at once on every connection.
+            # Prepared, because moving a timeline slider runs it on every connection at once.
             rows = await (await connection.execute(sql, values, prepare=True)).fetchall()
             ended = [
                 PastRun(run_id, moment.end, version)
@@ -246,14 +250,14 @@ class PostgresRegistry:
         ]
 
     async def respawns(self, run_id: UUID, *, at: int) -> Sequence[Respawn]:
-        """The first runs that were made from this one, by creation. None need be looked
-        for of one that was followed here, up to that position, and that nobody respawned."""
+        """Return the first runs respawned from this one, by creation. No query is needed if this
+        process has followed the run up to that position and seen no respawn."""
         if self._is_respawned(run_id, at) is False:
             return ()
         return await self._respawns.get((run_id, at)) or ()
 
     async def session(self, key_or_id: str, *, at: int | None = None) -> Session | None:
-        """A session by canonical key or by session id."""
+        """Return a session by canonical key or session id, or None."""
         column, value = _session_column(key_or_id)
         key = key_or_id
         if column == "session_id":
@@ -268,13 +272,13 @@ class PostgresRegistry:
         return found.sessions.get(key)
 
     def last_seen_session(self, session_key: str) -> Session | None:
-        """Return the session as it is in memory, of whatever version."""
+        """Return the cached session, of whatever version, or None."""
         remembered = self._sessions.known([session_key]).get(session_key)
         return remembered[1] if remembered is not None else None
 
     async def runs_below(self, session_key: str) -> Sequence[Run]:
-        """The runs of every descendant of a session but those that were refused, parents before
-        children, siblings in the order in which they were asked for."""
+        """Return the runs of all descendants of a session except refused ones: parents before
+        children, siblings in order of request."""
         return await self._runs(
             f"{descendants_sql('state')} SELECT state FROM below"
             " ORDER BY depth, created_position LIMIT %s",
@@ -282,7 +286,7 @@ class PostgresRegistry:
         )
 
     async def descendants(self, session_key: str, *, at: int | None = None) -> tuple[int, int]:
-        """How many runs below a session are not settled, and how many are not over."""
+        """Return how many runs below a session are not settled, and how many are not over."""
         moment = await self._moment(at) if at is not None else None
         rows = await self._fetch(
             f"{descendants_sql('stage', moment)}"
@@ -304,7 +308,7 @@ class PostgresRegistry:
         return sorted(found, key=_inbox_position)[:limit]
 
     async def lanes(self, *, at: int) -> Sequence[LaneState]:
-        """Every lane that has somebody in it."""
+        """Return every lane that is not empty."""
         moment = await self._moment(at)
         rows = await self._fetch(LANES_AS_OF, {"at": moment.end, "changed": list(moment.runs)})
         places = [(row[0], row[1], row[2], LanePlace(*row[3:])) for row in rows]
@@ -313,14 +317,15 @@ class PostgresRegistry:
             if row.lane is not None:
                 place = LanePlace(row.run_id, row.label, row.requester, row.holder)
                 places.append((row.lane, row.lane_depth, row.queued_position, place))
-        places.sort(key=lambda one: one[:3])
+        places.sort(key=lambda row: row[:3])
         return [
             _lane(lane, depth, [place for *_, place in those])
-            for (lane, depth), those in groupby(places, key=lambda one: one[:2])
+            for (lane, depth), those in groupby(places, key=lambda row: row[:2])
         ]
 
     async def waiting_lanes(self, *, width: int) -> Sequence[WaitingLane]:
-        """Return all lanes in which a run waits to be claimed, of this width."""
+        """Return all lanes in which a run waits to be claimed, and whether each is full at this
+        width."""
         return [WaitingLane(*row) for row in await self._fetch(WAITING_LANES, [width, width])]
 
     async def changed_streams(
@@ -332,7 +337,7 @@ class PostgresRegistry:
         events_max: int,
         tree: str | None = None,
     ) -> ChangedStreams:
-        """Streams that have their first event behind `after` between two positions."""
+        """Return the streams whose first event after `after` is between two positions."""
         values = {
             "after": after,
             "until": until,
@@ -345,15 +350,15 @@ class PostgresRegistry:
             rows = await (await connection.execute(sql, values)).fetchall()
         _, count, last = next(row for row in rows if row[0] is None)
         streams = [ChangedStream(row[0], row[2]) for row in rows if row[0] is not None]
-        streams.sort(key=lambda one: one.position)
+        streams.sort(key=lambda stream: stream.position)
         return ChangedStreams(streams, last if count == events_max else until)
 
     async def states(
         self, run_ids: Sequence[UUID], session_keys: Sequence[str], *, at: Sequence[int]
     ) -> Sequence[StatesAsOf]:
-        """Several runs and sessions as of some positions."""
+        """Return several runs and sessions as of several positions."""
         moments = await asyncio.gather(*map(self._moment, at))
-        ends = sorted({one.end for one in moments})
+        ends = sorted({moment.end for moment in moments})
         runs, sessions = await asyncio.gather(
             self._runs_as_of.get_all((run_id, end) for end in ends for run_id in run_ids),
             self._sessions_as_of([(key, end) for end in ends for key in session_keys]),
@@ -361,15 +366,15 @@ class PostgresRegistry:
         return [
             StatesAsOf(
                 {
-                    **{run_id: run for (run_id, end), run in runs.items() if end == one.end},
-                    **{run_id: one.runs[run_id] for run_id in run_ids if run_id in one.runs},
+                    **{run_id: run for (run_id, end), run in runs.items() if end == moment.end},
+                    **{run_id: moment.runs[run_id] for run_id in run_ids if run_id in moment.runs},
                 },
                 {
-                    **{key: found for (key, end), found in sessions.items() if end == one.end},
-                    **{key: one.sessions[key] for key in session_keys if key in one.sessions},
+                    **{key: found for (key, end), found in sessions.items() if end == moment.end},
+                    **{key: moment.sessions[key] for key in session_keys if key in moment.sessions},
                 },
             )
-            for one in moments
+            for moment in moments
         ]
 
     async def _sessions_as_of(
@@ -379,7 +384,7 @@ class PostgresRegistry:
             return await sessions_folded(connection, wanted)
 
     async def position_at(self, instant: datetime) -> int:
-        """The last position recorded at or before an instant."""
+        """Return the last position recorded at or before an instant."""
         ends = self._moments.ends
         rows = await self._fetch(
             "SELECT last_position FROM commits WHERE recorded_at <= %s"
@@ -400,9 +405,11 @@ def page_of_runs(
     ascending: bool,
     columns: str = "run_id, version, state",
 ) -> tuple[str, list[Any]]:
-    """The query of a page, which gives these columns, and its values; a row that has ended has no
-    state. In this form it goes along an index by creation and looks at no more than the versions of
-    the runs that it gives."""
+    """Return the query of a page with these columns, and its values. A row that has ended has no
+    state.
+
+    The query reads an index of creation and examines only the versions of the runs that it returns.
+    """
     clauses, values = conditions_of_runs(query)
     clauses = ["created_position <= %s", *clauses]
     values = [moment.position, *values]
@@ -420,20 +427,20 @@ def page_of_runs(
     all_values = [value for _, those in sources for value in (*those, *values, limit)]
     if len(found) == 1:
         return found[0], all_values
-    # Each by itself goes along its index no farther than to the end of a page.
-    both = " UNION ALL ".join(f"({one})" for one in found)
+    # Each part reads its index only up to the end of a page.
+    both = " UNION ALL ".join(f"({part})" for part in found)
     return f"SELECT {columns} FROM ({both}) AS runs {first}", [*all_values, limit]
 
 
 def page_of_inbox(
     query: InboxQuery, moment: Moment, after: int, limit: int
 ) -> tuple[str, list[Any]]:
-    """Return the SQL of a page of announcements, and its values.
+    """Return the query of a page of announcements, and its values.
 
     It selects ids, versions and states of runs that were announced before the transaction of a
-    moment and have not changed in it. It goes along an index, past the few rows of each run.
+    moment and have not changed in it. It reads an index and skips the few rows of each run.
     """
-    # The index of all inboxes is of an expression.
+    # The index of all inboxes uses an expression.
     in_one = "inbox_position" if query.requester is not None else "(inbox_position + 0)"
     column = "parked_position" if query.is_parked else in_one
     clauses, values = [f"{column} > %s", f"{column} <= %s"], list[Any]([after, moment.end])
@@ -448,13 +455,13 @@ def page_of_inbox(
 
 
 def descendants_sql(column: str, moment: Moment | None = None) -> str:
-    """`below`: where it was created, the child's key, this column and the depth of every run below
-    a session that was not refused. The values are by `descendants_values`.
+    """Return a CTE `below` with every run below a session except refused ones: its position of
+    creation, the child's key, this column and the depth. Its values are from `descendants_values`.
 
-    A session may have been refused many thousand times. Each step looks along the index of
-    requesters alone (an expression is in no index), for one key at a time. A session that went on
-    has several runs, and what is below it is found once for each of them: told apart by where they
-    were created, those are one.
+    A session may have been refused many thousands of times, so each step uses only the index of
+    requesters, for one key at a time; the `+ 0` rules out other indexes. A continued session has
+    several runs, and the runs below it are found once for each. UNION removes these duplicates,
+    because the position of creation is unique.
     """
     found = " UNION ALL ".join(
         f"SELECT created_position, child_session_key, {column}"
@@ -471,15 +478,15 @@ def descendants_sql(column: str, moment: Moment | None = None) -> str:
 
 
 def descendants_values(session_key: str, moment: Moment | None = None) -> list[Any]:
-    """The values of `descendants_sql`."""
+    """Return the values of `descendants_sql`."""
     values = [those for _, those in sources_of_runs(moment)]
     first = [value for those in values for value in (*those, session_key)]
     return [*first, *(value for those in values for value in those)]
 
 
 def sources_of_runs(moment: Moment | None) -> list[tuple[str, list[Any]]]:
-    """Where the rows are that runs had at a moment (None is now): what stands behind FROM, up to a
-    first condition, and its values."""
+    """Return the FROM clauses, up to a first condition, and their values, for the rows of runs as
+    of a moment (None: now)."""
     if moment is None:
         return [(f"runs WHERE to_position = {FOREVER}", [])]
     stored = "runs WHERE from_position <= %s AND to_position > %s"
@@ -497,7 +504,7 @@ def sources_of_runs(moment: Moment | None) -> list[tuple[str, list[Any]]]:
 async def _respawns_of(
     connection: LogConnection, asked: Sequence[tuple[UUID, int]]
 ) -> Mapping[tuple[UUID, int], Sequence[Respawn]]:
-    run_ids, positions = [one for one, _ in asked], [one for _, one in asked]
+    run_ids, positions = [run_id for run_id, _ in asked], [position for _, position in asked]
     cursor = await connection.execute(RESPAWNS, [run_ids, positions, RESPAWNS_MAX])
     found: dict[tuple[UUID, int], list[Respawn]] = {}
     for run_id, position, respawn, requester in await cursor.fetchall():
@@ -517,14 +524,14 @@ _ARRAYS: Mapping[type, str] = {str: "text", int: "bigint", UUID: "uuid"}
 
 def conditions_of_runs(query: RunQuery) -> tuple[list[str], list[Any]]:
     """Return the conditions of a query in SQL, and their values."""
-    found = [_in_sql(one) for one in query.conditions]
+    found = [_in_sql(condition) for condition in query.conditions]
     return [clause for clause, _ in found], [value for _, values in found for value in values]
 
 
 def _in_sql(condition: RunCondition) -> tuple[str, list[Any]]:
     column, comparison, value = condition.column, condition.comparison, condition.value
     if column == "status":
-        rows = [_status_rows(one) for one in value]
+        rows = [_status_rows(status) for status in value]
         values = [value for _, those in rows for value in those]
         return f"({' OR '.join(clause for clause, _ in rows) or 'false'})", values
     if comparison == "any of":
@@ -532,7 +539,7 @@ def _in_sql(condition: RunCondition) -> tuple[str, list[Any]]:
             return "false", []
         if len(value) > 1:
             return f"{column} = ANY(%s::{_ARRAYS[type(value[0])]}[])", [list(value)]
-        # Only a value that is compared by itself has its index give the rows by creation.
+        # Only comparison with a single value lets its index return the rows by creation.
         comparison, value = "=", value[0]
     if comparison == "begins with":
         return f"starts_with({column}, %s)", [value]
@@ -554,8 +561,8 @@ def _lane(lane: str, depth: int, places: Sequence[LanePlace]) -> LaneState:
     return LaneState(
         lane,
         depth,
-        tuple(one for one in places if one.holder is not None),
-        tuple(one for one in places if one.holder is None),
+        tuple(place for place in places if place.holder is not None),
+        tuple(place for place in places if place.holder is None),
     )
 
 

@@ -1,4 +1,4 @@
-"""Reads runs as bars: the columns of their rows, and the stages that their events tell."""
+"""Reads of runs as bars: columns of their rows, and their stages from their events."""
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
@@ -20,8 +20,7 @@ from infrastructure.outbound.log.schema.connections import LogConnection, borrow
 from infrastructure.outbound.read_model.event_counts import READ_EVENTS_MAX, live_runs_at
 from infrastructure.outbound.read_model.registry import conditions_of_runs, sources_of_runs
 
-# A row that has ended holds no state. Which run asked for it never changes: its last row says so as
-# well.
+# A row that has ended holds no state. The requesting run never changes, so the last row has it too.
 _BAR = (
     "SELECT one.run_id, one.version, one.created_position, one.created_at, one.stage, one.outcome,"
     " one.due_kind IS NOT DISTINCT FROM 'wait', one.requester,"
@@ -52,11 +51,11 @@ RUNS_OF_A_SESSION = (
 _FIELDS = attrgetter(*SessionBar._fields)
 _MOVING = sorted(STAGE_REACHED_BY)
 KnownStages = Callable[[UUID, int], Sequence[ReachedStage] | None]
-"""The stages of a run after so many of its events; None when they have to be read."""
+"""Returns the cached stages of a run after its first events, or None if they must be read."""
 
 
 class PostgresRunBars:
-    """Implements `RunBars`."""
+    """Run bars in PostgreSQL; implements `RunBars`."""
 
     def __init__(
         self,
@@ -80,9 +79,9 @@ class PostgresRunBars:
         limit: int,
         behind: int | None = None,
     ) -> Sequence[RunBar]:
-        """First those created in between, along the index by creation; then, by their ids, those
-        that were at work before."""
-        # What was created behind `at` would be walked through, and is not there.
+        """Return the runs created within the range, by the index of creation, then the runs that
+        were at work before it, by their ids."""
+        # Runs created after `at` would be scanned and discarded.
         last = min(until, at) if behind is None else min(until, at, behind - 1)
         async with borrow_connection(self._pool) as connection:
             moment = await self._moments.find(connection, at)
@@ -102,7 +101,8 @@ class PostgresRunBars:
     async def spawned_by(
         self, session_keys: Sequence[str], *, at: int, limit: int, refused: bool = False
     ) -> Sequence[RunBar]:
-        """Each session by itself along the index of requesters."""
+        """Return the runs that these sessions requested, each session by the index of
+        requesters."""
         async with borrow_connection(self._pool) as connection:
             moment = await self._moments.find(connection, at)
             query = spawned_bars(session_keys, moment, limit, refused=refused)
@@ -110,28 +110,28 @@ class PostgresRunBars:
             return [RunBar(*row) for row in await cursor.fetchall()]
 
     async def own_runs(self, session_key: str, *, at: int, limit: int) -> Sequence[RunBar]:
-        """Along the index of children's keys."""
+        """Return the runs of a child session, by the index of children's keys."""
         async with borrow_connection(self._pool) as connection:
             moment = await self._moments.find(connection, at)
             cursor = await connection.execute(RUNS_OF_A_SESSION, [session_key, at, limit])
             run_ids = [row[0] for row in await cursor.fetchall()]
-            # One that was refused later was not yet then.
+            # A run refused after `at` was not refused yet at `at`.
             named = {"run_id = ANY(%s::uuid[])": run_ids, "stage <> %s": "refused"}
             found = await _page(connection, RunQuery(), moment, named, limit, by_id=True)
         return found[::-1]
 
     async def sessions(self, session_keys: Sequence[str], *, at: int) -> Mapping[str, SessionBar]:
-        """By their keys."""
+        """Return the sessions by key."""
         async with borrow_connection(self._pool) as connection:
             moment = await self._moments.find(connection, at)
             unchanged = [(key, moment.end) for key in session_keys if key not in moment.sessions]
             found = list((await sessions_folded(connection, unchanged)).values())
         found += [moment.sessions[key] for key in session_keys if key in moment.sessions]
-        return {one.session_key: SessionBar(*_FIELDS(one)) for one in found}
+        return {session.session_key: SessionBar(*_FIELDS(session)) for session in found}
 
     async def stages(self, versions: Mapping[UUID, int]) -> Mapping[UUID, Sequence[ReachedStage]]:
-        """From the events of each run, of which nothing has to be decoded; of those that this
-        process has followed, or has folded just now, from memory."""
+        """Return the stages of runs up to a version each. They are read from the events, of which
+        nothing is decoded, or from memory if this process has followed or just folded the run."""
         known: dict[UUID, Sequence[ReachedStage] | None] = {}
         for run_id, until in versions.items():
             told = (look(run_id, until) for look in self._known_stages)
@@ -148,8 +148,8 @@ class PostgresRunBars:
 async def _stages_of(
     connection: LogConnection, wanted: Sequence[tuple[UUID, int]]
 ) -> Mapping[tuple[UUID, int], Sequence[ReachedStage]]:
-    run_ids, versions = [one for one, _ in wanted], [one for _, one in wanted]
-    streams = [run_stream(one) for one in run_ids]
+    run_ids, versions = [run_id for run_id, _ in wanted], [version for _, version in wanted]
+    streams = [run_stream(run_id) for run_id in run_ids]
     cursor = await connection.execute(STAGES, [run_ids, streams, versions, _MOVING], prepare=True)
     found: dict[tuple[UUID, int], list[ReachedStage]] = {}
     for run_id, until, name, position, recorded_at in await cursor.fetchall():
@@ -179,9 +179,12 @@ def page_of_bars(
     *,
     by_id: bool = False,
 ) -> tuple[str, list[Any]]:
-    """The query of the newest of the runs that a query and the conditions of `within` leave, and
-    its values. Where these name the runs (`by_id`) each is looked up, and the index by creation is
-    left alone; else that one is gone along no farther than to the end of a page."""
+    """Return the query of the newest runs that match a query and the conditions of `within`, and
+    its values.
+
+    With `by_id`, `within` names the runs: each is looked up, and the index of creation is not used.
+    Otherwise that index is read up to the end of a page.
+    """
     clauses, values = conditions_of_runs(query)
     sources = sources_of_runs(moment)
     newest_first = "ORDER BY created_position DESC LIMIT %s"
@@ -194,15 +197,17 @@ def page_of_bars(
         found=f"SELECT * FROM ({found}) AS found {newest_first}",
         order="ORDER BY one.created_position DESC",
     )
-    all_values = [one for _, those in sources for one in (*those, *within.values(), *values, *last)]
+    all_values = [
+        value for _, those in sources for value in (*those, *within.values(), *values, *last)
+    ]
     return sql, [*all_values, limit]
 
 
 def spawned_bars(
     session_keys: Sequence[str], moment: Moment, limit: int, *, refused: bool = False
 ) -> tuple[str, list[Any]]:
-    """The query of the runs that sessions asked for, each session by itself along the index of
-    requesters, and its values: of those that were refused, or of all others."""
+    """Return the query of the runs that sessions requested, and its values: the refused runs, or
+    all others. Each session is looked up separately by the index of requesters."""
     stage = "= 'refused'" if refused else "<> 'refused'"
     sources = sources_of_runs(moment)
     found = " UNION ALL ".join(
@@ -214,6 +219,6 @@ def spawned_bars(
         f" CROSS JOIN LATERAL ({found} ORDER BY created_position LIMIT %s) AS found"
         " ORDER BY t.place, found.created_position LIMIT %s"
     )
-    values = [list(session_keys), *(one for _, those in sources for one in those)]
+    values = [list(session_keys), *(value for _, those in sources for value in those)]
     order = "ORDER BY one.place, one.created_position"
     return _BAR.format(found=sql, order=order), [*values, limit, limit]

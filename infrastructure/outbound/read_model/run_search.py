@@ -1,4 +1,4 @@
-"""Looks through the rows of runs and the texts of their tasks."""
+"""Search in the rows of runs and the texts of their tasks."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -34,7 +34,7 @@ _LOOKED_AT = (
     " last AS MATERIALIZED (SELECT count(*) AS examined, {farthest}(created_position) AS position"
     " FROM examined)"
 )
-# A row that has ended holds no state. The task of a run never changes: its last row says so too.
+# A row that has ended holds no state. A run's task never changes, so its last row has it too.
 _TASK = (
     " CROSS JOIN LATERAL (SELECT coalesce(label, '') || E'\\n' || coalesce((SELECT {text} FROM"
     " contents WHERE content_id = (newest.state::json -> 'task' ->> 'id')::uuid), '') AS text"
@@ -46,7 +46,7 @@ _HAS_WORD = "strpos(lower(told.text), lower(%s)) > 0"
 
 
 class PostgresRunSearch:
-    """Implements `RunSearch`."""
+    """Run search in PostgreSQL; implements `RunSearch`."""
 
     def __init__(
         self, pool: AsyncConnectionPool[LogConnection], remembered: StateCaches | None = None
@@ -58,13 +58,13 @@ class PostgresRunSearch:
     async def find(
         self, query: RunQuery, words: RunWords, examined: Examined, *, limit: int
     ) -> FoundRuns:
-        """The first runs with some words."""
+        """Return the first runs that match the query and the words."""
         async with borrow_connection(self._pool) as connection:
             moment = await self._moments.find(connection, examined.at)
             sql, values = found_sql(query, words, moment, examined, limit)
             rows = await (await connection.execute(sql, values)).fetchall()
             found = [row[2:] for row in rows if row[2] is not None]
-            ended = [PastRun(one[0], moment.end, one[1]) for one in found if one[2] is None]
+            ended = [PastRun(row[0], moment.end, row[1]) for row in found if row[2] is None]
             folded = await self._past.find(connection, ended)
         runs = [
             folded[run_id, moment.end] if state is None else Run.from_json(state)
@@ -72,7 +72,7 @@ class PostgresRunSearch:
         ]
         if len(runs) == limit:
             return FoundRuns(runs, runs[-1].created_position)
-        return FoundRuns(runs, _behind(rows, examined))
+        return FoundRuns(runs, _continuation(rows, examined))
 
     async def count(
         self,
@@ -83,7 +83,7 @@ class PostgresRunSearch:
         by_requester: bool,
         own: UUID | None = None,
     ) -> CountedRuns:
-        """How many runs there are of each kind."""
+        """Return the number of runs of each kind."""
         async with borrow_connection(self._pool) as connection:
             moment = await self._moments.find(connection, examined.at)
             sql, values = counts_sql(
@@ -91,10 +91,10 @@ class PostgresRunSearch:
             )
             rows = await (await connection.execute(sql, values)).fetchall()
         counts = [RunCount(*row[2:]) for row in rows if row[2] is not None]
-        return CountedRuns(counts, _behind(rows, examined))
+        return CountedRuns(counts, _continuation(rows, examined))
 
 
-def _behind(rows: Sequence[Sequence[Any]], examined: Examined) -> int | None:
+def _continuation(rows: Sequence[Sequence[Any]], examined: Examined) -> int | None:
     count, position = rows[0][:2]
     return int(position) if count == examined.runs_max else None
 
@@ -102,8 +102,11 @@ def _behind(rows: Sequence[Sequence[Any]], examined: Examined) -> int | None:
 def found_sql(
     query: RunQuery, words: RunWords, moment: Moment, examined: Examined, limit: int
 ) -> tuple[str, list[Any]]:
-    """The query of the first runs with some words, which gives how many were looked at, the last of
-    those, and ids, versions and states; a row without an id when none was found. And its values."""
+    """Return the query of the first matching runs, and its values.
+
+    Its rows have the number of examined runs, the position of the last one, and a run's id, version
+    and state. If none matched, there is one row without an id.
+    """
     looked_at, fitting = _parts(query, words, moment, examined, f"{_COLUMNS}, state")
     order = f"ORDER BY created_position {'ASC' if examined.ascending else 'DESC'}"
     sql = (
@@ -123,8 +126,11 @@ def counts_sql(
     by_requester: bool,
     own: UUID | None = None,
 ) -> tuple[str, list[Any]]:
-    """The query of the numbers of runs, which gives how many were looked at, the last of those, and
-    what stands in `RunCount`; a row without a number when there are none. And its values."""
+    """Return the query that counts runs, and its values.
+
+    Its rows have the number of examined runs, the position of the last one, and the fields of
+    `RunCount`. If there are no runs, there is one row without a count.
+    """
     looked_at, fitting = _parts(query, words, moment, examined)
     requester = "requester" if by_requester else "NULL"
     sql = (
@@ -143,10 +149,11 @@ def _parts(
     examined: Examined,
     columns: str = _COLUMNS,
 ) -> tuple[tuple[str, list[Any]], tuple[str, list[Any]]]:
-    """What is looked at: where an index leads. And what is taken of that. Each with its values."""
+    """Return the query of the examined runs, which uses an index, and the filter on them, each with
+    its values."""
     indexed, rest = query.split(COLUMNS_BY_CREATION)
-    compared = {one.column for one in rest.conditions}.difference(columns.split(", "))
-    columns = ", ".join([columns, *(one for one in RunRow._fields if one in compared)])
+    compared = {condition.column for condition in rest.conditions}.difference(columns.split(", "))
+    columns = ", ".join([columns, *(name for name in RunRow._fields if name in compared)])
     page, values = page_of_runs(
         indexed,
         moment,

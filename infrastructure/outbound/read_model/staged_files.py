@@ -1,4 +1,4 @@
-"""Files that wait for being written."""
+"""Attachments staged in the database until they are written to a workspace."""
 
 from uuid import UUID
 
@@ -8,7 +8,7 @@ from application.projections.fold import FOREVER
 from domain.run.lifecycle import PREPARING
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 
-# A run that has no row is left alone: then the rows are not what they should be.
+# A run without a row is left alone: its projection is damaged.
 DELETE_EXPIRED = (
     "WITH over AS (SELECT run_id FROM (SELECT DISTINCT run_id FROM staged_files) AS staged"
     " CROSS JOIN LATERAL (SELECT stage FROM runs WHERE runs.run_id = staged.run_id"
@@ -20,13 +20,13 @@ DELETE_EXPIRED = (
 
 
 class PostgresStagedFiles:
-    """Implements `StagedFiles`."""
+    """Staged files in PostgreSQL; implements `StagedFiles`."""
 
     def __init__(self, pool: AsyncConnectionPool[LogConnection]) -> None:
         self._pool = pool
 
     async def read(self, run_id: UUID) -> tuple[bytes, ...]:
-        """The run's files in their order."""
+        """Return the run's files in order."""
         async with borrow_connection(self._pool) as connection:
             cursor = await connection.execute(
                 "SELECT body FROM staged_files WHERE run_id = %s ORDER BY ordinal",
@@ -36,12 +36,13 @@ class PostgresStagedFiles:
             return tuple(row[0] for row in await cursor.fetchall())
 
     async def drop(self, run_id: UUID) -> None:
-        """They are written, or will never be."""
+        """Delete the run's files: they are written, or never will be."""
         async with borrow_connection(self._pool) as connection:
             await connection.execute("DELETE FROM staged_files WHERE run_id = %s", [run_id])
 
     async def sweep(self, limit: int) -> int:
-        """Drop the files of runs that are not being prepared any more."""
+        """Delete the files of up to `limit` runs that are no longer being prepared. Return the
+        number of runs."""
         async with borrow_connection(self._pool) as connection:
             cursor = await connection.execute(DELETE_EXPIRED, [sorted(PREPARING), limit])
             row = await cursor.fetchone()

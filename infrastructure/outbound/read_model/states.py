@@ -1,4 +1,4 @@
-"""States of many runs and sessions with one question each; what is remembered is not sent again."""
+"""Batched reads of run and session states; a cached state is not sent again."""
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID
@@ -17,9 +17,9 @@ from infrastructure.outbound.log.read.state_cache import (
 )
 from infrastructure.outbound.log.schema.connections import LogConnection
 
-# Each key is looked up by itself, newest row first. PostgreSQL keeps the plan that it made while
-# the tables were small, when to go through an index of all open rows cost no more than to find
-# one; the order leaves it nothing but the key's own index.
+# Each key is looked up separately, newest row first. PostgreSQL keeps the plan that it made while
+# the tables were small, when scanning an index of all open rows cost no more than finding one. This
+# order leaves it only the key's own index.
 _NEWEST = "ORDER BY from_position DESC LIMIT 1"
 
 
@@ -50,7 +50,7 @@ async def open_states(
     connection: LogConnection,
     keys: Sequence[K],
 ) -> Mapping[K, S]:
-    """The newest states, by `OPEN_RUNS` or `OPEN_SESSIONS`."""
+    """Return the current states, with the query `OPEN_RUNS` or `OPEN_SESSIONS`."""
     known = memory.known(keys)
     cursor = await connection.execute(query, [list(keys), *marks_of(keys, known), memory.table])
     return {
@@ -65,7 +65,8 @@ async def runs_as_of(
     connection: LogConnection,
     queries: Sequence[tuple[UUID, int]],
 ) -> Mapping[tuple[UUID, int], Run]:
-    """The states as of a position each: of rows that are still true, from memory, or folded."""
+    """Return the states of runs, each as of a position: from rows that are still current, from
+    memory, or folded."""
     run_ids = [run_id for run_id, _ in queries]
     known = memory.known(run_ids)
     cursor = await connection.execute(
