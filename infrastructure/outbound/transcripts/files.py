@@ -58,7 +58,7 @@ class TranscriptFolders:
                 folder = held.enter_context(root.enter_or_make(agent_id))
             yield folder
 
-    def require_in_place(self, agent_id: str, folder: RootedFolder) -> None:
+    def must_be_in_place(self, agent_id: str, folder: RootedFolder) -> None:
         """Require that the folder was not moved or replaced since it was entered.
 
         Raises:
@@ -169,7 +169,7 @@ def write_known_files(
             except OSError as failure:
                 results.append(failure)
         try:
-            folders.require_in_place(agent_id, folder)
+            folders.must_be_in_place(agent_id, folder)
         except OSError as replaced:
             for name, own in written.items():
                 with suppress(OSError):
@@ -325,7 +325,7 @@ class PartFile:
             own = (state.st_dev, state.st_ino)
             folder.rename(self._part, self._name)
             try:
-                self._folders.require_in_place(self._agent_id, folder)
+                self._folders.must_be_in_place(self._agent_id, folder)
                 _require_same_content(folder, self._name, own, self._digest.digest)
             except BaseException:
                 _remove_unless_of_another(folder, self._name, own)
