@@ -92,8 +92,8 @@ def _work_in_copy(work: Callable[[dict[str, Any]], None]) -> None:
     """Run the worker in the forked child instead of executing the program. Does not return."""
     status = 1
     try:
-        # Inherited locks and connections belong to the parent. The parent also waits for the other
-        # end of some of them to close.
+        # Inherited locks and connections belong to the parent, and its `Popen` waits for an
+        # inherited pipe to be closed.
         _forget_signals()
         for descriptor in map(int, os.listdir("/proc/self/fd")):
             if descriptor > 2:

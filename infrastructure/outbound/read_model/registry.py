@@ -319,8 +319,8 @@ class PostgresRegistry:
                 places.append((row.lane, row.lane_depth, row.queued_position, place))
         places.sort(key=lambda row: row[:3])
         return [
-            _lane(lane, depth, [place for *_, place in those])
-            for (lane, depth), those in groupby(places, key=lambda row: row[:2])
+            _lane(lane, depth, [place for *_, place in lane_places])
+            for (lane, depth), lane_places in groupby(places, key=lambda row: row[:2])
         ]
 
     async def waiting_lanes(self, *, width: int) -> Sequence[WaitingLane]:
@@ -424,7 +424,9 @@ def page_of_runs(
     found = [
         f"SELECT {given} FROM {source} AND {' AND '.join(clauses)} {first}" for source, _ in sources
     ]
-    all_values = [value for _, those in sources for value in (*those, *values, limit)]
+    all_values = [
+        value for _, source_values in sources for value in (*source_values, *values, limit)
+    ]
     if len(found) == 1:
         return found[0], all_values
     # Each part reads its index only up to the end of a page.
@@ -479,9 +481,9 @@ def descendants_sql(column: str, moment: Moment | None = None) -> str:
 
 def descendants_values(session_key: str, moment: Moment | None = None) -> list[Any]:
     """Return the values of `descendants_sql`."""
-    values = [those for _, those in sources_of_runs(moment)]
-    first = [value for those in values for value in (*those, session_key)]
-    return [*first, *(value for those in values for value in those)]
+    per_source = [source_values for _, source_values in sources_of_runs(moment)]
+    first = [value for source_values in per_source for value in (*source_values, session_key)]
+    return [*first, *(value for source_values in per_source for value in source_values)]
 
 
 def sources_of_runs(moment: Moment | None) -> list[tuple[str, list[Any]]]:
@@ -532,7 +534,7 @@ def _in_sql(condition: RunCondition) -> tuple[str, list[Any]]:
     column, comparison, value = condition.column, condition.comparison, condition.value
     if column == "status":
         rows = [_status_rows(status) for status in value]
-        values = [value for _, those in rows for value in those]
+        values = [value for _, status_values in rows for value in status_values]
         return f"({' OR '.join(clause for clause, _ in rows) or 'false'})", values
     if comparison == "any of":
         if not value:

@@ -198,7 +198,9 @@ def page_of_bars(
         order="ORDER BY one.created_position DESC",
     )
     all_values = [
-        value for _, those in sources for value in (*those, *within.values(), *values, *last)
+        value
+        for _, source_values in sources
+        for value in (*source_values, *within.values(), *values, *last)
     ]
     return sql, [*all_values, limit]
 
@@ -219,6 +221,9 @@ def spawned_bars(
         f" CROSS JOIN LATERAL ({found} ORDER BY created_position LIMIT %s) AS found"
         " ORDER BY t.place, found.created_position LIMIT %s"
     )
-    values = [list(session_keys), *(value for _, those in sources for value in those)]
+    values = [
+        list(session_keys),
+        *(value for _, source_values in sources for value in source_values),
+    ]
     order = "ORDER BY one.place, one.created_position"
     return _BAR.format(found=sql, order=order), [*values, limit, limit]

@@ -162,13 +162,13 @@ def _parts(
         ascending=examined.ascending,
         columns=columns,
     )
-    clauses, those = conditions_of_runs(rest)
+    clauses, rest_values = conditions_of_runs(rest)
     fitting = "examined"
     if words is not None:
         fitting += _TASK.format(text=_WHOLE_TASK if words.in_whole_task else PREVIEW)
         clauses = [*clauses, *(_HAS_WORD for _ in words.words)]
-        those = [*those, *words.words]
+        rest_values = [*rest_values, *words.words]
     if clauses:
         fitting = f"{fitting} WHERE {' AND '.join(clauses)}"
     farthest = "max" if examined.ascending else "min"
-    return (_LOOKED_AT.format(page=page, farthest=farthest), values), (fitting, those)
+    return (_LOOKED_AT.format(page=page, farthest=farthest), values), (fitting, rest_values)

@@ -98,7 +98,7 @@ class StoredTranscripts:
 
         Returns:
             False if the claim of this epoch was replaced or the run has ended. Nothing is written
-                then.
+            then.
 
         Raises:
             LogUnavailable: The run's row changed in each of `ATTEMPTS_MAX` attempts, or the
@@ -177,7 +177,8 @@ class StoredTranscripts:
         return await written_behind(self._pool, run_id, after=after)
 
     async def fork(self, run_id: UUID, epoch: int, entries: Sequence[TranscriptEntry]) -> bool:
-        """Write the entries that a child begins with, replacing those of an earlier attempt."""
+        """Write the entries that a child begins with, replacing those of an earlier attempt. Return
+        False if the claim was replaced or the run is past its preparation."""
         return await fork_snapshots.fork_rows(self._pool, run_id, epoch, entries)
 
     async def drop_fork(self, run_id: UUID) -> bool:
@@ -236,7 +237,7 @@ class StoredTranscripts:
     ) -> Sequence[OSError | None]:
         """Ensure that each file is complete at its path. Return the error of each file, or None.
 
-        With `are_left`, the files were due for long: also delete the part files of dead processes.
+        With `are_left`, a process that died may have tried before: delete its part files.
         """
         # A process has one part-file name per transcript, so writes must not overlap.
         async with self._writing:

@@ -98,7 +98,7 @@ class Tenure:
 
         Returns:
             The head and the time of the database if the lock was newly acquired; None if it was
-                held throughout, so that no other process can have written.
+            held throughout, so that no other process can have written.
 
         Raises:
             UnknownFormat: Another release has changed the log's format or rows.

@@ -266,7 +266,8 @@ class LogWriter:
                 await self._give_up()
 
     async def _wait_for_work(self) -> None:
-        """Wait for work. If none arrives within `IDLE_SECONDS_MAX`, release the lock."""
+        """Wait for work. Release the lock if another process asks for it, or after
+        `IDLE_SECONDS_MAX` without work."""
         if not self.tenure.is_held:
             await self._gathered.wait()
             return

@@ -63,7 +63,7 @@ def events_query(
         order: Order of positions: ASC or DESC.
     """
     where = " AND ".join(conditions)
-    values = [value for those in conditions.values() for value in those]
+    values = [value for clause_values in conditions.values() for value in clause_values]
     last = f"ORDER BY position {order} LIMIT %s"
     if run_id is None:
         return f"SELECT {columns} FROM events WHERE {where} {last}", [*values, limit]

@@ -170,7 +170,7 @@ class FoldedStream(NamedTuple):
     """The states of a run or session, each with the position of its last event, in order. If the
     fold began with a stored state, that state comes first, at position 0.
 
-    `place` is the 1-based index of the stream in the query, or its key.
+    `place` identifies the stream in the query: its 1-based index, or its name.
     """
 
     place: Any
@@ -202,9 +202,9 @@ def fold_rows(rows: Iterable[Sequence[Any]], mapper: EventMapper) -> Iterator[Fo
     Raises:
         CorruptHistory: This program cannot fold an event or a state.
     """
-    for place, those in groupby(rows, key=itemgetter(0)):
+    for place, rows_of_stream in groupby(rows, key=itemgetter(0)):
         memory, found, stages = States(), list[tuple[int, State]](), list[ReachedStage]()
-        for _, text, *row in those:
+        for _, text, *row in rows_of_stream:
             if text is not None:
                 session = _stored_session(text)
                 memory.put([session])

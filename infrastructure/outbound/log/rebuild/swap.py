@@ -71,7 +71,7 @@ class TableSwap:
 
         Returns:
             The head of the log at the swap, and the number of differing live rows among those
-                written since the bulk was compared.
+            written since the bulk was compared.
 
         Raises:
             SwapFailed: The swap failed in `ATTEMPTS_MAX` attempts, or for a reason that another

@@ -23,7 +23,7 @@ async def identify(connection: LogConnection, storage_home: str) -> LogIdentity:
     """Return the identity of the log, and bind the log to this data directory if it is unbound.
 
     Args:
-        connection: Outside any transaction.
+        connection: A connection to the log's schema.
         storage_home: Id of the data directory. All servers of a log share the directory that holds
             its transcripts.
 

@@ -40,7 +40,7 @@ def revision_of(connection: Connection) -> str | None:
 
 
 def upgrade_within(connection: Connection) -> None:
-    """Upgrade that schema within the connection's open transaction."""
+    """Upgrade the connection's schema within its open transaction."""
     configuration = _configuration()
     configuration.attributes["connection"] = connection
     command.upgrade(configuration, "head")

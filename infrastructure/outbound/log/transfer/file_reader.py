@@ -216,7 +216,7 @@ class FileReader:
         if seal == found:
             self.seal = seal
             return
-        for what, here, there in (
+        for noun, here, there in (
             ("events", found.events, seal.events),
             ("keys", found.keys, seal.keys),
             ("texts", found.contents, seal.contents),
@@ -224,12 +224,12 @@ class FileReader:
         ):
             if here != there:
                 raise FileFault(
-                    self.number, f"it counts {there} {what} and there are {here}", self._lost(what)
+                    self.number, f"it counts {there} {noun} and there are {here}", self._lost(noun)
                 )
         if (seal.last_position, seal.chain_hash) != (found.last_position, found.chain_hash):
             raise FileFault(self.number, "it names another last event than there is")
         raise FileFault(self.number, "a line in front of it was changed: the hash is another one")
 
-    def _lost(self, what: str) -> int | None:
-        is_event = what == "events" and self.header.scope != "tree"
+    def _lost(self, noun: str) -> int | None:
+        is_event = noun == "events" and self.header.scope != "tree"
         return self.link.position + 1 if is_event else None

@@ -202,9 +202,9 @@ def _resumed(connection: ReadConnection, order: ImportOrder, file: BinaryIO) -> 
     return seal
 
 
-def _another_log(order: ImportOrder, what: str) -> LogNotEmpty:
+def _another_log(order: ImportOrder, difference: str) -> LogNotEmpty:
     return LogNotEmpty(
-        f"this log is not what {order.path.name} holds: {what}; a file is imported into a new"
+        f"this log is not what {order.path.name} holds: {difference}; a file is imported into a new"
         " database"
     )
 
@@ -224,9 +224,9 @@ def _require_whole_log(header: ExportHeader, order: ImportOrder) -> None:
             f" {LOG_FORMAT}; install a newer spawnlog"
         )
     if header.scope != "log":
-        what = "a range" if header.scope == "range" else "one tree"
+        part = "a range" if header.scope == "range" else "one tree"
         raise UserError(
-            f"{name} holds {what} of a log, and only a whole log can be imported; export"
+            f"{name} holds {part} of a log, and only a whole log can be imported; export"
             " without --from, --to and --tree"
         )
     has_all = header.has_contents and header.has_transcripts

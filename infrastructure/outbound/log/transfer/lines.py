@@ -116,7 +116,7 @@ def _data_members(data: bytes) -> tuple[msgspec.Raw, str | None]:
 
 
 def _is_plain(line: bytes) -> bool:
-    r"""Return True if the line is ASCII and its only escapes may be `\u` escapes."""
+    r"""Return True if the line is ASCII and has no `\u` escape."""
     return line.isascii() and (b"\\" not in line or b"\\u" not in line)
 
 

@@ -142,8 +142,8 @@ class FileCheck:
                 self._check_text(text, mention, again=text.content_id is checked)
                 checked = text.content_id
             else:
-                what = f"the {mention.place} of {mention.stream[:600]}"
-                self._require_erased(mention.owner, what, mention.position)
+                subject = f"the {mention.place} of {mention.stream[:600]}"
+                self._require_erased(mention.owner, subject, mention.position)
         while text is not None:
             self._check_unmentioned(text, checked)
             text = next(lines, None)
@@ -164,8 +164,10 @@ class FileCheck:
             wrong = self._own_fault(text, body)
             self.findings.counts.contents += wrong is None
         if wrong is not None:
-            what = f"the {mention.place} of {mention.stream[:600]} at position {mention.position}"
-            raise self._fault(f"{what} {wrong}", mention.position)
+            subject = (
+                f"the {mention.place} of {mention.stream[:600]} at position {mention.position}"
+            )
+            raise self._fault(f"{subject} {wrong}", mention.position)
 
     def _own_fault(self, text: ContentLine, body: bytes) -> str | None:
         key = self._memory.key_of(text.session_id)
@@ -175,9 +177,11 @@ class FileCheck:
             return "was changed: it is not the text that was recorded, or its key is not"
         return None
 
-    def _require_erased(self, owner: UUID | None, what: str, position: int) -> None:
+    def _require_erased(self, owner: UUID | None, subject: str, position: int) -> None:
         if self._memory.key_of(owner) is not None:
-            fault = f"{what} is missing in front of this line, and the key of its session is there"
+            fault = (
+                f"{subject} is missing in front of this line, and the key of its session is there"
+            )
             raise self._fault(fault, position)
         self.findings.counts.erased += 1
 
@@ -211,22 +215,22 @@ class FileCheck:
             count += 1
             size += len(line)
             digest.update(line)
-        what, seal = f"the transcript of run {sealed.run_id}", sealed.seal
+        subject, seal = f"the transcript of run {sealed.run_id}", sealed.seal
         if (count, size) != (seal.count, seal.bytes):
             fault = (
-                f"{what} was changed: it has {count} entries of {size} bytes and had"
+                f"{subject} was changed: it has {count} entries of {size} bytes and had"
                 f" {seal.count} of {seal.bytes}"
             )
             raise FileFault(first_line, fault, sealed.position)
         if key and digest.hexdigest() != seal.hmac:
-            fault = f"{what} was changed: its entries are not the ones that were sealed"
+            fault = f"{subject} was changed: its entries are not the ones that were sealed"
             raise FileFault(first_line, fault, sealed.position)
         self.findings.counts.transcripts += 1
 
     def _require_no_entries(self, sealed: RecordedTranscript) -> None:
         if sealed.seal.count:
-            what = f"the transcript of run {sealed.run_id}"
-            self._require_erased(sealed.owner, what, sealed.position)
+            subject = f"the transcript of run {sealed.run_id}"
+            self._require_erased(sealed.owner, subject, sealed.position)
 
     def _fault(self, text: str, position: int | None) -> FileFault:
         return FileFault(self.reader.number, text, position)

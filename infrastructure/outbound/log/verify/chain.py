@@ -152,8 +152,8 @@ def _find_inserted(
     for inserted in range(1, link.position - since + 1):
         before = fronts.get(link.position - inserted, b"")
         if _has_hash_of(broken, before, -inserted, (broken.chain_hash,)):
-            what = format_positions(broken.position - inserted, link.position)
-            text = f"{what} inserted: what was recorded here was moved up by {inserted}"
+            positions = format_positions(broken.position - inserted, link.position)
+            text = f"{positions} inserted: what was recorded here was moved up by {inserted}"
             return Difference(broken.position - inserted, "inserted", text)
     return None
 
@@ -166,8 +166,8 @@ def _find_removed(broken: StoredEventRow, following: StoredEventRow | None) -> D
     for removed in range(1, REMOVED_MAX + 1):
         if _has_hash_of(following, broken.chain_hash, removed, (following.chain_hash,)):
             here = broken.position
-            what = format_positions(here, here + removed - 1)
-            text = f"{what} missing: what was recorded behind was moved down by {removed}"
+            positions = format_positions(here, here + removed - 1)
+            text = f"{positions} missing: what was recorded behind was moved down by {removed}"
             return Difference(here, "missing", text)
     return None
 

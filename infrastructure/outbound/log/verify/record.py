@@ -37,8 +37,8 @@ IS_HELD = (
     f" AND classid = {VERIFY_LOCK_CLASS} AND objsubid = 2"
     " AND objid = (hashtext(current_schema())::bigint & 4294967295)::oid)"
 )
-"""Return whether the lock of this log is held. Trying to take it would keep others from taking
-it."""
+"""SQL query: whether the lock of this log is held. Trying to take the lock would keep others from
+taking it."""
 # The holder of the lock knows that no other verification is running.
 _BREAK_OFF = "UPDATE verifications SET outcome = 'broken-off' WHERE outcome IS NULL"
 _FORGET = f"DELETE FROM verifications WHERE number <= %s - {VERIFICATIONS_MAX}"
@@ -96,7 +96,7 @@ def run_recorded_verification(
 
     Returns:
         The verification, and whether it was recorded. A command may also verify a read-only
-            database.
+        database.
 
     Raises:
         VerificationUnderWay: Another process is verifying the log.

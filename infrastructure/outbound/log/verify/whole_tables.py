@@ -137,15 +137,15 @@ def _head(connection: ReadConnection) -> tuple[StoredHead, Difference | None]:
     log_id, _, position, chain_hash, recorded_at, last, last_hash, last_recorded_at, commit = row
     head = StoredHead(log_id, last or 0, bytes(last_hash or b""), bytes(chain_hash))
     if head.position < position:
-        what = f"{format_positions(head.position + 1, position)} missing"
-        text = f"{what}: the log ends at position {head.position} and its head says {position}"
+        gap = f"{format_positions(head.position + 1, position)} missing"
+        text = f"{gap}: the log ends at position {head.position} and its head says {position}"
         return head, Difference(head.position + 1, "truncated", text)
     if head.position > position:
         text = f"the log goes on to position {head.position} and its head says {position}"
         return head, Difference(position + 1, "head", text)
     if head.position < commit:
-        what = f"{format_positions(head.position + 1, commit)} missing"
-        text = f"{what}: there was a commit that ended at position {commit}"
+        gap = f"{format_positions(head.position + 1, commit)} missing"
+        text = f"{gap}: there was a commit that ended at position {commit}"
         return head, Difference(head.position + 1, "truncated", text)
     if last and (head.head_hash, recorded_at) != (head.chain_hash, last_recorded_at):
         text = "the head of the log does not say the same as the last event"
