@@ -65,8 +65,7 @@ class Wanted:
 
 @dataclass(slots=True)
 class Found:
-    """The facts that were read. A stream, reservation or lane that is missing here is
-    unrecorded."""
+    """The facts that were read. A missing stream or reservation is not recorded."""
 
     runs: dict[UUID, Run] = field(default_factory=dict)
     sessions: dict[str, Session] = field(default_factory=dict)

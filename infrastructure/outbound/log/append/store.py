@@ -124,8 +124,8 @@ def _insert(table: str, columns: Mapping[str, str]) -> str:
 
 
 def close_rows(projection: Projection[Any, Any]) -> str:
-    """Return the statement that ends rows. Its values are their keys, their last positions, and
-    whether they keep their states."""
+    """Return the statement that ends rows. Its values are their keys, the positions where they end,
+    and whether they keep their states."""
     table, key = projection.name, projection.key
     kind = columns_of(projection)[key]
     return (
@@ -220,8 +220,9 @@ _shapes: set[Shape] = {FULLEST}
 def store_query(shape: Shape) -> str:
     """Return the statement that stores a batch of this shape; its last part inserts the events.
 
-    It is one statement, because the driver's cost of a statement equals the database's cost of the
-    rows. It omits empty parts, because the database prepares every array before it looks inside.
+    It is one statement, because each statement costs the driver as much as its rows cost the
+    database. It omits empty parts, because the database prepares every array before it looks
+    inside.
     """
     *parts, events = ((part, _part_query(part)) for part in shape)
     preceding = ", ".join(f'"{part.name} part" AS ({query})' for part, query in parts)

@@ -9,7 +9,8 @@ from uuid import UUID
 from application.projections.projection import Position, Projection
 
 SPAN_COLUMNS = {"from_position": "bigint", "to_position": "bigint"}
-"""The last columns of every projection: the first and last position at which a row holds."""
+"""The last columns of every projection: the position from which a row holds, and the position at
+which it ends (exclusive)."""
 
 _TYPES: Mapping[Any, str] = {
     UUID: "uuid",
