@@ -325,9 +325,9 @@ def folded_event(row: Sequence[Any], mapper: EventMapper) -> StreamEvent:
 class TableStates:
     """States in a pair of tables: the live `runs` and `sessions`, or those that a rebuild fills.
 
-    A row that is still current is found by its key alone, so a table that ends at `at` needs only
-    an index of current rows. Earlier rows of a key are searched only if its current row began after
-    `at`.
+    A current row is found by its key alone, so a table that ends at `at` needs only an index of
+    current rows. If the current row of a key began after `at`, the state is folded from events, and
+    a session's also from its earlier rows.
     """
 
     def __init__(self, connection: LogConnection, runs_table: str, sessions_table: str) -> None:

@@ -70,7 +70,7 @@ async def rebuild(
 
     Raises:
         RebuildUnderWay: Another process is rebuilding, or, with `if_stale`, has just done so.
-        CorruptHistory: An event cannot be folded. Nothing has changed.
+        CorruptHistory: An event cannot be folded. The live rows are unchanged.
     """
     began = time.monotonic()
     async with (
