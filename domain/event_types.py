@@ -1,7 +1,7 @@
-"""The closed registry of event types: a stored name and version, and the class that reads it.
+"""Closed registry of event types: maps a stored name and version to the class that reads it.
 
 A stored name never names code to import. To change an event: change its class, raise its number in
-`VERSIONS`, and add an upcast from the version before and a golden history of the new one.
+`VERSIONS`, add an upcast from the previous version, and add a golden history of the new one.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,13 +11,15 @@ from domain.run.events import RunEvent
 from domain.session.events import SessionEvent
 from domain.values.record import ContentRef, Event
 
-# What can happen to the configuration.
-
 
 class ConfigurationActivated(Event):
-    """From here on decisions are made under this configuration.
+    """A configuration revision that later decisions are made under.
 
-    `revision` is this event's version in its stream; `content` its text with secrets replaced.
+    Attributes:
+        revision: Version of this event in its stream.
+        content: Text of the configuration, with secrets replaced.
+        source: Where the configuration was read from.
+        activated_by: Actor that activated it.
     """
 
     revision: int
@@ -27,12 +29,12 @@ class ConfigurationActivated(Event):
 
 
 LOG_FORMAT = 1
-"""The newest format of the log that this code reads and writes."""
+"""Newest log format that this code reads and writes."""
 
 
 AnyEvent = RunEvent | SessionEvent | ConfigurationActivated
 VERSIONS: dict[str, int] = {}
-"""The newest version of each event that has had more than one."""
+"""Newest version of each event type that has had more than one."""
 
 
 EVENT_TYPES: dict[tuple[str, int], type[Event]] = {
@@ -42,22 +44,26 @@ EVENT_TYPES: dict[tuple[str, int], type[Event]] = {
 TYPE_OF: dict[type[Event], tuple[str, int]] = {cls: key for key, cls in EVENT_TYPES.items()}
 
 
-# Older versions of events are upcast to the newest version when they are read.
+# Older events are upcast to the newest version on read.
 #
-# Stored bytes are never changed. An upcast is a pure function from the JSON of one version to that
-# of the next. If a fact was not recorded then, it leaves the fact absent instead of inventing one.
+# Stored bytes never change. An upcast is a pure function from the JSON of one version to that of
+# the next. If the old version did not record a fact, the upcast leaves it absent.
 
 
 Upcast = Callable[[dict[str, Any]], dict[str, Any]]
 Upcasts = Mapping[tuple[str, int], Upcast]
 UPCASTS: Upcasts = {}
-"""By the name of the event and the version it is upcast from, to the next version."""
+"""Upcast functions by event name and source version; each leads to the next version."""
 
 
 def upcast_event(
     name: str, version: int, stored: dict[str, Any], upcasts: Upcasts = UPCASTS
 ) -> tuple[int, dict[str, Any]]:
-    """The newest version that the event can be brought to, and its JSON then."""
+    """Apply upcasts until none is left.
+
+    Returns:
+        The version that was reached, and the event's JSON in that version.
+    """
     while (upcast := upcasts.get((name, version))) is not None:
         version, stored = version + 1, upcast(stored)
     return version, stored

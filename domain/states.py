@@ -1,7 +1,7 @@
-"""The one fold: events carry runs and sessions from state to state.
+"""The fold shared by every reader: events carry runs and sessions from state to state.
 
-Nothing else calls `evolve`. The writer, a rebuild, a verification, an import, a look back, a search
-and a what-if take their states from here.
+Only this module calls `evolve`. The writer, rebuilds, verification, import, time travel, search and
+what-if all take their states from here.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,20 +29,20 @@ from domain.values.record import (
 from domain.values.refusals import CorruptHistory
 
 STATES_MAX = 5_000
-"""How many runs, and how many sessions, stay in memory from one page of events to the next."""
+"""Maximum number of runs, and of sessions, kept in memory between two pages of events."""
 
 State = Run | Session
 
 
 def stream_of(state: State) -> str:
-    """The stream of a run or session."""
+    """Return the stream name of a run or session."""
     if isinstance(state, Run):
         return run_stream(state.run_id)
     return session_stream(state.session_key)
 
 
 class Occurrence(Protocol):
-    """An event of a stream, and what the log has added to it."""
+    """An event in a stream, with the metadata that the log added to it."""
 
     @property
     def stream(self) -> str: ...
@@ -55,7 +55,7 @@ class Occurrence(Protocol):
 
 
 class StreamEvent(NamedTuple):
-    """An `Occurrence` and nothing beside it."""
+    """The smallest `Occurrence`: stream, event and stamp, nothing else."""
 
     stream: str
     event: AnyEvent
@@ -66,9 +66,12 @@ AnyOccurrence = TypeVar("AnyOccurrence", bound=Occurrence)
 
 
 class Step(NamedTuple, Generic[AnyOccurrence]):
-    """An event, and the state of its run or session before and after it.
+    """An event, with the state of its run or session before and after it.
 
-    `before` is None for the first event of a stream; both are None for an event of neither.
+    Attributes:
+        at: The event as it was passed in.
+        before: State before the event; None for the first event of a stream.
+        after: State after the event. Both are None for an event of neither a run nor a session.
     """
 
     at: AnyOccurrence
@@ -77,28 +80,28 @@ class Step(NamedTuple, Generic[AnyOccurrence]):
 
     @property
     def run(self) -> Run:
-        """The run after an event of a run's stream."""
+        """Return the run after the event. Only valid for events of a run's stream."""
         return cast("Run", self.after)
 
 
 class VersionGap(CorruptHistory):
-    """An event is not the next one of its stream."""
+    """An event is not the next version of its stream."""
 
     def __init__(self, stream: str, version: int, last: int) -> None:
         super().__init__(f"version {version} of {stream[:600]} follows version {last}")
 
 
 class MissingStates(NamedTuple):
-    """The runs and sessions whose states are needed and are not in memory."""
+    """Runs and sessions whose states must be loaded before the next page."""
 
     runs: Sequence[UUID]
     sessions: Sequence[str]
 
 
 class States:
-    """The states of runs and sessions, by their ids and keys.
+    """In-memory states of runs and sessions, by id and key.
 
-    `states_max` is how many of each kind `shrink` leaves in memory.
+    `shrink` keeps at most `states_max` of each kind.
     """
 
     def __init__(self, states: Iterable[State] = (), *, states_max: int = STATES_MAX) -> None:
@@ -108,7 +111,7 @@ class States:
         self.put(states)
 
     def put(self, states: Iterable[State]) -> None:
-        """Have these states in memory."""
+        """Add these states, replacing any with the same id or key."""
         for state in states:
             if isinstance(state, Run):
                 self.runs[state.run_id] = state
@@ -116,18 +119,19 @@ class States:
                 self.sessions[state.session_key] = state
 
     def of(self, stream: str) -> State | None:
-        """Return the state of a stream; None if it is not in memory."""
+        """Return the state of a stream, or None if it is not in memory."""
         run_id = _run_of(stream)
         if run_id is not None:
             return self.runs.get(run_id)
         return self.sessions.get(session_key_of(stream) or "")
 
     def take(self, stream: str, event: AnyEvent, stamp: Stamp) -> tuple[State | None, State | None]:
-        """Take the next event in; return the state before and after it.
+        """Apply the next event of a stream and return the states before and after it.
 
         Raises:
-            VersionGap: It is not the next event of its stream.
-            CorruptHistory: It does not fit the state before it, or has no place in its stream.
+            VersionGap: The event is not the next version of its stream.
+            CorruptHistory: The event does not fit the state before it, or does not belong in this
+                stream.
         """
         run_id = _run_of(stream)
         if run_id is not None:
@@ -156,9 +160,12 @@ class States:
         return None, None
 
     def missing(self, page: Iterable[tuple[str, int]]) -> MissingStates:
-        """Return the states that must be put in before a page of events is taken in.
+        """Return the states to load with `put` before a page of events is applied.
 
-        `page` has the stream and the version of each. States that it needs count as used now.
+        States that are already in memory are marked as recently used.
+
+        Args:
+            page: Stream and version of each event of the page.
         """
         first: dict[str, int] = {}
         for stream, version in page:
@@ -182,8 +189,8 @@ class States:
         return MissingStates(runs, sessions)
 
     def shrink(self) -> list[State]:
-        """Forget the states that were used longest ago, but `states_max`, and return them."""
-        # A dict is in the order in which `missing` and `take` put in what is used.
+        """Evict the least recently used states beyond `states_max`, and return them."""
+        # Dicts keep insertion order, and `missing` re-inserts each state that is used.
         run_ids = list(islice(self.runs, max(0, len(self.runs) - self._states_max)))
         keys = list(islice(self.sessions, max(0, len(self.sessions) - self._states_max)))
         return [*map(self.runs.pop, run_ids), *map(self.sessions.pop, keys)]
@@ -194,20 +201,25 @@ def states(
 ) -> Iterator[Step[AnyOccurrence]]:
     """Yield each event with the state of its run or session before and after it.
 
-    `memory` has the states in front of the first event, and takes in those behind each; without it
-    the events begin their streams.
+    Args:
+        events: Events in log order.
+        memory: States before the first event; updated in place. Without it, `events` must begin at
+            the first version of each stream.
 
     Raises:
-        CorruptHistory: An event does not fit what is in front of it.
+        CorruptHistory: An event does not fit the state before it.
     """
     memory = States() if memory is None else memory
-    for one in events:
-        yield Step(one, *memory.take(one.stream, one.event, one.stamp))
+    for occurrence in events:
+        yield Step(occurrence, *memory.take(occurrence.stream, occurrence.event, occurrence.stamp))
 
 
 @lru_cache(maxsize=NAMES_MAX)
 def _run_of(stream: str) -> UUID | None:
-    """The run of a stream; None for any other stream, and for another spelling of the id."""
+    """Return the run id of a stream.
+
+    None if the stream is not a run's, or spells the id in a non-canonical way.
+    """
     try:
         run_id = run_id_of(stream)
     except ValueError:

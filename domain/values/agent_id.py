@@ -1,4 +1,4 @@
-"""What an agent id may look like."""
+"""Agent ids: validation and normalization."""
 
 import re
 
@@ -9,14 +9,17 @@ _FOREIGN = re.compile(r"[^a-z0-9_-]+")
 
 
 def is_valid_agent_id(text: str) -> bool:
-    """At most 64 letters, digits, `_` and `-`, the first a letter or digit; judged trimmed."""
+    """Return True if the trimmed text is 1 to 64 letters, digits, `_` and `-`, starting with a
+    letter or digit.
+    """
     return _VALID.fullmatch(text.strip()) is not None
 
 
 def normalise_agent_id(text: str | None) -> str:
-    """The id in lower case; what is no id is bent into one, and what leaves nothing is `main`.
+    """Return the agent id in lower case, coerced into a valid id if needed.
 
-    Judge what a caller gave with `is_valid_agent_id` first: bent ids name agents nobody meant.
+    Each run of invalid characters becomes `-`; an empty result becomes `main`. Check user input
+    with `is_valid_agent_id` first: a coerced id may name an agent that the caller did not mean.
     """
     plain = (text or "").strip().lower()
     if _VALID.fullmatch(plain):

@@ -1,5 +1,6 @@
-"""Base64 as attachments must have it: whole, of one alphabet, within a limit that holds before
-anything is decoded."""
+"""Strict base64 decoding for attachments: one alphabet, complete padding, size checked before
+decoding.
+"""
 
 import base64
 import re
@@ -9,17 +10,19 @@ _ENCODED = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
 def encoded_length_max(bytes_max: int) -> int:
-    """The characters of base64 that `bytes_max` bytes make, padding included."""
+    """Return the length in base64 characters of `bytes_max` bytes, padding included."""
     return (bytes_max + 2) // 3 * 4
 
 
 def decode_strict_base64(text: str, bytes_max: int) -> bytes | None:
-    """The bytes that `text` stands for; None when it is not strict base64 or stands for more than
-    `bytes_max`.
+    """Decode strict base64 of at most `bytes_max` bytes.
 
-    ASCII white space is passed over wherever it stands. Without it the text must be a multiple of
-    four characters and must not be empty, so that no base64 stands for no bytes. A text of more
-    than twice the characters that the limit needs is not looked at, whatever it holds.
+    ASCII whitespace is ignored anywhere. The rest must be non-empty and a multiple of four
+    characters long, so empty content has no encoding. To bound the work, text longer than twice the
+    encoded limit is rejected unread.
+
+    Returns:
+        The decoded bytes, or None if the text is not strict base64 or exceeds `bytes_max`.
     """
     longest = encoded_length_max(bytes_max)
     if len(text) > 2 * longest:

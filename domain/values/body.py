@@ -1,4 +1,4 @@
-"""What every body of a request is made of."""
+"""Base model of HTTP request bodies."""
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
@@ -7,11 +7,11 @@ from pydantic.alias_generators import to_camel
 class Body(BaseModel):
     """A request body: camelCase names only, no unknown keys, no type coercion.
 
-    By itself it is the body of an operation that takes none: an empty object, or nothing at all.
+    Used directly, it is the body of an operation without parameters: an empty object or no body.
     """
 
     model_config = ConfigDict(
-        # When it is first made or read: a start builds no model that nobody asks for.
+        # Build each model on first use, which keeps startup fast.
         defer_build=True,
         extra="forbid",
         strict=True,

@@ -1,4 +1,4 @@
-"""JSON from outside: read strictly and without surprises, written compactly."""
+"""Strict JSON reading for external input, and compact JSON writing."""
 
 import json
 import math
@@ -10,14 +10,17 @@ _DIGITS_MAX = 300
 
 
 class NotJson(ValueError):
-    """The text is not JSON, or nested deeper than 200 levels."""
+    """The text is not JSON, or is nested deeper than 200 levels."""
 
 
 def read_json(text: str) -> object:
-    """The value of a JSON text; `NotJson` for anything else.
+    """Parse JSON text from outside.
 
-    `NaN` and `Infinity` are not JSON. Of a repeated key the last value counts. A number beyond
-    what can be represented becomes None. A byte order mark in front is ignored.
+    `NaN` and `Infinity` are rejected. If a key is repeated, the last value wins. Numbers that
+    cannot be represented become None. A leading byte order mark is ignored.
+
+    Raises:
+        NotJson: The text is not JSON, or is nested deeper than 200 levels.
     """
     try:
         value: object = json.loads(
@@ -34,22 +37,24 @@ def read_json(text: str) -> object:
 
 
 def compact_json(value: object) -> str:
-    """The value as JSON without spaces, keys in their order, letters as they are."""
+    """Return the value as JSON without spaces, keeping key order and non-ASCII characters."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def text_of(value: object) -> str:
-    """A string as it is, any other value as compact JSON."""
+    """Return a string unchanged, and any other value as compact JSON."""
     return value if isinstance(value, str) else compact_json(value)
 
 
 def escape_pointer(key: str) -> str:
-    """Return a key as a part of a JSON pointer, cut to its first characters."""
+    """Return a key as one segment of a JSON pointer, cut to its first 100 characters."""
     return key.replace("~", "~0").replace("/", "~1")[:POINTER_PART_CHARACTERS_MAX]
 
 
 def merge_patch(before: object, patch: object) -> object:
-    """RFC 7396: objects are merged, and null takes a member away; anything else is replaced."""
+    """Apply an RFC 7396 merge patch: merge objects, remove members set to null, replace the
+    rest.
+    """
     if not isinstance(patch, dict):
         return patch
     merged = dict(before) if isinstance(before, dict) else {}
@@ -75,7 +80,10 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _is_too_deep(value: object) -> bool:
-    """Own count, because the interpreter's depends on how deep its stack happens to be."""
+    """Return True if the nesting exceeds the limit.
+
+    The interpreter's own recursion limit would depend on how deep the current stack is.
+    """
     level = [value]
     for _ in range(JSON_DEPTH_MAX + 1):
         level = [inner for outer in level for inner in _inside(outer)]

@@ -1,4 +1,4 @@
-"""The grammar of durations and moments: one for options, query parameters and bodies alike."""
+"""Grammar of durations and moments, shared by options, query parameters and bodies."""
 
 import re
 from dataclasses import dataclass
@@ -34,20 +34,20 @@ _INSTANT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class RunStageName:
-    """A stage of a run, by the name of the run: `run:<name>@<stage>`, not looked up yet."""
+    """An unresolved reference to a stage of a run: `run:<name>@<stage>`."""
 
     text: str
 
 
 Moment = int | datetime | RunStageName
-"""A position of the log, an instant, or a stage of a run."""
+"""A log position, an instant, or a stage of a run."""
 
 
 def parse_duration(text: str) -> timedelta:
-    """Return the length of time that `text` means; a number without a unit is seconds.
+    """Parse a duration such as `30s` or `10m`. A number without a unit is in seconds.
 
     Raises:
-        ValueError: `text` is no duration. The message says which forms there are.
+        ValueError: `text` is not a duration. The message lists the accepted forms.
     """
     match = _DURATION.fullmatch(text)
     if match is None:
@@ -56,10 +56,14 @@ def parse_duration(text: str) -> timedelta:
 
 
 def parse_moment(text: str, now: datetime) -> Moment:
-    """Return the moment that `text` means; a time ago counts back from `now`.
+    """Parse a moment: a position, an instant, a time ago or a run stage.
+
+    Args:
+        text: One of the forms in `MOMENT_FORMS`.
+        now: Time from which a time ago counts back.
 
     Raises:
-        ValueError: `text` is no moment. The message says which forms there are.
+        ValueError: `text` is not a moment. The message lists the accepted forms.
     """
     if match := _POSITION.fullmatch(text):
         return int(match.group(1))
@@ -79,7 +83,7 @@ def parse_moment(text: str, now: datetime) -> Moment:
 
 
 def is_time_ago(text: str) -> bool:
-    """Return True if `text` is a length of time, which as a moment means so long ago."""
+    """Return True if `text` is a duration with a unit, which as a moment means that long ago."""
     return _AGO.fullmatch(text) is not None
 
 

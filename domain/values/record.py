@@ -1,4 +1,4 @@
-"""What every recorded fact is made of: a frozen value with camelCase names in JSON."""
+"""Base classes and shared values of recorded facts: frozen, camelCase in JSON."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -10,12 +10,13 @@ import msgspec
 
 
 class FactType(msgspec.StructMeta):
-    """Makes the fields of every fact keywords: the library asks each class for that anew."""
+    """Metaclass that makes fact fields keyword-only; msgspec would need the option on each
+    class.
+    """
 
     def __new__(
         cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any
     ) -> Any:
-        """Make the class of a fact."""
         return super().__new__(cls, name, bases, namespace, **{"kw_only": True, **options})
 
 
@@ -27,34 +28,34 @@ class Fact(
     rename="camel",
     omit_defaults=True,
     forbid_unknown_fields=True,
-    # A fact holds other facts and plain values: it is part of no circle.
+    # Facts hold only facts and plain values, so they cannot form reference cycles.
     gc=False,
 ):
-    """A frozen value, snake_case in Python and camelCase in JSON; unknown keys are errors.
+    """A frozen value: snake_case in Python, camelCase in JSON. Unknown JSON keys are errors.
 
-    The values are those that the types say: nothing is checked or converted when a fact is made,
-    only when it is read from JSON. What has its default is left out of its JSON.
+    Types are checked only when a fact is read from JSON, not when it is constructed. Fields with
+    their default value are omitted from the JSON.
     """
 
     def changed(self, changes: dict[str, Any]) -> Self:
-        """Return the same fact but for these fields."""
+        """Return a copy with these fields replaced."""
         return msgspec.structs.replace(self, **changes)
 
     @classmethod
     def from_json(cls, text: bytes | str) -> Self:
-        """Return the fact that a JSON text says.
+        """Decode a fact from JSON.
 
         Raises:
-            msgspec.DecodeError: It is no JSON, or not of this fact.
+            msgspec.DecodeError: The text is not JSON, or does not match this type.
         """
         return cast("Self", decoder_of(cls)(text))
 
     def to_json(self) -> bytes:
-        """Return its JSON without the fields that have their defaults."""
+        """Return the fact as JSON, without fields that have their default value."""
         return _ENCODER.encode(self)
 
     def members(self) -> dict[str, Any]:
-        """Return all of its fields, also those with their defaults, as JSON has them."""
+        """Return all fields as JSON values, including those with their default value."""
         values = msgspec.structs.astuple(self)
         return {
             name: value if type(value) in _JSON_TYPES else _plain(value)
@@ -70,45 +71,46 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Fact):
         return value.members()
     if isinstance(value, tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return msgspec.to_builtins(value)
 
 
 @cache
 def decoder_of(fact: type[Fact]) -> Callable[[bytes | str], Any]:
-    """Return the function that reads facts of a type, as `from_json` does."""
+    """Return the cached decoder function of a fact type."""
     return msgspec.json.Decoder(fact).decode
 
 
 class Event(Fact):
-    """Something that happened. Its name and version are in `domain.event_types`."""
+    """Base class of events. `domain.event_types` maps names and versions to classes."""
 
 
 class Command(Fact):
-    """Something that is asked of a run or of a session."""
+    """Base class of commands to a run or a session."""
 
 
 def as_float(number: float | None) -> float | None:
-    """Return a number of a configuration, which may be an integer, as a fact holds it.
+    """Return a configuration number, possibly an integer, as float.
 
-    The JSON of 1 is other bytes than that of 1.0.
+    Facts store floats only, because `1` and `1.0` are different JSON bytes.
     """
     return float(number) if number is not None else None
 
 
 # References to free text.
 #
-# Free text (tasks, outputs, prompts, results, errors) never stands in an event: it lives beside
-# the log, owned by a session, and an event refers to it. The keyed hash proves which text it was
-# for as long as the session's key exists; once the key is destroyed nothing can be guessed from
-# the event.
+# Events never contain free text (tasks, outputs, prompts, results, errors). The text is stored
+# beside the log, owned by a session, and the event refers to it. The keyed hash proves which text
+# was meant while the session's key exists. Once the key is destroyed, the event reveals nothing.
 
 
 class ContentRef(Fact):
-    """Where a text is and what it must be.
+    """Reference to a stored text.
 
-    `bytes` is the length of its UTF-8 form, `hmac` the HMAC-SHA256 of that form under the owning
-    session's key, in hexadecimal.
+    Attributes:
+        id: Id of the text.
+        bytes: Length of the text in UTF-8 bytes.
+        hmac: HMAC-SHA256 of the UTF-8 text under the owning session's key, in hexadecimal.
     """
 
     id: UUID
@@ -116,12 +118,15 @@ class ContentRef(Fact):
     hmac: str
 
 
-# When and where an event was recorded: what the log adds to an event.
-
-
 class Stamp(NamedTuple):
-    """`position` in the log, `version` in its stream, `recorded_at` (UTC) on the log's clock;
-    `event_id` so that what follows from an event can name it as its cause."""
+    """Metadata that the log adds to an event.
+
+    Attributes:
+        position: Position in the log.
+        version: Version in the event's stream.
+        recorded_at: Time of recording by the log's clock, UTC.
+        event_id: Id by which later events name this one as their cause.
+    """
 
     position: int
     version: int
@@ -129,34 +134,38 @@ class Stamp(NamedTuple):
     event_id: UUID | None = None
 
 
-# The names of streams: `run:<uuid>`, `session:<canonical key>` and `log:config`.
+# Stream names: `run:<uuid>`, `session:<canonical key>` and `log:config`.
 
 
 CONFIG_STREAM = "log:config"
 RUN_PREFIX = "run:"
 SESSION_PREFIX = "session:"
 NAMES_MAX = 4_096
-"""Names of runs that are not made or read anew: each is asked for a dozen times in an append."""
+"""Cache size for run stream names: one append looks each up about a dozen times."""
 
 
 @lru_cache(maxsize=NAMES_MAX)
 def run_stream(run_id: UUID) -> str:
-    """The stream of one run."""
+    """Return the stream name of a run."""
     return f"{RUN_PREFIX}{run_id}"
 
 
 def session_stream(session_key: str) -> str:
-    """The stream of one session, by its canonical key."""
+    """Return the stream name of a session, given its canonical key."""
     return f"{SESSION_PREFIX}{session_key}"
 
 
 @lru_cache(maxsize=NAMES_MAX)
 def run_id_of(stream: str) -> UUID | None:
-    """The run a stream belongs to; None for any other stream."""
+    """Return the run id of a stream, or None if it is not a run's stream.
+
+    Raises:
+        ValueError: The stream has the run prefix and no UUID after it.
+    """
     return UUID(stream.removeprefix(RUN_PREFIX)) if stream.startswith(RUN_PREFIX) else None
 
 
 @lru_cache(maxsize=NAMES_MAX)
 def session_key_of(stream: str) -> str | None:
-    """The session a stream belongs to; None for any other stream."""
+    """Return the session key of a stream, or None if it is not a session's stream."""
     return stream.removeprefix(SESSION_PREFIX) if stream.startswith(SESSION_PREFIX) else None

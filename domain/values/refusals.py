@@ -1,4 +1,4 @@
-"""Ways in which a command can be turned down, by who must act on it."""
+"""Refusals and rejections of commands, by who must act on them."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,15 +6,15 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Permitted:
-    """Nothing speaks against it."""
+    """Verdict that no rule refused the command."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The rule that refused and what the caller is told.
+    """A recorded refusal: the rule that refused, and the message for the caller.
 
-    `rule` is the name of a rule, whose `refusal` makes this. `current` and `limit` are the numbers
-    compared, where the rule compares any.
+    Built by `Rule.refusal`. `current` and `limit` are the compared numbers, if the rule compares
+    any.
     """
 
     rule: str
@@ -25,11 +25,11 @@ class Refusal:
 
 
 class Rejected(Exception):
-    """The command does not fit what is on record; nothing was recorded for it."""
+    """The command does not fit the recorded state. Nothing was recorded for it."""
 
 
 class WrongStage(Rejected):
-    """The run is past, or not yet at, the point where the command makes sense."""
+    """The run is at a stage at which the command is not allowed."""
 
     def __init__(self, action: str, stage: str) -> None:
         super().__init__(f"cannot {action}: the run is {stage}")
@@ -37,14 +37,14 @@ class WrongStage(Rejected):
 
 
 class LostClaim(Rejected):
-    """Somebody else holds the run now; the old holder must stop what it does for it."""
+    """Another holder claimed the run. The old holder must stop working on it."""
 
     def __init__(self, held: int, given: int) -> None:
         super().__init__(f"claim {given} was replaced by claim {held}")
 
 
 class AgentOnRecord(Rejected):
-    """The requester's session belongs to another agent than the request says; the record counts."""
+    """The request names an agent other than the recorded agent of the requester's session."""
 
     def __init__(self, agent_id: str) -> None:
         super().__init__(f"the requester's session belongs to agent {agent_id}")
@@ -52,7 +52,7 @@ class AgentOnRecord(Rejected):
 
 
 class ConfigurationMoved(Rejected):
-    """The command was made under a revision of the configuration that is not the last any more."""
+    """The command was made under a configuration revision that is no longer active."""
 
     def __init__(self, revision: int) -> None:
         super().__init__(f"the configuration is at revision {revision} by now")
@@ -60,23 +60,23 @@ class ConfigurationMoved(Rejected):
 
 
 class ReadAgain(Rejected):
-    """The command was made from an older state of the run than the one on record."""
+    """The command was decided on a stale state of the run; read it again and retry."""
 
 
 class TranscriptGrew(Rejected):
-    """The transcript has other entries than the seal was made of: it is to be sealed again."""
+    """The transcript has entries that the seal does not cover; seal it again."""
 
 
 class NotYet(Rejected):
-    """What the command waits for has not happened; it may be asked again later."""
+    """The condition that the command waits for is not met yet; retry later."""
 
 
 class StopWanted(Rejected):
-    """Somebody asked the run to stop before it started: its holder must end it as stopped."""
+    """A stop was requested before the run started; its holder must end it as stopped."""
 
 
 class ToolDenied(Rejected):
-    """The tool policy of the session denies what is asked for."""
+    """The tool policy of the session denies the tool."""
 
     def __init__(self, tool: str) -> None:
         super().__init__(f"{tool} is not allowed by the tool policy of this session")
@@ -84,16 +84,16 @@ class ToolDenied(Rejected):
 
 
 class CannotDeliver(Rejected):
-    """There is no announcement that could be acknowledged."""
+    """The run has no announcement to acknowledge."""
 
 
 class SessionIsClosed(Rejected):
-    """The session is closed, or its run is over or being stopped: it takes no more of this."""
+    """The session is closed, or its run is over or stopping, so it does not accept the command."""
 
 
 class CorruptHistory(Exception):
-    """A recorded event does not fit: the log was damaged, or is from a newer version."""
+    """A recorded event does not fit: the log is damaged, or was written by a newer version."""
 
 
 ERASED = "its texts were erased while it was prepared; spawn it again"
-"""What is told of a spawn that has no words of its own any more."""
+"""Refusal text for a spawn whose texts were erased during its preparation."""

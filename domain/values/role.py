@@ -1,4 +1,4 @@
-"""What a session may do to others."""
+"""Roles of a session, and whom it may control."""
 
 from typing import Literal
 

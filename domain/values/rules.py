@@ -1,7 +1,7 @@
-"""Rules by which a spawn or a message can be refused, and choices that are explained beside them.
+"""Rules that can refuse a spawn or a message, and choices that are explained beside them.
 
-One row each: the name that is recorded, with which status it refuses, and when. In which order they
-are judged is in `domain.spawn.stages`, which lists all of them.
+Each row has the recorded name, the status of its refusals, and when it applies.
+`domain.spawn.stages` lists all of them in the order in which they are judged.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,8 +18,13 @@ F = TypeVar("F")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`statuses` are those of its refusals, the usual one first; empty for a choice, which refuses
-    nothing. `when` says when it refuses, or what is chosen."""
+    """A rule, or a choice that never refuses.
+
+    Attributes:
+        name: Name that is recorded.
+        statuses: Possible statuses of its refusals, the usual one first; empty for a choice.
+        when: When it refuses, or what it chooses, in words.
+    """
 
     name: str
     statuses: tuple[RefusalStatus, ...]
@@ -33,7 +38,14 @@ class Rule:
         current: int | None = None,
         limit: int | None = None,
     ) -> Refusal:
-        """The refusal by this rule; `text` is what the caller is told."""
+        """Return a refusal by this rule.
+
+        Args:
+            text: Message for the caller.
+            status: One of the rule's statuses; the first by default.
+            current: Value that was compared, if any.
+            limit: Limit that it was compared with, if any.
+        """
         status = status or self.statuses[0]
         assert status in self.statuses
         return Refusal(self.name, status, text, current, limit)
@@ -41,7 +53,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class RuleFinding:
-    """What a rule compared, and that in words."""
+    """The values that a rule compared, and the comparison in words."""
 
     compared: dict[str, JsonValue]
     text: str
@@ -49,15 +61,17 @@ class RuleFinding:
 
 @dataclass(frozen=True, slots=True)
 class TableRule(Generic[F]):
-    """A row of an ordered table of rules over facts of one kind. `refuses` is the text for the
-    caller when the rule refuses, else None."""
+    """A row of an ordered rule table over one kind of facts.
+
+    `refuses` returns the message for the caller if the rule refuses, else None.
+    """
 
     rule: Rule
     refuses: Callable[[F], str | None]
 
 
 def first_refusal(table: Iterable[TableRule[F]], facts: F) -> Refusal | None:
-    """The refusal of the first rule of the table that refuses; None when none does."""
+    """Return the refusal of the first rule that refuses, or None if all rules pass."""
     for row in table:
         text = row.refuses(facts)
         if text is not None:
@@ -91,7 +105,7 @@ SHARED_CONTEXT = Rule(
     "shared_context", _ERROR, "the family would share too much, or what it shares was erased"
 )
 
-# What a spawn is to wait for.
+# Dependencies and references.
 
 DEPENDENCY_UNKNOWN = Rule("dependency_unknown", _ERROR, "a name stands for no run of the tree")
 DEPENDENCY_AMBIGUOUS = Rule(
@@ -112,7 +126,7 @@ REFERENCE_AMBIGUOUS = Rule(
     "reference_ambiguous", _ERROR, "a name stands for several runs of the session"
 )
 
-# Whether the agent that will run is eligible.
+# Eligibility of the agent that will run.
 
 AGENT_UNKNOWN = Rule("agent_unknown", _ERROR, "the agent that would run is not configured")
 SANDBOX = Rule(
@@ -126,7 +140,7 @@ RUNTIME = Rule("runtime", _ERROR, "the agent has no runtime, or one that is not 
 CREDENTIALS = Rule("credentials", _ERROR, "credentials of the agent cannot be had")
 WORKSPACE = Rule("workspace", _ERROR, "the child's folder cannot be used or made")
 
-# The steps of a preparation, in their order.
+# Steps of the preparation, in order.
 
 THREAD_BINDING = Rule("thread_binding", _ERROR, "a thread is asked for, and none was bound")
 CONTEXT_FORK = Rule("context_fork", _ERROR, "a fork is asked for, and none can be made")
@@ -139,13 +153,13 @@ ATTACHMENTS = Rule(
 CONTEXT_ENGINE = Rule("context_engine", _ERROR, "the context engine did not prepare the child")
 STEPS = (THREAD_BINDING, CONTEXT_FORK, ATTACHMENTS, CONTEXT_ENGINE)
 
-# What can refuse a spawn at any time of its preparation.
+# Refusals at any time during the preparation.
 
 STOPPED = Rule("stopped", _ERROR, "the spawn was stopped before its session was created")
 ERASED = Rule("erased", _ERROR, "the texts of its session were erased while it was prepared")
 BATCH = Rule("batch", _ERROR, "another task of its batch could not be prepared")
 
-# Choices: explained where they are made, between the rules.
+# Choices, explained between the rules in the order in which they are made.
 
 WAITS_FOR = Rule("dependencies", (), "what the run waits for before it is queued")
 CONTEXT_SCRIPTS = Rule("context_scripts", (), "what each context script did")

@@ -1,7 +1,7 @@
-"""Words of a configuration that the record has too, where no configuration is read."""
+"""Configuration vocabulary that also appears in recorded facts."""
 
 from typing import Literal
 
 EXTERNAL = "external"
-"""The type of a runtime outside of this service, which claims its runs over HTTP."""
+"""Runtime type whose runs are executed outside this service, claimed over HTTP."""
 SandboxMode = Literal["off", "non-main", "all"]

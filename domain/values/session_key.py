@@ -1,8 +1,8 @@
-"""Session keys: one form for every spelling, and what can be read off that form.
+"""Session keys: canonical form, and the facts that can be read off it.
 
 Shapes: `agent:<agentId>:<mainKey>` (main), `agent:<agentId>:subagent:<uuid>` (child),
 `agent:<agentId>:cron:<job>…` (cron), `agent:<agentId>:<channel>:<kind>:<peer>…` (peer), and
-`global` where all senders share one session.
+`global` if all senders share one session.
 """
 
 import re
@@ -16,16 +16,18 @@ SessionKey = NewType("SessionKey", str)
 SessionScope = Literal["per-sender", "global"]
 SESSION_KEY_BYTES_MAX = 512
 KEYS_MAX = 1_024
-"""So many keys are remembered with their parts: each is asked for several times in a spawn."""
+"""Cache size for parsed keys: a spawn looks each up several times."""
 MAIN = "main"
 GLOBAL = "global"
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _IGNORED = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
-"""Joiners, fillers and variation selectors of single scripts, and the empty Braille pattern."""
+"""Invisible joiners, fillers and variation selectors of some scripts, and the blank Braille
+pattern.
+"""
 
 
 class InvalidSessionKey(ValueError):
-    """The text is no session key; the message says what to give instead."""
+    """The text is not a session key. The message says what to give instead."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -39,13 +41,15 @@ def canonical_session_key(
     scope: SessionScope = "per-sender",
     default_agent_id: str = DEFAULT_AGENT_ID,
 ) -> SessionKey:
-    """The one form of a key: lower case, letters composed (NFC), trimmed, without empty parts,
-    aliases resolved.
+    """Return the canonical form of a session key; idempotent.
 
-    `main` and the main key stand for the default agent's main session (for `global` under scope
-    `global`); any other key without `agent:` belongs to the default agent. `InvalidSessionKey`
-    for a text that is blank, longer than 512 bytes of UTF-8, holds what cannot be seen, or begins
-    with `agent:` without naming an agent and a session. Canonical keys stay as they are.
+    Parts are trimmed, lower-cased and NFC-composed, and empty parts are dropped. `main` and
+    `main_key` resolve to the default agent's main session, or to `global` under scope `global`. Any
+    other key without `agent:` belongs to the default agent.
+
+    Raises:
+        InvalidSessionKey: The text is blank, longer than 512 UTF-8 bytes, contains invisible
+            characters, or begins with `agent:` without naming an agent and a session.
     """
     _check_text(key)
     parts = _parts(key)
@@ -68,7 +72,7 @@ def canonical_session_key(
 def render_session_key(
     key: str, *, main_key: str = MAIN, scope: SessionScope = "per-sender"
 ) -> str:
-    """The key as its owner knows it: `main` for an alias of the main session, else as given."""
+    """Return the key to show its owner: `main` for an alias of the main session, else as given."""
     given = key.strip()
     parts = _parts(given)
     aliases = [(MAIN,), _parts(main_key) or (MAIN,)]
@@ -81,7 +85,7 @@ KeyShape = Literal["missing", "agent", "malformed_agent", "legacy_or_alias"]
 
 
 def shape_of(key: str | None) -> KeyShape:
-    """What a key looks like before it is brought into its canonical form."""
+    """Return the shape of a key before it is canonicalized."""
     if key is None or not key.strip():
         return "missing"
     if parse_agent_key(key) is not None:
@@ -91,24 +95,28 @@ def shape_of(key: str | None) -> KeyShape:
 
 @lru_cache(maxsize=KEYS_MAX)
 def agent_id_of(key: str) -> str:
-    """The agent a key belongs to, normalised; `main` when the key names none."""
+    """Return the normalized agent id of a key, or `main` if the key names no agent."""
     found = parse_agent_key(key)
     return normalise_agent_id(found[0]) if found else DEFAULT_AGENT_ID
 
 
 def is_cron_key(key: str) -> bool:
-    """Whether the key is that of a scheduled job; a bare `cron:…` does not count."""
+    """Return True if the key is that of a scheduled job. A bare `cron:…` does not count."""
     found = parse_agent_key(key)
     return found is not None and found[1].startswith("cron:")
 
 
 def depth_of_shape(key: str) -> int:
-    """How deep the shape of a key says it is; what is on record about a session outranks this."""
+    """Return the depth that the shape of a key implies. A recorded depth takes precedence."""
     return key.lower().count(":subagent:")
 
 
 def child_key(agent_id: str, uuid_text: str) -> SessionKey:
-    """The key of a new child of agent `agent_id`. ValueError when either part is malformed."""
+    """Return the key of a new child session.
+
+    Raises:
+        ValueError: `agent_id` or `uuid_text` is malformed.
+    """
     uuid = uuid_text.lower()
     if not is_valid_agent_id(agent_id):
         raise ValueError(f"not an agent id: {agent_id[:80]!r}")
@@ -126,15 +134,19 @@ def _parts(key: str) -> tuple[str, ...]:
 
 
 def fold_part(part: str) -> str:
-    """A part of a key in its one form: lower case, letters and their marks composed; both forms of
-    the small sigma, which depend on what stands beside it, are one."""
+    """Return one part of a key in canonical form: lower case, NFC, trimmed.
+
+    Both small sigmas fold to one, because which of them is used depends on the next letter.
+    """
     lower = unicodedata.normalize("NFC", part).strip().lower().replace("\u03c2", "\u03c3")
     return unicodedata.normalize("NFC", lower).strip()
 
 
 def parse_agent_key(key: str) -> tuple[str, str] | None:
-    """The agent's id and what is behind it, in lower case; None when no agent and session are
-    named."""
+    """Return the agent id and the rest of a key, in lower case.
+
+    None if the key does not name both an agent and a session.
+    """
     parts = _parts(key)
     if len(parts) < 3 or parts[0] != "agent":
         return None
@@ -146,9 +158,9 @@ def _check_text(key: str) -> None:
     text = key.strip()
     if len(text) > SESSION_KEY_BYTES_MAX:
         raise InvalidSessionKey(too_long)
-    # Invisible signs would give one key many spellings that look alike.
+    # Invisible characters would give one key many spellings that look the same.
     is_plain = text.isascii() and text.isprintable()
-    if not is_plain and any(_is_invisible(sign) for sign in text):
+    if not is_plain and any(_is_invisible(char) for char in text):
         raise InvalidSessionKey(
             "A session key must not contain control characters or invisible formatting characters."
         )
@@ -156,14 +168,16 @@ def _check_text(key: str) -> None:
         raise InvalidSessionKey(too_long)
 
 
-def _is_invisible(sign: str) -> bool:
-    """Whether a sign cannot be seen: by its category, or as one of the few that Unicode wants to be
-    ignored although they count as letters or marks."""
+def _is_invisible(char: str) -> bool:
+    """Return True for invisible characters, by category or from the list.
+
+    Unicode classifies the listed ones as letters or marks, although they are not displayed.
+    """
     return (
-        unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp")
-        or sign in _IGNORED
-        or "\ufe00" <= sign <= "\ufe0f"
-        or "\U000e0100" <= sign <= "\U000e01ef"
+        unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+        or char in _IGNORED
+        or "\ufe00" <= char <= "\ufe0f"
+        or "\U000e0100" <= char <= "\U000e01ef"
     )
 
 

@@ -1,4 +1,4 @@
-"""What is shared in a family, as events say it: keys, and references to their values as JSON."""
+"""Shared context in events: keys, with references to their JSON values."""
 
 from typing import Literal
 from uuid import UUID
@@ -10,12 +10,17 @@ SharedScope = Literal["family", "child"]
 
 
 class SharedKey(Fact):
-    """A key of a family's context, and who wrote it.
+    """A key of a family's shared context, with its origin.
 
-    `value` refers to its JSON text; None when the key was taken away, which hides what a session
-    started with. `session_key` is where it was written first and `position` since when it is so.
-    `run_id` is the spawn that brought it, or the run whose result a reference stands for; `by` is
-    who patched it.
+    Attributes:
+        key: The key.
+        value: Reference to the JSON text; None if the key was removed, which hides an inherited
+            value.
+        kind: `literal`, or `reference` for the result of a run.
+        session_key: Session in which the key was first written.
+        position: Log position at which this value was written.
+        run_id: Spawn that introduced the key, or the run whose result a reference stands for.
+        by: Actor that patched the key.
     """
 
     key: str
@@ -28,21 +33,21 @@ class SharedKey(Fact):
 
 
 class SharedChange(Fact):
-    """A key that is written; without a value it is taken away."""
+    """A write to a shared key. Without a value, the key is removed."""
 
     key: str
     value: ContentRef | None = None
 
 
 class ReferenceRequest(Fact):
-    """The result of this run is to arrive under this key."""
+    """A request to put the result of a run under this key."""
 
     key: str
     run_id: UUID
 
 
 class SharedContextRequest(Fact):
-    """What a spawn shares: keys with their values, for the child alone or for all of its family."""
+    """The keys and values that a spawn shares with its child only, or with the whole family."""
 
     keys: tuple[SharedChange, ...] = ()
     scope: SharedScope = "family"

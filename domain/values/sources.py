@@ -1,4 +1,4 @@
-"""Where a value was found."""
+"""Sources that a value can come from."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Thinking levels: their names and their synonyms."""
+"""Thinking levels: names and synonyms."""
 
 from typing import Literal, cast
 
@@ -25,7 +25,7 @@ _BY_WORD = {word: level for level, words in _SYNONYMS.items() for word in words}
 
 
 def normalise_thinking(raw: str) -> ThinkingLevel | None:
-    """The level a word stands for, or None for a word that stands for none."""
+    """Return the thinking level that a word means, or None if it means none."""
     word = raw.strip().lower()
     letters = word.replace(" ", "").replace("_", "").replace("-", "")
     level = _BY_LETTERS.get(letters) or _BY_WORD.get(word)
@@ -33,6 +33,6 @@ def normalise_thinking(raw: str) -> ThinkingLevel | None:
 
 
 def invalid_thinking_text(raw: str) -> str:
-    """What a caller is told."""
+    """Return the error message for an invalid thinking level."""
     shown = single_line(raw, characters_max=RAW_CHARACTERS_MAX)
     return f'Invalid thinking level "{shown}". Use one of: {", ".join(LEVEL_LABELS)}.'
