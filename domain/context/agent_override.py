@@ -1,4 +1,4 @@
-"""Which proposal of another agent is taken, and why the others are not."""
+"""Choice between the agents that context scripts propose in place of the requested one."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ NAME_CHARACTERS_MAX = 80
 
 @dataclass(frozen=True, slots=True)
 class OverrideCandidate:
-    """A script's proposal as it came from its output."""
+    """An agent proposed by a script, exactly as in its output."""
 
     script_id: str
     priority: float
@@ -30,10 +30,10 @@ class OverrideCandidate:
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedCandidate:
-    """A proposal and what became of it.
+    """A proposed agent with its verdict.
 
-    `agent_id` is the proposed id, normalised; None when it is no agent id. The winner's reason is
-    `configured`, or `same_as_requested` when it confirms the agent that was asked for.
+    `agent_id` is the normalized proposal, or None if it is not an agent id. The winner's reason is
+    `configured`, or `same_as_requested` if it confirms the requested agent.
     """
 
     script_id: str
@@ -46,7 +46,10 @@ class EvaluatedCandidate:
 
 @dataclass(frozen=True, slots=True)
 class OverrideChoice:
-    """`agent_id` is the agent that will run; `candidates` in order of priority."""
+    """The chosen agent, and all candidates in order of priority.
+
+    Without a winner, `agent_id` is the requested agent.
+    """
 
     requested_agent_id: str
     agent_id: str
@@ -55,12 +58,12 @@ class OverrideChoice:
 
     @property
     def is_override(self) -> bool:
-        """Whether another agent than the requested one will run."""
+        """Return True if an agent other than the requested one will run."""
         return self.agent_id != self.requested_agent_id
 
 
 def every_agent(_agent_id: str) -> bool:
-    """Every agent has its credentials, or needs none."""
+    """Return True for every agent: none lacks credentials."""
     return True
 
 
@@ -70,21 +73,26 @@ def choose_override(
     configured: Collection[str],
     usable: Callable[[str], bool] = every_agent,
 ) -> OverrideChoice:
-    """The candidate of highest priority that names a configured agent wins; of equals the first.
+    """Choose the candidate of highest priority that names a usable, configured agent.
 
-    `configured` holds normalised ids; `usable` tells whether the credentials of a configured agent
-    can be had, and is asked, the best first, until one can. Without a winner the requested agent
-    stays.
+    Between equal priorities the first wins. Without a winner the requested agent runs.
+
+    Args:
+        requested_agent_id: Normalized id of the requested agent.
+        candidates: Proposals in the order of their scripts.
+        configured: Normalized ids of the configured agents.
+        usable: Returns True if the agent's credentials are available. Called from the highest
+            priority down, until it first returns True.
     """
     winner: EvaluatedCandidate | None = None
     judged: list[EvaluatedCandidate] = []
     for candidate in sorted(candidates, key=lambda candidate: -candidate.priority):
-        one = _evaluate_candidate(
+        evaluated = _evaluate_candidate(
             candidate, requested_agent_id, configured, usable, has_winner=winner is not None
         )
-        if one.verdict == "winner":
-            winner = one
-        judged.append(one)
+        if evaluated.verdict == "winner":
+            winner = evaluated
+        judged.append(evaluated)
     return OverrideChoice(
         requested_agent_id=requested_agent_id,
         agent_id=winner.agent_id if winner and winner.agent_id else requested_agent_id,
@@ -94,13 +102,17 @@ def choose_override(
 
 
 def log_line(choice: OverrideChoice, mask: Callable[[str], str] = str) -> str | None:
-    """The line of a verbose log: every candidate and the winner; None without candidates. `mask`
-    takes out of a proposal what must not be shown."""
+    """Return the verbose log line with every candidate and the winner, or None without candidates.
+
+    Args:
+        choice: The choice to show.
+        mask: Removes secrets from a proposal.
+    """
     if not choice.candidates:
         return None
     shown = ", ".join(
-        f"{_arrow(one, mask)} (pri:{_number(one.priority)} {_sign(one)})"
-        for one in choice.candidates
+        f"{_arrow(candidate, mask)} (pri:{_number(candidate.priority)} {_mark(candidate)})"
+        for candidate in choice.candidates
     )
     result = f"winner: {_arrow(choice.winner, mask)}" if choice.winner else "none valid"
     return f"[context-script] agentIdOverride candidates: [{shown}] → {result}"
@@ -138,12 +150,12 @@ def _evaluate_candidate(
 
 def _arrow(candidate: EvaluatedCandidate, mask: Callable[[str], str]) -> str:
     script = single_line(candidate.script_id, characters_max=NAME_CHARACTERS_MAX)
-    # Half of a secret would not be found any more.
+    # Mask before cutting: a secret that was cut in half would no longer be recognized.
     proposed = single_line(mask(candidate.proposed), characters_max=NAME_CHARACTERS_MAX)
     return f"{script}→{proposed}"
 
 
-def _sign(candidate: EvaluatedCandidate) -> str:
+def _mark(candidate: EvaluatedCandidate) -> str:
     return "✗" if candidate.verdict == "invalid" else "✓"
 
 

@@ -1,5 +1,7 @@
-"""What is written down of attached files: the manifest that lies beside them, the receipt that
-the caller is given, and the list that is kept so that both can be told again."""
+"""Metadata of attached files: the manifest in their folder, and the stored list.
+
+The manifest and the caller's receipt are rebuilt from the stored list.
+"""
 
 import json
 from collections.abc import Sequence
@@ -11,15 +13,15 @@ from domain.context.attachments import AcceptedFile, AcceptedFiles, accept_file
 from domain.values.record import Fact
 
 FOLDERS = (".openclaw", "attachments")
-"""Where the folders of all runs are, below the workspace of a child."""
+"""Parent folder of all attachment folders, below a child's workspace."""
 
 
 class FilesMismatch(ValueError):
-    """Bytes that were set aside are not those of the list, or the list cannot be read."""
+    """The staged bytes do not match the file list, or the list cannot be read."""
 
 
 class ListedFile(Fact):
-    """A file without its content."""
+    """Metadata of a file, without its content."""
 
     name: str
     bytes: int
@@ -28,23 +30,23 @@ class ListedFile(Fact):
 
 
 class FileList(Fact):
-    """The files of a spawn in their order, as they are kept beside the log."""
+    """The files of a spawn in order, as stored beside the log."""
 
     files: tuple[ListedFile, ...]
 
     @property
     def total_bytes(self) -> int:
-        """The bytes of all contents."""
+        """Return the total size of all contents."""
         return sum(file.bytes for file in self.files)
 
 
 def relative_dir(run_id: UUID) -> str:
-    """The folder of a run's files, from the child's workspace, with `/` on every system."""
+    """Return a run's attachment folder, relative to the workspace, with `/` on every system."""
     return "/".join((*FOLDERS, str(run_id)))
 
 
 def file_list(judged: AcceptedFiles) -> FileList:
-    """The list of files that may be written."""
+    """Return the metadata of accepted files."""
     return FileList(
         files=tuple(
             ListedFile(
@@ -59,12 +61,16 @@ def file_list(judged: AcceptedFiles) -> FileList:
 
 
 def render_file_list(files: FileList) -> str:
-    """The list as a text to keep: compact JSON, without what is not known."""
+    """Return the list as compact JSON for storage, omitting unknown values."""
     return files.to_json().decode()
 
 
 def parse_file_list(text: str) -> FileList:
-    """The list that `kept_text` wrote. Raises `FilesMismatch`."""
+    """Parse a list that `render_file_list` wrote.
+
+    Raises:
+        FilesMismatch: The text cannot be read.
+    """
     try:
         return FileList.from_json(text)
     except DecodeError:
@@ -72,29 +78,37 @@ def parse_file_list(text: str) -> FileList:
 
 
 def restore_files(listed: FileList, bodies: Sequence[bytes]) -> AcceptedFiles:
-    """The files of a list with their contents, in its order. Raises `FilesMismatch` when one is
-    missing, or is not the one that was judged."""
+    """Combine a file list with the staged contents, both in the same order.
+
+    Raises:
+        FilesMismatch: A file is missing, or its hash differs from the listed one.
+    """
     if len(bodies) != len(listed.files):
         raise FilesMismatch(f"{len(bodies)} of {len(listed.files)} attached files are set aside")
     files = tuple(
-        accept_file(one.name, body, one.mime_type)
-        for one, body in zip(listed.files, bodies, strict=True)
+        accept_file(entry.name, body, entry.mime_type)
+        for entry, body in zip(listed.files, bodies, strict=True)
     )
-    for number, (one, file) in enumerate(zip(listed.files, files, strict=True), start=1):
-        if file.sha256 != one.sha256:
+    for number, (entry, file) in enumerate(zip(listed.files, files, strict=True), start=1):
+        if file.sha256 != entry.sha256:
             raise FilesMismatch(f"attached file {number} is not the one that was judged")
     return AcceptedFiles(files)
 
 
 def manifest_text(folder: str, files: Sequence[AcceptedFile]) -> str:
-    """The file `.manifest.json` beside the files in `folder`, a relative one."""
+    """Return the content of `.manifest.json`, which is written beside the files.
+
+    Args:
+        folder: Folder of the files, relative to the workspace.
+        files: The files, in order.
+    """
     listed = file_list(AcceptedFiles(tuple(files)))
     manifest = {
         "relDir": folder,
         "count": len(listed.files),
         "totalBytes": listed.total_bytes,
         "files": [
-            {"name": one.name, "bytes": one.bytes, "sha256": one.sha256} for one in listed.files
+            {"name": file.name, "bytes": file.bytes, "sha256": file.sha256} for file in listed.files
         ],
     }
     return json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"

@@ -1,7 +1,7 @@
-"""What a spawn attaches: judged before anything is written, by the limits that are configured.
+"""Validation of attachments against the configured limits, before anything is written.
 
-The rules are judged in this order and the first that fails speaks: attachments are enabled, count;
-then for each file in turn its name, a name given twice, base64, its size, the size of all so far.
+Rules apply in this order, and the first that fails decides: attachments are enabled, file count;
+then for each file in turn its name, duplicate names, base64, its size, total size so far.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from domain.values.base64 import decode_strict_base64
 from domain.values.rules import RefusalStatus
 from domain.values.text import replace_unstorable, single_line
 
-# What a file that is attached may be called, and which names a file system may take for one.
+# File names: which are valid, and which a file system may treat as the same.
 
 
 NAME_BYTES_MAX = 255
@@ -23,8 +23,8 @@ MANIFEST_NAME = ".manifest.json"
 _NOT_NAMES = frozenset(("", ".", ".."))
 _SEPARATORS = frozenset("/\\")
 
-# What an agent that is written in JavaScript trims. Python's `strip` would also take away control
-# characters, and so let pass what is refused.
+# The characters that JavaScript's `trim` removes. Python's `strip` would also remove control
+# characters, which must be refused instead.
 _SPACES = (
     "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000\ufeff"
@@ -32,42 +32,43 @@ _SPACES = (
 
 
 def trim_name(name: str) -> str:
-    """The name without white space around it, which is how the file will be called."""
+    """Return the name without surrounding whitespace: the name under which the file is written."""
     return name.strip(_SPACES)
 
 
 def is_file_name(name: str) -> bool:
-    """Whether a trimmed name is that of one file in a folder and shows what it is.
+    """Return True if a trimmed name is a single visible file name in a folder.
 
-    Refused are separators of any system, control and invisible characters (those that reorder what
-    is read included), line ends, what is no character, the names of folders, any spelling of the
-    manifest's name, and more than 255 bytes of UTF-8. Letters that look alike and names of devices
-    are names like others.
+    Refused are path separators of any system; control, invisible, bidirectional and line-break
+    characters; code points that are not characters; `.` and `..`; any spelling of the manifest's
+    name; and more than 255 UTF-8 bytes. Homoglyphs and device names are allowed.
     """
-    if name in _NOT_NAMES or any(_is_refused(sign) for sign in name):
+    if name in _NOT_NAMES or any(_is_refused(char) for char in name):
         return False
     return len(name.encode()) <= NAME_BYTES_MAX and fold_name(name) != MANIFEST_NAME
 
 
 def fold_name(name: str) -> str:
-    """Equal for names that a file system may take for one: those that differ in case or in the
-    normal form of Unicode alone."""
+    """Return a key that is equal for names a file system may treat as the same.
+
+    Such names differ only in case or Unicode normalization.
+    """
     return unicodedata.normalize("NFC", unicodedata.normalize("NFD", name).casefold())
 
 
-def visible_sign(sign: str) -> str:
-    """The sign, or its number (`\\u202e`) when it is one of those that are not seen."""
-    if not _is_unseen(sign):
-        return sign
-    return f"\\u{ord(sign):04x}" if ord(sign) <= 0xFFFF else f"\\U{ord(sign):08x}"
+def visible_sign(char: str) -> str:
+    """Return the character, or its escape (`\\u202e`) if it is invisible."""
+    if not _is_unseen(char):
+        return char
+    return f"\\u{ord(char):04x}" if ord(char) <= 0xFFFF else f"\\U{ord(char):08x}"
 
 
-def _is_refused(sign: str) -> bool:
-    return sign in _SEPARATORS or _is_unseen(sign)
+def _is_refused(char: str) -> bool:
+    return char in _SEPARATORS or _is_unseen(char)
 
 
-def _is_unseen(sign: str) -> bool:
-    category = unicodedata.category(sign)
+def _is_unseen(char: str) -> bool:
+    category = unicodedata.category(char)
     return category.startswith("C") or category in ("Zl", "Zp")
 
 
@@ -85,8 +86,10 @@ _DISABLED = (
 
 @dataclass(frozen=True, slots=True)
 class RequestedAttachment:
-    """A file as a request gives it: `content` is text, or base64 when `encoding` is just that
-    word."""
+    """A file as the request gives it.
+
+    `content` is text, or base64 if `encoding` is exactly `base64`.
+    """
 
     name: str
     content: str = field(repr=False)
@@ -96,8 +99,14 @@ class RequestedAttachment:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedFile:
-    """A file that may be written. `name` is that of one file in a folder, `sha256` that of the
-    content in hexadecimal, `mime_type` what the request says of it."""
+    """A validated file.
+
+    Attributes:
+        name: A single file name.
+        content: The decoded content.
+        sha256: Hash of the content, in hexadecimal.
+        mime_type: Type given by the request, if printable.
+    """
 
     name: str
     content: bytes = field(repr=False)
@@ -107,25 +116,29 @@ class AcceptedFile:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedFiles:
-    """Files that may be written together, in the order of the request. No two of their names are
-    one to a file system. None at all: nothing was attached, and there is nothing to make."""
+    """Validated files in request order, with no two names that a file system may treat as the same.
+
+    Empty if nothing was attached; then no step is needed.
+    """
 
     files: tuple[AcceptedFile, ...] = ()
 
     @property
     def count(self) -> int:
-        """How many there are."""
         return len(self.files)
 
     @property
     def total_bytes(self) -> int:
-        """The bytes of all contents."""
+        """Return the total size of all contents."""
         return sum(len(file.content) for file in self.files)
 
 
 @dataclass(frozen=True, slots=True)
 class AttachmentRefusal:
-    """Why nothing is attached. `text` is told as it is; a name in it is on one line and cut."""
+    """Reason for refusing the attachments.
+
+    `text` goes to the caller unchanged; names in it are cut and on one line.
+    """
 
     status: RefusalStatus
     text: str
@@ -134,7 +147,7 @@ class AttachmentRefusal:
 def check_attachments(
     attachments: Sequence[RequestedAttachment], limits: Attachments
 ) -> AcceptedFiles | AttachmentRefusal:
-    """The files of a request, all of them or the first reason against them."""
+    """Validate the attachments of a request: return all of them, or the first refusal."""
     if not attachments:
         return AcceptedFiles()
     unread = check_unread_attachments(len(attachments), limits)
@@ -143,13 +156,13 @@ def check_attachments(
     judged: list[AcceptedFile] = []
     taken: set[str] = set()
     total_bytes = 0
-    for one in attachments:
-        name = trim_name(one.name)
+    for attachment in attachments:
+        name = trim_name(attachment.name)
         refused = _name_refusal(name, taken)
         if refused is not None:
             return refused
         taken.add(fold_name(name))
-        content = _content(one, name, limits.max_file_bytes)
+        content = _content(attachment, name, limits.max_file_bytes)
         if isinstance(content, AttachmentRefusal):
             return content
         total_bytes += len(content)
@@ -158,13 +171,12 @@ def check_attachments(
                 f"attachments_total_bytes_exceeded (totalBytes={total_bytes} "
                 f"maxTotalBytes={limits.max_total_bytes})"
             )
-        judged.append(accept_file(name, content, one.mime_type))
+        judged.append(accept_file(name, content, attachment.mime_type))
     return AcceptedFiles(tuple(judged))
 
 
 def check_unread_attachments(count: int, limits: Attachments) -> AttachmentRefusal | None:
-    """What speaks against so many files of a request whatever they hold, by the first rules of
-    `check_attachments`; costs nothing."""
+    """Apply the rules of `check_attachments` that need no content: enabled, and file count."""
     if count and not limits.enabled:
         return AttachmentRefusal("forbidden", _DISABLED)
     if count > limits.max_files:
@@ -173,21 +185,27 @@ def check_unread_attachments(count: int, limits: Attachments) -> AttachmentRefus
 
 
 def accept_file(name: str, content: bytes, mime_type: str | None = None) -> AcceptedFile:
-    """A file whose name was judged; a type that is nothing to show is left out."""
+    """Return the file, given a valid name. An unprintable or overlong MIME type is dropped."""
     return AcceptedFile(
         name, content, hashlib.sha256(content).hexdigest(), _printable_type(mime_type)
     )
 
 
 def write_failed_refusal(reason: str) -> AttachmentRefusal:
-    """Files that were permitted could not be written; `reason` is in words for the caller."""
+    """Return the refusal for accepted files that could not be written.
+
+    Args:
+        reason: Reason in words for the caller.
+    """
     shown = single_line(reason, characters_max=SHOWN_REASON_CHARACTERS_MAX)
     return _refusal(f"attachments_materialization_failed ({shown})")
 
 
 def mount_path_hint(text: str | None) -> str | None:
-    """Where the caller would like the files to be; None when there is nothing to tell the child, or
-    nothing that it may be told: anything but letters, digits and `._-/:`, at most 255 of them."""
+    """Return the mount path to show the child, or None if it is empty or not allowed.
+
+    Allowed are letters, digits and `._-/:`, at most 255 characters.
+    """
     hint = trim_name(text or "")
     if len(hint) > MOUNT_PATH_CHARACTERS_MAX:
         return None
@@ -204,24 +222,26 @@ def _name_refusal(name: str, taken: set[str]) -> AttachmentRefusal | None:
     return None
 
 
-def _content(one: RequestedAttachment, name: str, bytes_max: int) -> bytes | AttachmentRefusal:
-    if one.encoding == "base64":
-        decoded = decode_strict_base64(one.content, bytes_max)
+def _content(
+    attachment: RequestedAttachment, name: str, bytes_max: int
+) -> bytes | AttachmentRefusal:
+    if attachment.encoding == "base64":
+        decoded = decode_strict_base64(attachment.content, bytes_max)
         if decoded is None:
             return _refusal("attachments_invalid_base64_or_too_large")
         return decoded
     try:
-        if len(one.content) > bytes_max:
-            return _too_large(name, _encoded_length(one.content), bytes_max)
-        content = one.content.encode()
+        if len(attachment.content) > bytes_max:
+            return _too_large(name, _encoded_length(attachment.content), bytes_max)
+        content = attachment.content.encode()
     except UnicodeEncodeError:
-        # Half of a surrogate pair. Written otherwise it would not be the file that was sent.
+        # A lone surrogate. Replacing it would write a file other than the one that was sent.
         return _refusal(f"attachments_invalid_utf8 ({_printable_name(name)})")
     return content if len(content) <= bytes_max else _too_large(name, len(content), bytes_max)
 
 
 def _encoded_length(text: str) -> int:
-    """In pieces: many texts that are too large may be counted at once."""
+    """Return the UTF-8 length, counted in pieces to bound memory for concurrent large texts."""
     starts = range(0, len(text), PIECE_CHARACTERS)
     return sum(len(text[start : start + PIECE_CHARACTERS].encode()) for start in starts)
 
@@ -238,15 +258,15 @@ def _refusal(text: str) -> AttachmentRefusal:
 
 
 def _printable_name(name: str) -> str:
-    # Those behind the limit are not shown, and a name may be long.
-    visible = "".join(visible_sign(sign) for sign in name[: SHOWN_NAME_CHARACTERS_MAX + 1])
+    # Escape only the part that is shown: names may be long.
+    visible = "".join(visible_sign(char) for char in name[: SHOWN_NAME_CHARACTERS_MAX + 1])
     return single_line(
         visible + name[SHOWN_NAME_CHARACTERS_MAX + 1 :], characters_max=SHOWN_NAME_CHARACTERS_MAX
     )
 
 
 def _length_text(name: str) -> str:
-    # Half of a surrogate pair, which is refused for itself, counts as the sign that replaces it.
+    # A lone surrogate, refused separately, is counted as its replacement character.
     size = len(replace_unstorable(name).encode())
     if size <= NAME_BYTES_MAX:
         return ""

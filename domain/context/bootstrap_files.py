@@ -1,4 +1,4 @@
-"""The bootstrap files of a workspace: which there are, and how much of them a prompt holds."""
+"""Selection of a workspace's bootstrap files, cut to the prompt's limits."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from domain.configuration.agents import BootstrapLimits
 from domain.values.text import whole_characters
 
 BOOTSTRAP_NAMES = ("AGENTS.md", "TOOLS.md")
-"""The files that a sub-agent is given, in the order of its prompt; no other is read."""
+"""The only files that are read, in prompt order."""
 
 
 @dataclass(frozen=True, slots=True)
 class BootstrapFile:
-    """A file of the child's workspace that its system prompt holds."""
+    """A bootstrap file of the child's workspace, as included in its system prompt."""
 
     name: str
     text: str
@@ -20,7 +20,9 @@ class BootstrapFile:
 
 @dataclass(frozen=True, slots=True)
 class BootstrapSelection:
-    """What goes into the prompt, and what the caller is told about the rest."""
+    """The files for the prompt, with warnings for the caller about files that were cut or
+    omitted.
+    """
 
     files: tuple[BootstrapFile, ...]
     warnings: tuple[str, ...]
@@ -29,8 +31,10 @@ class BootstrapSelection:
 def select_bootstrap_files(
     files: Iterable[BootstrapFile], limits: BootstrapLimits
 ) -> BootstrapSelection:
-    """The files in their order, each cut to what the limits leave it. Blank ones are left out;
-    those for which nothing is left are too, with a warning."""
+    """Select files in order, cutting each to the remaining limit.
+
+    Blank files are omitted silently. If no room is left, a file is omitted with a warning.
+    """
     selected: list[BootstrapFile] = []
     warnings: list[str] = []
     left = limits.total_chars_max
@@ -52,7 +56,12 @@ def select_bootstrap_files(
 
 
 def unreadable_warning(name: str, why: str) -> str:
-    """What the caller is told of a file that could not be used; `why` is a clause of its own."""
+    """Return the caller's warning for a file that could not be used.
+
+    Args:
+        name: Name of the file.
+        why: Reason, as a clause.
+    """
     return (
         f"{name} of the child's workspace was left out: {why}."
         " Put a regular file of UTF-8 text in its place, or remove it."
@@ -69,7 +78,7 @@ _OMITTED = "of the child's workspace was left out: the file before it took all o
 
 
 def is_about_limits(warning: str) -> bool:
-    """Whether a warning says that a file was cut or left out because of the limits."""
+    """Return True if the warning says that a limit cut or omitted a file."""
     return _CUT in warning or _OMITTED in warning
 
 

@@ -1,5 +1,4 @@
-"""Whether a child begins with the conversation of who asked for it, or with that of the run that it
-was respawned from."""
+"""Forks: whether a child starts with its requester's conversation, or that of an earlier run."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,7 +9,7 @@ from domain.values import rules
 from domain.values.refusals import Refusal
 from domain.values.session_key import is_cron_key
 
-# What a requester is told beside the acceptance of its spawn.
+# Notes that a requester receives with the acceptance of its spawn.
 
 
 FORK_TOKENS_MAX = 100_000
@@ -31,7 +30,7 @@ _RUN_NOTE = (
 RUN_NOTE = _RUN_NOTE.format(wait=_WAIT_BY_YIELDING)
 INBOX_NOTE = _RUN_NOTE.format(wait=_WAIT_FOR_INBOX)
 TOOL_NOTE = _RUN_NOTE.format(wait="call subagents_wait, which waits for it")
-"""For a session that has the tools and cannot yield."""
+"""Note for a session that has the tools but cannot yield."""
 
 UNANNOUNCED_NOTE = (
     "No completion is announced for this child (expectsCompletionMessage: false), so do not wait "
@@ -42,9 +41,12 @@ UNANNOUNCED_NOTE = (
 def accepted_note(
     options: SpawnOptions, requester: Requester, fork_note: str | None = None
 ) -> str | None:
-    """The note for an accepted spawn. It orders nothing that its reader cannot do: only a session
-    whose run is executed here, and whose tools have it, can yield. A scheduled job gets none, save
-    what is said of its fork."""
+    """Return the note for an accepted spawn, or None if there is nothing to say.
+
+    The note never asks for something that the requester cannot do: only a session whose run is
+    executed here, with the yield tool allowed, can yield. A scheduled job receives the fork note
+    only.
+    """
     note: str | None = RUN_NOTE if requester.may_yield else INBOX_NOTE
     if options.mode == "session":
         note = SESSION_NOTE
@@ -56,7 +58,9 @@ def accepted_note(
 
 
 def fork_downgraded_note(parent_tokens: int) -> str:
-    """Said when a parent's context is too large to fork and the child starts without it."""
+    """Return the note for a child that starts without its parent's context because that is too
+    large.
+    """
     return (
         f"Parent context is too large to fork ({parent_tokens}/{FORK_TOKENS_MAX} tokens); "
         "starting with isolated context instead."
@@ -64,7 +68,7 @@ def fork_downgraded_note(parent_tokens: int) -> str:
 
 
 SESSION_KIND: Literal["session"] = "session"
-"""The kind of the entry that a forked transcript begins with."""
+"""Kind of the first entry of a forked transcript."""
 
 
 _OTHER_AGENT = (
@@ -91,8 +95,11 @@ NOTHING_TO_FORK_WARNING = (
 
 @dataclass(frozen=True, slots=True)
 class ContextRequest:
-    """The context that a child is to have. `is_explicit` is whether the request says so; what
-    nobody asked for is no reason to refuse a spawn."""
+    """The requested context mode of a child.
+
+    `is_explicit` is True if the request names the mode. A default that cannot be honored never
+    refuses a spawn.
+    """
 
     mode: ContextMode
     is_explicit: bool
@@ -100,8 +107,14 @@ class ContextRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParentExtent:
-    """How much a requester has in its transcript. `total_tokens` is what was said of it as a
-    whole, `last_usage_tokens` those of its last usage entry; None when nobody said."""
+    """Size of a requester's transcript.
+
+    Attributes:
+        entries: Number of entries.
+        bytes: Size in bytes.
+        total_tokens: Reported total; None if not reported.
+        last_usage_tokens: Tokens of the last usage entry; None if there is none.
+    """
 
     entries: int
     bytes: int
@@ -110,22 +123,26 @@ class ParentExtent:
 
     @property
     def tokens(self) -> int:
-        """The total that was given; else the last usage, or a token for each four bytes when that
-        is more."""
+        """Return the reported total, else the larger of the last usage and one token per four
+        bytes.
+        """
         if self.total_tokens is not None:
             return self.total_tokens
         return max(self.last_usage_tokens or 0, self.bytes // 4)
 
     @property
     def fits(self) -> bool:
-        """Whether a child can begin with it."""
+        """Return True if a child can start with this transcript."""
         return self.tokens <= FORK_TOKENS_MAX
 
 
 def resolve_context_request(
     argument: ContextMode | None, *, thread: bool, channel: str | None, default: ContextMode
 ) -> ContextRequest:
-    """What the request says; without that `default`, for a child in a thread of a channel."""
+    """Return the mode that the request names.
+
+    If it names none, a child bound to a thread of a channel uses `default`; any other is isolated.
+    """
     if argument is not None:
         return ContextRequest(argument, is_explicit=True)
     in_thread = thread and bool((channel or "").strip())
@@ -133,27 +150,29 @@ def resolve_context_request(
 
 
 def other_agent_refusal() -> Refusal:
-    """The child is of another agent than its requester."""
+    """Return the refusal for a child of an agent other than its requester's."""
     return _fork_refusal(_OTHER_AGENT)
 
 
 def no_transcript_refusal() -> Refusal:
-    """There is nothing to begin with."""
+    """Return the refusal for a requester without a transcript."""
     return _fork_refusal(_NO_TRANSCRIPT)
 
 
 def fork_failed_refusal() -> Refusal:
-    """The transcript is there and could not be written for the child."""
+    """Return the refusal for a transcript that could not be copied for the child."""
     return _fork_refusal(_NOT_FORKED)
 
 
 def lost_transcript_refusal(run_id: UUID) -> Refusal:
-    """The transcript of the run that the spawn was made from has less than was to be taken over."""
+    """Return the refusal for a respawn whose original transcript has fewer entries than
+    requested.
+    """
     return _fork_refusal(f"the transcript of run {run_id} is not there any more; respawn without")
 
 
 def unreadable_transcript_refusal() -> Refusal:
-    """What is kept of the transcript cannot be read."""
+    """Return the refusal for a stored transcript that cannot be read."""
     return _fork_refusal(_NOT_PREPARED)
 
 
@@ -162,23 +181,25 @@ def _fork_refusal(text: str) -> Refusal:
 
 
 def inherited_rows(fork: ForkFacts | None) -> int:
-    """How many entries a child's transcript has before it says anything: those that were taken
-    over, and one in front of them that says where they are from."""
+    """Return the number of transcript entries before the child's first own entry.
+
+    These are the copied entries, preceded by one that names their source. 0 without a fork.
+    """
     return fork.entries + 1 if fork is not None and fork.mode == "fork" else 0
 
 
 def told_entry(fork: ForkFacts | None) -> int:
-    """Return the number of the entry that holds the message of the run: the first of its own."""
+    """Return the number of the entry with the run's message, the first entry of its own."""
     return inherited_rows(fork) + 1
 
 
 def forked_entries(fork: ForkFacts | None) -> int:
-    """How many entries of its requester's conversation a child begins with."""
+    """Return the number of entries copied from the requester's conversation."""
     return fork.entries if fork is not None and fork.mode == "fork" else 0
 
 
 def fork_note(fork: ForkFacts | None) -> str | None:
-    """What the requester is told when there was too much to begin with."""
+    """Return the requester's note if the context was too large to fork, else None."""
     if fork is None or fork.mode == "fork" or fork.tokens is None:
         return None
     return fork_downgraded_note(fork.tokens)
@@ -187,8 +208,9 @@ def fork_note(fork: ForkFacts | None) -> str | None:
 def fork_warnings(
     request: ContextRequest, fork: ForkFacts | None, *, same_agent: bool
 ) -> tuple[str, ...]:
-    """What is said of a fork that nobody asked for and that could not be, and of one in which
-    there was nothing to take over."""
+    """Return warnings about a default fork that was not possible, or a fork with nothing to
+    copy.
+    """
     if fork is not None and fork.mode == "fork" and fork.entries == 0:
         return (NOTHING_TO_FORK_WARNING,)
     if request.mode == "isolated" or request.is_explicit:

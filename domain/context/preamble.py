@@ -1,4 +1,4 @@
-"""The context that a parent agent hands to its child: cut to a limit, in its own form."""
+"""Context preamble that a parent agent passes to its child, cut to a limit."""
 
 import unicodedata
 
@@ -10,25 +10,25 @@ TRUNCATED = "...(truncated)"
 HEADING = "[Session Context]\n[Context from parent agent]\n"
 AFTER_PREAMBLE = "\n\n---\n\n"
 
-# Letters and a Braille pattern that are blank.
+# Letters and a Braille pattern that are displayed as blanks.
 _FILLERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 
 
 def is_blank(text: str) -> bool:
-    """Whether nothing of it is seen: spaces of every kind, signs that only control others, and
-    letters without a form."""
+    """Return True if nothing in the text is visible: whitespace, control characters and fillers
+    only.
+    """
     return all(
-        sign.isspace() or sign in _FILLERS or unicodedata.category(sign) in ("Cc", "Cf")
-        for sign in text
+        char.isspace() or char in _FILLERS or unicodedata.category(char) in ("Cc", "Cf")
+        for char in text
     )
 
 
 def truncated_preamble(text: str, characters_max: int = PREAMBLE_CHARACTERS_MAX) -> str:
-    """The text, or as much of it as fits `characters_max`, then `...(truncated)`.
+    """Return the text, or its first `characters_max` characters followed by `...(truncated)`.
 
-    It is cut between words, unless more than half would be lost by that (a text without spaces),
-    and never inside what a reader sees as one character. A blank text, or a limit of 0, is no
-    preamble: the result is empty.
+    The cut falls between words, unless that would lose more than half (text without spaces), and
+    never inside a grapheme cluster. If the text is blank or the limit is 0, the result is empty.
     """
     if is_blank(text) or characters_max <= 0:
         return ""
@@ -38,7 +38,7 @@ def truncated_preamble(text: str, characters_max: int = PREAMBLE_CHARACTERS_MAX)
 
 
 def preamble_sizes(text: str, characters_max: int) -> PreambleSizes:
-    """How long the text is, and what is left of it within the limit, its mark not counted."""
+    """Return the sizes of the text before and after truncation, excluding the truncation mark."""
     truncated = truncated_preamble(text, characters_max)
     if truncated != text:
         truncated = truncated.removesuffix(TRUNCATED)
@@ -52,7 +52,7 @@ def preamble_sizes(text: str, characters_max: int) -> PreambleSizes:
 
 
 def preamble_warning(sizes: PreambleSizes, agent_id: str) -> str | None:
-    """What the caller is told of a text that was cut; None for one that was not, or is blank."""
+    """Return the caller's warning for a preamble that was cut, or None if it fits."""
     limit = f'agent "{agent_id}" takes {sizes.characters_max} (contextPreambleMaxChars)'
     given = f"contextPreamble has {sizes.given_characters} characters and {limit}"
     if sizes.given_characters <= sizes.characters_max:
@@ -63,13 +63,13 @@ def preamble_warning(sizes: PreambleSizes, agent_id: str) -> str | None:
 
 
 def preamble_block(preamble: str) -> str:
-    """The preamble under its heading; empty when there is none."""
+    """Return the preamble under its heading, or an empty string if it is blank."""
     return f"{HEADING}{preamble}" if not is_blank(preamble) else ""
 
 
 def _cut(text: str, limit: int) -> int:
     for index in range(limit, (limit + 1) // 2 - 1, -1):
         if text[index].isspace() and whole_characters(text, index) == index:
-            # A blank may belong to the sign before it.
+            # A space may be part of the grapheme cluster before it.
             return whole_characters(text, len(text[:index].rstrip()))
     return whole_characters(text, limit)

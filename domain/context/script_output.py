@@ -1,4 +1,4 @@
-"""What a context script's output says: content to inject, another agent, or an error."""
+"""Interpretation of a context script's output: content to inject, another agent, or an error."""
 
 import base64
 from dataclasses import dataclass
@@ -15,7 +15,10 @@ CONTENT_KEYS = ("message", "content", "text", "result")
 
 @dataclass(frozen=True, slots=True)
 class ScriptReading:
-    """`content` and `override` are never blank. With an `error` there is neither."""
+    """Result of reading an output.
+
+    `content` and `override` are never blank. If `error` is set, both are None.
+    """
 
     content: str | None = None
     override: str | None = None
@@ -34,16 +37,22 @@ def read_script_output(
     error_key: str | None = None,
     agent_id_override_key: str | None = None,
 ) -> ScriptReading:
-    """Read the output of one script that ended well.
+    """Read the output of a script that exited successfully.
 
-    Blank output says nothing. Text that is no JSON object is content as it stands, but a JSON list
-    where `return_key` is set: no key is found in it, which is an error. A JSON object is read in
-    this order: a value under `error_key` that is not empty, zero, false or null is an error; so
-    are the usual error shapes (`error`, `errors`, `status: "error"`, `ok: false`);
-    `return_key`, when set, holds the content, and its absence is an error; else the first of
-    `message`, `content`, `text`, `result` that is there; else the whole object. Values that are
-    no strings are injected as compact JSON; null is no content. The candidate for another agent
-    is the trimmed string under `agent_id_override_key`; an error voids it.
+    Blank output yields nothing. Text that is not a JSON object is the content, unchanged. If
+    `return_key` is set, a JSON list is an error, because it has no keys.
+
+    A JSON object is read in this order:
+
+    1. If `error_key` is set and present, its value is an error.
+    2. The usual error shapes are errors: `error`, `errors`, `status: "error"`, `ok: false`.
+    3. If `return_key` is set, it holds the content; if it is absent, that is an error.
+    4. Otherwise the content is the first of `message`, `content`, `text`, `result` that is not
+       null.
+    5. Otherwise the content is the whole object.
+
+    Values other than strings are injected as compact JSON; null means no content. If there is no
+    error, the trimmed string under `agent_id_override_key` proposes another agent.
     """
     if not text.strip():
         return ScriptReading()
@@ -131,18 +140,19 @@ def _item_text(item: object) -> str:
     return text_of(item)
 
 
-# What a script printed, kept byte by byte, so that it can be read again.
+# Storage of a script's output, byte by byte, so that it can be read again.
 
 
 def decode_printed_text(raw: bytes) -> str:
-    """The text of an output: without the blanks around it and a byte order mark in front, what is
-    no text replaced by U+FFFD."""
+    """Decode an output: drop a byte order mark, replace invalid bytes with U+FFFD, and trim."""
     return replace_unstorable(raw.decode("utf-8-sig", errors="replace").strip())
 
 
 def encode_output(raw: bytes) -> tuple[str, OutputEncoding]:
-    """The text by which an output is kept, and how it is written: as it is where it is UTF-8
-    without NUL, else in base64."""
+    """Return the output as text for storage, with its encoding.
+
+    UTF-8 without NUL is stored unchanged, anything else as base64.
+    """
     try:
         text = raw.decode()
     except UnicodeDecodeError:
@@ -153,10 +163,10 @@ def encode_output(raw: bytes) -> tuple[str, OutputEncoding]:
 
 
 def output_bytes(kept: str, encoding: OutputEncoding | None) -> bytes:
-    """The bytes of an output from how it is kept."""
+    """Return the original bytes of a stored output."""
     return base64.b64decode(kept) if encoding == "base64" else kept.encode()
 
 
 def decode_output(kept: str, encoding: OutputEncoding | None) -> str:
-    """Return the text of an output from how it is kept."""
+    """Return the decoded text of a stored output."""
     return decode_printed_text(output_bytes(kept, encoding))

@@ -1,4 +1,4 @@
-"""What a context script is told about the spawn: as arguments, or as one JSON object."""
+"""Input of a context script about the spawn: arguments, a JSON object, or an HTTP request."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,21 +9,23 @@ from domain.configuration.context_scripts import BODY_METHODS
 from domain.values.json_text import compact_json, text_of
 from domain.values.text import replace_unstorable
 
-# What Linux takes as one argument, its end sign included, and well under what it takes in all.
+# Linux limits one argument to 131,072 bytes including NUL; the total is well below its limit.
 ARGUMENT_BYTES_MAX = 131_071
 ARGUMENTS_BYTES_MAX = 1_048_576
 
 
 class ArgumentsTooLong(ValueError):
-    """The values do not fit on a command line; the message names the way out."""
+    """The values do not fit on a command line or in a URL. The message names an alternative."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpawnVariables:
-    """What can be mapped by `argMap`. None is undefined.
+    """Variables that `argMap` can use. None means undefined.
 
-    `target_agent_id` is the requested agent, before any override; `task` the task as it was given;
-    `cfg` the whole configuration, secrets replaced.
+    Attributes:
+        target_agent_id: The requested agent, before any override.
+        task: The task as given.
+        cfg: The whole configuration, with secrets replaced.
     """
 
     target_agent_id: str
@@ -35,7 +37,7 @@ class SpawnVariables:
     cfg: Mapping[str, object] | None = None
 
     def value_of(self, name: str) -> object:
-        """The value of the variable `name` as scripts know it; None when it is undefined."""
+        """Return the value of a variable by its name in scripts, or None if it is undefined."""
         values: dict[str, object] = {
             "targetAgentId": self.target_agent_id,
             "task": self.task,
@@ -51,7 +53,10 @@ class SpawnVariables:
 def argument_pairs(
     arg_map: Mapping[str, str], variables: SpawnVariables
 ) -> tuple[tuple[str, str], ...]:
-    """Name and text of every mapped variable, in order; undefined is empty, objects are JSON."""
+    """Return name and text of each mapped variable, in order.
+
+    Undefined variables are empty. Objects are JSON.
+    """
     pairs = []
     for name, variable in arg_map.items():
         value = variables.value_of(variable)
@@ -62,9 +67,10 @@ def argument_pairs(
 
 
 def argument_items(arg_map: Mapping[str, str], variables: SpawnVariables) -> tuple[str, ...]:
-    """One item `name=value` for each mapped variable, without quotes: no shell reads them.
+    """Return one `name=value` argument per mapped variable, unquoted because no shell reads them.
 
-    `ArgumentsTooLong` when an item is over 131 071 bytes or all are over 1 MiB.
+    Raises:
+        ArgumentsTooLong: An argument exceeds 131,071 bytes, or all of them exceed 1 MiB.
     """
     items = tuple(f"{name}={text}" for name, text in argument_pairs(arg_map, variables))
     sizes = [len(item.encode()) for item in items]
@@ -84,14 +90,14 @@ def argument_items(arg_map: Mapping[str, str], variables: SpawnVariables) -> tup
 
 
 def json_input(arg_map: Mapping[str, str], variables: SpawnVariables) -> str:
-    """The JSON object of the mapped variables; undefined ones are absent."""
+    """Return the mapped variables as a JSON object, without undefined ones."""
     found = {name: variables.value_of(variable) for name, variable in arg_map.items()}
     return replace_unstorable(
         compact_json({name: value for name, value in found.items() if value is not None})
     )
 
 
-# The request that a context script at a URL is called with.
+# HTTP request to a context script at a URL.
 
 
 URL_BYTES_MAX = 8192
@@ -101,12 +107,17 @@ _TOO_LONG = f"the URL would have more than {URL_BYTES_MAX} bytes; use method POS
 def request_url(
     uri: str, method: str, arg_map: Mapping[str, str], variables: SpawnVariables
 ) -> str:
-    """The URL that is called: without a fragment, and for a method without a body with each mapped
-    variable in its query, percent-encoded; undefined is empty. `ArgumentsTooLong` when it is over
-    8192 bytes."""
+    """Return the URL to call, without its fragment.
+
+    For a method without a body, each mapped variable is added to the query, percent-encoded;
+    undefined variables are empty.
+
+    Raises:
+        ArgumentsTooLong: The URL exceeds 8192 bytes.
+    """
     url = uri.partition("#")[0]
     pairs = () if method in BODY_METHODS else argument_pairs(arg_map, variables)
-    # Encoding makes nothing shorter, and need not be done to a whole configuration in vain.
+    # Encoding never shortens, so skip encoding a whole configuration that cannot fit.
     if sum(len(name) + len(text) for name, text in pairs) > URL_BYTES_MAX:
         raise ArgumentsTooLong(_TOO_LONG)
     query = "&".join(f"{quote(name, safe='')}={quote(text, safe='')}" for name, text in pairs)
@@ -119,8 +130,10 @@ def request_url(
 
 
 def request_body(method: str, arg_map: Mapping[str, str], variables: SpawnVariables) -> str | None:
-    """The JSON object of the mapped variables for a method with a body; None for another, and
-    where none is mapped."""
+    """Return the mapped variables as a JSON body.
+
+    None if the method has no body, or no variable is mapped.
+    """
     if method not in BODY_METHODS or not arg_map:
         return None
     return json_input(arg_map, variables)

@@ -1,4 +1,4 @@
-"""Binding a child to a thread of a channel: what a hook answers to it, and where results go."""
+"""Thread binding of a child: the hook's answer, and the address for its results."""
 
 import math
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from domain.values.text import replace_unstorable
 
 ADDRESS_CHARACTERS_MAX = 1024
 INTERNAL_CHANNEL = "webchat"
-"""A channel of this name is a page that shows sessions, and no place where results can be sent."""
+"""Channel name of the page that shows sessions; results cannot be sent there."""
 
 
 ThreadMode = Literal["run", "session"]
 Origin = Mapping[str, str | int]
-"""`channel`, `accountId`, `to` and `threadId`, those that are known."""
+"""The known ones of `channel`, `accountId`, `to` and `threadId`."""
 
 
 _ADDRESSES = ("channel", "accountId", "to")
@@ -48,25 +48,33 @@ _NOT_READY = (None, False, 0, "")
 
 @dataclass(frozen=True, slots=True)
 class BoundThread:
-    """The thread is there. `origin` is where it is by the word of the hook, as much as it said."""
+    """A bound thread.
+
+    `origin` has the addresses that the hook returned, which may be incomplete.
+    """
 
     origin: Origin
 
 
 def unavailable_thread(mode: ThreadMode) -> Refusal:
-    """Nobody binds threads for this request."""
+    """Return the refusal for a request that no hook can bind a thread for."""
     return _binding_refusal(_UNAVAILABLE[mode])
 
 
 def binding_failure(message: str) -> Refusal:
-    """Nobody knows what the hook did."""
+    """Return the refusal for a hook call whose result is unknown."""
     return _binding_refusal(f"Thread bind failed: {message}")
 
 
 def read_binding_answer(
     answer: Mapping[str, object] | None, mode: ThreadMode
 ) -> BoundThread | Refusal:
-    """What the answer of the hook comes to; None is an answer that says nothing."""
+    """Return the bound thread or the refusal that the hook's answer means.
+
+    Args:
+        answer: Decoded answer of the hook; None if it says nothing.
+        mode: Mode of the requested session.
+    """
     if answer is None:
         return unavailable_thread(mode)
     if answer.get("status") == "error":
@@ -83,7 +91,9 @@ def read_binding_answer(
 
 
 def delivery_origin(value: object) -> Origin:
-    """The addresses in a value from outside: trimmed, without those that are blank or too long."""
+    """Return the valid addresses in an external value, trimmed; blank and overlong ones are
+    dropped.
+    """
     if not isinstance(value, Mapping):
         return {}
     origin: dict[str, str | int] = {}
@@ -98,7 +108,7 @@ def delivery_origin(value: object) -> Origin:
 
 
 def merge_origins(over: Origin, under: Origin) -> Origin:
-    """One origin, completed by another; of another channel it takes nothing over."""
+    """Fill in missing addresses of `over` from `under`, unless they name different channels."""
     channels = over.get("channel"), under.get("channel")
     if all(channels) and channels[0] != channels[1]:
         return dict(over)
@@ -107,17 +117,17 @@ def merge_origins(over: Origin, under: Origin) -> Origin:
 
 
 def is_routable(origin: Origin) -> bool:
-    """Whether something can be sent there."""
+    """Return True if the origin has a channel and a recipient."""
     return bool(origin.get("channel")) and bool(origin.get("to"))
 
 
 def origin_text(origin: Origin) -> str | None:
-    """The origin as it is kept; None for an empty one."""
+    """Return the origin as JSON for storage, or None if it is empty."""
     return compact_json(dict(origin)) if origin else None
 
 
 def read_origin(text: str | None) -> Origin:
-    """The origin in a text that was kept, also in one with more in it; empty without one."""
+    """Parse a stored origin, ignoring unknown keys. Without a valid text the origin is empty."""
     try:
         return delivery_origin(read_json(text)) if text else {}
     except NotJson:
