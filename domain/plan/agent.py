@@ -1,4 +1,4 @@
-"""What a child of an agent gets by its configuration: its model, its thinking, its tools."""
+"""Model, thinking level and tools of a child, from its agent's configuration."""
 
 from dataclasses import replace
 
@@ -17,9 +17,14 @@ def plan_agent_model(
     unnamed_argument: bool = False,
     caller: str | None = None,
 ) -> ModelPlan:
-    """The model of a child. `argument` is the name that its request gives, `unnamed_argument` that
-    it gives one which is no name, `caller` the active model of a requester that is the same
-    agent."""
+    """Choose the model of a child.
+
+    Args:
+        agent: The agent that will run.
+        argument: Model named by the request.
+        unnamed_argument: True if the request gives a model that is not a valid name.
+        caller: Active model of the requester, if it is the same agent.
+    """
     settings = replace(
         agent.model_settings, argument=argument, unnamed_argument=unnamed_argument, caller=caller
     )
@@ -34,7 +39,13 @@ def plan_agent_model(
 def plan_agent_thinking(
     agent: EffectiveAgent, *, argument: str | None = None, caller: str | None = None
 ) -> ThinkingPlan:
-    """The level of a child, by its request and by a requester that is the same agent."""
+    """Choose the thinking level of a child.
+
+    Args:
+        agent: The agent that will run.
+        argument: Level named by the request.
+        caller: Active level of the requester, if it is the same agent.
+    """
     return plan_thinking(
         argument=argument,
         agent_subagents=agent.thinking,
@@ -44,6 +55,6 @@ def plan_agent_thinking(
 
 
 def agent_tool_policy(agent: EffectiveAgent, role: Role) -> ToolPolicy:
-    """The tools of a child of this role."""
+    """Return the tool policy of the agent's children of this role."""
     tools = agent.tools
     return tool_policy(role, allow=tools.allow, also_allow=tools.also_allow, deny=tools.deny)

@@ -1,4 +1,4 @@
-"""The plan of a child: how it will run, or which rule speaks against it."""
+"""Plan of a child: how it will run, or the refusal that prevents it."""
 
 from dataclasses import dataclass
 
@@ -17,12 +17,12 @@ from domain.values.refusals import Refusal
 
 @dataclass(frozen=True, slots=True)
 class RefusedChild:
-    """A child that there will not be.
+    """A child whose plan was refused.
 
     Attributes:
-        refusal: What its caller is told.
-        facts: What was looked at until then of what its plan is decided from.
-        step: Where it was refused.
+        refusal: Refusal to return to the caller.
+        facts: Facts that were examined before the refusal.
+        step: Step at which it was refused.
     """
 
     refusal: Refusal
@@ -31,7 +31,7 @@ class RefusedChild:
 
 
 class PlannedChild(Fact):
-    """How the child will run, what its caller should know, and what that was decided from."""
+    """The plan of a child, with warnings for the caller and the facts it was decided from."""
 
     agent: EffectiveAgent
     plan: Plan
@@ -41,8 +41,11 @@ class PlannedChild(Fact):
 
 
 def frame_plan(table: EligibilityTable, request: PlanRequest) -> PlannedChild | RefusedChild:
-    """Return the plan without its folder, which the last row of a table judges: it is the same for
-    all requests of one shape, whatever has become of the folder."""
+    """Return the plan without its workspace, or the refusal.
+
+    All rules of the table apply except the last, which judges the workspace. The result is the same
+    for all requests of one shape, whatever the state of the workspace.
+    """
     facts, refusal = judge_eligibility(table[:-1], request)
     if refusal is not None:
         return RefusedChild(refusal, facts)
@@ -81,9 +84,9 @@ def frame_plan(table: EligibilityTable, request: PlanRequest) -> PlannedChild | 
 def settle_workspace(
     table: EligibilityTable, frame: PlannedChild, request: PlanRequest
 ) -> PlannedChild | RefusedChild:
-    """Return a plan with the folder of a request, or the refusal of that."""
-    looked, refusal = judge_eligibility(table[-1:], request)
-    facts = frame.facts.changed({"workspace": looked.workspace})
+    """Add the workspace of a request to a plan, or refuse the child because of it."""
+    judged, refusal = judge_eligibility(table[-1:], request)
+    facts = frame.facts.changed({"workspace": judged.workspace})
     if refusal is not None:
         return RefusedChild(refusal, facts)
     chosen = request.workspace.facts
@@ -92,7 +95,10 @@ def settle_workspace(
 
 
 def plan_with_hours(plan: Plan, run: Run, configuration: Configuration) -> Plan:
-    """Return the plan with the hours after which a session that stays open is put away."""
+    """Add the idle and maximum age, in hours, after which a persistent session is archived.
+
+    Unchanged for a run of mode `run`, and if neither limit is configured.
+    """
     if run.options.mode != "session":
         return plan
     bindings = configuration.session.thread_bindings

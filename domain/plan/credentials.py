@@ -1,6 +1,6 @@
-"""Profiles of credentials: what a file says of each, and which of them a child is given.
+"""Credential profiles: what a file defines, and which of them a child receives.
 
-No value is in any of it: a profile says where its value stands.
+Profiles never hold secret values, only where each value is stored.
 """
 
 import re
@@ -30,8 +30,10 @@ PROGRAM_VARIABLES = frozenset(
         "SHELL",
     }
 )
-"""What shells, interpreters and libraries find programs by, or run something for. A value that a
-child is to have is given in none of them, so that a profile never says what is executed."""
+"""Variables by which shells, interpreters and libraries find or run programs.
+
+No profile may set them, so a credential never decides what is executed.
+"""
 
 
 _OF_LOADERS = ("LD_", "DYLD_")
@@ -40,11 +42,19 @@ _NO_LETTER = re.compile(r"[^A-Z0-9_]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthProfile:
-    """One profile. `env_name` is the variable in which a child gets its value.
+    """A credential profile.
 
-    The value stands in a file (`file`, a path as it was written), in variables of the server
-    (`variables`, all of which have to be set), in the profile itself (`stands_here`), or partly in
-    the last two. `unusable` says why it can be had nowhere, None when it can.
+    The value is in a file, in server environment variables (all of which must be set), in the
+    profile itself, or partly in the last two.
+
+    Attributes:
+        id: Id of the profile.
+        env_name: Environment variable that passes the value to a child.
+        variables: Server environment variables that the value refers to.
+        file: Path of a file with the value, as written.
+        stands_here: True if the profile itself contains the value.
+        unusable: Reason why the value is not available; None if it is.
+        expires_at_ms: Expiry in milliseconds since the epoch.
     """
 
     id: str
@@ -58,7 +68,7 @@ class AuthProfile:
 
 @dataclass(frozen=True, slots=True)
 class SkippedProfile:
-    """A profile that is none of ours, and why; `id` is None when that is what is wrong with it."""
+    """A profile that was skipped, with the reason. `id` is None if the id is what is invalid."""
 
     id: str | None
     why: str
@@ -66,58 +76,62 @@ class SkippedProfile:
 
 @dataclass(frozen=True, slots=True)
 class ProfileFile:
-    """What one file says, in its order."""
+    """The profiles of one file, in file order."""
 
     profiles: tuple[AuthProfile, ...] = ()
     skipped: tuple[SkippedProfile, ...] = ()
 
 
 NO_PROFILES = ProfileFile()
-"""What a file says that is not there."""
+"""Content of a missing file."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundProfile:
-    """A profile, and whether it is the agent's own or the main agent's."""
+    """A profile, and whether it belongs to the agent itself or to the main agent."""
 
     profile: AuthProfile
     is_own: bool
 
 
 def default_variable(provider: str) -> str:
-    """The variable that a provider's credentials are in when nobody says otherwise:
-    `OPENAI_API_KEY` of `openai`."""
+    """Return the provider's default variable, such as `OPENAI_API_KEY` for `openai`."""
     return _NO_LETTER.sub("_", provider.strip().upper()) + "_API_KEY"
 
 
 def decides_program(variable: str) -> bool:
-    """Whether a variable decides what is executed, so that no profile may set it."""
+    """Return True if the variable affects what is executed, so no profile may set it."""
     return variable in PROGRAM_VARIABLES or variable.startswith(_OF_LOADERS)
 
 
 def merge_profiles(own: ProfileFile, main: ProfileFile) -> tuple[FoundProfile, ...]:
-    """The agent's profiles, and those of the main agent whose id it does not have itself. An own
-    one that is skipped hides the main agent's all the same."""
-    ours = {one.id for one in own.profiles} | {one.id for one in own.skipped}
+    """Return the agent's profiles, plus those of the main agent with other ids.
+
+    An own profile hides the main agent's profile of the same id even if the own one is skipped.
+    """
+    own_ids = {profile.id for profile in own.profiles} | {skipped.id for skipped in own.skipped}
     return (
-        *(FoundProfile(one, True) for one in own.profiles),
-        *(FoundProfile(one, False) for one in main.profiles if one.id not in ours),
+        *(FoundProfile(profile, True) for profile in own.profiles),
+        *(FoundProfile(profile, False) for profile in main.profiles if profile.id not in own_ids),
     )
 
 
 def select_profiles(
     found: Iterable[FoundProfile], taken: Collection[str]
 ) -> tuple[FoundProfile, ...]:
-    """The profiles that a child gets, one for each variable, in the order of those. `taken` are
-    the variables that its runtime sets itself.
+    """Select the profiles for a child, one per environment variable, sorted by variable.
 
-    Of two for one variable the agent's own is given, then the one whose id ends in `:default`,
-    then the first of the alphabet.
+    If several profiles set one variable, an own profile wins, then one whose id ends in `:default`,
+    then the first by id.
+
+    Args:
+        found: All profiles of the agent.
+        taken: Variables that the runtime sets itself; no profile is selected for them.
     """
     by_name: dict[str, FoundProfile] = {}
-    for one in sorted(found, key=_precedence):
-        if one.profile.env_name not in taken:
-            by_name.setdefault(one.profile.env_name, one)
+    for candidate in sorted(found, key=_precedence):
+        if candidate.profile.env_name not in taken:
+            by_name.setdefault(candidate.profile.env_name, candidate)
     return tuple(by_name[name] for name in sorted(by_name))
 
 
@@ -126,13 +140,15 @@ def _precedence(found: FoundProfile) -> tuple[bool, bool, str]:
     return not found.is_own, not named.endswith(DEFAULT_ENDING), named
 
 
-# What there is for the children of an agent, and what is missing.
-
-
 @dataclass(frozen=True, slots=True)
 class MissingCredential:
-    """`name` is the id of a profile, the name of a variable or that of a file; `text` says what is
-    the matter with it, and `is_unset` whether it is a variable that has to be set."""
+    """A credential that is required and not available.
+
+    Attributes:
+        name: Id of a profile, name of a variable, or name of a file.
+        text: Problem in words.
+        is_unset: True if it is a variable that is not set.
+    """
 
     name: str
     text: str
@@ -141,8 +157,13 @@ class MissingCredential:
 
 @dataclass(frozen=True, slots=True)
 class FoundCredentials:
-    """`profile_ids` are all that there are for the agent, `given` those that a child of it gets,
-    `missing` what it would have to get and cannot. No values."""
+    """Credentials of an agent, without their values.
+
+    Attributes:
+        profile_ids: All profiles found for the agent.
+        given: Profiles that a child receives.
+        missing: Credentials that a child should receive, and that are not available.
+    """
 
     profile_ids: tuple[str, ...] = ()
     given: tuple[str, ...] = ()
@@ -150,4 +171,4 @@ class FoundCredentials:
 
 
 NOTHING_FOUND = FoundCredentials()
-"""For runtimes that are given no credentials."""
+"""Credentials for runtimes that receive none."""

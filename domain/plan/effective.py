@@ -1,4 +1,4 @@
-"""What holds for one agent, value by value, and which place of the configuration says so."""
+"""Effective configuration of an agent, with the source of each value."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -28,8 +28,10 @@ _ROLES: tuple[Role, ...] = ("leaf", "orchestrator")
 
 @dataclass(frozen=True, slots=True)
 class EffectiveValue:
-    """One value. `source` is the place that says so, as people write it
-    (`agents.list[2].subagents.model`), or `built-in`."""
+    """One effective value.
+
+    `source` is the path of the setting (`agents.list[2].subagents.model`), or `built-in`.
+    """
 
     key: str
     value: JsonValue
@@ -39,8 +41,11 @@ class EffectiveValue:
 def effective_agent_values(
     configuration: Configuration, agent_id: str
 ) -> tuple[EffectiveValue, ...] | None:
-    """What a spawn of this agent gets that says nothing itself, and what it may spawn in its turn;
-    None when there is no such agent. Secrets are not among it."""
+    """Return the values for a spawn of this agent that sets nothing itself.
+
+    They include the agents that it may spawn in turn, and never secrets. None if the agent does not
+    exist.
+    """
     agent = configuration.agent(agent_id)
     if agent is None:
         return None
@@ -48,7 +53,7 @@ def effective_agent_values(
 
 
 class _AgentValues:
-    """The values are those of the effective agent; the sections say which place each is from."""
+    """Values of an effective agent, with sources determined from the sections."""
 
     def __init__(
         self, configuration: Configuration, agent: Agent, effective: EffectiveAgent
@@ -56,8 +61,8 @@ class _AgentValues:
         self._configuration = configuration
         self._agent = agent
         self._effective = effective
-        paths = {one.id: path for path, one in reversed(configuration.agents.placed)}
-        # If the roster is empty there is one agent, and nothing in the file is its own.
+        paths = {placed.id: path for path, placed in reversed(configuration.agents.placed)}
+        # If the roster is empty, the only agent has no section in the file.
         self._name = dotted_path(pointer_of(paths[agent.id])) if agent.id in paths else ""
         defaults = configuration.subagent_defaults
         self._places = (
@@ -95,7 +100,7 @@ class _AgentValues:
         ]
 
     def _id_source(self) -> str:
-        """Return where the id is written: of an entry it is the key itself."""
+        """Return the source of the id. In `entries`, the id is the key itself."""
         if self._configuration.agents.entries is not None:
             return self._name
         return f"{self._name}.id" if self._name else BUILT_IN
@@ -129,16 +134,16 @@ class _AgentValues:
         return EffectiveValue("model", plan.reference, self._source(plan.source, "model"))
 
     def _model_places(self, plan: ModelPlan) -> EffectiveValue:
-        """Every name of a model, in the order in which they count, and what becomes of it."""
+        """Return every configured model in order of precedence, with its verdict."""
         named: list[JsonValue] = [
             {
-                "place": self._source(one.source, "model"),
-                "model": one.reference,
-                "verdict": one.verdict,
+                "place": self._source(verdict.source, "model"),
+                "model": verdict.reference,
+                "verdict": verdict.verdict,
             }
-            for one in plan.verdicts
+            for verdict in plan.verdicts
         ]
-        places = dict.fromkeys(self._source(one.source, "model") for one in plan.verdicts)
+        places = dict.fromkeys(self._source(verdict.source, "model") for verdict in plan.verdicts)
         return EffectiveValue("models", named, ", ".join(places) or BUILT_IN)
 
     def _source(self, source: str, field: str) -> str:
@@ -176,7 +181,7 @@ class _AgentValues:
         ]
 
     def _limits(self) -> list[EffectiveValue]:
-        """The same for all agents, and only in the defaults."""
+        """Return the limits, which only the defaults can set."""
         defaults, place = self._effective.defaults, self._subagents[1]
         values = {field: getattr(defaults, field) for field in _LIMITS}
         field = "run_timeout_seconds"
@@ -215,22 +220,24 @@ class _AgentValues:
 
 
 def _plain(value: object) -> JsonValue:
-    """A tuple as the list it is in JSON."""
     if isinstance(value, tuple):
         return [str(item) for item in value]
     assert value is None or isinstance(value, bool | str)
     return value
 
 
-# The whole configuration with everything filled in that it leaves open.
+# The whole configuration with defaults filled in.
 
 
 def effective_values(configuration: Configuration, stored: Mapping[str, Any]) -> dict[str, Any]:
-    """The sections as a file would write them, every default written out. null stays where another
-    place is asked: an agent's defaults, or the list of tools that a child's role makes.
+    """Return the sections as a file would write them, with every default filled in.
 
-    `configuration` is one that was read back from `stored`, where secrets are references; neither
-    holds a secret, nor does what is made of them.
+    null remains where the value depends on something else: an agent's defaults, or the tool list of
+    a child's role. The result contains no secrets.
+
+    Args:
+        configuration: Configuration read back from `stored`, in which secrets are references.
+        stored: The stored revision.
     """
     values: dict[str, Any] = configuration.model_dump(mode="json", by_alias=True)
     defaults = values["agents"]["defaults"]
@@ -250,7 +257,7 @@ def effective_values(configuration: Configuration, stored: Mapping[str, Any]) ->
     )
     settings = values["spawnlog"]
     settings["tokens"] = [_token(token) for token in configuration.spawnlog.tokens]
-    # A revision read back has no address; what was stored has it, or the place of it.
+    # A revision that was read back has no database URL; only `stored` has it, or a reference to it.
     settings["databaseUrl"] = stored.get("spawnlog", {}).get("databaseUrl")
     return values
 
@@ -265,11 +272,13 @@ def _agent(configuration: Configuration, agent: Agent) -> dict[str, Any]:
 def _scripts(
     configuration: Configuration, scripts: Iterable[ContextScript]
 ) -> list[dict[str, Any]]:
-    return [configuration.timed(one).model_dump(mode="json", by_alias=True) for one in scripts]
+    return [
+        configuration.timed(script).model_dump(mode="json", by_alias=True) for script in scripts
+    ]
 
 
 def _token(token: Token) -> dict[str, Any]:
-    """The token's source in the words of a file."""
+    """Return a token with its source as a file would write it."""
     values = token.model_dump(mode="json", by_alias=True)
     source = token.token
     if source.variable is not None:

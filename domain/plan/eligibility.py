@@ -1,9 +1,8 @@
-"""Whether the agent that will run is eligible: an ordered table of rules, with the choices between.
+"""Eligibility of the agent that will run: an ordered table of rules and choices.
 
-It is judged once the context scripts have had their say. Each row looks at something, which goes
-into the facts that are recorded, and the first that refuses speaks; those behind it look at
-nothing. What a row compared is told afterwards from the recorded facts, whether it refused from the
-record.
+The table is judged after the context scripts have run. Each row adds facts that are recorded. The
+first rule that refuses decides, and later rows are not evaluated. Explanations are read from the
+recorded facts and the recorded refusal; no rule is judged again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -41,7 +40,7 @@ _SKIPPED = ("not_served", "no_name")
 
 
 class ExplainedRequest(Protocol):
-    """What a request asked for, as far as rules of the plan tell of it."""
+    """The parts of a request that explanations of plan rules refer to."""
 
     @property
     def requested_agent_id(self) -> str | None: ...
@@ -55,9 +54,17 @@ class ExplainedRequest(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRecord:
-    """What a rule of the plan is explained from. `plan` is None when there came none of it,
-    `configuration` when the revision of the decision cannot be read. `folder_made` is whether the
-    child's folder was made by a step; None when none has come so far."""
+    """The record from which a plan rule is explained.
+
+    Attributes:
+        request: The request.
+        agent_id: Agent that was to run.
+        facts: Recorded facts.
+        plan: The plan; None if the spawn was refused.
+        refused: True if the rule being explained refused.
+        configuration: Configuration at the decision's revision; None if it cannot be read.
+        folder_made: Whether a step created the child's workspace; None if no step got that far.
+    """
 
     request: ExplainedRequest
     agent_id: str | None
@@ -74,11 +81,13 @@ def _refuses_nothing(_: PlanRequest) -> None:
 
 @dataclass(frozen=True, slots=True)
 class EligibilityRule:
-    """A rule of the plan, or a choice, which refuses nothing.
+    """A rule of the plan, or a choice, which never refuses.
 
-    `looks_at` are the facts that it adds, by their fields. `refuses` is the refusal when it
-    refuses, else None. `compared` is what it looked at, from the record; None when the record says
-    nothing of it.
+    Attributes:
+        rule: Name and statuses.
+        looks_at: Returns the facts to record, by field name.
+        compared: Returns the comparison from the record; None if it is not recorded.
+        refuses: Returns the refusal, or None if the rule passes.
     """
 
     rule: Rule
@@ -93,7 +102,11 @@ EligibilityTable = Sequence[EligibilityRule]
 def judge_eligibility(
     table: EligibilityTable, request: PlanRequest
 ) -> tuple[PlanFacts, Refusal | None]:
-    """What was looked at, and the refusal of the first rule that refuses; None when none does."""
+    """Evaluate a table in order until a rule refuses.
+
+    Returns:
+        The facts examined so far, and the refusal; None if no rule refuses.
+    """
     facts: dict[str, Any] = {}
     for row in table:
         facts.update(row.looks_at(request))
@@ -168,10 +181,10 @@ def _model(record: PlanRecord) -> RuleFinding | None:
     if models is None:
         return None
     served = record.facts.served_models
-    taken = next((one for one in models if one.verdict == "taken"), None)
-    skipped = sum(one.verdict in _SKIPPED for one in models)
+    taken = next((model for model in models if model.verdict == "taken"), None)
+    skipped = sum(model.verdict in _SKIPPED for model in models)
     compared: dict[str, JsonValue] = {
-        "candidates": [one.members() for one in models],
+        "candidates": [model.members() for model in models],
         "servedModels": None if served is None else [*served],
         "chosen": taken.reference if taken else None,
         "applied": record.plan.model_applied if record.plan else None,
@@ -192,7 +205,7 @@ def _thinking_facts(request: PlanRequest) -> Mapping[str, Any]:
         agent.defaults.thinking,
         request.inherited_thinking,
     )
-    # A word that is no level may be anything, and goes into no event.
+    # An invalid word may be any text, so it must not enter an event.
     levels = [normalise_thinking(word) if word else None for word in words]
     facts = ThinkingFacts(
         argument=levels[0],
@@ -292,7 +305,7 @@ def _runtime(record: PlanRecord) -> RuleFinding | None:
 
 
 def _credential_facts(request: PlanRequest) -> Mapping[str, Any]:
-    missing = dict.fromkeys(one.name for one in request.credentials.missing)
+    missing = dict.fromkeys(credential.name for credential in request.credentials.missing)
     facts = CredentialFacts(
         profile_ids=request.credentials.profile_ids,
         missing=tuple(missing)[:MISSING_RECORDED_MAX],
@@ -304,12 +317,12 @@ def _missing_credentials(request: PlanRequest) -> Refusal | None:
     missing = request.credentials.missing
     if not missing:
         return None
-    texts = list(dict.fromkeys(one.text for one in missing))
+    texts = list(dict.fromkeys(credential.text for credential in missing))
     listed = "; ".join(texts[:MISSING_SHOWN_MAX])
     if len(texts) > MISSING_SHOWN_MAX:
         listed += f"; and {len(texts) - MISSING_SHOWN_MAX} more"
     them = "it" if len(texts) == 1 else "them"
-    unset = all(one.is_unset for one in missing)
+    unset = all(credential.is_unset for credential in missing)
     advice = f"Set {them} in the environment of" if unset else f"Mend {them} on"
     return rules.CREDENTIALS.refusal(
         f'The credentials of agent "{request.agent.id}" cannot be had: {listed}.'
@@ -360,7 +373,7 @@ def _workspace(record: PlanRecord) -> RuleFinding | None:
     compared: dict[str, JsonValue] = {
         **facts.members(),
         "given": requested,
-        # As they stand in the file: what a `${NAME}` in them stood for then is not recorded.
+        # Unexpanded, as in the file: the values of `${NAME}` at that time are not recorded.
         "workspaceRoots": None if roots is None else [*roots],
         "made": record.folder_made,
     }
@@ -368,7 +381,7 @@ def _workspace(record: PlanRecord) -> RuleFinding | None:
         "cannot be used" if record.refused else "is used"
     )
     text += ", and was made for the child" if record.folder_made else ""
-    # Roots count for a folder that is asked for where none is on record.
+    # Roots only apply to a requested workspace, and only if none is recorded for the requester.
     if roots is not None and requested and facts.recorded is None and facts.source == "requester":
         shown = ", ".join(quote_name(root) for root in roots[:ROOTS_SHOWN_MAX]) or "none"
         more = len(roots) - ROOTS_SHOWN_MAX
@@ -412,10 +425,10 @@ ELIGIBILITY: EligibilityTable = (
     *_BEFORE_WORKSPACE,
     EligibilityRule(rules.WORKSPACE, _workspace_facts, _workspace, _unusable_workspace),
 )
-"""What a spawn is planned by, in the order in which it is judged. The folder is the last."""
+"""Rules for a spawn, in the order in which they are judged. The workspace is last."""
 
 CONTINUED_ELIGIBILITY: EligibilityTable = (
     *_BEFORE_WORKSPACE,
     EligibilityRule(rules.WORKSPACE, _workspace_facts, _same_workspace),
 )
-"""What a message is planned by: as a spawn is, but its folder is kept."""
+"""Rules for a message: the same as for a spawn, except that the workspace is kept."""

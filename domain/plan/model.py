@@ -1,4 +1,4 @@
-"""Which model a child runs with."""
+"""Choice of the model that a child runs with."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ ModelSource = Literal[
     "defaults",
     "runtime",
 ]
-"""A model's name, or `{"primary": name, "fallbacks": [name, …]}`, or nothing."""
+"""Place that named the model."""
 
 
 MODEL_CHARACTERS_MAX = 256
@@ -36,11 +36,15 @@ UNNAMED_MODEL = "The model that was asked for has no model's name and was skippe
 
 @dataclass(frozen=True, slots=True)
 class ModelPlan:
-    """The model to run with, and what was said of those that were skipped.
+    """The chosen model, with warnings about models that were skipped.
 
-    `model` None leaves the choice to the runtime (source `runtime`). `applied` is false when a
-    model that stood higher was skipped, and None when none was named anywhere. `verdicts` has
-    every name that was found, in the order of the places.
+    Attributes:
+        provider: Provider; None if unknown, or if the runtime chooses.
+        model: Model name; None leaves the choice to the runtime (source `runtime`).
+        source: Place that named the model.
+        applied: False if a model of higher precedence was skipped; None if no model was named.
+        warnings: Warnings for the caller.
+        verdicts: Every name that was found, in order of precedence.
     """
 
     provider: str | None
@@ -52,7 +56,7 @@ class ModelPlan:
 
     @property
     def reference(self) -> str | None:
-        """`provider/model`, or the bare name; None when the runtime chooses."""
+        """Return `provider/model` or the bare name, or None if the runtime chooses."""
         if self.model is None:
             return None
         return f"{self.provider}/{self.model}" if self.provider else self.model
@@ -65,24 +69,29 @@ def plan_model(
     aliases: Mapping[str, str] | None = None,
     known: Collection[str] = (),
 ) -> ModelPlan:
-    """The first model that is named and can be served.
+    """Choose the first named model that can be served.
 
-    `served` are the models the agent's runtime declares; None when it declares none, and then
-    every model is taken. An entry without a provider matches every provider, `provider/*` every
-    model of one, `x/y/*` every one whose name begins with `x/y/`. A name without a provider is that
-    of the entry which names it, else of the providers that have it in `known` (`provider/model`, as
-    the configuration lists them); no other provider is guessed. A model that cannot be served, or
-    whose name is no name, is skipped with a warning; its fallbacks come next. `aliases` (lower
-    case) stand for `provider/model`. Where nothing is named, or nothing that is can be served, no
-    model is told to the runtime.
+    A model that is invalid or cannot be served is skipped with a warning, and its fallbacks are
+    tried next. If no model is named, or none can be served, the runtime chooses.
+
+    An entry of `served` without a provider matches every provider; `provider/*` matches every model
+    of one, and `x/y/*` every model whose name begins with `x/y/`. A requested name without a
+    provider matches an entry that names it, or a provider that lists it in `known`. No other
+    provider is guessed.
+
+    Args:
+        settings: Every place that may name a model.
+        served: Models that the runtime declares; None accepts every model.
+        aliases: Lower-case alias to `provider/model`.
+        known: `provider/model` of every model that the configuration lists.
     """
     verdicts: list[ModelVerdict] = []
     skipped: list[tuple[ModelSource, str]] = []
     taken: tuple[ModelSource, str] | None = None
     if settings.unnamed_argument:
         verdicts.append(ModelVerdict(source="argument", reference=None, verdict="no_name"))
-    for source, named in _candidates(settings):
-        reference = _resolve_alias(named, aliases or {})
+    for source, name in _candidates(settings):
+        reference = _resolve_alias(name, aliases or {})
         is_served = served is None or _is_served(reference, served, known)
         verdict = _verdict(source, reference, is_served=is_served, is_taken=taken is not None)
         verdicts.append(verdict)
@@ -113,21 +122,31 @@ def fallback_models(
     aliases: Mapping[str, str] | None = None,
     known: Collection[str] = (),
 ) -> tuple[str, ...]:
-    """The models that stand in for the one that was taken when it cannot be had, in their order:
-    those that the same place names behind it and that can be served."""
+    """Return the models to try, in order, if the chosen model is unavailable.
+
+    These are the servable models that the same place names after the chosen one.
+
+    Args:
+        settings: Every place that may name a model.
+        source: Place that named the chosen model.
+        taken: Reference of the chosen model.
+        served: Models that the runtime declares; None accepts every model.
+        aliases: Lower-case alias to `provider/model`.
+        known: `provider/model` of every model that the configuration lists.
+    """
     resolved = [
         (place, _resolve_alias(name, aliases or {})) for place, name in _candidates(settings)
     ]
     names = [name for place, name in resolved if place == source]
     if taken not in names:
         return ()
-    behind = names[names.index(taken) + 1 :]
+    later = names[names.index(taken) + 1 :]
     offered = [
-        one
-        for one in behind
-        if one != taken
-        and is_model_name(one)
-        and (served is None or _is_served(one, served, known))
+        name
+        for name in later
+        if name != taken
+        and is_model_name(name)
+        and (served is None or _is_served(name, served, known))
     ]
     return tuple(dict.fromkeys(offered))
 
@@ -145,7 +164,7 @@ def _candidates(settings: ModelSettings) -> list[tuple[ModelSource, str]]:
 
 
 def _names(setting: ModelSetting) -> list[str]:
-    """Fallbacks stand in for a primary; without one they say nothing."""
+    """Return the primary and its fallbacks. Fallbacks without a primary are ignored."""
     if setting is None:
         return []
     if isinstance(setting, str):
@@ -163,8 +182,15 @@ def _resolve_alias(name: str, aliases: Mapping[str, str]) -> str:
 
 
 def storable_model_name(text: str, aliases: Mapping[str, str]) -> str | None:
-    """What may be kept of a model that is asked for: its name, trimmed; of an alias that has not
-    the form of a name, what it stands for; None for free text. `aliases` are in lower case."""
+    """Return the part of a requested model that may be stored in events.
+
+    That is the trimmed name, or the target of an alias that is not itself a valid name. None for
+    free text.
+
+    Args:
+        text: Model as requested.
+        aliases: Lower-case alias to `provider/model`.
+    """
     name = text.strip()
     if is_model_name(name):
         return name
@@ -180,8 +206,8 @@ def _is_served(reference: str, served: Collection[str], known: Collection[str]) 
     provider, model = split_model_reference(reference)
     named = [reference]
     if provider is None:
-        named += [one for one in known if split_model_reference(one)[1] == model]
-    return any(_offers(entry, one) for entry in served for one in named)
+        named += [name for name in known if split_model_reference(name)[1] == model]
+    return any(_offers(entry, name) for entry in served for name in named)
 
 
 def _offers(entry: str, reference: str) -> bool:
@@ -191,7 +217,7 @@ def _offers(entry: str, reference: str) -> bool:
         return True
     if offered == model and (not offered_by or not provider or offered_by == provider):
         return True
-    # What stands before the star may be more than a provider: `openrouter/anthropic/*`.
+    # The part before the star may be more than a provider: `openrouter/anthropic/*`.
     return entry.endswith("/*") and reference.startswith(entry.removesuffix("*"))
 
 

@@ -1,4 +1,4 @@
-"""What the plan of a run is made from: the run, its agent, and what was found for them."""
+"""Input of a run's plan: the run, its agent, and the resources found for them."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,12 +17,12 @@ from domain.values.record import Fact
 
 @dataclass(frozen=True, slots=True)
 class ChosenWorkspace:
-    """The folder that was chosen for a child.
+    """The workspace chosen for a child.
 
     Attributes:
-        facts: Which folder that is, and whose.
-        unusable: Why it cannot be had.
-        warnings: What the caller is told of the choice.
+        facts: Path of the workspace, and where it comes from.
+        unusable: Reason why it cannot be used; None if it can.
+        warnings: Warnings for the caller about the choice.
     """
 
     facts: WorkspaceFacts
@@ -31,10 +31,10 @@ class ChosenWorkspace:
 
 
 class RequestShape(Fact):
-    """What of a run its plan goes by. Requests of one shape have one plan, whatever their tasks and
-    labels are.
+    """The properties of a run that its plan depends on.
 
-    `has_unnamed_model` is whether what was given as the model is no name of one.
+    Requests of one shape share one plan, whatever their tasks and labels. `has_unnamed_model` is
+    True if the requested model is not a valid name.
     """
 
     requested_agent_id: str | None
@@ -48,7 +48,7 @@ class RequestShape(Fact):
 
 
 def shape_of(run: Run) -> RequestShape:
-    """Return the shape of the request of a run, by the agent that will run."""
+    """Return the shape of a run's request, for the agent that will run."""
     return RequestShape(
         requested_agent_id=run.requested_agent_id,
         is_message=run.continues is not None,
@@ -63,17 +63,15 @@ def shape_of(run: Run) -> RequestShape:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanRequest:
-    """What the plan of a run is made from.
+    """Input of a run's plan.
 
     Attributes:
-        shape: What of the run its plan goes by.
-        agent: The agent that will run.
-        requester_sandboxed: Whether its requester is in a sandbox.
-        thinking_argument: The text of what was asked for and is no level; it is kept beside the
-            log.
-        credentials: Those of the agent.
-        chosen: The folder. The frame of a plan has none, so two requests that differ in it alone
-            are equal.
+        shape: Properties of the run that the plan depends on.
+        agent: Agent that will run.
+        requester_sandboxed: True if the requester is in a sandbox.
+        thinking_argument: Text of a requested level that is invalid; stored beside the log.
+        credentials: Credentials of the agent.
+        chosen: Workspace. Ignored in comparisons, because plan frames do not depend on it.
     """
 
     shape: RequestShape
@@ -85,11 +83,11 @@ class PlanRequest:
 
     @cached_property
     def sandbox(self) -> SandboxFacts:
-        """Return whether requester and child are kept apart from the machine."""
+        """Return the sandbox state of requester and child."""
         mode = self.agent.sandbox_mode
         return SandboxFacts(
             mode=mode,
-            # The session of a child is nobody's main session.
+            # A child's session is never a main session, so `non-main` always applies.
             child_sandboxed=mode != "off",
             runtime_provides=provides_sandbox(self.agent.runtime),
             requester_sandboxed=self.requester_sandboxed or self.shape.options.requester_sandboxed,
@@ -109,24 +107,24 @@ class PlanRequest:
 
     @cached_property
     def thinking(self) -> ThinkingPlan:
-        """Return the level at which the child thinks."""
+        """Return the thinking level of the child."""
         return plan_agent_thinking(
             self.agent, argument=self.requested_thinking, caller=self.inherited_thinking
         )
 
     @property
     def requested_thinking(self) -> str | None:
-        """Return the word for a level that was asked for."""
+        """Return the requested thinking level as given, or None."""
         return self.thinking_argument or self.shape.options.thinking
 
     @property
     def inherited_thinking(self) -> str | None:
-        """Return the level of a requester that is the same agent."""
+        """Return the requester's level if it is the same agent, else None."""
         return self._inherited(self.shape.options.active_thinking or self.shape.requester_thinking)
 
     @property
     def workspace(self) -> ChosenWorkspace:
-        """Return the folder that the child works in."""
+        """Return the workspace of the child. Requires `chosen`."""
         assert self.chosen is not None
         return self.chosen
 

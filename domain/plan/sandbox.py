@@ -1,7 +1,7 @@
-"""Whether a session is kept apart from the machine, and who may spawn whom because of it.
+"""Sandbox rules: whether a session is isolated, and whom it may therefore spawn.
 
-spawnlog isolates nothing itself: a child that has to be in a sandbox needs a runtime that says it
-provides one.
+spawnlog isolates nothing itself. A child that must run in a sandbox needs a runtime that declares
+that it provides one.
 """
 
 from domain.run.plan_facts import SandboxFacts
@@ -19,8 +19,9 @@ _NOT_SANDBOXED = (
 
 
 def sandbox_refusal(facts: SandboxFacts) -> Refusal | None:
-    """The refusal of a child that would be less isolated than its requester, or than was
-    required; None when nothing speaks against it."""
+    """Return the refusal of a child less isolated than its requester, or than required; else
+    None.
+    """
     if facts.child_sandboxed:
         return None
     if facts.requester_sandboxed:
@@ -31,7 +32,7 @@ def sandbox_refusal(facts: SandboxFacts) -> Refusal | None:
 
 
 def missing_sandbox_refusal(facts: SandboxFacts, agent_id: str) -> Refusal | None:
-    """The refusal of a child that has to be in a sandbox which its runtime does not provide."""
+    """Return the refusal of a sandboxed child whose runtime provides no sandbox, else None."""
     if not facts.child_sandboxed or facts.runtime_provides:
         return None
     return rules.SANDBOX.refusal(

@@ -1,4 +1,4 @@
-"""Thinking levels: their names, their synonyms, and which one a run gets."""
+"""Choice of the thinking level that a run gets."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,8 +10,13 @@ ThinkingSource = Literal["argument", "agent_subagents", "defaults_subagents", "c
 
 @dataclass(frozen=True, slots=True)
 class ThinkingPlan:
-    """The level to run with (None: the runtime's own), or why the spawn is refused, and the place
-    whose word decided that; None when no place has one."""
+    """The thinking level of a run, or the error that refuses the spawn.
+
+    Attributes:
+        level: The level; None leaves the choice to the runtime.
+        error: Message for the caller if the word is not a level.
+        source: Place that decided; None if no place names a level.
+    """
 
     level: ThinkingLevel | None
     error: str | None = None
@@ -25,10 +30,14 @@ def plan_thinking(
     defaults_subagents: str | None,
     caller_active: str | None = None,
 ) -> ThinkingPlan:
-    """The first that is not blank decides; a word that is no level refuses the spawn.
+    """Choose the first level that is not blank. An invalid word refuses the spawn.
 
-    `caller_active` is the level its caller runs with, for a child that is the same agent; it was
-    not asked for, so it refuses nothing.
+    Args:
+        argument: Level named by the request.
+        agent_subagents: Level of the agent's subagents section.
+        defaults_subagents: Level of the default subagents section.
+        caller_active: Level of the caller, if the child is the same agent. An invalid one is
+            ignored, because the request did not name it.
     """
     candidates: tuple[tuple[ThinkingSource, str | None], ...] = (
         ("argument", argument),

@@ -1,4 +1,4 @@
-"""How long a run may take."""
+"""Run timeout, in seconds."""
 
 import math
 from typing import Literal
@@ -9,10 +9,10 @@ RunTimeoutSource = Literal["argument", "defaults"]
 
 
 def run_timeout_seconds(argument: object, configured: object = None) -> int:
-    """Whole seconds; 0 is without limit.
+    """Return the run timeout in whole seconds; 0 means no limit.
 
-    The argument counts when it is a finite number, else the configured one, else 0. Numbers are
-    rounded down; below 0 is 0, over 2 147 000 (24 days) is that.
+    The argument counts if it is a finite number, else the configured value, else 0. The number is
+    rounded down and clamped to 0 to 2,147,000 (24 days).
     """
     for given in (argument, configured):
         if (number := _finite(given)) is not None:
@@ -21,9 +21,8 @@ def run_timeout_seconds(argument: object, configured: object = None) -> int:
 
 
 def run_timeout_warnings(argument: object, configured: object = None) -> tuple[str, ...]:
-    """What the caller is told when the number that counts is more than there can be, or was made
-    no limit though it is not 0."""
-    given = next((one for one in map(_finite, (argument, configured)) if one is not None), 0)
+    """Return warnings if the effective number was capped, or became "no limit" without being 0."""
+    given = next((value for value in map(_finite, (argument, configured)) if value is not None), 0)
     if given < 0 or 0 < given < 1:
         shown = f"{given:g}" if isinstance(given, float) or abs(given) < 10**15 else "that"
         return (
@@ -39,13 +38,13 @@ def run_timeout_warnings(argument: object, configured: object = None) -> tuple[s
 
 
 def run_timeout_source(argument: object) -> RunTimeoutSource:
-    """Whose number it is: the argument's when that counts, else the configuration's."""
+    """Return `argument` if the argument is a finite number, else `defaults`."""
     return "argument" if _finite(argument) is not None else "defaults"
 
 
 def _finite(given: object) -> int | float | None:
-    """Truth values are no numbers."""
+    """Return the number if it is finite; booleans are not numbers."""
     if isinstance(given, bool) or not isinstance(given, int | float):
         return None
-    # An integer may be too large for the question.
+    # `isfinite` fails on integers too large for a float.
     return None if isinstance(given, float) and not math.isfinite(given) else given

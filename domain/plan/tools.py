@@ -1,4 +1,4 @@
-"""Which tools a child may use: the last filter, it only narrows what others left."""
+"""Tool policy of a child: the last filter, which only narrows what the others left."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ CONTROL_TOOL = "subagents"
 SESSION_TOOLS = ("sessions_list", "sessions_history", "sessions_send", SPAWN_TOOL)
 ORCHESTRATOR_TOOLS = frozenset({"sessions_spawn", "sessions_list", "sessions_history"})
 
-# What children are denied where the configuration has no list of its own.
+# Tools that children are denied if the configuration has no `deny` list.
 DEFAULT_DENY = ("gateway", "agents_list", "session_status", "cron")
 LEAF_DEFAULT_DENY = (*DEFAULT_DENY, "subagents")
 GROUPS = {
@@ -33,29 +33,34 @@ _IMPLIED_BY = {"apply_patch": "write"}
 
 @dataclass(frozen=True, slots=True)
 class ToolPolicy:
-    """`deny` wins. `allow` None means every tool that is not denied, else only those.
+    """Allowed and denied tools. `deny` wins.
 
-    Entries are names in lower case, `*` in them stands for any text, and `write` for `apply_patch`
-    too. A `group:…` that is not in `GROUPS` stands as it is, for the runtime that knows its
-    members.
+    Entries are lower-case names in which `*` matches any text; `write` also covers `apply_patch`. A
+    `group:…` that is not in `GROUPS` is kept for the runtime, which knows its members.
+
+    Attributes:
+        allow: Allowed tools; None allows every tool that is not denied.
+        deny: Denied tools.
     """
 
     allow: tuple[str, ...] | None
     deny: tuple[str, ...]
 
     def permits(self, tool: str) -> bool:
-        """Whether a tool may be used. `apply_patch` is judged as `write` is, too."""
+        """Return True if a tool may be used. `apply_patch` matches entries for either `apply_patch`
+        or `write`.
+        """
         name = _name(tool)
         names = {name, _IMPLIED_BY.get(name, name)}
-        if any(_matches(pattern, one) for pattern in self.deny for one in names):
+        if any(_matches(pattern, alias) for pattern in self.deny for alias in names):
             return False
         if self.allow is None:
             return True
-        return any(_matches(pattern, one) for pattern in self.allow for one in names)
+        return any(_matches(pattern, alias) for pattern in self.allow for alias in names)
 
 
 def permits_tool(plan: Plan, tool: str) -> bool:
-    """Whether a child with this plan may use a tool."""
+    """Return True if a child with this plan may use the tool."""
     return ToolPolicy(plan.tools_allow, plan.tools_deny).permits(tool)
 
 
@@ -66,12 +71,13 @@ def tool_policy(
     also_allow: Iterable[str] | None = None,
     deny: Iterable[str] | None = None,
 ) -> ToolPolicy:
-    """The policy for a child of this role under the configured lists.
+    """Return the policy for a child of this role under the configured lists.
 
-    The four session tools are denied, save that an orchestrator has spawn, list and history. So
-    are those of the default list, unless `deny` is given (None is not, an empty list is). A tool
-    that stands by its name in `allow` or `also_allow` is not denied by these; one in `deny` always
-    is. An empty `allow` restricts nothing, and neither does `also_allow` alone.
+    The session tools are denied, except that an orchestrator keeps spawn, list and history. The
+    default deny list also applies, unless `deny` is given (even empty). Neither denies a tool that
+    `allow` or `also_allow` names; `deny` always does.
+
+    An empty `allow` does not restrict, and neither does `also_allow` alone.
     """
     allow, also_allow = tuple(allow or ()), tuple(also_allow or ())
     allowed, also_allowed = _names(allow), _names(also_allow)
@@ -102,7 +108,7 @@ def _names(texts: Iterable[str] | None) -> tuple[str, ...]:
 
 
 def _matches(pattern: str, name: str) -> bool:
-    """Whole-name match where `*` is any text; in time linear in both."""
+    """Match the whole name, where `*` is any text. Takes linear time."""
     first, *rest = pattern.split("*")
     if not rest:
         return pattern == name
