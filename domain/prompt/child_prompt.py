@@ -1,8 +1,8 @@
-"""What a child is told: its system prompt and its first message, with where each part comes from.
+"""A child's system prompt and first message, with the source of each part.
 
-The system prompt holds, in this order: the parent's preamble, role and rules, what it may do at
-its depth, the session's facts, the conversation it begins with, bootstrap files, attachments,
-shared context. The task stands in the message alone.
+Order of the system prompt: the parent's preamble, role and rules, permissions at its depth, session
+facts, the conversation that it starts with, bootstrap files, attachments, shared context. The task
+is only in the message.
 """
 
 import re
@@ -28,13 +28,17 @@ LABEL_CHARACTERS_MAX = 200
 KEY_CHARACTERS_MAX = 512
 NAME_CHARACTERS_MAX = 255
 FRAMES_MAX = 256
-"""Number of shapes of a child whose fixed words are kept joined and measured."""
+"""Cache size for fixed prompt texts, which depend only on the shape of a child."""
 _MOUNT_HINT = re.compile(r"[A-Za-z0-9._\-/:]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildFacts:
-    """Who the child is. `depth` is its own (1 below a root); None is not known and not told."""
+    """Identity of the child.
+
+    `depth` is its own depth (1 below a root). Fields that are None are unknown and omitted from the
+    prompt.
+    """
 
     depth: int
     max_spawn_depth: int
@@ -48,7 +52,10 @@ class ChildFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttachmentsNote:
-    """What was attached, and where it lies: `relative_dir` within the child's workspace."""
+    """Attached files as the prompt mentions them.
+
+    `relative_dir` is their folder within the child's workspace.
+    """
 
     count: int
     total_bytes: int
@@ -58,11 +65,16 @@ class AttachmentsNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What stands around the role in the system prompt; what is empty leaves no trace.
+    """Optional parts of the system prompt around the role. Empty ones are omitted.
 
-    `preamble` is already cut to its limit, `shared_context` already pieces. `fork_entries` is how
-    many entries of its requester's conversation the session begins with; with
-    `is_fork_of_earlier_run` they are those of the run that it was respawned from.
+    Attributes:
+        preamble: Context from the parent, already cut to its limit.
+        fork_entries: Number of transcript entries that the session starts with.
+        is_fork_of_earlier_run: True if those entries are from the run that it was respawned from,
+            not from its requester's conversation.
+        bootstrap: Bootstrap files of the workspace.
+        attachments: Attached files.
+        shared_context: Pieces of the shared-context section.
     """
 
     preamble: str = ""
@@ -75,7 +87,10 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class ComposedPrompt:
-    """Both texts, and parts that cover every byte of both in order, the system prompt's first."""
+    """System prompt and message.
+
+    `parts` cover every byte of both, in order, those of the system prompt first.
+    """
 
     system_prompt: str
     message: str
@@ -87,7 +102,13 @@ def compose_prompt(
     task: Sequence[Piece],
     surroundings: Surroundings | None = None,
 ) -> ComposedPrompt:
-    """The prompt of a first run; `task` are the pieces of the task message."""
+    """Compose the prompt of a session's first run.
+
+    Args:
+        child: Identity of the child.
+        task: Pieces of the task message.
+        surroundings: Optional parts of the system prompt.
+    """
     intro = _introduction(child.depth, child.max_spawn_depth, child.is_persistent)
     between = Piece(source=SEPARATOR, text="\n\n")
     return _compose(child, (intro, between, *task) if task else (intro,), surroundings)
@@ -96,13 +117,15 @@ def compose_prompt(
 def compose_continuation(
     child: ChildFacts, message: str, surroundings: Surroundings | None = None
 ) -> ComposedPrompt:
-    """The prompt of a run that goes on with a session: composed anew, around what is said now."""
+    """Compose the prompt of a run that continues a session, from current facts and the new
+    message.
+    """
     return _compose(child, (Piece(source="message", text=message),), surroundings)
 
 
 @lru_cache(maxsize=FRAMES_MAX)
 def _introduction(depth: int, max_spawn_depth: int, is_persistent: bool) -> PartedText:
-    """Return the lines that stand before the task in the first message."""
+    """Return the lines before the task in the first message."""
     lines = [
         f"[Subagent Context] You are running as a subagent "
         f"(depth {depth}/{max_spawn_depth}). "
@@ -146,9 +169,10 @@ def _system_pieces(child: ChildFacts, surroundings: Surroundings) -> tuple[Piece
 
 @lru_cache(maxsize=FRAMES_MAX)
 def _frame(depth: int, max_spawn_depth: int, is_persistent: bool, tools: SpawnTools) -> PartedText:
-    """Return the words that are equal for all children of one shape, up to the session's facts.
+    """Return the part of the system prompt before the session facts.
 
-    The arguments hold no text of a spawn, so nothing that can be erased is kept.
+    It is the same for all children of one shape. Caching it is safe for erasure, because the
+    arguments contain no text of a spawn.
     """
     fixed = separate_pieces(
         (

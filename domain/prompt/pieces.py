@@ -1,4 +1,4 @@
-"""Prompt texts put together from pieces, and where each piece stands in them."""
+"""Prompt texts assembled from pieces, with the byte range of each piece."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ SEPARATOR = "separator"
 
 
 class Piece(NamedTuple):
-    """A stretch of text and where it comes from: `task`, `script:<id>`, `separator`, …."""
+    """A piece of text with its source: `task`, `script:<id>`, `separator`, …."""
 
     source: str
     text: str
 
 
 class TextPart(NamedTuple):
-    """The bytes `[start, end)` of a text's UTF-8 form, and where they come from."""
+    """Byte range `[start, end)` of a text in UTF-8, with its source."""
 
     of: PromptText
     source: str
@@ -26,27 +26,26 @@ class TextPart(NamedTuple):
     end: int
 
     def moved(self, by: int) -> "TextPart":
-        """Return the part that it is behind `by` bytes."""
+        """Return the part shifted by `by` bytes."""
         return self._replace(start=self.start + by, end=self.end + by)
 
 
 class PartedText(NamedTuple):
-    """A text and its parts; they cover every byte of it, in order."""
+    """A text and its parts, which cover every byte in order."""
 
     text: str
     parts: tuple[TextPart, ...]
 
 
 def join_pieces(of: PromptText, pieces: Iterable[Piece | PartedText]) -> PartedText:
-    """Join pieces, and texts that were joined before, one after another. Empty pieces leave no
-    part."""
+    """Join pieces and previously joined texts in order. Empty pieces produce no part."""
     texts: list[str] = []
     parts: list[TextPart] = []
     at = 0
     for piece in pieces:
         if isinstance(piece, PartedText):
             texts.append(piece.text)
-            parts += piece.parts if not at else [one.moved(at) for one in piece.parts]
+            parts += piece.parts if not at else [part.moved(at) for part in piece.parts]
             at = parts[-1].end if parts else 0
             continue
         text = replace_unstorable(piece.text)
@@ -60,7 +59,7 @@ def join_pieces(of: PromptText, pieces: Iterable[Piece | PartedText]) -> PartedT
 
 
 def separate_pieces(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
-    """The pieces that are not empty, with an empty line between each two."""
+    """Return the non-empty pieces, with a blank line between each two."""
     joined: list[Piece] = []
     for piece in pieces:
         if not piece.text:
@@ -71,7 +70,7 @@ def separate_pieces(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
     return tuple(joined)
 
 
-# The task with what context scripts put before and after it.
+# The task, with the contributions of context scripts before and after it.
 
 
 TASK = "task"
@@ -79,7 +78,7 @@ TASK = "task"
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """What one context script adds to the task."""
+    """Text that a context script adds to the task."""
 
     script_id: str
     text: str
@@ -88,7 +87,7 @@ class Contribution:
 def task_pieces(
     task: str, *, prepend: Sequence[Contribution] = (), append: Sequence[Contribution] = ()
 ) -> tuple[Piece, ...]:
-    """The pieces of the message, blank lines between them: prepended, task, appended."""
+    """Return the pieces of the message, separated by blank lines: prepended, task, appended."""
     return separate_pieces(
         (
             *(_piece(contribution) for contribution in prepend),
@@ -101,7 +100,7 @@ def task_pieces(
 def task_message(
     task: str, *, prepend: Sequence[Contribution] = (), append: Sequence[Contribution] = ()
 ) -> PartedText:
-    """The message itself, `<prepended>\\n\\n<task>\\n\\n<appended>`, and its parts."""
+    """Return the message `<prepended>\\n\\n<task>\\n\\n<appended>` with its parts."""
     return join_pieces("message", task_pieces(task, prepend=prepend, append=append))
 
 

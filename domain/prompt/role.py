@@ -1,4 +1,4 @@
-"""The fixed words of a child's system prompt: what it is, its rules, what its depth allows."""
+"""Fixed texts of a child's system prompt: role, rules, and permissions at its depth."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from domain.session.role import capabilities_at
 
 
 def role_text(depth: int) -> str:
-    """What the child is and who it works for."""
+    """Return the section that says what the child is and whom it works for."""
     return (
         "# Sub-agent\n\n"
         f"You are a sub-agent. The {_parent(depth)} opened this session for one task, which the "
@@ -18,7 +18,10 @@ def role_text(depth: int) -> str:
 
 
 def rules_text(depth: int, *, is_persistent: bool) -> str:
-    """How it works and what it reports; a persistent session outlives its report."""
+    """Return the section on how the child works and reports.
+
+    A persistent session stays open after its report.
+    """
     leave = "This session is put away once you have reported, so leave"
     if is_persistent:
         leave = "This session stays open for follow-ups, yet leave"
@@ -43,7 +46,7 @@ def rules_text(depth: int, *, is_persistent: bool) -> str:
 
 
 class SpawnTools(NamedTuple):
-    """Which of the tools by which a session works with sub-agents its policy leaves it."""
+    """The sub-agent tools that the session's policy permits."""
 
     spawn: bool = True
     control: bool = True
@@ -54,8 +57,11 @@ EVERY_TOOL = SpawnTools()
 
 
 def depth_text(depth: int, max_spawn_depth: int, tools: SpawnTools) -> str:
-    """Whether it may have sub-agents of its own; empty where there is nothing to say. It names no
-    tool that the session does not have."""
+    """Return the section on sub-agents of the child's own, or an empty string if there is nothing
+    to say.
+
+    It never mentions a tool that the session does not have.
+    """
     if not capabilities_at(max(1, depth), max_spawn_depth).can_spawn:
         return _DEEP_LEAF if depth >= 2 else ""
     return _orchestrator_text(tools) if tools.spawn else _DENIED

@@ -1,4 +1,4 @@
-"""The prompt of a run, composed from what is on record of it and the texts beside the log."""
+"""Prompt of a run, composed from its record and the texts beside the log."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -29,7 +29,13 @@ SCRIPT_SOURCE = "script:"
 
 
 def build_child_facts(run: Run, max_depth: int, texts: Mapping[UUID, str]) -> ChildFacts:
-    """Who the child is; `texts` holds the addresses of its thread and of its requester."""
+    """Return the identity of the run's child.
+
+    Args:
+        run: A run with a plan.
+        max_depth: Maximum spawn depth.
+        texts: Texts by id, including those of `address_refs`.
+    """
     assert run.child_session_key is not None
     assert run.plan is not None
     return ChildFacts(
@@ -54,21 +60,21 @@ def _spawn_tools(policy: ToolPolicy) -> SpawnTools:
 
 
 def address_refs(run: Run) -> tuple[ContentRef, ...]:
-    """What is kept of where its thread and its requester are."""
-    return tuple(one for one in (run.delivery_origin, run.requester.origin) if one is not None)
+    """Return references to the stored addresses: of the run's thread, then of its requester."""
+    return tuple(ref for ref in (run.delivery_origin, run.requester.origin) if ref is not None)
 
 
 def _channel(run: Run, texts: Mapping[UUID, str]) -> str | None:
-    """The channel that the child was asked for from: that of its thread, if it is bound to one."""
-    for one in address_refs(run):
-        channel = read_origin(texts.get(one.id)).get("channel")
+    """Return the channel of the bound thread, else that of the requester."""
+    for ref in address_refs(run):
+        channel = read_origin(texts.get(ref.id)).get("channel")
         if channel is not None:
             return str(channel)
     return None
 
 
 def attachments_step(run: Run) -> StepState | None:
-    """The step that wrote what was attached; None when nothing of it lies in the workspace."""
+    """Return the step that wrote attachments, or None if there are none in the workspace."""
     step = run.step("attachments")
     if step is None or step.phase != "taken" or run.effect("undo", "attachments") is not None:
         return None
@@ -76,7 +82,7 @@ def attachments_step(run: Run) -> StepState | None:
 
 
 def attachments_note(run: Run) -> AttachmentsNote | None:
-    """What the prompt says of it."""
+    """Return the prompt's note about attachments, or None if there are none in the workspace."""
     step, attachments = attachments_step(run), run.attachments
     if step is None or attachments is None:
         return None
@@ -96,23 +102,33 @@ def compose_run_prompt(
     shared: Sequence[SharedValue],
     texts: Mapping[UUID, str],
 ) -> ComposedPrompt:
-    """Both texts. `opened` is the run that its session began with, `shared` what it is given of its
-    family's context; `texts` holds those of the ingredients and of the addresses."""
+    """Compose the system prompt and the message of a run.
+
+    Args:
+        run: The run.
+        opened: First run of the session.
+        ingredients: Recorded parts of the prompt, in order.
+        max_depth: Maximum spawn depth.
+        shared: Values of the shared context.
+        texts: Texts by id, of the ingredients and of `address_refs`.
+    """
     pieces: dict[str, list[Contribution]] = {"prepend": [], "append": []}
     bootstrap: list[BootstrapFile] = []
     task = preamble = ""
-    for one in ingredients:
-        text = texts.get(one.content.id, "")
-        match one.position:
+    for ingredient in ingredients:
+        text = texts.get(ingredient.content.id, "")
+        match ingredient.position:
             case "task":
                 task = text
             case "preamble":
                 preamble = text
             case "bootstrap":
-                bootstrap.append(BootstrapFile(one.source.removeprefix(BOOTSTRAP_SOURCE), text))
+                bootstrap.append(
+                    BootstrapFile(ingredient.source.removeprefix(BOOTSTRAP_SOURCE), text)
+                )
             case "prepend" | "append":
-                source = one.source.removeprefix(SCRIPT_SOURCE)
-                pieces[one.position].append(Contribution(source, text))
+                source = ingredient.source.removeprefix(SCRIPT_SOURCE)
+                pieces[ingredient.position].append(Contribution(source, text))
     child = build_child_facts(run, max_depth, texts)
     surroundings = Surroundings(
         preamble=preamble,

@@ -1,8 +1,8 @@
-"""What a family shares, as it stands in the system prompt of a child.
+"""Shared context of a family, as a section of a child's system prompt.
 
-Keys stand in the order in which they were written first, so that one that is added later comes
-last, and a prompt that was there before is the beginning of the new one. Values are JSON, so none
-of them begins a line, and what another child said stands between marks.
+Keys are in the order in which they were first written. A key added later comes last, so an earlier
+prompt is a prefix of a later one. Values are JSON, so none of them can start a line, and results of
+other children are enclosed in delimiters.
 """
 
 import re
@@ -20,7 +20,7 @@ HEADING = "[Shared Context]:"
 LITERAL_CHARACTERS_MAX = 2_000
 REFERENCE_CHARACTERS_MAX = 8_000
 VALUES_CHARACTERS_MAX = 40_000
-"""Once so much stands there, what comes behind is only said to be there."""
+"""Size of the section beyond which values are omitted and only their keys are listed."""
 
 
 SOURCE = "sharedContext"
@@ -30,7 +30,7 @@ _PLAIN_KEY = re.compile(r"(?!-)[\w.-]+(?: [\w.-]+)*")
 
 @dataclass(frozen=True, slots=True)
 class SharedValue:
-    """A key and its value as JSON text; None when that was erased."""
+    """A key and its value as JSON text; None if the value was erased."""
 
     key: str
     kind: SharedKind
@@ -38,8 +38,12 @@ class SharedValue:
 
 
 def shared_pieces(values: Sequence[SharedValue], run_id: UUID) -> tuple[Piece, ...]:
-    """The pieces of the section, one a key; none when nothing is shared. The run's id is for the
-    address at which it reads what is shortened here."""
+    """Return the pieces of the section, one per key; none if nothing is shared.
+
+    Args:
+        values: Shared values, in the order of their first write.
+        run_id: Run whose URL is shown for reading shortened values in full.
+    """
     pieces: list[Piece] = []
     used = 0
     for value in values:
@@ -66,8 +70,10 @@ def _line(value: SharedValue, run_id: UUID) -> str:
 
 
 def _shorten_json(text: str, limit: int) -> str:
-    """The JSON text, or as much of it as stands here: a string stays one, any other value is cut
-    where it happens to be."""
+    """Return the JSON text, shortened to the limit if needed.
+
+    A shortened string is still valid JSON; any other value is cut at the limit.
+    """
     if len(text) <= limit:
         return text
     try:
@@ -89,20 +95,22 @@ def _omission_note(what: str, value: SharedValue, run_id: UUID) -> str:
 
 
 def _render_key(key: str) -> str:
-    """The key as it is, or as JSON when a reader could not tell where it ends."""
+    """Return the key unchanged, or as JSON if its end would not be obvious."""
     shown = key if _PLAIN_KEY.fullmatch(key) else compact_json(key)
     return without_delimiters(_escape_line_breaks(shown))
 
 
 def _escape_line_breaks(text: str) -> str:
-    """JSON text with every sign that ends lines, reorders or hides as its escape. Such signs stand
-    in strings alone, in which an escape says the same."""
+    """Escape characters that end lines, reorder or hide text.
+
+    In JSON they only occur inside strings, where an escape has the same meaning.
+    """
     plain = replace_unstorable(text)
-    return plain if plain.isprintable() else "".join(map(_escape_sign, plain))
+    return plain if plain.isprintable() else "".join(map(_escape_char, plain))
 
 
-def _escape_sign(sign: str) -> str:
-    if sign.isprintable():
-        return sign
-    units = sign.encode("utf-16-be")
+def _escape_char(char: str) -> str:
+    if char.isprintable():
+        return char
+    units = char.encode("utf-16-be")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))

@@ -1,4 +1,4 @@
-"""What a child said, set apart wherever it enters a prompt: it is data, it gives no orders."""
+"""Delimiters for a child's results in prompts, which mark them as data, not instructions."""
 
 import re
 import unicodedata
@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from domain.values.text import replace_unstorable, utf8_prefix
 
-# The marks around untrusted text, found in whatever disguise: other alphabets, widths and cases,
-# signs nobody sees, gaps, also as JSON writes them. Whoever reads a prompt looks at shapes.
+# Detection of disguised delimiters: other alphabets, widths and cases, invisible characters, gaps,
+# and JSON escapes of these. A model reading a prompt goes by the shapes of the characters.
 
 
 _ALIKE = str.maketrans(
-    # Cyrillic, Greek, and brackets of other kinds; a double one counts like one.
+    # Cyrillic, Greek, and other brackets; a double bracket counts as one.
     "\u0412\u0415\u0406\u0421\u0405\u0422\u041d"
     "\u0392\u0395\u0399\u039d\u03a4\u0397\u03f9"
     "\u2039\u203a\u00ab\u00bb\u3008\u3009\u300a\u300b\u27e8\u27e9\u27ea\u27eb"
@@ -40,7 +40,7 @@ _BRACKETS_CHARACTERS_MAX = 64
 
 
 class DisguisedMark(NamedTuple):
-    """A stretch `[start, end)` of a text that somebody could take for a mark."""
+    """Range `[start, end)` of a text that a reader could take for a delimiter."""
 
     start: int
     end: int
@@ -48,8 +48,10 @@ class DisguisedMark(NamedTuple):
 
 
 def disguised_marks(text: str) -> Iterator[DisguisedMark]:
-    """The marks in a text in their order, the plain ones among them; without closing brackets,
-    too, for a text may have been cut there."""
+    """Yield the possible delimiters in a text in order, including undisguised ones.
+
+    Closing brackets are optional, because the text may have been cut there.
+    """
     shapes = text.upper() if text.isascii() else "".join(map(_shape, text))
     done = 0
     for words in _WORDS.finditer(shapes):
@@ -57,21 +59,21 @@ def disguised_marks(text: str) -> Iterator[DisguisedMark]:
         opening = _OPENING.search(shapes[before : words.start()])
         if opening is None:
             continue
-        behind = shapes[words.end() : words.end() + _BRACKETS_CHARACTERS_MAX]
-        closing = _CLOSING.match(behind)
+        rest = shapes[words.end() : words.end() + _BRACKETS_CHARACTERS_MAX]
+        closing = _CLOSING.match(rest)
         done = words.end() + (closing.end() if closing else 0)
         yield DisguisedMark(before + opening.start(), done, words[1].startswith("B"))
 
 
 @lru_cache(maxsize=4096)
-def _shape(sign: str) -> str:
-    """One sign that looks like this one; a blank for what is not seen."""
-    if unicodedata.category(sign) in _UNSEEN:
+def _shape(char: str) -> str:
+    """Return the plain character that this one looks like, or a blank if it is invisible."""
+    if unicodedata.category(char) in _UNSEEN:
         return " "
-    plain = unicodedata.normalize("NFKC", sign).upper().translate(_ALIKE)
-    if unicodedata.category(sign) in ("Pd", "Pc"):
+    plain = unicodedata.normalize("NFKC", char).upper().translate(_ALIKE)
+    if unicodedata.category(char) in ("Pd", "Pc"):
         return "-"
-    return plain if len(plain) == 1 else sign
+    return plain if len(plain) == 1 else char
 
 
 RESULT_BYTES_MAX = 102_400
@@ -80,12 +82,15 @@ END = "<<<END_UNTRUSTED_CHILD_RESULT>>>"
 
 
 def freeze_result(text: str) -> str:
-    """The result as it is kept: trimmed, at most 102 400 bytes, with a notice when it was cut."""
+    """Return the result as stored: trimmed, cut to 102,400 bytes with a notice if longer."""
     return cut_to_bytes(text, RESULT_BYTES_MAX, "frozen completion output exceeded 100KB")
 
 
 def cut_to_bytes(text: str, bytes_max: int, why: str) -> str:
-    """The trimmed text in `bytes_max` bytes, the notice `[truncated: <why> (<n>KB)]` included."""
+    """Trim the text and cut it to `bytes_max` UTF-8 bytes.
+
+    A cut text ends with the notice `[truncated: <why> (<n>KB)]`, which counts toward the limit.
+    """
     plain = replace_unstorable(text.strip())
     size = len(plain.encode())
     if size <= bytes_max:
@@ -95,7 +100,7 @@ def cut_to_bytes(text: str, bytes_max: int, why: str) -> str:
 
 
 def without_delimiters(text: str) -> str:
-    """The text with every delimiter in it, however disguised, made harmless."""
+    """Replace every delimiter in the text, however disguised, with a harmless form."""
     if text.isascii() and "<" not in text:
         return text
     pieces: list[str] = []
@@ -108,5 +113,5 @@ def without_delimiters(text: str) -> str:
 
 
 def delimit_result(text: str) -> str:
-    """The text between delimiters that nothing in it can close."""
+    """Enclose the text in delimiters that nothing in it can close."""
     return f"{BEGIN}\n{without_delimiters(replace_unstorable(text))}\n{END}"
