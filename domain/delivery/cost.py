@@ -1,7 +1,7 @@
-"""What the tokens of a run cost, by the models that its runtime reported.
+"""Cost of a run's tokens, by the models that its runtime reported.
 
-Prices are in US dollars per million tokens (`models.providers.*.models[].cost`). With tiers, those
-count into whose range the input of one report falls, the tokens of the cache included.
+Prices are in US dollars per million tokens (`models.providers.*.models[].cost`). Tiered prices are
+selected by the input of one report, cache tokens included.
 """
 
 from collections.abc import Iterable
@@ -11,15 +11,24 @@ from domain.delivery.transcript import UsageEntry
 from domain.run.facts import ModelUsage, Usage
 
 MODELS_MAX = 20
-"""So many models of one run have a share of their own; the last one has that of all others too."""
+"""Maximum number of models with a share of their own; the last share also takes all further
+models.
+"""
 
 
 def usage_by_models(
     entries: Iterable[UsageEntry], models: Models, planned: str | None
 ) -> Usage | None:
-    """The tokens of a run with the share and the cost of each model, in the order in which they
-    were first reported; None when nothing was. What was reported without a model is that of the
-    `planned` one (`provider/model`)."""
+    """Return the tokens of a run with the share and cost of each model, in order of first report.
+
+    Args:
+        entries: Usage entries of the run.
+        models: Configured prices.
+        planned: Planned model (`provider/model`); used for entries that name no model.
+
+    Returns:
+        None if no usage was reported.
+    """
     shares: dict[str | None, ModelUsage] = {}
     for entry in entries:
         name = entry.model or planned
@@ -41,42 +50,47 @@ def usage_by_models(
     if not shares:
         return None
     found = tuple(shares.values())
-    taken, given = sum(one.input_tokens for one in found), sum(one.output_tokens for one in found)
+    taken, given = (
+        sum(share.input_tokens for share in found),
+        sum(share.output_tokens for share in found),
+    )
     return Usage(
         input_tokens=taken,
         output_tokens=given,
         total_tokens=taken + given,
-        cache_read_tokens=sum(one.cache_read_tokens for one in found),
-        cache_write_tokens=sum(one.cache_write_tokens for one in found),
+        cache_read_tokens=sum(share.cache_read_tokens for share in found),
+        cache_write_tokens=sum(share.cache_write_tokens for share in found),
         models=found,
     )
 
 
 def cost_of_usage(usage: Usage) -> float | None:
-    """What all shares with a price cost together; None when none has one."""
-    costs = [one.cost_usd for one in usage.models if one.cost_usd is not None]
+    """Return the total cost of all shares with a price, or None if none has one."""
+    costs = [share.cost_usd for share in usage.models if share.cost_usd is not None]
     return sum(costs) if costs else None
 
 
 def _price_of(
     name: str | None, models: Models, planned: str | None
 ) -> tuple[str | None, Cost | None]:
-    """By its provider and id; a name without a provider is that of the planned model, or of the
-    only provider that offers it."""
+    """Return the price of a model, with the reference it was found under.
+
+    A name without a provider is that of the planned model, or of the only provider that offers it.
+    """
     provider, model = split_model_reference(name)
     if model is None:
         return None, None
     if provider is not None and (cost := _priced(models, provider, model)) is not None:
         return f"{provider}/{model}", cost
-    # A name may have slashes of its own.
+    # A model name may itself contain slashes.
     whole = name or model
     planned_provider, planned_model = split_model_reference(planned)
     if planned_provider is not None and planned_model == whole:
         return planned, _priced(models, planned_provider, whole)
     offers = [
-        (f"{one}/{whole}", cost)
-        for one in models.providers
-        if (cost := _priced(models, one, whole)) is not None
+        (f"{offering}/{whole}", cost)
+        for offering in models.providers
+        if (cost := _priced(models, offering, whole)) is not None
     ]
     return offers[0] if len(offers) == 1 else (None, None)
 

@@ -1,4 +1,4 @@
-"""What hooks are asked and told about a child: the requests, in the words of their receivers."""
+"""Requests to hooks about a child, in the vocabulary of their receivers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,8 +27,16 @@ _PUT_AWAY = ("session-delete", "deleted")
 
 @dataclass(frozen=True, slots=True)
 class HookCall:
-    """A request to `hook`, which is told that it is `name`. A receiver tells a repeat of it by
-    `key`. Without `needs_body` the status of the answer is all that counts."""
+    """A request to a hook.
+
+    Attributes:
+        hook: Configured hook that receives the request.
+        name: Hook name in the body.
+        key: Idempotency key; the same for each retry.
+        event: Facts of the call.
+        ctx: Ids of run, child and requester.
+        needs_body: False if only the status of the answer counts.
+    """
 
     hook: AnyHook
     name: str
@@ -39,18 +47,28 @@ class HookCall:
 
     @property
     def body(self) -> dict[str, object]:
-        """All that is sent."""
+        """Return the complete request body."""
         return {"hook": self.name, "event": dict(self.event), "ctx": dict(self.ctx)}
 
 
 def spawning_call(run: Run, origin: Origin) -> HookCall:
-    """Asks for a thread; `origin` is where the requester is."""
+    """Build the call that asks for a thread for the child.
+
+    Args:
+        run: The run being prepared.
+        origin: Where the requester is.
+    """
     event = {**_spawn(run, origin), "threadRequested": True}
     return _call(run, "subagentSpawning", step_key(run.run_id, "thread_binding"), event)
 
 
 def spawn_failed_call(run: Run, origin: Origin) -> HookCall:
-    """Tells that nothing comes of a child for which a thread was asked; `origin` is the child's."""
+    """Build the notification that a child for which a thread was requested will not start.
+
+    Args:
+        run: The run that failed.
+        origin: Where the child's thread is.
+    """
     event = _drop_unknown(
         {
             **_target(run),
@@ -67,7 +85,9 @@ def spawn_failed_call(run: Run, origin: Origin) -> HookCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversations:
-    """The conversations of a requester and its child: ids, and the files where there are any."""
+    """Conversations of a requester and its child: session ids, and transcript files if they
+    exist.
+    """
 
     parent_session_id: str | None = None
     parent_session_file: str | None = None
@@ -76,14 +96,20 @@ class Conversations:
 
 
 def preparation_call(run: Run, conversations: Conversations) -> HookCall:
-    """Asks a context engine to prepare the child."""
+    """Build the call that asks the context engine to prepare the child."""
     key = step_key(run.run_id, "context_engine")
     event = _preparation(run, conversations)
     return _call(run, "prepareSubagentSpawn", key, event)
 
 
 def rollback_call(run: Run, conversations: Conversations, token: str | None) -> HookCall:
-    """Asks a context engine to undo that; `token` is what it gave for it."""
+    """Build the call that asks the context engine to undo its preparation.
+
+    Args:
+        run: The run that failed.
+        conversations: Conversations of requester and child.
+        token: Token that the engine returned from the preparation, if any.
+    """
     key = f"{step_key(run.run_id, 'context_engine')}:undo"
     event = _drop_unknown({**_preparation(run, conversations), "preparation": token})
     return _call(run, "prepareSubagentSpawn", key, event, name=ROLLBACK, needs_body=False)
@@ -91,15 +117,18 @@ def rollback_call(run: Run, conversations: Conversations, token: str | None) -> 
 
 @dataclass(frozen=True, slots=True)
 class EngineAnswer:
-    """`can_undo` is whether the engine wants to be told when nothing comes of the child, `token`
-    what it is told then."""
+    """Answer of a context engine.
+
+    `can_undo` is True if the engine wants a rollback call for a failed spawn; `token` is then
+    passed back to it.
+    """
 
     can_undo: bool
     token: str | None = None
 
 
 def read_engine_answer(answer: Mapping[str, object] | None) -> EngineAnswer | Refusal:
-    """What the answer of a context engine comes to."""
+    """Return what the context engine answered, or the refusal of an invalid answer."""
     rollback = (answer or {}).get("rollback")
     if isinstance(rollback, str) and len(rollback) > TOKEN_CHARACTERS_MAX:
         return engine_failure(f"its rollback is longer than {TOKEN_CHARACTERS_MAX} characters")
@@ -111,13 +140,13 @@ def read_engine_answer(answer: Mapping[str, object] | None) -> EngineAnswer | Re
 
 
 def engine_failure(message: str) -> Refusal:
-    """The context engine did not prepare the child."""
+    """Return the refusal for a context engine that did not prepare the child."""
     text = f"Context engine subagent preparation failed: {message}"
     return rules.CONTEXT_ENGINE.refusal(text)
 
 
 def delivery_target_call(run: Run, requester_origin: Origin) -> HookCall:
-    """Asks where the result of a run goes."""
+    """Build the call that asks where to deliver the result of a run."""
     event = _drop_unknown(
         {
             "childSessionKey": run.child_session_key,
@@ -132,8 +161,14 @@ def delivery_target_call(run: Run, requester_origin: Origin) -> HookCall:
 
 
 def notification_call(run: Run, hook: HookName, *, origin: Origin, error: str | None) -> HookCall:
-    """Tells of a beginning or an end. `origin` is the requester's for a beginning and the child's
-    for an end, `error` the text of what went wrong."""
+    """Build the notification of the start or the end of a run.
+
+    Args:
+        run: The run.
+        hook: Hook to notify.
+        origin: Origin of the requester for a start, of the child for an end.
+        error: Text of the error, if any.
+    """
     match hook:
         case "subagentSpawned":
             event = _spawned_payload(run, origin)
@@ -153,8 +188,11 @@ def _spawned_payload(run: Run, origin: Origin) -> dict[str, Any]:
 
 
 def _engine_payload(run: Run) -> dict[str, Any]:
-    """What a context engine is told of an end: `completed`, `released` for a child that was
-    stopped, `deleted` for a session that lived on and is put away."""
+    """Return the end event for a context engine.
+
+    The reason is `completed`, `released` for a stopped child, or `deleted` for an archived
+    persistent session.
+    """
     reason = "completed"
     if run.outcome == "stopped":
         reason = "released"
@@ -243,5 +281,4 @@ def _call(
 
 
 def _drop_unknown(fields: Mapping[str, object]) -> dict[str, object]:
-    """Without what is not known."""
     return {name: value for name, value in fields.items() if value is not None}

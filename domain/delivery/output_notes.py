@@ -1,8 +1,7 @@
-"""Notes on the output of a run, which the server adds to the end of its transcript: warnings, and
-the end of standard error.
+"""Notes that the server appends to a transcript: warnings about the output, and the end of stderr.
 
-A note is an entry `progress` whose body names its `source`. No child can write one: that key is
-left out of what it prints.
+A note is a `progress` entry whose body names its `source`. A child cannot write one, because that
+key is dropped from its output.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,21 +16,21 @@ _STDERR_ANNOUNCED_CHARACTERS_MAX = 900
 
 @dataclass(frozen=True, slots=True)
 class OutputNote:
-    """One note; its text says what it is about."""
+    """A note, whose text says what it is about."""
 
     source: NoteSource
     text: str
 
 
 def warning_note(warnings: Sequence[str]) -> OutputNote | None:
-    """Return the note with these warnings, or None without one."""
+    """Return a note with these warnings, or None if there are none."""
     if not warnings:
         return None
     return OutputNote("warning", "\n".join(f"warning: {warning}" for warning in warnings))
 
 
 def stderr_note(text: str, *, is_cut: bool) -> OutputNote | None:
-    """Return the note with the end of standard error, or None if nothing was written there."""
+    """Return a note with the end of standard error, or None if it is empty."""
     if not text:
         return None
     return OutputNote("stderr", f"standard error{', the end of it' if is_cut else ''}:\n{text}")
@@ -43,7 +42,7 @@ def note_body(note: OutputNote) -> dict[str, object]:
 
 
 def read_notes(bodies: Sequence[Mapping[str, object]]) -> tuple[OutputNote, ...]:
-    """Return the notes with which a transcript ends, given the bodies of its last entries."""
+    """Return the notes at the end of a transcript, given the bodies of its last entries."""
     notes: list[OutputNote] = []
     for body in reversed(bodies):
         source = _SOURCES.get(str(body.get("source")))
@@ -54,8 +53,11 @@ def read_notes(bodies: Sequence[Mapping[str, object]]) -> tuple[OutputNote, ...]
 
 
 def announced_notes(notes: Iterable[OutputNote], *, has_result: bool, has_error: bool) -> list[str]:
-    """Return the notes for the requester: warnings, and standard error if nothing else says what
-    came of the run. An error has the end of standard error in it."""
+    """Return the notes to show the requester.
+
+    Warnings are always included. Standard error is included only if the run has neither a result
+    nor an error, because an error already contains the end of standard error.
+    """
     return [
         _shortened(note.text) if note.source == "stderr" else note.text
         for note in notes

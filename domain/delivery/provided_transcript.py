@@ -1,4 +1,4 @@
-"""The transcript of a session that lives elsewhere, as it is kept: a JSON object a line."""
+"""Stored transcript of an external session: one JSON object per line."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -8,28 +8,32 @@ from domain.values.json_text import NotJson, compact_json, read_json
 
 @dataclass(frozen=True, slots=True)
 class ProvidedEntry:
-    """An entry of a transcript that somebody else keeps: its kind, and the rest of it."""
+    """An entry of an external transcript: its kind, and the other fields."""
 
     kind: str
     body: Mapping[str, object]
 
 
 class NotATranscript(ValueError):
-    """The text that is kept of a transcript is none."""
+    """The stored text is not a transcript."""
 
 
 def line_of(entry: ProvidedEntry) -> str:
-    """The line by which an entry is kept, without its end."""
+    """Return the stored line of an entry, without a line end."""
     return compact_json({"kind": entry.kind, **entry.body})
 
 
 def text_of_entries(lines: Iterable[str]) -> str:
-    """The lines as one text."""
+    """Join lines into one text, each with a line end."""
     return "".join(f"{line}\n" for line in lines)
 
 
 def entries_of_text(text: str) -> tuple[ProvidedEntry, ...]:
-    """The entries of a text that is kept. `NotATranscript` for anything else."""
+    """Parse a stored transcript.
+
+    Raises:
+        NotATranscript: A line is not a valid entry.
+    """
     return tuple(map(_entry, text.split("\n")[:-1]))
 
 
@@ -45,7 +49,7 @@ def _entry(line: str) -> ProvidedEntry:
 
 
 def last_usage_tokens(entries: Iterable[ProvidedEntry]) -> int | None:
-    """The tokens of the last usage entry; None when there is none."""
+    """Return input plus output tokens of the last usage entry, or None if there is none."""
     found: int | None = None
     for entry in entries:
         if entry.kind == "usage":

@@ -1,4 +1,4 @@
-"""Replies that mean: tell nobody."""
+"""Replies that suppress the announcement."""
 
 import re
 
@@ -8,18 +8,18 @@ _GLUED = re.compile(r"\s*(?:NO_REPLY\s+)*NO_REPLY(?=[^\W_])", re.IGNORECASE)
 
 
 def is_silent(text: str) -> bool:
-    """Whether a reply, trimmed, is exactly `ANNOUNCE_SKIP`, or `NO_REPLY` in any case."""
+    """Return True if a reply, trimmed, is exactly `ANNOUNCE_SKIP`, or `NO_REPLY` in any case."""
     plain = text.strip()
     return plain == ANNOUNCE_SKIP or plain.upper() == NO_REPLY
 
 
 def without_silent_tokens(text: str) -> str:
-    """The reply without a token glued to its beginning or standing at its end."""
+    """Remove a `NO_REPLY` token that is glued to the start of a reply, or at its end."""
     shown = text
     glued = _GLUED.match(shown)
     if glued:
         shown = shown[glued.end() :]
-    # Looked for at the end only: a search through a long text would start anew at every space.
+    # Check the end only: a regex search would restart at every space of a long text.
     tail = shown.rstrip()
     if tail.endswith(NO_REPLY):
         start = len(tail) - len(NO_REPLY)

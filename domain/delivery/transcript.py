@@ -1,4 +1,4 @@
-"""One line of what a runtime writes, read into an entry of the transcript."""
+"""Parsing of a runtime's output lines into transcript entries."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ class MessageEntry:
 
 @dataclass(frozen=True, slots=True)
 class ToolEntry:
-    """`{"type": "tool", "name", "input", "output"}`; what is no string became compact JSON."""
+    """`{"type": "tool", "name", "input", "output"}`; values other than strings are compact JSON."""
 
     name: str
     input: str | None
@@ -39,8 +39,10 @@ class ToolEntry:
 
 @dataclass(frozen=True, slots=True)
 class UsageEntry:
-    """`{"type": "usage", "inputTokens", "outputTokens", "model"}`, and `cacheReadTokens` and
-    `cacheWriteTokens`, which are counted beside the input tokens."""
+    """`{"type": "usage", "inputTokens", "outputTokens", "model"}`.
+
+    `cacheReadTokens` and `cacheWriteTokens` are optional, and counted separately from input tokens.
+    """
 
     input_tokens: int
     output_tokens: int
@@ -65,7 +67,7 @@ class ResultEntry:
 
 @dataclass(frozen=True, slots=True)
 class TextEntry:
-    """A line that is none of the others, as it stood."""
+    """A line of any other form, unchanged."""
 
     text: str
 
@@ -74,10 +76,10 @@ ParsedEntry = MessageEntry | ToolEntry | UsageEntry | ProgressEntry | ResultEntr
 
 
 def read_line(line: str) -> ParsedEntry | None:
-    """The entry of one line; None for a blank one.
+    """Parse one line of output into an entry; None for a blank line.
 
-    Never fails: a line that is no JSON object of a known shape is a `TextEntry`, one over 1 MiB
-    too, cut to that. Keys beside those of its type are left out.
+    Never fails: a line that is not a JSON object of a known shape becomes a `TextEntry`, and so
+    does one over 1 MiB, cut to that size. Keys beyond those of its type are dropped.
     """
     text = line.rstrip("\r\n")
     if not text.strip():
@@ -152,7 +154,7 @@ def _text_or_json(value: object) -> str | None:
 
 
 def _count(value: object) -> int | None:
-    """A number of tokens; None for what counts nothing. Absent and null are 0."""
+    """Return a token count: 0 if absent or null, None if invalid."""
     if value is None:
         return 0
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -177,13 +179,15 @@ def _recorded_count(value: object) -> int:
     return value if isinstance(value, int) else 0
 
 
-# What a run's output comes down to: its result and the tokens it used.
+# Summary of a run's output: result and token usage.
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimeReading:
-    """The fold of a run's entries. `usages` are what was told of tokens, one after the other; what
-    comes after the first thousand is added to the last of the same model."""
+    """The fold of a run's entries.
+
+    After the first 1000 usage entries, each further one is added to the last one of the same model.
+    """
 
     last_result: str | None = None
     last_assistant: str | None = None
@@ -192,12 +196,11 @@ class RuntimeReading:
 
     @property
     def result(self) -> str | None:
-        """Return the last result, else the last message of the assistant; blank ones count for
-        nothing."""
+        """Return the last non-blank result, else the last non-blank message of the assistant."""
         return self.last_assistant if self.last_result is None else self.last_result
 
     def after(self, entry: ParsedEntry) -> "RuntimeReading":
-        """The reading with one more entry."""
+        """Return the reading with one more entry applied."""
         counted = self.entries + 1
         match entry:
             case ResultEntry() if entry.text.strip():
@@ -220,16 +223,16 @@ def _with_usage(usages: tuple[UsageEntry, ...], entry: UsageEntry) -> tuple[Usag
     return (*usages[:-1], _sum_of(usages[-1], entry))
 
 
-def _sum_of(one: UsageEntry, other: UsageEntry) -> UsageEntry:
+def _sum_of(first: UsageEntry, second: UsageEntry) -> UsageEntry:
     return UsageEntry(
-        input_tokens=one.input_tokens + other.input_tokens,
-        output_tokens=one.output_tokens + other.output_tokens,
-        model=one.model,
-        cache_read_tokens=one.cache_read_tokens + other.cache_read_tokens,
-        cache_write_tokens=one.cache_write_tokens + other.cache_write_tokens,
+        input_tokens=first.input_tokens + second.input_tokens,
+        output_tokens=first.output_tokens + second.output_tokens,
+        model=first.model,
+        cache_read_tokens=first.cache_read_tokens + second.cache_read_tokens,
+        cache_write_tokens=first.cache_write_tokens + second.cache_write_tokens,
     )
 
 
 def read_plain_output(text: str) -> RuntimeReading:
-    """The reading of a runtime that writes plain text: all of it is the result."""
+    """Return the reading of plain-text output: all of it is the result."""
     return RuntimeReading(last_result=text if text.strip() else None, entries=1 if text else 0)

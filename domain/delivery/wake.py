@@ -1,4 +1,4 @@
-"""What a session is woken with: what its children reported since it yielded."""
+"""Message that wakes a session which yielded, with its children's reports since then."""
 
 from collections.abc import Sequence
 
@@ -22,9 +22,14 @@ _READ = "(all that they reported was read before)"
 def wake_message(
     name: str, findings: Sequence[ChildFinding], *, at_work: int, has_read: bool = False
 ) -> str:
-    """The message; `name` is what the session was asked for, its label or its task, `at_work` how
-    many of its children are not done yet, and `has_read` whether other reports are left out, which
-    it has read already."""
+    """Compose the message that wakes a session.
+
+    Args:
+        name: Label or task of the session.
+        findings: Reports of its children since it yielded.
+        at_work: Number of children that are still running.
+        has_read: True if other reports are omitted because the session has already read them.
+    """
     waiting = _ALL_DONE
     if at_work:
         are = "sub-agent is" if at_work == 1 else "sub-agents are"

@@ -1,7 +1,7 @@
-"""Announcements that are sent beyond the inbox: to which webhooks, what, and with which signature.
+"""Webhook delivery of announcements: receivers, message and signature.
 
-The form is that of Standard Webhooks: a body, and headers that sign it together with its id and the
-time of the attempt. The id is the same at each attempt: by it a receiver tells a repeat.
+The format is Standard Webhooks: headers sign the body together with its id and the time of the
+attempt. The id is the same for each attempt, so a receiver can detect retries.
 """
 
 import base64
@@ -22,45 +22,55 @@ from domain.values.text import fits
 MESSAGE_TYPE = "announcement"
 _SECONDS = re.compile(r"([0-9]+)(\.[0-9]+)?")
 _RETRIED = frozenset({408, 409, 425, 429})
-"""Answers of a receiver that has something against the moment, and nothing against the message."""
+"""Statuses in the 4xx range that are temporary, so the delivery is retried."""
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookMessage:
-    """What a webhook is sent. `key` is the id of the message, the same at each attempt."""
+    """A message to a webhook. `key` is its id, the same for each attempt."""
 
     key: str
     body: str
 
 
 def receivers(announce: AnnounceSection, agent_id: str, origin: Origin) -> tuple[str, ...]:
-    """The ids of the webhooks that are sent the announcement of a run which a session of this agent
-    asked for, there."""
+    """Return the ids of the webhooks that receive an announcement.
+
+    Args:
+        announce: The configured webhooks.
+        agent_id: Agent of the session that requested the run.
+        origin: Where the run was requested.
+    """
     return tuple(
-        one.id
-        for one in announce.webhooks
-        if (one.agents is None or agent_id in one.agents)
-        and (one.origin is None or _fits(one.origin, origin))
+        webhook.id
+        for webhook in announce.webhooks
+        if (webhook.agents is None or agent_id in webhook.agents)
+        and (webhook.origin is None or _fits(webhook.origin, origin))
     )
 
 
 def _fits(pattern: OriginPattern, origin: Origin) -> bool:
-    looked_at = {"channel": pattern.channel, "accountId": pattern.account_id, "to": pattern.to}
+    patterns = {"channel": pattern.channel, "accountId": pattern.account_id, "to": pattern.to}
     return all(
         name in origin and fits(str(origin[name]), expected)
-        for name, expected in looked_at.items()
+        for name, expected in patterns.items()
         if expected is not None
     )
 
 
 def message_key(run_id: UUID) -> str:
-    """The id of the message about a run."""
+    """Return the id of a run's message."""
     return f"announcement-{run_id}"
 
 
 def announcement_message(run: Run, text: str | None, origin: Origin) -> WebhookMessage:
-    """The announcement of a run. `text` is what its requester was told, None when that was erased;
-    `origin` where it is to be posted, empty when that is nowhere but the inbox."""
+    """Return the webhook message with a run's announcement.
+
+    Args:
+        run: An announced run.
+        text: Text of the announcement; None if it was erased.
+        origin: Where to post it; empty if only the inbox receives it.
+    """
     inbox = run.inbox
     assert inbox is not None
     data: dict[str, object] = {
@@ -90,36 +100,44 @@ def announcement_message(run: Run, text: str | None, origin: Origin) -> WebhookM
 
 
 def signature_headers(keys: Iterable[bytes], message: WebhookMessage, at: int) -> dict[str, str]:
-    """The headers that sign a message, once with each key; `at` is in whole seconds of UTC."""
+    """Return the headers that sign a message, once with each key.
+
+    Args:
+        keys: Secret keys.
+        message: The message.
+        at: Time of the attempt, in whole seconds since the epoch.
+    """
     signed = f"{message.key}.{at}.{message.body}".encode()
     signatures = (hmac.digest(key, signed, "sha256") for key in keys)
     return {
         "webhook-id": message.key,
         "webhook-timestamp": str(at),
         "webhook-signature": " ".join(
-            f"v1,{base64.b64encode(one).decode('ascii')}" for one in signatures
+            f"v1,{base64.b64encode(signature).decode('ascii')}" for signature in signatures
         ),
     }
 
 
 def is_permanent(status_code: int) -> bool:
-    """Whether a receiver that answered so would answer so again: what it says of the message, or of
-    itself, is not about the moment."""
+    """Return True if a retry would receive the same answer.
+
+    That holds for 3xx and 4xx, except those that only concern the moment (408, 409, 425, 429).
+    """
     return 300 <= status_code < 500 and status_code not in _RETRIED
 
 
 def requested_pause_seconds(
     retry_after: str | None, now: datetime, *, date: str | None = None
 ) -> int | None:
-    """Return how long a receiver wants to be left alone.
+    """Return how many seconds a receiver asks to wait before the next attempt.
 
     Args:
-        retry_after: Its `Retry-After`: seconds, rounded up, or a date.
-        now: The time here, for an answer without a `Date`.
-        date: The `Date` of the answer, which is by the same clock as a date in `Retry-After`.
+        retry_after: `Retry-After` header: seconds, rounded up, or a date.
+        now: Local time, used if the answer has no `Date`.
+        date: `Date` header of the answer, from the same clock as a date in `Retry-After`.
 
     Returns:
-        None if it says nothing that can be read.
+        None if the header is absent or cannot be parsed.
     """
     text = (retry_after or "").strip()
     seconds = _SECONDS.fullmatch(text)
