@@ -1,4 +1,4 @@
-"""The rules of admission in words, from the facts that were recorded with the request."""
+"""Explanation of the admission rules, from the facts recorded with the request."""
 
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
@@ -13,14 +13,20 @@ F = TypeVar("F")
 def explain_admission(
     record: DecisionRecord, table: Iterable[AdmissionRule[F]], facts: F, request: Event
 ) -> Iterator[RuleExplanation]:
-    """Each rule of the table, from the facts of the request or message; those behind the one that
-    refused were not judged."""
+    """Yield an explanation of each rule; rules after the one that refused were not judged.
+
+    Args:
+        record: Record of the spawn or message.
+        table: Admission rules, in the order in which they are judged.
+        facts: Facts recorded with the request.
+        request: Event that records the facts.
+    """
     step, over = "admission", not record.is_admission_decided
-    for one in table:
+    for row in table:
         if over:
-            yield record.not_judged(step, one.rule.name)
+            yield record.not_judged(step, row.rule.name)
             continue
-        over = record.is_refused_by(one.rule)
+        over = record.is_refused_by(row.rule)
         by = record.refused if over and record.refused else request
-        finding = one.compared(facts, over)
-        yield record.judged(step, one.rule.name, finding, by, refused=over)
+        finding = row.compared(facts, over)
+        yield record.judged(step, row.rule.name, finding, by, refused=over)

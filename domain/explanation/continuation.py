@@ -1,7 +1,7 @@
-"""Why a message became a run of its session, or was refused: each rule, from what was recorded.
+"""Explanation of why a message was accepted or refused, rule by rule, from the record.
 
-No verdict is made again. The rule that refused is named by the record; those before it passed, and
-those behind it were not judged.
+No rule is judged again. The record names the rule that refused; rules before it passed, and rules
+after it were not judged.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,12 +22,12 @@ from domain.values.record import ContentRef
 from domain.values.rules import CAPABILITIES, TOOLS
 
 CONTINUING = (MessageReceived, ChildAdmitted, ContinuationPlanned, SpawnRefused)
-"""The events that say how a message was decided; there is one of each at most."""
+"""Events that record how a message was decided; at most one of each type."""
 
 
 @dataclass(frozen=True, slots=True)
 class _MessageRequest:
-    """What a message asks for: the agent of its session, and neither a folder nor files."""
+    """Request of a message: the session's agent, no workspace and no attachments."""
 
     requested_agent_id: str
     workspace_argument: ContentRef | None = None
@@ -37,25 +37,30 @@ class _MessageRequest:
 def explain_continuation(
     events: Sequence[EventAtRevision], configuration: Configuration | None = None
 ) -> tuple[RuleExplanation, ...]:
-    """Every rule, in the order in which they are judged, from the events of a run that goes on with
-    a session so far.
+    """Explain every rule for a message, in the order in which they are judged.
 
-    `configuration` is that of the revision they were decided under; None when it cannot be read.
-    `ValueError` when the message is not among the events.
+    Args:
+        events: Events so far of the run that continues a session.
+        configuration: Configuration at the decision's revision; None if it cannot be read.
+
+    Raises:
+        ValueError: `events` does not include the message.
     """
     record = _MessageRecord(events)
     explainers = {"admission": _admission, "plan": _plan, "outcome": _outcome}
     return tuple(
-        one for stage in MESSAGE_STAGES for one in explainers[stage.name](record, configuration)
+        explanation
+        for stage in MESSAGE_STAGES
+        for explanation in explainers[stage.name](record, configuration)
     )
 
 
 class _MessageRecord(DecisionRecord):
-    """What is recorded of one message so far; None what is not."""
+    """Recorded events of a message so far. Attributes are None if not recorded yet."""
 
     def __init__(self, events: Sequence[EventAtRevision]) -> None:
-        kinds = [one.event for one in events]
-        message = next((one for one in kinds if isinstance(one, MessageReceived)), None)
+        recorded = [at.event for at in events]
+        message = next((event for event in recorded if isinstance(event, MessageReceived)), None)
         if message is None:
             raise ValueError("a continuation is explained from its message on")
         super().__init__(events, CONTINUING, message.config_revision, "message")
@@ -88,7 +93,7 @@ def _outcome(
 ) -> Iterator[RuleExplanation]:
     step, planned = "preparation", record.planned
     if planned is None:
-        yield from (record.not_judged(step, one.name) for one in (TOOLS, CAPABILITIES))
+        yield from (record.not_judged(step, rule.name) for rule in (TOOLS, CAPABILITIES))
         return
     yield record.judged(step, TOOLS.name, explain_tools(planned, configuration), planned)
     finding = explain_capabilities(planned, record.message.depth)

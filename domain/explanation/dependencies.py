@@ -1,4 +1,4 @@
-"""What a spawn was to wait for, in words, from what was recorded of it."""
+"""Explanation of a spawn's dependencies, from the record."""
 
 from collections.abc import Iterator
 
@@ -14,14 +14,17 @@ _STEP = "admission"
 
 
 def explain_dependencies(record: SpawnRecord) -> Iterator[RuleExplanation]:
-    """What it depends on, when it depends on anything, and the rule that refused this."""
+    """Yield an explanation of the dependencies, if any, or of the rule that refused them."""
     dependencies, refused = record.request.dependencies, record.refused
     compared: dict[str, JsonValue] = {
-        "dependencies": [{**one.members(), "metAt": _met_at(record, one)} for one in dependencies],
-        "ancestors": [str(one) for one in record.request.ancestors],
+        "dependencies": [
+            {**dependency.members(), "metAt": _met_at(record, dependency)}
+            for dependency in dependencies
+        ],
+        "ancestors": [str(ancestor) for ancestor in record.request.ancestors],
     }
-    judged = [*(one.rule for one in NAMES), *(one.rule for one in WAITS)]
-    why = {one.name: one.when for one in judged}
+    judged = [*(row.rule for row in NAMES), *(row.rule for row in WAITS)]
+    why = {rule.name: rule.when for rule in judged}
     if refused is not None and refused.rule in why:
         finding = RuleFinding(compared, why[refused.rule])
         yield record.judged(refused.step, refused.rule, finding, refused, refused=True)
@@ -38,16 +41,20 @@ def _was_evaluated(record: SpawnRecord) -> bool:
 
 
 def _describe_dependencies(record: SpawnRecord) -> str:
-    runs = ", ".join(_name_dependency(record, one) for one in record.request.dependencies)
+    runs = ", ".join(
+        _name_dependency(record, dependency) for dependency in record.request.dependencies
+    )
     return f"it is queued when these are done, with all below them: {runs}"
 
 
-def _name_dependency(record: SpawnRecord, one: Dependency) -> str:
-    however = ", however it ends" if one.require == "ended" else ""
-    met = _met_at(record, one)
-    return f"{render_dependency(one)}{however}" + (f", met at {met}" if met is not None else "")
+def _name_dependency(record: SpawnRecord, dependency: Dependency) -> str:
+    however = ", however it ends" if dependency.require == "ended" else ""
+    met = _met_at(record, dependency)
+    return f"{render_dependency(dependency)}{however}" + (
+        f", met at {met}" if met is not None else ""
+    )
 
 
-def _met_at(record: SpawnRecord, one: Dependency) -> int | None:
-    met = record.met.get(one.run_id)
+def _met_at(record: SpawnRecord, dependency: Dependency) -> int | None:
+    met = record.met.get(dependency.run_id)
     return met.position if met is not None else None

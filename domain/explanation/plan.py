@@ -1,6 +1,6 @@
-"""The rules of a child's plan in words, from the facts that were recorded with the decision.
+"""Explanation of the plan rules, from the facts recorded with the decision.
 
-Nothing is judged here: whether a rule refused is told by the record, and only worded.
+No rule is judged here: the record says whether a rule refused, and this module words it.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,8 +25,13 @@ def explain_plan(
     by: SessionCreated | ContinuationPlanned | SpawnRefused | None,
     planning: Callable[[PlanFacts, bool], PlanRecord],
 ) -> Iterator[RuleExplanation]:
-    """Each rule of the table, from the event that records what the plan was decided from; None when
-    the decision did not come so far. `planning` is given the facts, and whether the rule refused.
+    """Yield an explanation of each rule of a plan.
+
+    Args:
+        record: Record of the spawn or message.
+        table: Plan rules, in the order in which they are judged.
+        by: Event that records the plan's facts; None if the decision did not get that far.
+        planning: Builds the input of an explanation from the facts and whether the rule refused.
     """
     step, over = "preparation", False
     for row in table:
@@ -36,11 +41,11 @@ def explain_plan(
             continue
         refused, facts = record.is_refused_by(rule), by.facts
         if facts is None and refused and rule is rules.AGENT_UNKNOWN:
-            # The rule says itself what it found.
+            # That this rule refused implies the missing fact.
             facts = PlanFacts(agent_configured=False)
         finding = row.compared(planning(facts, refused)) if facts is not None else None
-        is_behind = over or (finding is None and record.refused is not None)
-        if is_behind and not refused and by.facts is not None:
+        is_later = over or (finding is None and record.refused is not None)
+        if is_later and not refused and by.facts is not None:
             yield record.not_judged(step, rule.name)
         else:
             yield record.judged(step, rule.name, finding, by, refused=refused)
@@ -48,18 +53,23 @@ def explain_plan(
 
 
 def as_json_list(names: tuple[str, ...] | None) -> JsonValue:
-    """Names as a list of JSON; None stays none."""
+    """Return names as a JSON list, or None unchanged."""
     return None if names is None else [*names]
 
 
-# What a child may do, in words, from the event that fixed its plan.
+# Explanation of a child's permissions, from the event that recorded its plan.
 
 
 def explain_tools(
     created: SessionCreated | ContinuationPlanned, configuration: Configuration | None = None
 ) -> RuleFinding:
-    """Which tools the child has, and the lists that the revision of the decision makes them
-    from; None where that cannot be read."""
+    """Explain which tools the child has, and which configured lists they are derived from.
+
+    Args:
+        created: Event that recorded the plan.
+        configuration: Configuration at the decision's revision; None if it cannot be read, in which
+            case the lists are omitted.
+    """
     plan = created.plan
     had = "every tool" if plan.tools_allow is None else f"{len(plan.tools_allow)} allowed"
     configured, by = None, ""
@@ -85,7 +95,7 @@ def explain_tools(
 
 
 def explain_capabilities(created: SessionCreated | ContinuationPlanned, depth: int) -> RuleFinding:
-    """What a child at that depth may do to others."""
+    """Explain what a child at this depth may do to other sessions."""
     return RuleFinding(
         {
             "depth": depth,
@@ -103,11 +113,14 @@ _BLANK_CONTEXT = "no context was handed over: nothing stood in it"
 
 
 def explain_preamble(given: ContentRef | None, created: SessionCreated) -> RuleFinding | None:
-    """How much its parent told the child, and how much of it was handed over, without the mark of a
-    cut; None where the release that decided this did not record it."""
+    """Explain how much context the parent gave and how much was passed on, excluding truncation
+    marks.
+
+    None if the release that made the decision did not record the sizes.
+    """
     sizes = created.preamble
     if sizes is None:
-        found = any(one.position == "preamble" for one in created.ingredients)
+        found = any(ingredient.position == "preamble" for ingredient in created.ingredients)
         return None if found else RuleFinding({}, _NO_CONTEXT if given is None else _BLANK_CONTEXT)
     how = "whole" if sizes.kept_characters == sizes.given_characters else "cut"
     if not sizes.kept_characters:

@@ -1,4 +1,4 @@
-"""The events in which a spawn or a message was decided, and what they say of its rules."""
+"""Recorded decision of a spawn or a message, as input for explanations."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,20 +24,27 @@ from domain.values.record import Event, Fact
 from domain.values.rules import Rule, RuleFinding
 from domain.values.text import quote_name
 
-# One rule of a decision, as it is explained.
-
-
 RuleResult = Literal["passed", "refused", "not_judged", "not_recorded"]
-"""`passed`: it did not refuse the spawn. `not_judged`: the decision did not come so far.
-`not_recorded`: the release that decided did not record what it compared."""
+"""Result of a rule.
+
+- `passed`: the rule did not refuse.
+- `refused`: the rule refused.
+- `not_judged`: the decision did not get that far.
+- `not_recorded`: the release that decided did not record what the rule compared.
+"""
 
 
 class RuleExplanation(Fact):
-    """What a rule compared, and what came of it.
+    """Explanation of one rule of a decision.
 
-    `position` is that of the event which records it, None when nothing does; `config_revision`
-    the revision it was decided under. `compared` is None when nothing was, or what was
-    is not recorded.
+    Attributes:
+        step: Step of the decision.
+        rule: Name of the rule.
+        result: Result of the rule.
+        compared: Values that were compared; None if there are none, or they are not recorded.
+        text: The comparison in words.
+        position: Log position of the recording event; None if there is none.
+        config_revision: Configuration revision that the rule was decided under.
     """
 
     step: str
@@ -60,9 +67,12 @@ DECIDING = (
     SpawnRefused,
     DependencyMet,
 )
-"""The events that say how a spawn was decided; there is one of each at most, of those of steps one
-a step, of `DependencyMet` one for each run that is waited for, and one `StepBegun` more for each
-holder that begins it again."""
+"""Events that record how a spawn was decided, at most one of each type, with these exceptions:
+
+- `StepTaken`: one per step.
+- `StepBegun`: one per step, plus one for each holder that starts the step again.
+- `DependencyMet`: one per dependency.
+"""
 
 
 NOT_RECORDED = "not recorded by the release that decided this"
@@ -71,7 +81,7 @@ E = TypeVar("E", bound=Event)
 
 @dataclass(frozen=True, slots=True)
 class EventAtRevision:
-    """An event with its position and the revision of the configuration it was decided under."""
+    """An event with its log position, and the configuration revision it was decided under."""
 
     position: int
     config_revision: int
@@ -79,8 +89,12 @@ class EventAtRevision:
 
 
 class DecisionRecord:
-    """What is recorded so far of one spawn or message. `kinds` are the events that say how it was
-    decided, its request first; others say nothing here. `subject` is what it is, in words."""
+    """Events recorded so far for one spawn or message.
+
+    Attributes:
+        refused: The refusal, if any.
+        is_admission_decided: True if any event after the request is recorded.
+    """
 
     def __init__(
         self,
@@ -90,20 +104,20 @@ class DecisionRecord:
         subject: str,
     ) -> None:
         self._events = tuple(events)
-        self._recorded: dict[type[Event], Event] = {type(one.event): one.event for one in events}
+        self._recorded: dict[type[Event], Event] = {type(at.event): at.event for at in events}
         self._config_revision = config_revision
         self._subject = subject
         self.refused = self.of(SpawnRefused)
-        # Whatever is on record behind the request: it was permitted then, or refused.
+        # Any later event proves that the request was permitted or refused.
         self.is_admission_decided = any(kind in self._recorded for kind in kinds[1:])
 
     def of(self, kind: type[E]) -> E | None:
-        """The last event of that kind; None when there is none."""
+        """Return the last event of a type, or None."""
         found = self._recorded.get(kind)
         return found if isinstance(found, kind) else None
 
     def is_refused_by(self, rule: Rule) -> bool:
-        """Whether that rule refused it."""
+        """Return True if this rule refused."""
         return self.refused is not None and self.refused.rule == rule.name
 
     def judged(
@@ -115,9 +129,16 @@ class DecisionRecord:
         *,
         refused: bool = False,
     ) -> RuleExplanation:
-        """A rule that was judged, as that event records it; `finding` None when it does not say
-        what was compared."""
-        recorded = next(one for one in self._events if one.event is by)
+        """Explain a rule that was judged.
+
+        Args:
+            step: Step of the decision.
+            rule: Name of the rule.
+            finding: What the rule compared; None if the event does not record it.
+            by: Event that records the result.
+            refused: True if the rule refused.
+        """
+        recorded = next(at for at in self._events if at.event is by)
         result: RuleResult = "refused" if refused else "passed" if finding else "not_recorded"
         text = f"refused; what was compared is {NOT_RECORDED}" if refused else NOT_RECORDED
         return RuleExplanation(
@@ -131,7 +152,13 @@ class DecisionRecord:
         )
 
     def not_judged(self, step: str, rule: str, text: str | None = None) -> RuleExplanation:
-        """A rule to which the decision did not come, or not yet; `text` where more is known."""
+        """Explain a rule that was not judged, or not yet.
+
+        Args:
+            step: Step of the decision.
+            rule: Name of the rule.
+            text: Explanation; derived from the refusal, if any, by default.
+        """
         if text is None and self.refused is not None:
             text = f"{quote_name(self.refused.rule)} refused the {self._subject} before"
         return RuleExplanation(
@@ -145,23 +172,27 @@ class DecisionRecord:
 
 
 class SpawnRecord(DecisionRecord):
-    """What is recorded of one spawn so far; None what is not. `ValueError` without the request."""
+    """Events recorded so far for one spawn. Attributes are None if not recorded yet.
+
+    Raises:
+        ValueError: The events do not include the request.
+    """
 
     def __init__(self, events: Sequence[EventAtRevision]) -> None:
-        kinds = [one.event for one in events]
-        request = next((one for one in kinds if isinstance(one, SpawnRequested)), None)
+        recorded = [at.event for at in events]
+        request = next((event for event in recorded if isinstance(event, SpawnRequested)), None)
         if request is None:
             raise ValueError("a spawn is explained from its request on")
         super().__init__(events, DECIDING, request.config_revision, "spawn")
         self.request = request
         self.attempts: frozenset[StepName] = frozenset(
-            one.step for one in kinds if isinstance(one, StepBegun)
+            event.step for event in recorded if isinstance(event, StepBegun)
         )
         self.taken: Mapping[StepName, StepTaken] = {
-            one.step: one for one in kinds if isinstance(one, StepTaken)
+            event.step: event for event in recorded if isinstance(event, StepTaken)
         }
         self.met: Mapping[UUID, EventAtRevision] = {
-            one.event.run_id: one for one in events if isinstance(one.event, DependencyMet)
+            at.event.run_id: at for at in events if isinstance(at.event, DependencyMet)
         }
         self.scripts = self.of(ScriptsResolved)
         self.overridden = self.of(AgentOverridden)
@@ -169,12 +200,12 @@ class SpawnRecord(DecisionRecord):
 
     @property
     def agent_id(self) -> str | None:
-        """The agent that will run, as far as it is decided."""
+        """Return the agent that will run, as decided so far."""
         if self.overridden is not None:
             return self.overridden.to_agent_id
         return self.request.requested_agent_id
 
     @property
     def is_of_same_agent(self) -> bool:
-        """Whether the agent that will run is its requester's."""
+        """Return True if the agent that will run is the requester's."""
         return self.agent_id == self.request.requester.agent_id

@@ -1,7 +1,7 @@
-"""Why a spawn was permitted, planned or refused as it was: each rule, from what was recorded.
+"""Explanation of why a spawn was accepted or refused, rule by rule, from the record.
 
-No verdict is made again. The rule that refused is named by the record; those before it passed,
-those behind it were not judged, and what an older release did not record is said to be so.
+No rule is judged again. The record names the rule that refused; rules before it passed, and rules
+after it were not judged. Facts that an older release did not record are reported as such.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,15 +36,21 @@ from domain.values.text import quote_name
 def explain(
     events: Sequence[EventAtRevision], configuration: Configuration | None = None
 ) -> tuple[RuleExplanation, ...]:
-    """Every rule, in the order in which they are judged, from the events of a spawn so far.
+    """Explain every rule for a spawn, in the order in which they are judged.
 
-    `configuration` is that of the revision they were decided under, for the lists that are
-    recorded with it and not with each spawn; None when it cannot be read. `ValueError` when the
-    request is not among the events.
+    Args:
+        events: Events of the spawn so far.
+        configuration: Configuration at the decision's revision, for lists that are not recorded
+            with each spawn; None if it cannot be read.
+
+    Raises:
+        ValueError: `events` does not include the request.
     """
     record = SpawnRecord(events)
     return tuple(
-        one for stage in SPAWN_STAGES for one in _EXPLAINERS[stage.name](record, configuration)
+        explanation
+        for stage in SPAWN_STAGES
+        for explanation in _EXPLAINERS[stage.name](record, configuration)
     )
 
 
@@ -53,7 +59,7 @@ def _admission(record: SpawnRecord, _: Configuration | None) -> Iterator[RuleExp
 
 
 def _batch(record: SpawnRecord, _: Configuration | None) -> Iterator[RuleExplanation]:
-    """With which others it was asked for; one that was refused because of another says so."""
+    """Explain the batch of the request. A refusal because of the batch is explained by `_other`."""
     batch = record.request.batch
     if batch is None or record.is_refused_by(rules.BATCH):
         return
@@ -106,7 +112,7 @@ def _plan(record: SpawnRecord, configuration: Configuration | None) -> Iterator[
 
 
 def _is_refused_by_plan(record: SpawnRecord) -> bool:
-    """Also by a step behind the plan: the refusal says what the plan was decided from."""
+    """Return True if the refusal records plan facts, even if a later step refused."""
     refused = record.refused
     return refused is not None and (
         refused.rule in names_of("plan")
@@ -124,7 +130,7 @@ def _was_folder_made(record: SpawnRecord) -> bool | None:
 
 def _outcome(record: SpawnRecord, configuration: Configuration | None) -> Iterator[RuleExplanation]:
     step, created = "preparation", record.created
-    for rule in next(one.rules for one in SPAWN_STAGES if one.name == "outcome"):
+    for rule in next(stage.rules for stage in SPAWN_STAGES if stage.name == "outcome"):
         if created is None:
             yield record.not_judged(step, rule.name)
             continue
@@ -133,7 +139,7 @@ def _outcome(record: SpawnRecord, configuration: Configuration | None) -> Iterat
 
 
 def _other(record: SpawnRecord, _: Configuration | None) -> Iterator[RuleExplanation]:
-    """A refusal by what stands in no order: a stop can come at any time."""
+    """Explain a refusal that has no fixed place in the order, such as a stop."""
     refused = record.refused
     if refused is None or refused.rule in _IN_ORDER:
         return

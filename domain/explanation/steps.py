@@ -1,6 +1,6 @@
-"""The steps of a preparation in words, from the events that record how far each came.
+"""Explanation of the preparation steps, from the events that record them.
 
-Nothing that was sent, answered or taken over is in them: only whether, how much and by which limit.
+Explanations never include content that was sent, returned or copied, only counts and limits.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -19,8 +19,10 @@ from domain.values.text import quote_name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _StepRecord:
-    """What a step is explained from. `taken` is None when there was nothing to make, or it was not
-    made."""
+    """Record from which a step is explained.
+
+    `taken` is None if the step was not needed or was not completed.
+    """
 
     record: SpawnRecord
     taken: StepTaken | None
@@ -30,7 +32,7 @@ class _StepRecord:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether it is known that nothing was made."""
+        """Return True if the record proves that the step made nothing."""
         return self.taken is not None and self.taken.outcome == "nothing"
 
 
@@ -98,9 +100,9 @@ def _context_fork(step: _StepRecord) -> RuleFinding | None:
 
 def _attachments(step: _StepRecord) -> RuleFinding | None:
     attachments = step.record.request.attachments
-    under = step.configuration
-    limits = under.tools.sessions_spawn.attachments if under else None
-    # Files that were refused were not all measured.
+    configuration = step.configuration
+    limits = configuration.tools.sessions_spawn.attachments if configuration else None
+    # The total of refused files is unknown, because not all were measured.
     total = (
         attachments.total_bytes
         if attachments and attachments.refusal is None
@@ -149,49 +151,59 @@ STEP_RULES: Mapping[StepName, Callable[[_StepRecord], RuleFinding | None]] = {
     "attachments": _attachments,
     "context_engine": _context_engine,
 }
-"""By the name of the rule, in the order in which they are judged. The folder of a child is told of
-with the plan, which chooses it."""
+"""Explanations by step name, in the order in which steps are judged.
+
+The workspace step is explained with the plan, which chooses it.
+"""
 
 
 def explain_steps(
     record: SpawnRecord, configuration: Configuration | None
 ) -> Iterator[RuleExplanation]:
-    """What came of each step. One that made something is told at the event that says so, one that
-    had nothing to make at that with which it is clear."""
+    """Yield an explanation of each step.
+
+    A step that made something is explained at the event that records it; a step that was not
+    needed, at the event that proves it.
+    """
     refused = record.refused
     for name, rule in STEP_RULES.items():
-        # As before there were other steps that are told of.
+        # Keeps the step name that explanations of attachments have always had.
         at = "preparation" if name == "attachments" else name
-        is_it = refused is not None and refused.rule == name
+        is_refused = refused is not None and refused.rule == name
         taken, is_tried = record.taken.get(name), name in record.attempts
         step = _StepRecord(
             record=record,
             taken=taken,
             is_tried=is_tried,
-            refused=is_it,
+            refused=is_refused,
             configuration=configuration,
         )
-        by = refused if is_it else taken or _clear_with(record, name)
+        by = refused if is_refused else taken or _event_without(record, name)
         if by is not None:
-            yield record.judged(at, name, rule(step), by, refused=is_it)
+            yield record.judged(at, name, rule(step), by, refused=is_refused)
         elif is_tried:
             yield record.not_judged(at, name, _under_way(refused))
         else:
             yield record.not_judged(at, name)
 
 
-def _clear_with(record: SpawnRecord, name: StepName) -> SessionCreated | SpawnRefused | None:
-    """The event with which it is on record that there was nothing to make: the session that came
-    to be without it, or the refusal of a step behind one that nobody wanted."""
+def _event_without(record: SpawnRecord, name: StepName) -> SessionCreated | SpawnRefused | None:
+    """Return the event proving that the step was not needed.
+
+    That is the creation of the session without it, or the refusal of a later step if the request
+    did not ask for this one.
+    """
     refused = record.refused
     if record.created is not None or refused is None or name in record.attempts:
         return record.created
-    behind = refused.step in STEP_ORDER and STEP_ORDER.index(refused.step) > STEP_ORDER.index(name)
-    return refused if behind and _is_unwanted(record, name) else None
+    is_later = refused.step in STEP_ORDER and STEP_ORDER.index(refused.step) > STEP_ORDER.index(
+        name
+    )
+    return refused if is_later and _is_unwanted(record, name) else None
 
 
 def _is_unwanted(record: SpawnRecord, name: StepName) -> bool:
-    """By the word of the request."""
+    """Return True if the request did not ask for the step."""
     request = record.request
     if name == "thread_binding":
         return not request.facts.thread
@@ -209,7 +221,7 @@ def _under_way(refused: SpawnRefused | None) -> str:
     )
 
 
-# What context scripts did, and whether one of them named another agent, in words.
+# Explanation of context scripts, and of an agent override.
 
 
 _OUTCOMES = {
@@ -233,13 +245,13 @@ NO_SCRIPT = RuleFinding({}, "no context script is listed")
 
 
 def explain_script(receipt: ScriptReceipt) -> RuleFinding:
-    """What one script did; its texts stay beside the log."""
+    """Explain the outcome of one script. Its texts stay beside the log."""
     text = f"script {quote_name(receipt.id)} {_OUTCOMES[receipt.outcome]}"
     compared: dict[str, JsonValue] = {
         name: value for name, value in receipt.members().items() if name in _SHOWN
     }
     if receipt.reused_from is not None:
-        # Its outcome is that of then.
+        # The recorded outcome is that of the earlier run.
         text += f"; it was not run: what it said for run {receipt.reused_from} was read again"
         compared["reusedFrom"] = str(receipt.reused_from)
     if receipt.candidate is not None:
@@ -250,8 +262,8 @@ def explain_script(receipt: ScriptReceipt) -> RuleFinding:
 def explain_override(
     requested: str | None, taken: str | None, candidates: tuple[Candidate, ...]
 ) -> RuleFinding:
-    """Which agent was taken, of the one that was asked for and those that were proposed."""
-    winner = next((one for one in candidates if one.verdict == _WINNER), None)
+    """Explain which agent was chosen among the requested one and the proposed ones."""
+    winner = next((candidate for candidate in candidates if candidate.verdict == _WINNER), None)
     if taken != requested:
         text = f"{quote_name(taken)} was put in the place of {quote_name(requested)}"
         text += f" by script {quote_name(winner.script_id)}" if winner else ""
@@ -261,13 +273,17 @@ def explain_override(
         text = f"nobody who was proposed can be taken, so {quote_name(taken)} stays"
     else:
         text = f"no script proposed an agent, so {quote_name(taken)} stays"
-    without = {one.agent_id for one in candidates if one.verdict == _CREDENTIALS_MISSING}
-    for agent_id in sorted(one for one in without if one is not None):
+    lacking = {
+        candidate.agent_id for candidate in candidates if candidate.verdict == _CREDENTIALS_MISSING
+    }
+    for agent_id in sorted(lacked for lacked in lacking if lacked is not None):
         text += f"; credentials of {quote_name(agent_id)} are missing"
-    judged = [one.members() for one in candidates]
+    judged = [candidate.members() for candidate in candidates]
     return RuleFinding({"from": requested, "to": taken, "candidates": [*judged]}, text)
 
 
 def is_override_expected(requested: str | None, candidates: tuple[Candidate, ...]) -> bool:
-    """Whether a proposal won that puts another agent in the place of the requested one."""
-    return any(one.verdict == _WINNER and one.agent_id != requested for one in candidates)
+    """Return True if the winning proposal names an agent other than the requested one."""
+    return any(
+        candidate.verdict == _WINNER and candidate.agent_id != requested for candidate in candidates
+    )
