@@ -1,1 +1,1 @@
-"""What a configuration file may say, and the pure questions that are asked of it."""
+"""Configuration models, and pure queries on them."""

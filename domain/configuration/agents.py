@@ -1,4 +1,4 @@
-"""The `agents` section: the agents there are, and what holds for all of them."""
+"""The `agents` section: the configured agents and their defaults."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -34,14 +34,16 @@ ALLOWED_REMEMBERED_MAX = 256
 
 @dataclass(frozen=True, slots=True)
 class BootstrapLimits:
-    """Characters (code points) of one file, and of all files together; the mark that says where a
-    file was cut is not counted."""
+    """Size limits of bootstrap files, in characters (code points).
+
+    `chars_max` is per file, `total_chars_max` for all files. The truncation mark does not count.
+    """
 
     chars_max: int
     total_chars_max: int
 
 
-# The `subagents` sections: what holds for every sub-agent, and what one agent says otherwise.
+# The `subagents` sections: defaults for all sub-agents, and overrides of one agent.
 
 
 PreambleLimit = Annotated[Whole, Field(ge=0, le=100_000)]
@@ -49,7 +51,9 @@ DelegationMode = Literal["suggest", "prefer"]
 
 
 RUN_TIMEOUT_SECONDS_MAX = 2_147_000
-"""24 days: what the timers of the specification hold. A longer limit is cut."""
+"""Maximum run timeout: 24 days, the range of a 32-bit timer in milliseconds. A longer one is
+capped.
+"""
 
 
 class SubagentDefaults(OwnSection):
@@ -67,12 +71,12 @@ class SubagentDefaults(OwnSection):
     announce_timeout_ms: Annotated[Whole, Field(ge=1, le=86_400_000)] = 120_000
     context_scripts: DefaultContextScripts = Field(default_factory=DefaultContextScripts)
     context_preamble_max_chars: PreambleLimit = 4000
-    # Belongs to the orchestrator's own prompt, which spawnlog does not write.
+    # Accepted but unused: it affects the orchestrator's prompt, which spawnlog does not write.
     delegation_mode: DelegationMode | None = None
 
 
 class AgentSubagents(OwnSection):
-    """`agents.list[].subagents`; what it does not say, the defaults say."""
+    """`agents.list[].subagents`. Unset values come from the defaults."""
 
     allow_agents: tuple[Text, ...] | None = None
     require_agent_id: Flag | None = None
@@ -88,7 +92,15 @@ BootstrapTotalChars = Annotated[Whole, Field(ge=1, le=10_000_000)]
 
 
 def read_agent_id(text: str, at: str | None = None) -> str:
-    """Return the id of an agent in lower case; `at` is where a mistake points to."""
+    """Validate an agent id and return it in lower case.
+
+    Args:
+        text: The id.
+        at: Path of the value that an error points to.
+
+    Raises:
+        PydanticCustomError: `text` is not an agent id.
+    """
     if not is_valid_agent_id(text):
         message = (
             "an agent id is 1 to 64 letters, digits, underscores and hyphens, "
@@ -99,13 +111,13 @@ def read_agent_id(text: str, at: str | None = None) -> str:
 
 
 class Sandbox(SharedSection):
-    """Whether an agent's sessions are kept apart from the machine."""
+    """Sandbox settings of an agent's sessions."""
 
     mode: SandboxMode | None = None
 
 
 class AgentEntry(SharedSection):
-    """One value of `agents.entries`, whose key is the agent's id."""
+    """A value of `agents.entries`, whose key is the agent's id."""
 
     name: Text | None = None
     default: Flag = False
@@ -122,23 +134,23 @@ class AgentEntry(SharedSection):
 
 
 class AgentId(SharedSection):
-    """What an item of `agents.list` has beside the keys of an entry; the id in lower case."""
+    """The id of an item of `agents.list`, in lower case."""
 
     id: Annotated[Text, AfterValidator(read_agent_id)]
 
 
 class Agent(AgentEntry, AgentId):
-    """One item of `agents.list`. `AgentId` is the last base so that `id` is the first field."""
+    """An item of `agents.list`. `AgentId` is the last base so that `id` is the first field."""
 
 
 class SystemAgent(SharedSection):
-    """The agent that acts where no agent is named."""
+    """The agent to use if none is named."""
 
     agent_id: Text | None = None
 
 
 class AgentDefaults(SharedSection):
-    """`agents.defaults`; `models` names the models by `provider/model` and gives their aliases."""
+    """`agents.defaults`. Keys of `models` are `provider/model`; the entries define aliases."""
 
     workspace: NameText | None = None
     bootstrap_max_chars: BootstrapChars = 20_000
@@ -158,8 +170,8 @@ AgentPath = tuple[str | int, ...]
 class Agents(OwnSection):
     """The `agents` section.
 
-    The roster is either `list` or, as OpenClaw writes it since 2026.8, `entries` by agent id.
-    `ownership` is the gateway's: it decides which agent answers a channel.
+    Agents are in `list` or, as OpenClaw writes them since 2026.8, in `entries` by agent id.
+    `ownership` is used by the OpenClaw gateway only: it decides which agent answers a channel.
     """
 
     defaults: AgentDefaults = Field(default_factory=AgentDefaults)
@@ -169,12 +181,12 @@ class Agents(OwnSection):
 
     @property
     def roster(self) -> tuple[Agent, ...]:
-        """The agents, in the order of the file."""
+        """Return the agents in file order."""
         return tuple(agent for _, agent in self.placed)
 
     @cached_property
     def placed(self) -> tuple[tuple[AgentPath, Agent], ...]:
-        """The agents, each with its path in the file."""
+        """Return the agents in file order, each with its path."""
         if self.entries is None:
             return tuple((("agents", "list", at), agent) for at, agent in enumerate(self.list))
         return tuple(
@@ -238,8 +250,11 @@ def _require_distinct(ids: Iterable[tuple[str, str]]) -> None:
 
 
 def is_sandboxed(mode: SandboxMode, session_key: str, main_session_key: str) -> bool:
-    """Whether an agent's mode puts a session into a sandbox: `off` none, `all` every one,
-    `non-main` all but the agent's main session. Both keys are canonical."""
+    """Return True if the sandbox mode applies to a session.
+
+    `off` applies to none, `all` to every session, `non-main` to all except the agent's main
+    session. Both keys are canonical.
+    """
     return mode == "all" or (mode == "non-main" and session_key != main_session_key)
 
 
@@ -247,7 +262,10 @@ def is_sandboxed(mode: SandboxMode, session_key: str, main_session_key: str) -> 
 def allowed_agents(
     requester_agent_id: str, allow_agents: tuple[str, ...] | None
 ) -> tuple[str, ...] | None:
-    """The ids that the requester may name, sorted; None when it may name any."""
+    """Return the agent ids that the requester may name, sorted. None means any.
+
+    Without a list, the requester may only name itself.
+    """
     if allow_agents is None:
         return (normalise_agent_id(requester_agent_id),)
     names = [name.strip() for name in allow_agents]

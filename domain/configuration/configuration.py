@@ -1,4 +1,4 @@
-"""The whole configuration, and the questions that are asked of it."""
+"""The whole configuration, and queries on it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,15 +34,19 @@ from domain.values.session_key import MAIN, SessionKey, canonical_session_key
 from domain.values.sources import ConfiguredAt
 
 UNLISTED_REMEMBERED_MAX = 100
-"""Names of agents that are not listed may be anything; so many are remembered."""
+"""Cache size for unlisted agent ids, which may be arbitrary names."""
 
 
 @dataclass(frozen=True)
 class EffectiveSubagents:
-    """What holds for the sub-agents of one agent, its own word before the defaults'.
+    """Sub-agent settings of one agent, after applying the defaults.
 
-    `allow_agents` is None where nobody says: then the agent itself only. The `*_from` say whose
-    word it is, None where neither says anything.
+    Attributes:
+        allow_agents: Agents that it may spawn; None allows only the agent itself.
+        require_agent_id: True if a spawn must name an agent.
+        context_preamble_max_chars: Limit of the context preamble.
+        allow_agents_from: Source of `allow_agents`; None if it is not configured.
+        require_agent_id_from: Source of `require_agent_id`; None if it is not configured.
     """
 
     allow_agents: tuple[str, ...] | None
@@ -54,7 +58,7 @@ class EffectiveSubagents:
 
 @dataclass(frozen=True)
 class AgentFolder:
-    """Where an agent keeps what is its own; `path` None is the place of the data directory."""
+    """Folder for an agent's own files. `path` None means its place in the data directory."""
 
     agent_id: str
     path: str | None
@@ -62,13 +66,18 @@ class AgentFolder:
 
 @dataclass(frozen=True, kw_only=True)
 class EffectiveAgent:
-    """What holds for the children of one agent, its own word before the defaults'.
+    """Settings for the children of one agent, after applying the defaults.
 
-    It is resolved once, for the plan of a run as for whoever looks at the configuration, so that
-    these cannot differ. An id that is not configured has the defaults. `workspace` None is a folder
-    of its own in the data directory; `thinking` is the agent's own word, `defaults` have the limits
-    that are the same for all agents. `context_scripts` are those of a spawn that asks for this
-    agent, in the order they run, each with its timeout. `main_folder` is that of the default agent.
+    Resolved once, and used both for planning runs and for showing the configuration, so that the
+    two always agree. An agent that is not configured has the defaults.
+
+    Attributes:
+        workspace: None means a folder of its own in the data directory.
+        main_folder: Folder of the default agent.
+        thinking: The agent's own setting, without the defaults.
+        defaults: Limits that are the same for all agents.
+        context_scripts: Scripts for a spawn of this agent, in execution order, each with its
+            timeout.
     """
 
     id: str
@@ -92,12 +101,12 @@ class EffectiveAgent:
     models: Models
 
     def __hash__(self) -> int:
-        """Agents of one id are told apart by comparing them."""
+        """Hash by id; equality compares all fields."""
         return hash(self.id)
 
     @property
     def delivers_to_origin(self) -> bool:
-        """Whether the runtime sends results to the thread of a session itself."""
+        """Return True if the runtime itself delivers results to the session's thread."""
         return isinstance(self.runtime, CommandRuntime) and self.runtime.delivers_to_origin
 
 
@@ -112,26 +121,28 @@ class Configuration(SharedSection):
 
     @classmethod
     def builtin(cls) -> "Configuration":
-        """What holds without a file: one agent `main` that answers with the prompt it was given.
+        """Return the configuration used without a file: one agent `main` that echoes its prompt.
 
-        Its runtime is the program `cat`, so that everything around a run is real and no model is
-        needed.
+        Its runtime is the program `cat`, so runs work end to end without a model.
         """
         runtime = CommandRuntime(type="command", command=("cat",), input="stdin-text")
         return cls(agents=Agents(list=(Agent(id=DEFAULT_AGENT_ID, runtime=runtime),)))
 
     @property
     def extra(self) -> dict[str, Any]:
-        """The sections that spawnlog does not read, as they stand."""
+        """Return the sections that spawnlog does not read, unchanged."""
         return dict(self.model_extra or {})
 
     @property
     def subagent_defaults(self) -> SubagentDefaults:
-        """`agents.defaults.subagents`: the limits are the same for all agents."""
+        """Return `agents.defaults.subagents`, whose limits are the same for all agents."""
         return self.agents.defaults.subagents
 
     def agent(self, agent_id: str) -> Agent | None:
-        """The agent of this id in any case, or None. Where none is listed there is `main`."""
+        """Return the agent with this id, in any case, or None.
+
+        If no agents are listed, `main` exists.
+        """
         listed = self._listed.get(agent_id)
         if listed is not None:
             return listed
@@ -149,11 +160,11 @@ class Configuration(SharedSection):
 
     @cached_property
     def _listed(self) -> dict[str, Agent]:
-        """By id; of two the first."""
+        """Return agents by id. If an id occurs twice, the first wins."""
         return {agent.id: agent for agent in reversed(self.agents.roster)}
 
     def agent_ids(self) -> tuple[str, ...]:
-        """The ids of all agents, in the order of the file."""
+        """Return the ids of all agents, in file order."""
         return self._agent_ids
 
     @cached_property
@@ -162,8 +173,11 @@ class Configuration(SharedSection):
 
     @cached_property
     def default_agent_id(self) -> str:
-        """The agent that acts where none is named: the first that is marked as default, else the
-        `systemAgent` of the defaults if it is configured, else the first, else `main`."""
+        """Return the agent to use if none is named.
+
+        That is the first one marked as default, else the configured `systemAgent`, else the first
+        one, else `main`.
+        """
         marked = next((agent.id for agent in self.agents.roster if agent.default), None)
         system = self.agents.defaults.system_agent
         named = system.agent_id if system is not None else None
@@ -172,8 +186,16 @@ class Configuration(SharedSection):
         return marked or self.agent_ids()[0]
 
     def canonical_key(self, spelling: str, default_agent_id: str | None = None) -> SessionKey:
-        """The one form of a session's key; `main`, and a key that names no agent, are sessions of
-        `default_agent_id`, by default the default agent. `InvalidSessionKey` for what is none."""
+        """Return the canonical form of a session key.
+
+        Args:
+            spelling: Key as written. `main`, and keys that name no agent, belong to the default
+                agent.
+            default_agent_id: Default agent to use instead of the configured one.
+
+        Raises:
+            InvalidSessionKey: `spelling` is not a session key.
+        """
         return canonical_session_key(
             spelling,
             main_key=self.session.main_key,
@@ -184,7 +206,7 @@ class Configuration(SharedSection):
         )
 
     def effective_agent(self, agent_id: str) -> EffectiveAgent:
-        """What holds for the children of this agent, all in one."""
+        """Return the resolved settings for the children of this agent."""
         known = self._resolved.get(agent_id)
         if known is not None:
             return known
@@ -201,7 +223,9 @@ class Configuration(SharedSection):
 
     @cached_property
     def _resolved(self) -> dict[str, EffectiveAgent]:
-        """The agents that were asked for; a configuration never changes."""
+        """Cache of effective agents. It never needs invalidation, because a configuration is
+        immutable.
+        """
         return {}
 
     def _resolve(self, configured: Agent | None, agent_id: str) -> EffectiveAgent:
@@ -209,7 +233,7 @@ class Configuration(SharedSection):
         agent = configured or Agent.model_construct(id=agent_id)
         main_id = self.default_agent_id
         main = agent if agent.id == main_id else self.agent(main_id)
-        # Two agents do not share a folder unless the file says so.
+        # The defaults' workspace is for the default agent only: agents do not share one implicitly.
         shared_workspace = defaults.workspace if configured and agent.id == main_id else None
         own, total = agent.bootstrap_max_chars, agent.bootstrap_total_max_chars
         return EffectiveAgent(
@@ -243,14 +267,14 @@ class Configuration(SharedSection):
         )
 
     def is_sandboxed(self, agent_id: str, session_key: str) -> bool:
-        """Whether the agent's sandbox mode puts this session (canonical key) into a sandbox."""
+        """Return True if the agent's sandbox mode applies to this session (canonical key)."""
         mode = self._sandbox_mode(self.agent(agent_id))
         if mode != "non-main":
             return mode == "all"
         return is_sandboxed(mode, session_key, self.canonical_key(MAIN, agent_id))
 
     def _sandbox_mode(self, agent: Agent | None) -> SandboxMode:
-        """The agent's sandbox mode, else that of the defaults, else `off`."""
+        """Return the agent's mode, else the defaults' mode, else `off`."""
         return (agent.sandbox.mode if agent else None) or self.agents.defaults.sandbox.mode or "off"
 
     def _context_scripts(self, agent: Agent) -> tuple[ContextScript, ...]:
@@ -259,7 +283,9 @@ class Configuration(SharedSection):
         return tuple(self.timed(script) for script in scripts)
 
     def model_aliases(self) -> dict[str, str]:
-        """Alias in lower case to `provider/model`; of two equal aliases the first counts."""
+        """Return lower-case aliases with their `provider/model`. If an alias occurs twice, the
+        first wins.
+        """
         aliases: dict[str, str] = {}
         for name, entry in self.agents.defaults.models.items():
             if entry.alias_word:
@@ -267,7 +293,9 @@ class Configuration(SharedSection):
         return aliases
 
     def known_models(self) -> tuple[str, ...]:
-        """`provider/model` of every model that the file lists, under its provider or by name."""
+        """Return `provider/model` of every model in the file, from the providers and the named
+        entries.
+        """
         offered = (
             f"{provider}/{model.id}"
             for provider, entry in self.models.providers.items()
@@ -276,17 +304,17 @@ class Configuration(SharedSection):
         return tuple(dict.fromkeys((*self.agents.defaults.models, *offered)))
 
     def threads_of(self, channel: str | None, account_id: str | None) -> ThreadPolicy:
-        """What holds for binding sub-agents to threads of a channel and account."""
+        """Return the thread policy of a channel and account."""
         bindings = self.session.thread_bindings
         return thread_policy(bindings, self.extra, channel=channel, account_id=account_id)
 
     @property
     def defaults(self) -> AgentDefaults:
-        """`agents.defaults`."""
+        """Return `agents.defaults`."""
         return self.agents.defaults
 
     def timed(self, script: ContextScript) -> ContextScript:
-        """A script that says no timeout has that of the server, which is no default of its own."""
+        """Return the script with the server's script timeout if it sets none itself."""
         if "timeout_seconds" in script.model_fields_set:
             return script
         return script.model_copy(update={"timeout_seconds": self.spawnlog.script_timeout_seconds})
@@ -301,7 +329,6 @@ def _setting(choice: ModelChoice | None) -> ModelSetting:
 
 
 def _effective_subagents(own: AgentSubagents, defaults: SubagentDefaults) -> EffectiveSubagents:
-    """What the agent's own `subagents` section says, else the defaults."""
     allowed, required = own.allow_agents, own.require_agent_id
     limit = own.context_preamble_max_chars
     return EffectiveSubagents(

@@ -1,4 +1,4 @@
-"""Context scripts: what runs before a spawn, in which order, and how its output is read."""
+"""Context scripts: programs or URLs called before a spawn, their order, and how output is read."""
 
 import re
 from collections.abc import Iterable
@@ -22,9 +22,9 @@ SpawnVariable = Literal[
 SPAWN_VARIABLES: tuple[str, ...] = get_args(SpawnVariable)
 
 SCRIPTS_MAX = 50
-"""So many run for one spawn."""
+"""Maximum number of scripts for one spawn."""
 SCRIPT_TIMEOUT_SECONDS = 10
-"""For a script that does not say, where the server does not say either."""
+"""Timeout of a script if neither the script nor the server sets one."""
 BODY_METHODS = frozenset({"POST", "PUT", "PATCH"})
 QUERY_METHODS = frozenset({"GET", "DELETE", "HEAD"})
 
@@ -32,7 +32,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 def is_url(uri: str) -> bool:
-    """Whether a script is called over HTTP; anything else is a program on this machine."""
+    """Return True if a script is called over HTTP. Anything else is a local program."""
     return uri.lower().startswith(("http://", "https://"))
 
 
@@ -68,7 +68,7 @@ def _usable_method(method: str) -> str:
 
 
 def _log_level(value: object) -> object:
-    # 1 equals True and 0 equals False, which a list of allowed values does not tell apart.
+    # Literal[True, False] would accept 1 and 0, which compare equal.
     if isinstance(value, bool) or value == "verbose":
         return value
     raise section_error("log", 'must be false, true or "verbose"')
@@ -78,7 +78,7 @@ ScriptLogLevel = Annotated[Literal[False, True, "verbose"], BeforeValidator(_log
 
 
 class ContextScript(OwnSection):
-    """One script. `uri` may hold `${NAME}`, replaced by the caller when it is used."""
+    """A context script. `uri` may contain `${NAME}`, which the caller expands at use."""
 
     id: NameText
     uri: Annotated[NameText, AfterValidator(_usable_uri)]
@@ -96,7 +96,7 @@ class ContextScript(OwnSection):
 
     @property
     def is_remote(self) -> bool:
-        """Whether it is called over HTTP."""
+        """Return True if the script is called over HTTP."""
         return is_url(self.uri)
 
 
@@ -104,13 +104,13 @@ ScriptList = Annotated[tuple[ContextScript, ...], Field(max_length=SCRIPTS_MAX)]
 
 
 class DefaultContextScripts(OwnSection):
-    """The scripts that run for every agent."""
+    """Scripts that run for every agent."""
 
     run: ScriptList = ()
 
 
 class ContextScripts(OwnSection):
-    """One agent's own scripts, and the ids of default scripts that it leaves out."""
+    """An agent's own scripts, and the ids of default scripts to skip."""
 
     run: ScriptList = ()
     ignore: tuple[NameText, ...] = ()
@@ -119,10 +119,11 @@ class ContextScripts(OwnSection):
 def resolve_scripts(
     defaults: Iterable[ContextScript], own: Iterable[ContextScript], ignore: Iterable[str]
 ) -> tuple[ContextScript, ...]:
-    """The scripts that apply, in the order they run.
+    """Return the scripts that apply, in execution order.
 
-    The defaults that are not ignored, then the agent's own; of entries with one id the last one
-    counts and takes the place of the first; then by priority, highest first, equals as they stood.
+    Default scripts that are not ignored come first, then the agent's own. If an id occurs again,
+    the later script replaces the earlier one in place. The result is sorted by priority, highest
+    first; ties keep their order.
     """
     ignored = frozenset(ignore)
     by_id: dict[str, ContextScript] = {}

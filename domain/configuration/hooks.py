@@ -1,4 +1,4 @@
-"""The `spawnlog.hooks` section: who is asked and told over HTTP about sub-agents."""
+"""The `spawnlog.hooks` section: HTTP hooks called about sub-agents."""
 
 import re
 from functools import cached_property
@@ -44,8 +44,7 @@ _SET_BY_SPAWNLOG = frozenset(
 
 
 def url_problem(url: str) -> str | None:
-    """What is wrong with the address of a hook, in words that do not repeat it; None for a good
-    one."""
+    """Return the problem with a hook's URL, in words that do not repeat it, or None."""
     if not url.isascii() or not url.isprintable() or " " in url:
         return "must be a URL of ASCII characters without blanks"
     try:
@@ -64,7 +63,7 @@ def url_problem(url: str) -> str | None:
 
 
 def header_problem(value: str) -> str | None:
-    """What is wrong with the value of a header, in words that do not repeat it."""
+    """Return the problem with a header value, in words that do not repeat it, or None."""
     if len(value) > HEADER_VALUE_CHARACTERS_MAX:
         return f"must be at most {HEADER_VALUE_CHARACTERS_MAX} characters long"
     if not value.isascii() or not value.isprintable() or value != value.strip():
@@ -73,8 +72,13 @@ def header_problem(value: str) -> str | None:
 
 
 def check_url(url: str | SecretReference) -> str | SecretReference:
-    """The address itself, when it can be called."""
-    # With a reference in it, it is looked at when it is used.
+    """Return the URL if it is valid.
+
+    A URL with a reference is accepted here and checked at use.
+
+    Raises:
+        PydanticCustomError: The URL is invalid.
+    """
     if isinstance(url, SecretReference) or variables_in(url):
         return url
     complaint = url_problem(url)
@@ -86,7 +90,13 @@ def check_url(url: str | SecretReference) -> str | SecretReference:
 
 
 def check_headers(headers: dict[str, str | SecretReference]) -> dict[str, object]:
-    """The headers themselves, when all of them can be sent and none is set by spawnlog."""
+    """Return the headers if all can be sent and spawnlog sets none of them itself.
+
+    Values with a reference are checked at use.
+
+    Raises:
+        PydanticCustomError: A name or value is invalid, reserved or repeated.
+    """
     names: set[str] = set()
     for name, value in headers.items():
         at, plain = pointer_of([name]).removeprefix("/"), name.lower()
@@ -106,8 +116,11 @@ def check_headers(headers: dict[str, str | SecretReference]) -> dict[str, object
 
 
 class Hook(OwnSection):
-    """One address. `headers` are secrets, and so is an address with a query. `timeout_seconds` is
-    for all of a request, from connecting to the end of the answer."""
+    """A hook's address and headers.
+
+    Headers are secret, and so is a URL with a query. `timeout_seconds` covers the whole request,
+    from connecting to the end of the response.
+    """
 
     url: Annotated[SecretText, AfterValidator(check_url)] = Field(repr=False)
     headers: Annotated[dict[Text, SecretText], Field(max_length=HEADERS_MAX)] = Field(
@@ -117,16 +130,16 @@ class Hook(OwnSection):
 
     @field_validator("headers")
     @classmethod
-    def _can_be_sent(cls, headers: dict[str, str | SecretReference]) -> dict[str, object]:
+    def _validate_headers(cls, headers: dict[str, str | SecretReference]) -> dict[str, object]:
         return check_headers(headers)
 
 
 class HooksSection(OwnSection):
-    """Each hook is asked or told when it is configured, and only then.
+    """The `spawnlog.hooks` section. Only configured hooks are called.
 
-    `attempts_max` and `retry_seconds_max` are for those that are told something
-    (`subagentSpawned`, `subagentEnded`, `onSubagentEnded`): so often it is tried, with so many
-    seconds between two attempts at most.
+    `attempts_max` and `retry_seconds_max` apply to notifications (`subagentSpawned`,
+    `subagentEnded`, `onSubagentEnded`): the number of attempts, and the maximum backoff between two
+    attempts.
     """
 
     prepare_subagent_spawn: Hook | None = None
@@ -139,7 +152,7 @@ class HooksSection(OwnSection):
     retry_seconds_max: Annotated[Whole, Field(ge=1, le=3600)] = 300
 
     def named(self, name: AnyHook) -> Hook | None:
-        """The hook of this name, if it is configured."""
+        """Return the hook with this name, or None if it is not configured."""
         return {
             "prepareSubagentSpawn": self.prepare_subagent_spawn,
             "subagentSpawning": self.subagent_spawning,
@@ -151,5 +164,5 @@ class HooksSection(OwnSection):
 
     @cached_property
     def configured(self) -> tuple[AnyHook, ...]:
-        """The names of those that are configured, in the order above."""
+        """Return the names of the configured hooks, in the order of `HOOKS`."""
         return tuple(name for name in HOOKS if self.named(name) is not None)

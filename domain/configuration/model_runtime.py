@@ -1,4 +1,4 @@
-"""The runtime `model`: an endpoint of the OpenAI protocol, and what its runs may use of it."""
+"""The runtime `model`: an endpoint of the OpenAI protocol, with limits for its runs."""
 
 import re
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ _SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,31}")
 EndpointUrl = Annotated[SecretText, AfterValidator(check_url)]
 
 
-_NAMES_OF_SPAWNLOG = frozenset({"agents", "runs", "session", "sessions", "shared", "subagents"})
+_RESERVED_NAMES = frozenset({"agents", "runs", "session", "sessions", "shared", "subagents"})
 
 
 TransportName = Literal["http", "streamable-http", "streamableHttp", "streamable_http"]
@@ -34,11 +34,17 @@ TimeoutMs = Annotated[Whole, Field(ge=1_000, le=86_400_000)]
 
 
 class McpServer(OwnSection):
-    """A server of tools that speaks MCP over HTTP, as MCP clients write it.
+    """An MCP server of tools over HTTP, in the format of MCP clients.
 
-    `type` and `transport` may name streamable HTTP, which is the only transport served. `timeout`
-    or `request_timeout_ms` is for one call of a tool, in milliseconds; without one the runtime's
-    `tool_timeout_seconds` holds. `env` has no effect beside a URL. `headers` are secrets.
+    Attributes:
+        url: Address of the server.
+        headers: Secret headers.
+        type: Transport; only streamable HTTP is supported.
+        transport: Same as `type`.
+        timeout: Timeout of one tool call in milliseconds; the default is the runtime's
+            `tool_timeout_seconds`.
+        request_timeout_ms: Same as `timeout`.
+        env: Ignored, because servers with a URL have no environment.
     """
 
     url: EndpointUrl = Field(repr=False)
@@ -55,12 +61,12 @@ class McpServer(OwnSection):
 
     @property
     def is_used(self) -> bool:
-        """Return False if the file switches the server off."""
+        """Return False if the file disables the server."""
         return self.enabled and not self.disabled
 
     @property
     def call_timeout_seconds(self) -> float | None:
-        """Seconds that one call may take; None if the runtime's limit holds."""
+        """Return the timeout of one call in seconds, or None if the runtime's limit applies."""
         given = self.timeout or self.request_timeout_ms
         return None if given is None else given / 1000
 
@@ -92,7 +98,7 @@ class McpServer(OwnSection):
 
     @field_validator("headers")
     @classmethod
-    def _can_be_sent(cls, headers: dict[str, str | SecretReference]) -> dict[str, object]:
+    def _validate_headers(cls, headers: dict[str, str | SecretReference]) -> dict[str, object]:
         return check_headers(headers)
 
 
@@ -103,13 +109,20 @@ def _model_name(text: str) -> str:
 
 
 class ModelRuntime(SharedSection):
-    """A conversation with a model, held by the server itself.
+    """A conversation with a model, run by the server itself.
 
-    `model` is called where nothing else names one. `requests_max`, `tool_calls_max` and
-    `tokens_max` are those of one run. An endpoint may be silent for `timeout_seconds`; one that
-    fails is asked `attempts_max` times within `answer_within_seconds` before the next model is
-    called. Kept revisions from before there was such a runtime may be without `base_url`, and have
-    other keys; in a file neither is taken.
+    Stored revisions that predate this runtime may lack `base_url` and have other keys. A file with
+    either is rejected.
+
+    Attributes:
+        model: Model to call if none is named elsewhere.
+        requests_max: Maximum number of model requests per run.
+        tool_calls_max: Maximum number of tool calls per run.
+        tokens_max: Maximum number of tokens per run.
+        attempts_max: Attempts after an error before the next model is called.
+        answer_within_seconds: Time limit for all attempts.
+        timeout_seconds: Maximum time without data from the endpoint.
+        tool_timeout_seconds: Default timeout of one tool call.
     """
 
     type: Literal["model"]
@@ -130,21 +143,21 @@ class ModelRuntime(SharedSection):
 
     @field_validator("base_url")
     @classmethod
-    def _without_query(cls, url: str | SecretReference) -> str | SecretReference:
+    def _refuse_query(cls, url: str | SecretReference) -> str | SecretReference:
         if isinstance(url, str) and "?" in url:
             raise section_error("base_url", "must not have a query: paths are put behind it")
         return url
 
     @field_validator("mcp_servers")
     @classmethod
-    def _can_be_named(cls, servers: dict[str, McpServer]) -> dict[str, McpServer]:
+    def _require_valid_names(cls, servers: dict[str, McpServer]) -> dict[str, McpServer]:
         seen: set[str] = set()
         for name in servers:
             at = pointer_of([name]).removeprefix("/")
             if not _SERVER_NAME.fullmatch(name):
                 message = "must be 1 to 32 letters, digits and hyphens: its tools begin with it"
                 raise section_error("mcp_servers", message, at=at)
-            if name.lower() in _NAMES_OF_SPAWNLOG:
+            if name.lower() in _RESERVED_NAMES:
                 message = "is the beginning of tools of spawnlog: give the server another name"
                 raise section_error("mcp_servers", message, at=at)
             if name.lower() in seen:
@@ -153,8 +166,10 @@ class ModelRuntime(SharedSection):
         return servers
 
     def written_values(self) -> Iterator[tuple[tuple[str, ...], str | SecretReference, bool]]:
-        """Where the endpoint and its servers are, and what opens them: the place of each in the
-        runtime, what stands there, and whether that is an address."""
+        """Yield the addresses and secrets of the endpoint and its MCP servers.
+
+        Each item is the path within the runtime, the value, and whether the value is an address.
+        """
         if self.base_url is not None:
             yield ("baseUrl",), self.base_url, True
         if self.api_key is not None:
@@ -167,15 +182,15 @@ class ModelRuntime(SharedSection):
                 yield ("mcpServers", name, "headers", header), value, False
 
     def values(self) -> dict[str, str | SecretReference]:
-        """The same by name, the parts of which are joined by dots."""
+        """Return the values of `written_values` by dotted path."""
         return {".".join(path): value for path, value, _ in self.written_values()}
 
 
 def mcp_url_name(server: str) -> str:
-    """The name among the values of a runtime under which the address of an MCP server stands."""
+    """Return the dotted path of an MCP server's address in the runtime's values."""
     return f"mcpServers.{server}.url"
 
 
 def mcp_header_name(server: str, header: str) -> str:
-    """The name under which a header for an MCP server stands."""
+    """Return the dotted path of an MCP server's header in the runtime's values."""
     return f"mcpServers.{server}.headers.{header}"

@@ -1,4 +1,4 @@
-"""Models: which one is chosen, and what it costs."""
+"""Model settings: choice of a model, and prices."""
 
 import re
 from collections.abc import Mapping
@@ -24,10 +24,12 @@ FALLBACKS_MAX = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSettings:
-    """Every place a model may be named, in the order in which they count.
+    """Every place that may name a model, in order of precedence.
 
-    `unnamed_argument` is that an argument was given which has no model's name. `caller` is the
-    caller's active model; give it only when the child is the same agent.
+    Attributes:
+        argument: Model named by the request.
+        unnamed_argument: True if the request gives a model that is not a valid name.
+        caller: Active model of the caller; only set if the child is the same agent.
     """
 
     argument: str | None = None
@@ -40,13 +42,13 @@ class ModelSettings:
 
 
 PRICE_USD_MAX = 1_000_000_000
-"""A cost that is a finite number follows from every price, however many tokens are reported."""
+"""Maximum price, so that every cost is a finite number for any token count."""
 Price = Annotated[Number, Field(ge=0, le=PRICE_USD_MAX)]
 _TokenCount = Annotated[Number, Field(ge=0)]
 
 
 class ModelChoice(OwnSection):
-    """A model and its substitutes; a file may give the name alone."""
+    """A model and its fallbacks. A file may also give only the name."""
 
     primary: Text | None = None
     fallbacks: Annotated[tuple[Text, ...], Field(max_length=FALLBACKS_MAX)] = ()
@@ -59,23 +61,23 @@ class ModelChoice(OwnSection):
 
     @property
     def name(self) -> str | None:
-        """The model to use, trimmed; None when nothing is chosen."""
+        """Return the model's name, trimmed, or None if no model is chosen."""
         return (self.primary or "").strip() or None
 
 
 class ModelEntry(SharedSection):
-    """One entry of `agents.defaults.models`, whose key is `provider/model`."""
+    """An entry of `agents.defaults.models`, whose key is `provider/model`."""
 
     alias: Text | None = None
 
     @property
     def alias_word(self) -> str | None:
-        """The alias in the form in which it is looked up; None without one."""
+        """Return the normalized alias for lookups, or None."""
         return (self.alias or "").strip().lower() or None
 
 
 class TieredPrice(OwnSection):
-    """Prices within a span of input tokens: `range` is `[from, to]` or `[from]`."""
+    """Prices for a range of input tokens: `range` is `[from, to]` or `[from]`."""
 
     input: Price = 0
     output: Price = 0
@@ -95,7 +97,7 @@ class Cost(OwnSection):
 
 
 class ProviderModel(SharedSection):
-    """One model that a provider offers."""
+    """A model that a provider offers."""
 
     id: NameText
     name: Text | None = None
@@ -114,7 +116,7 @@ class Models(SharedSection):
     providers: dict[str, Provider] = Field(default_factory=dict)
 
     def cost_of(self, provider: str, model: str) -> Cost | None:
-        """The prices of a model, by the provider's name and the model's id; None when unknown."""
+        """Return the prices of a provider's model, or None if they are unknown."""
         entry = self.providers.get(provider)
         for offered in entry.models if entry else ():
             if offered.id == model:
@@ -123,7 +125,10 @@ class Models(SharedSection):
 
 
 def split_model_reference(reference: str | None) -> tuple[str | None, str | None]:
-    """Provider and model: the first slash divides, unless it is the first or last character."""
+    """Split a reference into provider and model at the first slash.
+
+    There is no provider if that slash is the first or last character.
+    """
     text = (reference or "").strip()
     at = text.find("/")
     if 0 < at < len(text) - 1:
@@ -132,14 +137,16 @@ def split_model_reference(reference: str | None) -> tuple[str | None, str | None
 
 
 def is_model_name(text: str) -> bool:
-    """Whether a text has the form of a model's name: `provider/model`, `model:tag`, `@x/y`, `/x`
-    and the like. Only such texts are kept in events; others are free text."""
+    """Return True if a text has the form of a model name: `provider/model`, `model:tag`, `@x/y`,
+    `/x`.
+
+    Only such texts are stored in events; others count as free text.
+    """
     return _MODEL_NAME.fullmatch(text) is not None
 
 
 def is_model_pattern(text: str) -> bool:
-    """Whether a runtime may declare this: a model's name, how names begin (`provider/*`), or `*`
-    for every model."""
+    """Return True for a model name, a prefix such as `provider/*`, or `*` for every model."""
     return text == "*" or is_model_name(text.removesuffix("/*"))
 
 
@@ -154,6 +161,8 @@ def _model_pattern(text: str) -> str:
 ServedModels = Annotated[
     tuple[Annotated[Text, AfterValidator(_model_pattern)], ...], Field(max_length=200)
 ]
-"""The models that a runtime serves. A name without a provider stands for that model of each, `x/*`
-for all whose names begin with `x/`, also of those that are asked for without a provider and that
-the configuration lists with one."""
+"""Models that a runtime serves.
+
+A name without a provider matches that model of every provider. `x/*` matches all names that begin
+with `x/`, including models that are requested without a provider and listed with one.
+"""

@@ -1,4 +1,4 @@
-"""Places that may say the same thing, how people call them, and which of them does."""
+"""Sources of a configured value: their names, and which of them provides it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,16 +6,19 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 BUILT_IN = "built-in"
-"""What holds where no place of the configuration says anything."""
+"""Source of values that no section sets."""
 DEFAULTS = "agents.defaults"
 
 
 @dataclass(frozen=True, slots=True)
 class NamedSource:
-    """A place that decides of a spawn, as people call it, and the model that it names.
+    """A source that can decide about a spawn.
 
-    `section` is where it stands in a file, with `{agent}` for the section of the agent
-    (`agents.list[2]`); blank for what stands in none.
+    Attributes:
+        words: Name of the source in messages.
+        model_words: Name of the source's model setting in messages.
+        section: Path in the file, with `{agent}` for the agent's section; empty if it is not in a
+            file.
     """
 
     words: str
@@ -36,30 +39,30 @@ NAMED_SOURCES: Mapping[str, NamedSource] = {
     "defaults": NamedSource(DEFAULTS, f"{DEFAULTS}.model", DEFAULTS),
     "runtime": NamedSource("the runtime", "the runtime"),
 }
-"""By the word that stands for the place in a record (`modelSource`, `takenFrom`)."""
+"""Sources by their recorded name (`modelSource`, `takenFrom`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class SectionSource:
-    """A section and how people write where it stands (`agents.list[2].subagents`)."""
+    """A section and its path, such as `agents.list[2].subagents`."""
 
     section: BaseModel
     name: str
 
     def says(self, field: str) -> bool:
-        """Whether the section gives the field a value; null is none."""
+        """Return True if the section sets the field to a value other than null."""
         given = field in self.section.model_fields_set
         return given and getattr(self.section, field) is not None
 
     def at(self, field: str) -> str:
-        """Where the field stands."""
+        """Return the path of a field."""
         return f"{self.name}.{self.key_of(field)}"
 
     def key_of(self, field: str) -> str:
-        """The field as the file writes it."""
+        """Return the key of a field in the file."""
         return type(self.section).model_fields[field].alias or field
 
 
 def source_of(field: str, *places: SectionSource) -> str:
-    """Where the first place that says something for a field says it, else `built-in`."""
+    """Return the path of the field in the first section that sets it, else `built-in`."""
     return next((place.at(field) for place in places if place.says(field)), BUILT_IN)

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, in words that tell the reader where and what to do."""
+"""Configuration errors, with their location and a hint for the reader."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,12 +10,15 @@ _PART_CHARACTERS_MAX = 80
 
 @dataclass(frozen=True)
 class ConfigurationProblem:
-    """One mistake.
+    """One mistake in a configuration.
 
-    `source` is what the reader would open or type: a file name, an environment variable, a flag.
-    `pointer` is the JSON pointer (RFC 6901) of the value or key, "" for the whole document.
-    `line` and `column` count from 1 and are None where there is no text. `nearest` is the key
-    that was probably meant.
+    Attributes:
+        message: Description of the mistake.
+        source: File name, environment variable or flag to correct.
+        pointer: JSON pointer (RFC 6901) to the value or key; "" for the whole document.
+        line: Line, from 1; None if there is no text.
+        column: Column, from 1; None if there is no text.
+        nearest: Key that was probably meant.
     """
 
     message: str
@@ -32,21 +35,21 @@ class ConfigurationProblem:
             if self.column is not None:
                 place += f":{self.column}"
         named = f"{place}: {dotted_path(self.pointer)}: " if self.pointer else f"{place}: "
-        return f"{named}{self._said}"
+        return f"{named}{self._text_with_hint}"
 
     def by_pointer(self) -> str:
-        """The same for who has no text of the configuration: a JSON pointer says where."""
+        """Return the message with a JSON pointer as location, for readers without the file."""
         parts = (_shown_part(part) for part in parts_of(self.pointer))
-        return f"{pointer_of(parts) or '/'}: {self._said}"
+        return f"{pointer_of(parts) or '/'}: {self._text_with_hint}"
 
     @property
-    def _said(self) -> str:
+    def _text_with_hint(self) -> str:
         hint = f'; did you mean "{self.nearest}"?' if self.nearest else ""
         return f"{self.message}{hint}"
 
 
 class ConfigurationError(Exception):
-    """A configuration that cannot be used; `problems` is never empty and in reading order."""
+    """A configuration that cannot be used. `problems` is never empty, and in reading order."""
 
     def __init__(self, problems: Iterable[ConfigurationProblem]) -> None:
         self.problems = tuple(problems)
@@ -61,12 +64,16 @@ class ConfigurationError(Exception):
 
 
 def pointer_of(parts: Iterable[str | int]) -> str:
-    """The JSON pointer of a path: `("a", 0, "b/c")` is `/a/0/b~1c`."""
+    """Return the JSON pointer of a path: `("a", 0, "b/c")` becomes `/a/0/b~1c`."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
 
 
 def parts_of(pointer: str) -> tuple[str, ...]:
-    """The parts of a JSON pointer, all as text; ValueError when it is not one."""
+    """Split a JSON pointer into its segments, all of them strings.
+
+    Raises:
+        ValueError: `pointer` is not a JSON pointer.
+    """
     if not pointer:
         return ()
     if not pointer.startswith("/"):
@@ -75,30 +82,30 @@ def parts_of(pointer: str) -> tuple[str, ...]:
 
 
 def dotted_path(pointer: str) -> str:
-    """The pointer as people write it: `/agents/list/0/id` is `agents.list[0].id`."""
+    """Return a JSON pointer in dotted form: `/agents/list/0/id` becomes `agents.list[0].id`."""
     written = ""
-    for whole in parts_of(pointer):
-        part = _shown_part(whole)
+    for segment in parts_of(pointer):
+        part = _shown_part(segment)
         if part.isdecimal():
             written += f"[{part}]"
-        elif not part or any(sign in part for sign in '. []"\\'):
+        elif not part or any(char in part for char in '. []"\\'):
             written += f'["{part}"]'
         else:
             written += f".{part}" if written else part
     return written
 
 
-def _shown_part(whole: str) -> str:
-    part = _printable(whole)
+def _shown_part(segment: str) -> str:
+    part = _printable(segment)
     return part[:_PART_CHARACTERS_MAX] + "…" if len(part) > _PART_CHARACTERS_MAX else part
 
 
 def _printable(text: str) -> str:
-    """The text itself, or with escapes for what would upset a terminal or an encoding."""
+    """Escape characters that would break a terminal or an encoding."""
     return text if text.isprintable() else ascii(text)[1:-1]
 
 
-# What the validation library found, in words of the file and not of Python.
+# Messages for validation errors, in terms of the file instead of Python.
 
 
 _PLAIN = {
@@ -131,8 +138,14 @@ _BOUNDS = {
 
 
 def render_error(error: Mapping[str, Any]) -> tuple[str, str | None]:
-    """The message, and the allowed value that was probably meant. Never the value itself: it may
-    be a secret."""
+    """Return the message, and the allowed value that was probably meant.
+
+    Args:
+        error: An item of pydantic's `ValidationError.errors()`.
+
+    Returns:
+        Text that never contains the invalid value, because it may be a secret.
+    """
     kind, context = error["type"], error.get("ctx", {})
     if kind in _PLAIN:
         return _PLAIN[kind], None
@@ -161,7 +174,7 @@ def render_error(error: Mapping[str, Any]) -> tuple[str, str | None]:
         return f"must match {context['pattern']}", None
     if kind == "string_too_long":
         return f"must be at most {context['max_length']} characters long", None
-    # The library writes this before the text of an error that this project raised.
+    # pydantic prepends this to the messages of our own errors.
     return str(error["msg"]).removeprefix("Value error, "), None
 
 
@@ -172,7 +185,9 @@ def _allowed(error: Mapping[str, Any]) -> list[str]:
 
 
 def nearest_word(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """The known word closest to this one, whatever its case and separators; None when far."""
+    """Return the most similar known word, ignoring case and separators, or None if none is
+    close.
+    """
     plain = {_plain(candidate): candidate for candidate in known}
     found = get_close_matches(_plain(word)[:200], plain, n=1, cutoff=cutoff)
     return plain[found[0]] if found else None

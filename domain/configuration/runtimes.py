@@ -1,4 +1,4 @@
-"""Runtimes: what carries out an agent's runs."""
+"""Runtimes that execute an agent's runs."""
 
 import re
 from collections.abc import Mapping
@@ -42,9 +42,14 @@ TokenCount = Annotated[Whole, Field(ge=0)]
 
 
 class CommandRuntime(OwnSection):
-    """A process per run. `models` None: it serves any. `provides_sandbox` says that the command
-    puts itself into a sandbox; spawnlog isolates nothing. `delivers_to_origin` says that it sends
-    the result of a session that is bound to a thread there itself."""
+    """A runtime that starts one process per run.
+
+    Attributes:
+        command: Program and arguments.
+        models: Models that it serves; None means any.
+        provides_sandbox: True if the command isolates itself; spawnlog isolates nothing.
+        delivers_to_origin: True if the command itself delivers results to a session's thread.
+    """
 
     type: Literal["command"]
     command: Annotated[tuple[Text, ...], Field(min_length=1)]
@@ -57,7 +62,7 @@ class CommandRuntime(OwnSection):
     delivers_to_origin: Flag = False
 
     @model_validator(mode="after")
-    def _can_be_started(self) -> "CommandRuntime":
+    def _require_startable(self) -> "CommandRuntime":
         if not self.command[0].strip():
             raise section_error("command", "must name a program", at="command/0")
         for index, argument in enumerate(self.command):
@@ -78,7 +83,7 @@ class CommandRuntime(OwnSection):
 
 
 class ToolCall(OwnSection):
-    """A tool call that is played back."""
+    """A tool call to play back."""
 
     name: NameText
     input: Any = None
@@ -86,7 +91,7 @@ class ToolCall(OwnSection):
 
 
 class TokenUsage(OwnSection):
-    """Token counts that are played back."""
+    """Token counts to play back."""
 
     input_tokens: TokenCount = 0
     output_tokens: TokenCount = 0
@@ -96,7 +101,10 @@ class TokenUsage(OwnSection):
 
 
 class ScriptedStep(OwnSection):
-    """Wait `after_ms` milliseconds, then do the one thing named; none is a pause."""
+    """One step of playback: wait `after_ms` milliseconds, then do at most one thing.
+
+    A step that names nothing is a pause.
+    """
 
     after_ms: Milliseconds = 0
     message: Text | None = None
@@ -104,14 +112,14 @@ class ScriptedStep(OwnSection):
     usage: TokenUsage | None = None
 
     @model_validator(mode="after")
-    def _one_thing(self) -> "ScriptedStep":
+    def _require_single_action(self) -> "ScriptedStep":
         if sum(part is not None for part in (self.message, self.tool, self.usage)) > 1:
             raise section_error("step", "must have only one of message, tool and usage")
         return self
 
 
 class ScriptedRuntime(OwnSection):
-    """Plays back what is written here, which touches nothing; for demonstrations and tests."""
+    """A runtime that plays back configured steps, without side effects; for demos and tests."""
 
     type: Literal["scripted"]
     steps: tuple[ScriptedStep, ...] = ()
@@ -122,7 +130,7 @@ class ScriptedRuntime(OwnSection):
     provides_sandbox: Flag = False
 
     @model_validator(mode="after")
-    def _error_needs_outcome(self) -> "ScriptedRuntime":
+    def _require_failed_outcome(self) -> "ScriptedRuntime":
         if self.error is not None and self.outcome == "success":
             raise section_error(
                 "error", 'needs outcome "error", "timeout" or "unknown"', at="error"
@@ -131,8 +139,10 @@ class ScriptedRuntime(OwnSection):
 
 
 class ExternalRuntime(OwnSection):
-    """Whoever claims a run over HTTP, executes it and reports. `provides_sandbox` says that it does
-    so in a sandbox."""
+    """A runtime whose runs an external executor claims over HTTP.
+
+    `provides_sandbox` is True if the executor runs them in a sandbox.
+    """
 
     type: Literal["external"]
     models: ServedModels | None = None
@@ -140,7 +150,7 @@ class ExternalRuntime(OwnSection):
 
 
 class WorkerRuntime(OwnSection):
-    """A process elsewhere that pulls runs over HTTP."""
+    """A remote process that pulls runs over HTTP."""
 
     type: Literal["worker"]
     queue: NameText
@@ -148,7 +158,7 @@ class WorkerRuntime(OwnSection):
 
 
 class OpenClawRuntime(SharedSection):
-    """A runtime inside OpenClaw: read so that its file is accepted, served by OpenClaw only."""
+    """A runtime inside OpenClaw, accepted in the file but served by OpenClaw only."""
 
     type: Literal["embedded", "acp"]
 
@@ -163,25 +173,27 @@ Runtime = Annotated[
     Discriminator("type"),
 ]
 SERVED_RUNTIMES = ("command", "scripted", "model", EXTERNAL)
-"""The types that runs are executed with; a spawn that would run with another is refused."""
+"""Runtime types that can execute runs. A spawn with any other type is refused."""
 RUNTIME_TYPES = ("command", "scripted", EXTERNAL, "worker", "model", "embedded", "acp")
 
 
 def served_models_of(runtime: Runtime | None) -> tuple[str, ...] | None:
-    """The models that a runtime declares; None when it declares none."""
+    """Return the models that a runtime declares, or None if it declares none."""
     return None if isinstance(runtime, OpenClawRuntime | None) else runtime.models
 
 
 def provides_sandbox(runtime: Runtime | None) -> bool:
-    """Whether a runtime says that it isolates what it executes."""
+    """Return True if the runtime declares that it isolates its runs."""
     if not isinstance(runtime, CommandRuntime | ScriptedRuntime | ExternalRuntime):
         return False
     return runtime.provides_sandbox
 
 
 def values_of(runtime: Runtime | None) -> Mapping[str, str | SecretReference]:
-    """What a run of it is given that may refer to secrets, by name: the environment of a command,
-    and of a model where it is and what opens it."""
+    """Return the values of a runtime that may contain secret references, by name.
+
+    These are a command's environment, and the addresses and secrets of a model runtime.
+    """
     match runtime:
         case CommandRuntime():
             return runtime.env

@@ -1,7 +1,7 @@
-"""The two kinds of section, and the plain types their fields are made of.
+"""Base classes of configuration sections, and the types of their fields.
 
-A file's text is already the right JSON type, so nothing is converted: `"8"` is not a number and
-`1` is not true.
+Values of a file already have their JSON type, so nothing is coerced: `"8"` is not a number and `1`
+is not true.
 """
 
 from collections.abc import Iterable
@@ -15,37 +15,47 @@ _COMMON = ConfigDict(
     alias_generator=to_camel,
     populate_by_name=True,
     frozen=True,
-    # The text of an error ends up in logs, and what was typed may be a secret.
+    # Error texts end up in logs, and the input may be a secret.
     hide_input_in_errors=True,
 )
 
 
 class OwnSection(BaseModel):
-    """A section that only spawnlog reads: a key that is not listed is a mistake."""
+    """A section that only spawnlog reads. Unknown keys are errors."""
 
     model_config = ConfigDict(**_COMMON, extra="forbid")
 
 
 class SharedSection(BaseModel):
-    """A section that other programs read too: their keys are kept as they are."""
+    """A section that other programs read too. Unknown keys are kept unchanged."""
 
     model_config = ConfigDict(**_COMMON, extra="allow")
 
     def __repr_args__(self) -> Iterable[tuple[str | None, object]]:
-        # What is not ours may hold anything, and a representation ends up in logs.
+        # Representations end up in logs, and foreign keys may hold secrets.
         extra = self.model_extra or {}
         return [(name, value) for name, value in super().__repr_args__() if name not in extra]
 
 
 def section_error(code: str, message: str, at: str | None = None) -> PydanticCustomError:
-    """A mistake in a value; `at` points to the part of it that is meant (`1/id`)."""
-    # The text goes in as context: a template would read the reader's braces as its own.
+    """Return an error about a value.
+
+    Args:
+        code: Error type.
+        message: Text for the reader.
+        at: Path of the faulty part within the value, such as `1/id`.
+    """
+    # Passed as context, because braces in a template would be interpreted.
     context = {"text": message} if at is None else {"text": message, "at": at}
     return PydanticCustomError(code, "{text}", context)
 
 
 def finite_number(value: object) -> int | float:
-    """The value itself when it is a number; truth values are none."""
+    """Return the value if it is a finite number. Booleans are not numbers.
+
+    Raises:
+        PydanticCustomError: The value is not a finite number.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise section_error("number", "must be a number")
     if value != value or value in (float("inf"), float("-inf")):

@@ -1,5 +1,4 @@
-"""The `session` section: how the main session of an agent is called, and what may be bound to
-threads."""
+"""The `session` section: the main session's key, scope, and thread bindings."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,20 +10,22 @@ from domain.configuration.sections import Flag, Number, SharedSection, Text, sec
 from domain.values.agent_id import AGENT_ID_CHARACTERS_MAX
 from domain.values.session_key import MAIN, InvalidSessionKey, canonical_session_key, shape_of
 
-# Threads of channels that sub-agents may be bound to: `session.threadBindings`, and the same below
-# a channel and an account.
+# Thread bindings of sub-agents: `session.threadBindings`, and overrides per channel and account.
 
 
 ThreadContextMode = Literal["isolated", "fork"]
 HOURS_MAX = 876_000
-"""A hundred years: a date follows from every number of hours."""
+"""Maximum number of hours, a hundred years, so that every deadline is a valid date."""
 Hours = Annotated[Number, Field(ge=0, le=HOURS_MAX)]
-_ACCOUNT_OF_NONE = "default"
+_DEFAULT_ACCOUNT = "default"
 
 
 class ThreadBindings(SharedSection):
-    """`session.threadBindings`. A session that stays open is put away so many hours after its last
-    run was announced, and after it began; 0, or none, is never."""
+    """`session.threadBindings`.
+
+    A persistent session is archived `idle_hours` after its last announcement, or `max_age_hours`
+    after its start. 0 or null means never.
+    """
 
     enabled: Flag = True
     spawn_sessions: Flag = True
@@ -35,8 +36,10 @@ class ThreadBindings(SharedSection):
 
 @dataclass(frozen=True, slots=True)
 class ThreadPolicy:
-    """What holds for one channel and account. Without `enabled` or `spawn_sessions` no sub-agent
-    is bound to a thread there."""
+    """Thread binding settings of one channel and account.
+
+    Sub-agents are bound to threads only if both `enabled` and `spawn_sessions` are True.
+    """
 
     enabled: bool = True
     spawn_sessions: bool = True
@@ -44,7 +47,7 @@ class ThreadPolicy:
 
     @property
     def binds(self) -> bool:
-        """Whether a sub-agent may be bound to a thread."""
+        """Return True if sub-agents may be bound to threads."""
         return self.enabled and self.spawn_sessions
 
 
@@ -55,13 +58,17 @@ def thread_policy(
     channel: str | None,
     account_id: str | None,
 ) -> ThreadPolicy:
-    """The account's own word before the channel's before that of the session section.
+    """Resolve the settings: the account overrides the channel, which overrides the session section.
 
-    `extra` are the sections that other programs read (`Configuration.extra`): what has another
-    shape there than is expected says nothing.
+    Args:
+        bindings: The session section's settings.
+        extra: Sections of other programs (`Configuration.extra`). Values of an unexpected shape are
+            ignored.
+        channel: Name of the channel, in any case.
+        account_id: Account of the channel; `default` if not given.
     """
     own = bindings.model_dump(by_alias=True)
-    places = [*_below_channels(extra, channel, account_id), own]
+    places = [*_channel_bindings(extra, channel, account_id), own]
     context = _first(places, "defaultSpawnContext", ("isolated", "fork"))
     return ThreadPolicy(
         enabled=_first(places, "enabled", (True, False)) is not False,
@@ -70,17 +77,17 @@ def thread_policy(
     )
 
 
-def _below_channels(
+def _channel_bindings(
     extra: Mapping[str, Any], channel: str | None, account_id: str | None
 ) -> Iterator[Mapping[str, Any]]:
     section = _entry(_mapping(extra.get("channels")), channel)
-    account = _entry(_mapping(section.get("accounts")), account_id or _ACCOUNT_OF_NONE)
+    account = _entry(_mapping(section.get("accounts")), account_id or _DEFAULT_ACCOUNT)
     for place in (account, section):
         yield _mapping(place.get("threadBindings"))
 
 
 def _entry(places: Mapping[str, Any], name: str | None) -> Mapping[str, Any]:
-    """The section of this name, in any case."""
+    """Return the section with this name, ignoring case."""
     if name is None:
         return {}
     normalised = name.strip().lower()
@@ -95,14 +102,16 @@ def _mapping(value: object) -> Mapping[str, Any]:
 def _first(places: list[Mapping[str, Any]], key: str, allowed: tuple[object, ...]) -> object:
     for place in places:
         value = place.get(key)
-        # 1 is equal to true and is none.
-        if any(value is one or (isinstance(one, str) and value == one) for one in allowed):
+        # Compare identity, because 1 == True.
+        if any(
+            value is choice or (isinstance(choice, str) and value == choice) for choice in allowed
+        ):
             return value
     return None
 
 
-# The longest agent id there is: what stands behind it fits behind every other.
-_BEGINNING = f"agent:{'a' * AGENT_ID_CHARACTERS_MAX}:"
+# The longest possible agent id: a main key that fits after it fits after any id.
+_LONGEST_PREFIX = f"agent:{'a' * AGENT_ID_CHARACTERS_MAX}:"
 
 
 def _main_key(text: str) -> str:
@@ -111,18 +120,21 @@ def _main_key(text: str) -> str:
     if not text.replace(":", "").strip():
         return MAIN
     try:
-        key = canonical_session_key(_BEGINNING + text).removeprefix(_BEGINNING)
+        key = canonical_session_key(_LONGEST_PREFIX + text).removeprefix(_LONGEST_PREFIX)
     except InvalidSessionKey as error:
         message = f"cannot stand in a session's key: {error.message}"
         raise section_error("main_key", message) from None
-    if any(shape_of(one) in ("agent", "malformed_agent") for one in (text, key)):
+    if any(shape_of(spelling) in ("agent", "malformed_agent") for spelling in (text, key)):
         message = "must be what stands behind agent:<agentId>: in a session's key, and no more"
         raise section_error("main_key", message)
     return key
 
 
 class SessionSection(SharedSection):
-    """`main_key` is in the form that the end of a session's key has; blank means `main`."""
+    """The `session` section.
+
+    `main_key` is in the canonical form of the last part of a session key. Blank means `main`.
+    """
 
     main_key: Annotated[Text, AfterValidator(_main_key), Field(max_length=128)] = MAIN
     scope: Literal["per-sender", "global"] = "per-sender"

@@ -1,4 +1,4 @@
-"""The `spawnlog` section: how the server itself runs, and where each value may come from."""
+"""The `spawnlog` section: server settings, which variables and flags can override."""
 
 from collections.abc import Mapping
 from ipaddress import ip_address
@@ -15,7 +15,7 @@ from domain.configuration.telemetry import TelemetrySection
 from domain.configuration.webhooks import AnnounceSection
 from domain.values.session_key import fold_part
 
-# Tokens that a file gives out: who holds one, what it may do, and for which sessions.
+# API tokens: scopes and sessions of each.
 
 
 TokenScope = Literal["spawn", "read", "content", "control", "worker", "admin"]
@@ -29,8 +29,11 @@ def _pattern(text: str) -> str:
 
 
 class TokenSource(OwnSection):
-    """Where the token's text comes from: exactly one of an environment variable, a file, and (in
-    a revision read back) the file the revision was read from."""
+    """Source of a token's text.
+
+    Exactly one of: an environment variable, a file, or (in a revision that was read back) the
+    configuration file itself.
+    """
 
     variable: NameText | None = None
     file: NameText | None = None
@@ -53,7 +56,7 @@ def _source(value: Any) -> Any:
 
 
 class Token(OwnSection):
-    """One token. `sessions` are patterns of session keys in which `*` stands for anything."""
+    """An API token. `sessions` are patterns of session keys in which `*` matches any text."""
 
     id: Annotated[NameText, Field(max_length=64)]
     token: Annotated[TokenSource, BeforeValidator(_source)]
@@ -74,19 +77,19 @@ VARIABLES: Mapping[str, str] = {
     "drain_seconds": "SPAWNLOG_DRAIN_SECONDS",
 }
 OTLP_ENDPOINT_VARIABLE = "SPAWNLOG_OTLP_ENDPOINT"
-"""It stands for a value within a section, unlike the others."""
+"""Not in `VARIABLES`, because it overrides a value within a section."""
 
 _FLAGS = ("no_auth", "no_page")
 _YES = frozenset({"1", "true", "yes", "on"})
 _NO = frozenset({"0", "false", "no", "off"})
 
 
-def _absent_when_referred_to(value: object) -> object:
+def _drop_secret_reference(value: object) -> object:
     return None if isinstance(value, dict) and set(value) == {"$secret"} else value
 
 
-def _host(value: str) -> str:
-    if any(sign in value for sign in " /@?#"):
+def _check_host(value: str) -> str:
+    if any(char in value for char in " /@?#"):
         raise section_error("host", "must be a host name or an address, without a scheme or a path")
     return value
 
@@ -94,15 +97,19 @@ def _host(value: str) -> str:
 class Settings(OwnSection):
     """The `spawnlog` section.
 
-    `database_url` (None: the embedded server) may hold `${NAME}`; it is None in a revision read
-    back, for it is the server's own. `port` 0 picks a free one. `external_claim_seconds` is how
-    long a run that is executed outside waits to be claimed. `script_timeout_seconds` is for
-    scripts that do not say, `scripts_total_seconds` for all scripts of one spawn. `allowed_hosts`
-    are names by which the server may be addressed besides its own. `workspace_roots` are folders
-    in which a request may name its requester's workspace, besides the agents' own.
+    Attributes:
+        database_url: None means the embedded server. May contain `${NAME}`. None in a revision that
+            was read back, because it belongs to the server.
+        port: 0 picks a free port.
+        external_claim_seconds: How long an external run waits to be claimed.
+        script_timeout_seconds: Default timeout of a context script.
+        scripts_total_seconds: Time limit for all scripts of one spawn.
+        allowed_hosts: Additional host names under which the server may be addressed.
+        workspace_roots: Folders, besides the agents' own, in which a request may name its
+            requester's workspace.
     """
 
-    database_url: Annotated[NameText | None, BeforeValidator(_absent_when_referred_to)] = Field(
+    database_url: Annotated[NameText | None, BeforeValidator(_drop_secret_reference)] = Field(
         default=None, repr=False
     )
     data_dir: NameText | None = None
@@ -125,12 +132,12 @@ class Settings(OwnSection):
 
     @field_validator("host")
     @classmethod
-    def _plain_host(cls, host: str) -> str:
-        return _host(host)
+    def _require_plain_host(cls, host: str) -> str:
+        return _check_host(host)
 
     @field_validator("tokens")
     @classmethod
-    def _each_id_once(cls, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
+    def _require_distinct_ids(cls, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
         ids: set[str] = set()
         for index, token in enumerate(tokens):
             if token.id in ids:
@@ -142,7 +149,7 @@ class Settings(OwnSection):
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only programs on this machine can reach the server."""
+        """Return True if only programs on this machine can reach the server."""
         if self.host.lower() == "localhost":
             return True
         try:
@@ -154,11 +161,16 @@ class Settings(OwnSection):
 def effective_settings(
     file: Settings, variables: Mapping[str, str], flags: Mapping[str, object]
 ) -> Settings:
-    """The settings to run with: a flag beats a variable, a variable beats the file.
+    """Merge settings: a flag overrides a variable, and a variable overrides the file.
 
-    `variables` is the environment (an empty value counts as not set), `flags` what was typed, by
-    field name (`database_url`; None is not given). Raises ConfigurationError that names the
-    variable or flag at fault.
+    Args:
+        file: Settings of the file.
+        variables: Environment variables; an empty value counts as unset.
+        flags: Command-line flags by field name (`database_url`); None means not given.
+
+    Raises:
+        ConfigurationError: A value is invalid. The error names the variable or flag.
+        ValueError: A flag is not a known setting.
     """
     values: dict[str, Any] = dict(file)
     sources: dict[str, str] = {}
@@ -193,7 +205,10 @@ def effective_settings(
 
 
 def _typed(field: str, text: str) -> object:
-    """A variable's text as the field's type; what does not fit stays text and is refused."""
+    """Convert a variable's text to the field's type.
+
+    Text that does not fit is returned unchanged, and validation rejects it.
+    """
     if field in _FLAGS:
         return True if text.lower() in _YES else False if text.lower() in _NO else text
     if field not in ("port", "lease_seconds", "drain_seconds"):

@@ -1,4 +1,4 @@
-"""The `spawnlog.telemetry` section: where spans are sent."""
+"""The `spawnlog.telemetry` section: export of spans."""
 
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -25,8 +25,11 @@ def _endpoint(url: str) -> str:
 
 
 class TelemetrySection(OwnSection):
-    """Spans are sent when there is an endpoint, and only then: to `/v1/traces` below it, by OTLP
-    over HTTP. `headers` are secrets."""
+    """The `spawnlog.telemetry` section.
+
+    If an endpoint is set, spans are sent to its path `/v1/traces` by OTLP over HTTP. Headers are
+    secret.
+    """
 
     otlp_endpoint: (
         Annotated[Text, Field(max_length=URL_CHARACTERS_MAX), AfterValidator(_endpoint)] | None
@@ -37,5 +40,5 @@ class TelemetrySection(OwnSection):
 
     @field_validator("headers")
     @classmethod
-    def _can_be_sent(cls, headers: dict[str, str | SecretReference]) -> dict[str, object]:
+    def _validate_headers(cls, headers: dict[str, str | SecretReference]) -> dict[str, object]:
         return check_headers(headers)

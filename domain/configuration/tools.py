@@ -1,4 +1,4 @@
-"""The `tools` section: which tools sub-agents get, and what a spawn may attach."""
+"""The `tools` section: tools of sub-agents, and attachments of spawns."""
 
 import math
 from typing import Annotated
@@ -28,14 +28,17 @@ SizeLimit = Annotated[int, BeforeValidator(_rounded_down), Field(ge=0, le=1_073_
 
 
 class ConfiguredToolPolicy(OwnSection):
-    """Names of tools, `group:…` and `*` included; deny wins. `deny` None: the default list."""
+    """Tool names, `group:…` names and patterns with `*`.
+
+    `deny` wins. If `deny` is null, the default deny list applies.
+    """
 
     allow: tuple[Text, ...] | None = None
     also_allow: tuple[Text, ...] | None = None
     deny: tuple[Text, ...] | None = None
 
     @model_validator(mode="after")
-    def _one_kind_of_allow(self) -> "ConfiguredToolPolicy":
+    def _require_one_allow_list(self) -> "ConfiguredToolPolicy":
         if self.allow and self.also_allow:
             raise section_error("also_allow", _TWO_ALLOW_LISTS, at="alsoAllow")
         return self
@@ -48,7 +51,7 @@ class SubagentTools(OwnSection):
 
 
 class Attachments(OwnSection):
-    """`tools.sessions_spawn.attachments`; the numbers are rounded down."""
+    """`tools.sessions_spawn.attachments`. Numbers are rounded down."""
 
     enabled: Flag = False
     max_total_bytes: SizeLimit = 5_242_880

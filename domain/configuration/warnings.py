@@ -1,4 +1,4 @@
-"""What a configuration may say and can hardly mean: it can be used, and somebody should look."""
+"""Warnings about a configuration that is valid but probably not as intended."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -38,7 +38,13 @@ _NO_SANDBOX = (
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationWarning:
-    """`pointer` is the JSON pointer of the value, `nearest` what was probably meant."""
+    """A warning.
+
+    Attributes:
+        pointer: JSON pointer of the value.
+        message: Description of the problem.
+        nearest: Value that was probably meant.
+    """
 
     pointer: str
     message: str
@@ -46,9 +52,12 @@ class ConfigurationWarning:
 
 
 def configuration_warnings(configuration: Configuration) -> Iterator[ConfigurationWarning]:
-    """Everything that is doubtful: patterns of tokens that fit no session, thinking levels that
-    are none, agents that may be named and are not there, sandboxes that nothing provides, models
-    that nobody comes to, agents that nothing executes, a time limit that is cut."""
+    """Yield warnings about suspicious settings.
+
+    Checked are: allowed agents that do not exist, invalid thinking levels, sandboxes that no
+    runtime provides, token patterns that match no session, duplicate model aliases, fallbacks
+    without a primary, agents without a served runtime, and a run timeout that is capped.
+    """
     yield from _check_allowed_agents(configuration)
     yield from _check_thinking(configuration)
     yield from _check_sandboxes(configuration)
@@ -73,7 +82,7 @@ def _check_allowed_agents(configuration: Configuration) -> Iterator[Configuratio
 def _subagent_sections(
     configuration: Configuration,
 ) -> Iterator[tuple[ValuePath, SubagentDefaults | AgentSubagents]]:
-    """Yield the `subagents` of the defaults, then those of each agent, with their paths."""
+    """Yield the `subagents` section of the defaults, then of each agent, with its path."""
     yield _DEFAULTS, configuration.subagent_defaults
     for path, agent in configuration.agents.placed:
         yield (*path, "subagents"), agent.subagents
@@ -104,7 +113,7 @@ def _check_names(
 
 
 def _may_be_replaced(configuration: Configuration, agent_id: str) -> bool:
-    """Whether a context script may name another agent for this one."""
+    """Return True if a context script may substitute another agent for this one."""
     scripts = configuration.effective_agent(agent_id).context_scripts
     return any(script.agent_id_override_key for script in scripts)
 
@@ -118,7 +127,12 @@ def _check_thinking(configuration: Configuration) -> Iterator[ConfigurationWarni
 
 
 def _agents(configuration: Configuration, unlisted: ValuePath) -> list[tuple[ValuePath, str]]:
-    """Return every agent with its path; `unlisted` is that of the one agent of an empty roster."""
+    """Return every agent with its path.
+
+    Args:
+        configuration: The configuration.
+        unlisted: Path to use for the only agent of an empty roster.
+    """
     agents = [(path, agent.id) for path, agent in configuration.agents.placed]
     return agents or [(unlisted, configuration.default_agent_id)]
 
@@ -134,10 +148,10 @@ def _check_runtimes(configuration: Configuration) -> Iterator[ConfigurationWarni
 
 
 def _check_aliases(configuration: Configuration) -> Iterator[ConfigurationWarning]:
-    stand_for = configuration.model_aliases()
+    targets = configuration.model_aliases()
     for name, entry in configuration.defaults.models.items():
-        if entry.alias_word and stand_for[entry.alias_word] != name:
-            message = f'is the alias of "{stand_for[entry.alias_word]}" already, and stands for'
+        if entry.alias_word and targets[entry.alias_word] != name:
+            message = f'is the alias of "{targets[entry.alias_word]}" already, and stands for'
             path = ("agents", "defaults", "models", name, "alias")
             yield _warning_at(path, f"{message} that alone")
 
@@ -172,7 +186,7 @@ def _check_tokens(configuration: Configuration) -> Iterator[ConfigurationWarning
 
 
 def _why_no_session_matches(configuration: Configuration, pattern: str) -> str | None:
-    """Why no session has a key that fits the pattern; None when one may."""
+    """Return the reason why no session key can match the pattern, or None if one can."""
     if "*" not in pattern:
         try:
             configuration.canonical_key(pattern)
@@ -188,7 +202,7 @@ def _why_no_session_matches(configuration: Configuration, pattern: str) -> str |
     return "fits no session: every key begins with agent:, as in agent:main:*"
 
 
-# What a configuration may say of context scripts and can hardly mean.
+# Warnings about context scripts.
 
 
 _NO_EFFECT = (
@@ -202,14 +216,17 @@ PLAIN_HTTP = (
 
 
 def script_warnings(configuration: Configuration) -> Iterator[ConfigurationWarning]:
-    """A format that counts for nothing, a configuration that is an argument or in a URL, plain
-    http to another machine."""
+    """Yield warnings about context scripts.
+
+    Checked are: a format without effect, the whole configuration as an argument or in a URL, and
+    plain HTTP to another machine.
+    """
     for path, section in _subagent_sections(configuration):
         yield from _check_scripts(section.context_scripts.run, (*path, "contextScripts", "run"))
 
 
 def is_unprotected(url: str) -> bool:
-    """Whether what is sent to the URL leaves this machine without protection."""
+    """Return True if a request to the URL leaves this machine unencrypted."""
     parts = urlsplit(url)
     host = (parts.hostname or "").lower()
     if parts.scheme.lower() != "http" or host == "localhost" or host.endswith(".localhost"):

@@ -1,4 +1,4 @@
-"""The `spawnlog.announce` section: to whom announcements are sent beyond the inbox."""
+"""The `spawnlog.announce` section: webhooks that receive announcements."""
 
 import base64
 import binascii
@@ -15,7 +15,7 @@ WEBHOOKS_MAX = 20
 WEBHOOK_ID_CHARACTERS_MAX = 64
 AGENTS_MAX = 100
 SECRETS_MAX = 2
-"""The one in use, and while it is replaced the one before it."""
+"""The current secret, and the previous one during a rotation."""
 KEY_BYTES_MIN = 24
 KEY_BYTES_MAX = 64
 SECRET_PREFIX = "whsec_"  # noqa: S105
@@ -26,8 +26,11 @@ _SECRET_RULE = (
 
 
 def webhook_key(secret: str) -> bytes:
-    """The key in a secret as Standard Webhooks writes it. ValueError, without the secret, for a
-    text that is none."""
+    """Return the key of a secret in the format of Standard Webhooks.
+
+    Raises:
+        ValueError: `secret` is invalid. The message does not contain it.
+    """
     try:
         key = base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
     except (binascii.Error, ValueError):
@@ -38,16 +41,16 @@ def webhook_key(secret: str) -> bytes:
 
 
 def secret_problem(secret: str) -> str | None:
-    """What is wrong with a secret, in words that do not repeat it; None for a good one."""
+    """Return the problem with a secret, in words that do not repeat it, or None."""
     try:
         webhook_key(secret)
-    except ValueError as wrong:
-        return str(wrong)
+    except ValueError as error:
+        return str(error)
     return None
 
 
 def _secret(value: str | SecretReference) -> str | SecretReference:
-    # With a reference in it, it is looked at when it is used.
+    # A text with a reference is checked at use.
     if isinstance(value, SecretReference) or variables_in(value):
         return value
     complaint = secret_problem(value)
@@ -57,8 +60,10 @@ def _secret(value: str | SecretReference) -> str | SecretReference:
 
 
 class OriginPattern(OwnSection):
-    """Where a spawn was asked for. In each text `*` stands for anything; what is absent is not
-    looked at, and an origin without what is looked at does not fit."""
+    """Pattern of the origin of a spawn, in which `*` matches any text.
+
+    Absent fields are ignored. An origin that lacks a given field does not match.
+    """
 
     channel: NameText | None = None
     account_id: NameText | None = None
@@ -66,9 +71,12 @@ class OriginPattern(OwnSection):
 
 
 class Webhook(Hook):
-    """An address to which announcements are sent, signed with each of its secrets. `agents` are the
-    agents whose sessions asked for the run, `origin` where they were asked; without both it is sent
-    all."""
+    """An address that receives announcements, signed with each of its secrets.
+
+    Attributes:
+        agents: Agents whose runs' announcements it receives; None means all.
+        origin: Pattern of the requests' origin; None means all.
+    """
 
     id: Annotated[NameText, Field(max_length=WEBHOOK_ID_CHARACTERS_MAX)]
     secrets: Annotated[
@@ -86,7 +94,7 @@ class Webhook(Hook):
 
     @field_validator("headers")
     @classmethod
-    def _without_those_of_signatures(cls, headers: dict[str, object]) -> dict[str, object]:
+    def _refuse_signature_headers(cls, headers: dict[str, object]) -> dict[str, object]:
         for name in headers:
             if name.lower() in SIGNATURE_HEADERS:
                 raise section_error("headers", f"{name} is set by spawnlog for each request")
@@ -94,8 +102,12 @@ class Webhook(Hook):
 
 
 class AnnounceSection(OwnSection):
-    """An announcement is sent to a webhook `attempts_max` times at most, with `retry_seconds_max`
-    between two attempts at most; one that answers with Retry-After is waited for a day at most."""
+    """The `spawnlog.announce` section.
+
+    Each announcement is sent to a webhook up to `attempts_max` times, with at most
+    `retry_seconds_max` between attempts. A `Retry-After` answer can delay the next attempt by at
+    most one day.
+    """
 
     webhooks: Annotated[tuple[Webhook, ...], Field(max_length=WEBHOOKS_MAX)] = ()
     attempts_max: Annotated[Whole, Field(ge=1, le=50)] = 15
@@ -103,7 +115,7 @@ class AnnounceSection(OwnSection):
 
     @field_validator("webhooks")
     @classmethod
-    def _each_id_once(cls, webhooks: tuple[Webhook, ...]) -> tuple[Webhook, ...]:
+    def _require_distinct_ids(cls, webhooks: tuple[Webhook, ...]) -> tuple[Webhook, ...]:
         ids: set[str] = set()
         for index, webhook in enumerate(webhooks):
             if webhook.id in ids:
@@ -114,5 +126,5 @@ class AnnounceSection(OwnSection):
         return webhooks
 
     def named(self, webhook_id: str) -> Webhook | None:
-        """The webhook of this id, if it is configured."""
-        return next((one for one in self.webhooks if one.id == webhook_id), None)
+        """Return the webhook with this id, or None if it is not configured."""
+        return next((webhook for webhook in self.webhooks if webhook.id == webhook_id), None)
