@@ -102,7 +102,7 @@ def delivery_origin(value: object) -> Origin:
         if address is not None:
             origin[name] = address
     thread = value.get("threadId")
-    number = _whole(thread)
+    number = _whole_number(thread)
     found = number if number is not None else _address(thread)
     return origin if found is None else {**origin, "threadId": found}
 
@@ -141,7 +141,7 @@ def _address(value: object) -> str | None:
     return text if 0 < len(text) <= ADDRESS_CHARACTERS_MAX and text.isprintable() else None
 
 
-def _whole(value: object) -> int | None:
+def _whole_number(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     return math.trunc(value) if abs(value) < 2**63 else None

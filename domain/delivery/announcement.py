@@ -79,9 +79,12 @@ def _tokens(stats: RunStats) -> str:
     known = (stats.input_tokens, stats.output_tokens, stats.total_tokens)
     if all(count is None for count in known):
         return "tokens n/a"
-    taken, given = stats.input_tokens or 0, stats.output_tokens or 0
-    total = taken + given if stats.total_tokens is None else stats.total_tokens
-    return f"tokens {token_text(total)} (in {token_text(taken)} / out {token_text(given)})"
+    input_tokens, output_tokens = stats.input_tokens or 0, stats.output_tokens or 0
+    total = input_tokens + output_tokens if stats.total_tokens is None else stats.total_tokens
+    return (
+        f"tokens {token_text(total)}"
+        f" (in {token_text(input_tokens)} / out {token_text(output_tokens)})"
+    )
 
 
 def with_present_path(text: str, sealed_path: str | None, present_path: str | None) -> str:

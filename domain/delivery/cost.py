@@ -50,14 +50,14 @@ def usage_by_models(
     if not shares:
         return None
     found = tuple(shares.values())
-    taken, given = (
+    input_total, output_total = (
         sum(share.input_tokens for share in found),
         sum(share.output_tokens for share in found),
     )
     return Usage(
-        input_tokens=taken,
-        output_tokens=given,
-        total_tokens=taken + given,
+        input_tokens=input_total,
+        output_tokens=output_total,
+        total_tokens=input_total + output_total,
         cache_read_tokens=sum(share.cache_read_tokens for share in found),
         cache_write_tokens=sum(share.cache_write_tokens for share in found),
         models=found,

@@ -22,7 +22,7 @@ _ENDED: Mapping[RunOutcome, tuple[str, str | None]] = {
     "stopped": ("subagent-killed", "killed"),
     "unknown": ("subagent-complete", None),
 }
-_PUT_AWAY = ("session-delete", "deleted")
+_ARCHIVED = ("session-delete", "deleted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +210,7 @@ def _engine_payload(run: Run) -> dict[str, Any]:
 def _ended_payload(run: Run, origin: Origin, error: str | None) -> dict[str, Any]:
     outcome = run.outcome or "unknown"
     lives_on = run.options.mode == "session" and outcome != "stopped"
-    reason, label = _PUT_AWAY if lives_on else _ENDED[outcome]
+    reason, label = _ARCHIVED if lives_on else _ENDED[outcome]
     ended_at = run.archived_at if lives_on else run.ended_at
     return _drop_unknown(
         {

@@ -53,8 +53,11 @@ def last_usage_tokens(entries: Iterable[ProvidedEntry]) -> int | None:
     found: int | None = None
     for entry in entries:
         if entry.kind == "usage":
-            taken, given = entry.body.get("inputTokens"), entry.body.get("outputTokens")
-            found = _count(taken) + _count(given)
+            input_tokens, output_tokens = (
+                entry.body.get("inputTokens"),
+                entry.body.get("outputTokens"),
+            )
+            found = _count(input_tokens) + _count(output_tokens)
     return found
 
 

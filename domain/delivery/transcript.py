@@ -133,16 +133,16 @@ def _usage(value: dict[str, object]) -> UsageEntry | None:
     if not any(key in value for key in _TOKEN_KEYS):
         return None
     counts = [_count(value.get(key, 0)) for key in _TOKEN_KEYS]
-    taken, given, cache_read, cache_write = counts
-    if taken is None or given is None or cache_read is None or cache_write is None:
+    input_count, output_count, cache_read, cache_write = counts
+    if input_count is None or output_count is None or cache_read is None or cache_write is None:
         return None
     model = value.get("model")
     named = (
         replace_unstorable(model.strip()[:NAME_CHARACTERS_MAX]) if isinstance(model, str) else ""
     )
     return UsageEntry(
-        input_tokens=taken,
-        output_tokens=given,
+        input_tokens=input_count,
+        output_tokens=output_count,
         model=named or None,
         cache_read_tokens=cache_read,
         cache_write_tokens=cache_write,

@@ -148,7 +148,7 @@ def _agent_unknown(record: PlanRecord) -> RuleFinding | None:
     )
 
 
-def _less_isolated(request: PlanRequest) -> Refusal | None:
+def _sandbox_refusal(request: PlanRequest) -> Refusal | None:
     facts = request.sandbox
     return sandbox_refusal(facts) or missing_sandbox_refusal(facts, request.agent.id)
 
@@ -222,7 +222,7 @@ def _source_text(source: str | None) -> str:
     return place.words if place else source or "somebody"
 
 
-def _no_level(request: PlanRequest) -> Refusal | None:
+def _invalid_thinking(request: PlanRequest) -> Refusal | None:
     error = request.thinking.error
     return rules.THINKING.refusal(error) if error is not None else None
 
@@ -368,8 +368,8 @@ def _workspace(record: PlanRecord) -> RuleFinding | None:
     if facts is None:
         return None
     requested = record.request.workspace_argument is not None
-    under = record.configuration
-    roots = under.spawnlog.workspace_roots if under else None
+    configuration = record.configuration
+    roots = configuration.spawnlog.workspace_roots if configuration else None
     compared: dict[str, JsonValue] = {
         **facts.members(),
         "given": requested,
@@ -407,10 +407,10 @@ _BEFORE_WORKSPACE = (
         _not_configured,
     ),
     EligibilityRule(
-        rules.SANDBOX, lambda request: {"sandbox": request.sandbox}, _sandbox, _less_isolated
+        rules.SANDBOX, lambda request: {"sandbox": request.sandbox}, _sandbox, _sandbox_refusal
     ),
     EligibilityRule(rules.MODEL, _model_facts, _model),
-    EligibilityRule(rules.THINKING, _thinking_facts, _thinking, _no_level),
+    EligibilityRule(rules.THINKING, _thinking_facts, _thinking, _invalid_thinking),
     EligibilityRule(rules.RUN_TIMEOUT, _timeout_facts, _run_timeout),
     EligibilityRule(rules.RUNTIME, _runtime_facts, _runtime, _unserved_runtime),
     EligibilityRule(rules.CREDENTIALS, _credential_facts, _credentials, _missing_credentials),

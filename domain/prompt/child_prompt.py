@@ -110,8 +110,8 @@ def compose_prompt(
         surroundings: Optional parts of the system prompt.
     """
     intro = _introduction(child.depth, child.max_spawn_depth, child.is_persistent)
-    between = Piece(source=SEPARATOR, text="\n\n")
-    return _compose(child, (intro, between, *task) if task else (intro,), surroundings)
+    separator = Piece(source=SEPARATOR, text="\n\n")
+    return _compose(child, (intro, separator, *task) if task else (intro,), surroundings)
 
 
 def compose_continuation(
@@ -163,8 +163,8 @@ def _system_pieces(child: ChildFacts, surroundings: Surroundings) -> tuple[Piece
         )
     )
     shared = surroundings.shared_context
-    between = Piece(source=SEPARATOR, text="\n\n" if shared else "")
-    return (preamble, after, frame, *rest, between, *shared)
+    separator = Piece(source=SEPARATOR, text="\n\n" if shared else "")
+    return (preamble, after, frame, *rest, separator, *shared)
 
 
 @lru_cache(maxsize=FRAMES_MAX)
@@ -191,7 +191,7 @@ def _session_text(child: ChildFacts) -> str:
         ("Requester channel", child.requester_channel, NAME_CHARACTERS_MAX),
         ("Your session", child.child_session_key, KEY_CHARACTERS_MAX),
     )
-    shown = [(name, single_line(text or "", characters_max=most)) for name, text, most in facts]
+    shown = [(name, single_line(text or "", characters_max=limit)) for name, text, limit in facts]
     lines = [f"- {name}: {without_delimiters(text)}" for name, text in shown if text]
     return "\n".join(["## Session", *lines])
 

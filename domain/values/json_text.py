@@ -25,9 +25,9 @@ def read_json(text: str) -> object:
     try:
         value: object = json.loads(
             text.strip().removeprefix("\ufeff"),
-            parse_int=_whole,
-            parse_float=_finite,
-            parse_constant=_refuse,
+            parse_int=_parse_int,
+            parse_float=_parse_float,
+            parse_constant=_refuse_constant,
         )
     except (ValueError, RecursionError):
         raise NotJson("the text is not JSON") from None
@@ -66,16 +66,16 @@ def merge_patch(before: object, patch: object) -> object:
     return merged
 
 
-def _whole(digits: str) -> int | None:
+def _parse_int(digits: str) -> int | None:
     return int(digits) if len(digits) <= _DIGITS_MAX else None
 
 
-def _finite(digits: str) -> float | None:
+def _parse_float(digits: str) -> float | None:
     number = float(digits)
     return number if math.isfinite(number) else None
 
 
-def _refuse(constant: str) -> NoReturn:
+def _refuse_constant(constant: str) -> NoReturn:
     raise NotJson(f"{constant} is not JSON")
 
 
@@ -86,13 +86,13 @@ def _is_too_deep(value: object) -> bool:
     """
     level = [value]
     for _ in range(JSON_DEPTH_MAX + 1):
-        level = [inner for outer in level for inner in _inside(outer)]
+        level = [inner for outer in level for inner in _children(outer)]
         if not level:
             return False
     return True
 
 
-def _inside(value: object) -> list[object]:
+def _children(value: object) -> list[object]:
     if isinstance(value, dict):
         return list(value.values())
     return value if isinstance(value, list) else []
