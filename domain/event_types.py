@@ -61,6 +61,12 @@ def upcast_event(
 ) -> tuple[int, dict[str, Any]]:
     """Apply upcasts until none is left.
 
+    Args:
+        name: Stored event name.
+        version: Stored version.
+        stored: Stored JSON of the event.
+        upcasts: Upcast functions by name and source version.
+
     Returns:
         The version that was reached, and the event's JSON in that version.
     """

@@ -139,9 +139,15 @@ class ParentExtent:
 def resolve_context_request(
     argument: ContextMode | None, *, thread: bool, channel: str | None, default: ContextMode
 ) -> ContextRequest:
-    """Return the mode that the request names.
+    """Return the mode that the request names, or else the default.
 
-    If it names none, a child bound to a thread of a channel uses `default`; any other is isolated.
+    The default only applies to a child bound to a thread of a channel; any other child is isolated.
+
+    Args:
+        argument: Mode named by the request.
+        thread: True if the request asks for a thread.
+        channel: Channel of the requester.
+        default: Configured mode for children in threads.
     """
     if argument is not None:
         return ContextRequest(argument, is_explicit=True)
@@ -208,8 +214,12 @@ def fork_note(fork: ForkFacts | None) -> str | None:
 def fork_warnings(
     request: ContextRequest, fork: ForkFacts | None, *, same_agent: bool
 ) -> tuple[str, ...]:
-    """Return warnings about a default fork that was not possible, or a fork with nothing to
-    copy.
+    """Return warnings about a default fork that was not possible, or a fork with nothing to copy.
+
+    Args:
+        request: The requested context.
+        fork: Recorded result of the fork; None if it was not attempted.
+        same_agent: True if the child is of its requester's agent.
     """
     if fork is not None and fork.mode == "fork" and fork.entries == 0:
         return (NOTHING_TO_FORK_WARNING,)

@@ -44,15 +44,23 @@ def read_script_output(
 
     A JSON object is read in this order:
 
-    1. If `error_key` is set and present, its value is an error.
+    1. If `error_key` is set and present, its value is an error, whatever the value is.
     2. The usual error shapes are errors: `error`, `errors`, `status: "error"`, `ok: false`.
     3. If `return_key` is set, it holds the content; if it is absent, that is an error.
     4. Otherwise the content is the first of `message`, `content`, `text`, `result` that is not
        null.
     5. Otherwise the content is the whole object.
 
-    Values other than strings are injected as compact JSON; null means no content. If there is no
-    error, the trimmed string under `agent_id_override_key` proposes another agent.
+    Values other than strings are injected as compact JSON; null means no content. An error discards
+    the proposed agent.
+
+    Args:
+        script_id: Id of the script, for error messages.
+        text: Decoded output.
+        return_key: Configured key of the content.
+        error_key: Configured key of an error.
+        agent_id_override_key: Configured key of the id of another agent; a string, which is
+            trimmed.
     """
     if not text.strip():
         return ScriptReading()

@@ -56,6 +56,10 @@ def argument_pairs(
     """Return name and text of each mapped variable, in order.
 
     Undefined variables are empty. Objects are JSON.
+
+    Args:
+        arg_map: Argument name to variable name.
+        variables: Values of the variables.
     """
     pairs = []
     for name, variable in arg_map.items():
@@ -111,6 +115,12 @@ def request_url(
 
     For a method without a body, each mapped variable is added to the query, percent-encoded;
     undefined variables are empty.
+
+    Args:
+        uri: URL of the script.
+        method: HTTP method in upper case.
+        arg_map: Parameter name to variable name.
+        variables: Values of the variables.
 
     Raises:
         ArgumentsTooLong: The URL exceeds 8192 bytes.

@@ -53,7 +53,7 @@ def read_notes(bodies: Sequence[Mapping[str, object]]) -> tuple[OutputNote, ...]
 
 
 def announced_notes(notes: Iterable[OutputNote], *, has_result: bool, has_error: bool) -> list[str]:
-    """Return the notes to show the requester.
+    """Return the texts of the notes to show the requester.
 
     Warnings are always included. Standard error is included only if the run has neither a result
     nor an error, because an error already contains the end of standard error.

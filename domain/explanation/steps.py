@@ -262,7 +262,13 @@ def explain_script(receipt: ScriptReceipt) -> RuleFinding:
 def explain_override(
     requested: str | None, taken: str | None, candidates: tuple[Candidate, ...]
 ) -> RuleFinding:
-    """Explain which agent was chosen among the requested one and the proposed ones."""
+    """Explain which agent was chosen among the requested one and the proposed ones.
+
+    Args:
+        requested: Requested agent id.
+        taken: Agent id that was chosen.
+        candidates: Evaluated proposals of the scripts.
+    """
     winner = next((candidate for candidate in candidates if candidate.verdict == _WINNER), None)
     if taken != requested:
         text = f"{quote_name(taken)} was put in the place of {quote_name(requested)}"

@@ -45,6 +45,10 @@ def frame_plan(table: EligibilityTable, request: PlanRequest) -> PlannedChild | 
 
     All rules of the table apply except the last, which judges the workspace. The result is the same
     for all requests of one shape, whatever the state of the workspace.
+
+    Args:
+        table: Eligibility table for a spawn or a message.
+        request: Request for the plan; `chosen` is not used.
     """
     facts, refusal = judge_eligibility(table[:-1], request)
     if refusal is not None:
@@ -84,7 +88,13 @@ def frame_plan(table: EligibilityTable, request: PlanRequest) -> PlannedChild | 
 def settle_workspace(
     table: EligibilityTable, frame: PlannedChild, request: PlanRequest
 ) -> PlannedChild | RefusedChild:
-    """Add the workspace of a request to a plan, or refuse the child because of it."""
+    """Add the workspace of a request to a plan, or refuse the child because of it.
+
+    Args:
+        table: The table that `frame_plan` used; only its last rule is judged.
+        frame: Result of `frame_plan`.
+        request: Request for the plan, with `chosen`.
+    """
     judged, refusal = judge_eligibility(table[-1:], request)
     facts = frame.facts.changed({"workspace": judged.workspace})
     if refusal is not None:

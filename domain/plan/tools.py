@@ -77,7 +77,11 @@ def tool_policy(
     default deny list also applies, unless `deny` is given (even empty). Neither denies a tool that
     `allow` or `also_allow` names; `deny` always does.
 
-    An empty `allow` does not restrict, and neither does `also_allow` alone.
+    Args:
+        role: Role of the child.
+        allow: Allowed tools; if empty, all tools are allowed.
+        also_allow: Tools added to `allow`; it does not restrict by itself.
+        deny: Denied tools; None applies the default deny list.
     """
     allow, also_allow = tuple(allow or ()), tuple(also_allow or ())
     allowed, also_allowed = _names(allow), _names(also_allow)

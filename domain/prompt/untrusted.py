@@ -90,6 +90,7 @@ def cut_to_bytes(text: str, bytes_max: int, why: str) -> str:
     """Trim the text and cut it to `bytes_max` UTF-8 bytes.
 
     A cut text ends with the notice `[truncated: <why> (<n>KB)]`, which counts toward the limit.
+    `<n>` is the size before the cut.
     """
     plain = replace_unstorable(text.strip())
     size = len(plain.encode())

@@ -43,9 +43,13 @@ def canonical_session_key(
 ) -> SessionKey:
     """Return the canonical form of a session key; idempotent.
 
-    Parts are trimmed, lower-cased and NFC-composed, and empty parts are dropped. `main` and
-    `main_key` resolve to the default agent's main session, or to `global` under scope `global`. Any
-    other key without `agent:` belongs to the default agent.
+    Parts are trimmed, lower-cased and NFC-composed, and empty parts are dropped.
+
+    Args:
+        key: Key as written. Without `agent:`, it belongs to the default agent.
+        main_key: Configured alias of the main session, besides `main`.
+        scope: Under `global`, aliases of the main session become `global`.
+        default_agent_id: Agent of keys that name none.
 
     Raises:
         InvalidSessionKey: The text is blank, longer than 512 UTF-8 bytes, contains invisible
