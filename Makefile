@@ -123,9 +123,8 @@ pgbouncer: ## install pgbouncer, which tests of poolers need (Debian and Ubuntu,
 client: $(DEV) ## write models and methods of the Python client from the description of the API
 	@$(BIN)/python -m generators.client.write
 
-docs: $(DEV) client ## draw the lifecycle in README.md; docs/{cases,rules,kills}.md, shapes of the page, tools of MCP, commands, endpoints
+docs: $(DEV) client ## draw the lifecycle in docs/architecture.md; docs/{rules,kills}.md, shapes of the page, tools of MCP, commands, endpoints
 	@$(BIN)/python -c "$$DRAW_LIFECYCLE"
-	@$(BIN)/python -m tests.support.cases.list
 	@$(BIN)/python -m tests.support.cases.rule_list
 	@$(BIN)/python -m tests.support.cases.kill_list
 	@$(BIN)/python -m generators.page_shapes
@@ -203,11 +202,11 @@ define DRAW_LIFECYCLE
 from pathlib import Path
 from domain.run.lifecycle import mermaid
 
-readme = Path("README.md")
-before, start, rest = readme.read_text("utf-8").partition("<!-- lifecycle -->\n")
+page = Path("docs/architecture.md")
+before, start, rest = page.read_text("utf-8").partition("<!-- lifecycle -->\n")
 drawn, end, after = rest.partition("<!-- /lifecycle -->")
-assert start and end, "README.md has lost the markers of its lifecycle diagram"
+assert start and end, "docs/architecture.md has lost the markers of its lifecycle diagram"
 fence = "`" * 3
-readme.write_text(f"{before}{start}{fence}mermaid\n{mermaid()}\n{fence}\n{end}{after}", "utf-8")
+page.write_text(f"{before}{start}{fence}mermaid\n{mermaid()}\n{fence}\n{end}{after}", "utf-8")
 endef
 export DRAW_LIFECYCLE

@@ -218,7 +218,7 @@ def next_stage(stage: RunStage, event: RunEvent) -> RunStage:
 
 
 def mermaid() -> str:
-    """Return the table as a mermaid state diagram, exactly as the README shows it."""
+    """Return the table as a mermaid state diagram, as docs/architecture.md shows it."""
     lines = ["stateDiagram-v2"]
     for stage, cells in LIFECYCLE.items():
         source = "[*]" if stage == "unborn" else stage.replace("-", "_")

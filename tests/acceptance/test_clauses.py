@@ -1,5 +1,5 @@
-"""Clauses of the specifications that were open once, each under its id; `docs/clauses.md` has those
-that differ on purpose, and why."""
+"""Clauses of the specifications that were open once, each under its id; those that differ on purpose
+are in `docs/openclaw-differences.md`, with the reason."""
 
 import json
 import re

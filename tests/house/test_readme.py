@@ -1,4 +1,4 @@
-"""The README says what is so: the life it shows, its floor plan, its tour."""
+"""The README and the pages of the first hour: the run that they show, the commands to paste."""
 
 import os
 import re
@@ -15,14 +15,28 @@ from tests.support.servers.preloaded_command import command_folder
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+README_LINES_MAX = 200
 FIRST_SCREEN_LINES = 50
 TOUR_SECONDS_MAX = 110
-
-
-def section(heading: str) -> str:
-    _, _, rest = README.partition(f"\n## {heading}\n")
-    assert rest, f"README.md has no section {heading}"
-    return rest.partition("\n## ")[0]
+REFUSED_AND_FAILED = ("refused: exit status 3", "failed: exit status 1", "newly-allowed: ")
+SAID = {
+    "README.md": ("data/harbour.txt: 9 lines, 80 words", "slept for 1 s", *REFUSED_AND_FAILED),
+    "docs/quick-start.md": (
+        "I was asked: Write a haiku about harbours",
+        "refused: exit status 3",
+        "newly-allowed: 1",
+        "I was asked: Review the haiku",
+    ),
+    "docs/tour.md": (
+        "data/harbour.txt: 9 lines, 80 words",
+        '"low tide": 3 of it in 3 files',
+        "slept for 1 s",
+        "changed: 1",
+        *REFUSED_AND_FAILED,
+    ),
+}
+"""What the commands of each page print, among other things."""
 
 
 def folders_in_order(container: str) -> list[str]:
@@ -36,20 +50,26 @@ def folders_in_order(container: str) -> list[str]:
     return [name for layer in layers for name in layer.split(" | ")]
 
 
-def test_the_first_screen_shows_one_life_and_two_commands() -> None:
+def test_readme_is_short() -> None:
+    assert len(README.splitlines()) < README_LINES_MAX
+
+
+def test_first_screen_shows_one_run_and_two_commands() -> None:
     first = "\n".join(README.splitlines()[:FIRST_SCREEN_LINES])
     assert re.findall(r"^\$ (make \w+)", first, re.M) == ["make demo", "make run"]
-    told = re.findall(r"^ +\d+  [\d:.]+ +\+[\d.]+s  (\w+)", first, re.M)
+    shown = re.findall(r"^ +\d+  [\d:.]+ +\+[\d.]+s  (\w+)", first, re.M)
     stage: RunStage = "unborn"
-    for name in told:
+    for name in shown:
         (event,) = (kind for kind in LIFECYCLE[stage] if kind.__name__ == name)
         stage = LIFECYCLE[stage][event]
     assert stage == "announced"
-    assert set(told) <= {name for name, _ in EVENT_TYPES}
+    assert set(shown) <= {name for name, _ in EVENT_TYPES}
 
 
-def test_the_floor_plan_has_the_folders_of_each_floor_in_their_order() -> None:
-    floors = dict(re.findall(r"^(domain|application|infrastructure)/\n((?:  .*\n)+)", README, re.M))
+def test_floor_plan_has_the_folders_in_import_order() -> None:
+    floors = dict(
+        re.findall(r"^(domain|application|infrastructure)/\n((?:  .*\n)+)", ARCHITECTURE, re.M)
+    )
     for floor, lines in floors.items():
         shown = re.findall(r"^  (\w+)(?:/|\.py) ", lines, re.M)
         assert shown == folders_in_order(floor), floor
@@ -57,9 +77,9 @@ def test_the_floor_plan_has_the_folders_of_each_floor_in_their_order() -> None:
 
 
 @pytest.mark.server
-def test_the_tour_can_be_copied_and_pasted(tmp_path: Path) -> None:
-    told = section("Tour") + section("Time travel in five commands")
-    blocks = re.findall(r"^```sh\n(.*?)^```$", told, re.M | re.S)
+@pytest.mark.parametrize("page", SAID)
+def test_commands_of_a_page_run_when_pasted(page: str, tmp_path: Path) -> None:
+    blocks = re.findall(r"^```sh\n(.*?)^```$", (ROOT / page).read_text("utf-8"), re.M | re.S)
     script = "set -eu\n" + "\n".join(blocks)
     plain = {name: text for name, text in os.environ.items() if not name.startswith("SPAWNLOG_")}
     installed = '"$PWD/.venv/bin:$PATH"'
@@ -82,16 +102,8 @@ def test_the_tour_can_be_copied_and_pasted(tmp_path: Path) -> None:
         except subprocess.TimeoutExpired:
             os.killpg(tour.pid, signal.SIGTERM)
             said, _ = tour.communicate(timeout=10)
-            pytest.fail(f"the tour takes more than {TOUR_SECONDS_MAX} s; it said:\n{said}")
+            pytest.fail(f"the commands take more than {TOUR_SECONDS_MAX} s; they said:\n{said}")
     assert tour.returncode == 0, said
-    for expected in (
-        "data/harbour.txt: 9 lines, 80 words",
-        '"low tide": 3 of it in 3 files',
-        "refused: exit status 3",
-        "failed: exit status 1",
-        "newly-allowed: ",
-        "slept for 1 s",
-        "changed: 1",
-    ):
+    for expected in SAID[page]:
         assert expected in said, said
     assert list(tmp_path.iterdir()) == []
