@@ -3,8 +3,11 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from domain.event_types import EVENT_TYPES, LOG_FORMAT
 from infrastructure.inbound.http.openapi import document
+from infrastructure.outbound.configuration.load import load
 from tests.support.servers.command_line import program
 
 ROOT = Path(__file__).parents[2]
@@ -47,6 +50,29 @@ def test_every_path_that_an_example_asks_for_is_served() -> None:
     assert paths
     for path in paths:
         assert is_served(path), path
+
+
+def shown_configurations(page: Path) -> list[str]:
+    """Return the `json5` blocks of a page, each completed to a whole configuration."""
+    configurations = []
+    for block in re.findall(r"^```json5\n(.*?)^```$", page.read_text("utf-8"), re.M | re.S):
+        text = block.strip().removesuffix(",")
+        if text.startswith("runtime:"):
+            text = f"agents: {{defaults: {{{text}}}, list: [{{id: 'main', default: true}}]}}"
+        configurations.append(text if text.startswith("{") else f"{{{text}}}")
+    return configurations
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in sorted((ROOT / "docs").glob("*.md")) if shown_configurations(page)],
+    ids=lambda page: page.name,
+)
+def test_configurations_of_a_page_are_accepted(page: Path, tmp_path: Path) -> None:
+    for number, text in enumerate(shown_configurations(page)):
+        file = tmp_path / f"{number}.json5"
+        file.write_text(text, "utf-8")
+        assert load(file).configuration.default_agent_id
 
 
 def test_what_is_told_to_be_missing_is_missing() -> None:
