@@ -1,5 +1,7 @@
-"""Clauses of the specifications that were open once, each under its id; those that differ on purpose
-are in `docs/openclaw-differences.md`, with the reason."""
+"""Clauses of the specifications that were open once, each under its id.
+
+`docs/openclaw-differences.md` has those that differ on purpose, with the reason.
+"""
 
 import json
 import re
