@@ -1,4 +1,4 @@
-"""`spawnlog announcement`: a session's inbox, and the ledger of all of them."""
+"""`spawnlog announcement list`: the inbox of a session, or the ledger of all announcements."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -15,11 +15,12 @@ from spawnlog.core.request import path_of
 
 
 def _parked(announcement: Mapping[str, Any]) -> str:
-    """Of each webhook that it is not sent to any more: how often it was, and what came of that."""
+    """Return the webhooks whose delivery is parked, each with its attempts and the reason."""
     return "; ".join(
-        f"{one['webhook']}: {one['attempts']} attempt(s), {one['error'] or one['parkedFor']}"
-        for one in announcement["deliveries"]
-        if one["state"] == "parked"
+        f"{delivery['webhook']}: {delivery['attempts']} attempt(s),"
+        f" {delivery['error'] or delivery['parkedFor']}"
+        for delivery in announcement["deliveries"]
+        if delivery["state"] == "parked"
     )
 
 
@@ -34,10 +35,10 @@ _PARKED_COLUMNS = (
 def list_announcements(
     key: Annotated[
         str | None,
-        typer.Argument(metavar="SESSION", help="Session key or session id; all when left out."),
+        typer.Argument(metavar="SESSION", help="Session key or session id. Default: all sessions."),
     ] = None,
     parked: Annotated[
-        bool, typer.Option("--parked", help="What webhooks have not taken, of all sessions.")
+        bool, typer.Option("--parked", help="Only announcements with a parked delivery.")
     ] = False,
     *,
     given: Annotated[Given, OptionsOf("listLedger")],
@@ -45,14 +46,13 @@ def list_announcements(
 ) -> None:
     """Show the inbox of a session, or all announcements.
 
-    Without a session it is the ledger of everything that was announced, or what could not be
-    delivered to webhooks.
+    Without a session: the announcements to all sessions, with their deliveries to webhooks.
     """
     state = given["state"]
     if key is not None and (parked or state is not None):
-        raise CommandFailed("--parked and --state are about all sessions: leave the session out")
+        raise CommandFailed("--parked and --state list all sessions: leave SESSION out")
     if parked and state not in (None, "parked"):
-        raise CommandFailed("--parked is a state: leave --state out")
+        raise CommandFailed("--parked means --state parked: leave --state out")
     is_parked = parked or state == "parked"
     columns = _PARKED_COLUMNS if is_parked else table_columns(columns_of("listLedger"))
     with api.client() as client:

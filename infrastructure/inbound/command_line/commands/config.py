@@ -1,4 +1,4 @@
-"""`spawnlog config`: what a file says, and what the revisions of the record said."""
+"""`spawnlog config`: check, show and compare configurations."""
 
 import json
 from pathlib import Path
@@ -43,7 +43,7 @@ File = Annotated[
 def check_configuration(file: File, output: OutputOption = Output.TABLE) -> None:
     """Check a configuration file.
 
-    Shows its problems, its warnings, its agents, and the values kept as secrets.
+    Prints its problems, its warnings, its agents, and the values that are kept as secrets.
     """
     from infrastructure.server.operations import check_configuration as check
 
@@ -55,7 +55,7 @@ def check_configuration(file: File, output: OutputOption = Output.TABLE) -> None
         "secretPointers": list(report.secret_pointers),
     }
     if not print_object(lists, output) and not report.problems:
-        print(f"{printable_line(file)} is right")
+        print(f"{printable_line(file)} is valid")
         print(f"agents: {printable_line(', '.join(report.agents), 2000) or 'none'}")
         for pointer in report.secret_pointers:
             print(f"kept as a secret: {printable_line(pointer)}")
@@ -75,20 +75,17 @@ def show_configuration(
             metavar="FILE",
             envvar="SPAWNLOG_CONFIG",
             show_envvar=False,
-            help="Configuration file, JSON5. Without one: what is built in. [env: SPAWNLOG_CONFIG]",
+            help="Configuration file, JSON5. Default: the built-in one. [env: SPAWNLOG_CONFIG]",
             show_default=False,
         ),
     ] = None,
-    effective: Annotated[
-        bool, typer.Option("--effective", help="With every default written out.")
-    ] = False,
+    effective: Annotated[bool, typer.Option("--effective", help="Include every default.")] = False,
     agent: Annotated[
         str | None,
         typer.Option(
             "--agent",
             metavar="ID",
-            help="What a spawn of this agent gets that says nothing itself, and which place of "
-            "the file says so.",
+            help="Show the values that spawns of this agent get by default, and where each is set.",
             show_default=False,
         ),
     ] = None,
@@ -96,20 +93,20 @@ def show_configuration(
     *,
     api: ApiOptions,
 ) -> None:
-    """Show what a configuration says, without its secrets.
+    """Show a configuration without its secrets.
 
-    References stand in the place of secrets. Flags and variables of `spawnlog serve` are not
-    counted. With --at it is what was active on a server then.
+    A reference replaces each secret. Flags and variables of `spawnlog serve` are not included. With
+    --at: the configuration that was active on the server at that moment.
     """
-    # A file that a variable names is not meant by who asks a server.
+    # SPAWNLOG_CONFIG may be set for other commands: only a typed FILE conflicts with --at.
     if at is not None and is_typed(context, "file"):
-        raise CommandFailed("--at is about a server's configuration: leave FILE out")
+        raise CommandFailed("--at reads the configuration of the server: leave FILE out")
     shown = _configuration_of(file, at, api)
     if agent is not None:
         _show_agent(shown, agent, api.output)
         return
     values = shown.effective if effective else shown.stored
-    # What a configuration says has no table: it is JSON.
+    # A configuration has no table form.
     print_object(values, Output.JSON if api.output is Output.TABLE else api.output)
 
 
@@ -131,7 +128,7 @@ def _show_agent(shown: "ConfigurationShown", agent_id: str, output: Output) -> N
         meant = nearest_word(agent_id, shown.agents)
         hint = f'; did you mean "{meant}"?' if meant else "."
         listed = printable_line(", ".join(shown.agents), 2000)
-        raise NotFound(f'there is no agent "{printable_line(agent_id)}"{hint} There are: {listed}')
+        raise NotFound(f'there is no agent "{printable_line(agent_id)}"{hint} Agents: {listed}')
     rows: list[dict[str, Any]] = [
         {"key": value.key, "value": value.value, "from": value.source} for value in values
     ]
@@ -150,7 +147,7 @@ def _show_agent(shown: "ConfigurationShown", agent_id: str, output: Output) -> N
 
 
 def _describe_value(value: object) -> str:
-    """A value as a person reads it: names beside each other, everything else as JSON."""
+    """Return a value for a person: the items of a list joined by commas, other values as JSON."""
     if isinstance(value, list):
         return ", ".join(_describe_value(item) for item in value) or "none"
     if isinstance(value, dict):
@@ -168,7 +165,7 @@ _CHANGE_COLUMNS = (
 )
 Revision = Annotated[
     int,
-    typer.Argument(min=1, metavar="LEFT", help="A revision, by its number.", show_default=False),
+    typer.Argument(min=1, metavar="LEFT", help="Number of a revision.", show_default=False),
 ]
 
 
@@ -179,16 +176,16 @@ def compare_revisions(
         typer.Argument(
             min=1,
             metavar="RIGHT",
-            help="Another one; the active one when it is left out.",
+            help="Number of another revision. Default: the active one.",
             show_default=False,
         ),
     ] = None,
     *,
     api: ApiOptions,
 ) -> None:
-    """Show what differs between two configurations.
+    """Show the differences between two configurations.
 
-    Exit status 1 when two revisions differ. As JSON it is a patch (RFC 6902).
+    Exit status 1 if the two revisions differ. As JSON it is a patch (RFC 6902).
     """
     from application.queries.changes.json_patch import difference
 
@@ -199,7 +196,7 @@ def compare_revisions(
     if api.output is Output.TABLE and operations:
         print_table(_changes(before, operations), _CHANGE_COLUMNS)
     elif api.output is Output.TABLE:
-        print_note(f"revisions {left} and {revision} say the same")
+        print_note(f"revisions {left} and {revision} are identical")
     elif not print_document(operations, api.output):
         for operation in operations:
             print_json_line(operation)
@@ -208,7 +205,7 @@ def compare_revisions(
 
 
 def _changes(value: Any, operations: list[JsonObject]) -> list[JsonObject]:
-    """Each operation with what stood in its place when it was its turn."""
+    """Return each operation with the value at its path just before it was applied."""
     from application.queries.changes.json_patch import apply_patch
     from domain.configuration.problems import parts_of
 
@@ -216,10 +213,10 @@ def _changes(value: Any, operations: list[JsonObject]) -> list[JsonObject]:
     for operation in operations:
         change = {"path": operation["path"] or "/"}
         if operation["op"] != "add":
-            found = value
+            before = value
             for part in parts_of(operation["path"]):
-                found = found[int(part)] if isinstance(found, list) else found[part]
-            change["before"] = found
+                before = before[int(part)] if isinstance(before, list) else before[part]
+            change["before"] = before
         if "value" in operation:
             change["after"] = operation["value"]
         changes.append(change)
@@ -236,13 +233,13 @@ def _describe_side(change: Any, side: str) -> str:
 def _newest_revision(client: "CommandClient", at: str | None) -> int:
     items = client.items("/v1/config/revisions", {"at": at}, limit=1).items
     if not items:
-        raise NotFound("no configuration was active then: ask for a later position")
+        raise NotFound("no configuration was active at that moment: give a later one")
     return int(items[0]["revision"])
 
 
 def _content(client: "CommandClient", revision: int) -> JsonObject:
-    found = client.get(f"/v1/config/revisions/{revision}").value
-    content = found.get("content")
+    stored = client.get(f"/v1/config/revisions/{revision}").value
+    content = stored.get("content")
     if not isinstance(content, dict):
         raise NotFound(f"the text of revision {revision} was erased")
     return content

@@ -1,4 +1,4 @@
-"""Commands that follow from the descriptions of operations: options, request and answer."""
+"""Commands derived from the descriptions of operations: options, request and output."""
 
 import uuid
 from collections.abc import Callable, Mapping
@@ -40,8 +40,10 @@ DISPLAYS: Mapping[str, str] = {
     "getSharedContext": "display.session:print_shared_context",
     "getLogHead": "display.verifications:print_verifications",
 }
-"""Where the function is that prints an answer for a person, after its fields or in place of a
-table, by operation."""
+"""Functions that print an answer for a person, by operation.
+
+Such a function replaces the table, or prints after the fields.
+"""
 Display = Callable[[Any], None]
 
 
@@ -73,9 +75,9 @@ def _list(
         return
     columns = table_columns(operation.columns, listing.items)
     if operation.numbered and api.output is Output.TABLE and not any(query.values()):
-        # A place in a list of some items, or of the past, would name another one of today's.
-        for place, item in enumerate(listing.items, 1):
-            item[_PLACE] = f"#{place}"
+        # In a filtered or past list `#N` would name another run than in the list of now.
+        for number, item in enumerate(listing.items, 1):
+            item[_PLACE] = f"#{number}"
         columns = (TableColumn("", value_of(_PLACE), right=True), *columns)
     print_listing(listing, columns, api.output)
 
@@ -108,7 +110,7 @@ def _ask(
 def _print_answer(
     operation: DescribedOperation, answer: JsonObject, members: Mapping[str, Any]
 ) -> None:
-    """Print an answer for a person. The sentence of a command may have all `members`."""
+    """Print an answer for a person. The sentence of a command may name any of `members`."""
     if operation.done is not None:
         print(operation.done.format_map(_printable(members)))
     elif operation.items is not None:

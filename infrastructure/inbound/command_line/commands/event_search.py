@@ -1,4 +1,4 @@
-"""`spawnlog event find`: since when something is so."""
+"""`spawnlog event find`: the position at which a condition began to hold."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,21 +33,21 @@ COUNTED = ("method", "fromPosition", "toPosition")
 def find_events(
     given: Annotated[Given, OptionsOf("findEvents")],
     last: Annotated[
-        bool, typer.Option("--last", help="The last one instead: since when it is so now.")
+        bool, typer.Option("--last", help="The last match instead of the first.")
     ] = False,
     *,
     api: ApiOptions,
 ) -> None:
-    """Find since when something is so.
+    """Find the position at which a condition began to hold.
 
-    That is the first position at which a condition begins to hold, a field of a state becomes a
-    value, or something was recorded. Not found is exit status 4.
+    Also finds the position at which a field of a state took a value, or an event was recorded. Exit
+    status 4 if there is none.
     """
     limit = given["limit"]
     if last and limit != 1:
-        raise CommandFailed("--last is one: leave --limit out")
+        raise CommandFailed("--last prints one match: leave --limit out")
     if last and given["cursor"] is not None:
-        raise CommandFailed("--last looks through all: leave --cursor out")
+        raise CommandFailed("--last searches the whole range: leave --cursor out")
     _require_question(given)
     with api.client() as client:
         question = given.query(client, without=("limit",))
@@ -60,17 +60,17 @@ def find_events(
 
 
 def _require_question(given: Given) -> None:
-    """Raise CommandFailed if nothing is looked for."""
+    """Raise CommandFailed if the options name nothing to search for."""
     if not any(given[name] for name in ("when", "field", "types", "rule")):
         raise CommandFailed(
-            "say what to look for: --when CONDITION, --field NAME, --type TYPE or --rule RULE"
+            "give a condition: --when CONDITION, --field NAME, --type TYPE or --rule RULE"
         )
     if given["field"] and given["becomes"] is None and not given["changes"]:
         raise CommandFailed("--field needs --becomes VALUE, or --changes for any change")
 
 
 def _search(client: "CommandClient", question: JsonObject, *, limit: int, last: bool) -> JsonObject:
-    """All of a search: the answers of as many requests as it takes, as one."""
+    """Return the merged answer of as many requests as the search takes."""
     items: list[JsonObject] = []
     events_read = reads = 0
     cursor: str | None = question["cursor"]
@@ -79,10 +79,10 @@ def _search(client: "CommandClient", question: JsonObject, *, limit: int, last: 
             wanted = PAGE_MAX if last else min(PAGE_MAX, limit - len(items))
             parameters = {**question, "limit": wanted, "cursor": cursor}
             body = client.get("/v1/events/find", parameters).value
-            found, following = body.get("items"), body.get("nextCursor")
-            if not isinstance(found, list) or not all(name in body for name in COUNTED):
+            page, following = body.get("items"), body.get("nextCursor")
+            if not isinstance(page, list) or not all(name in body for name in COUNTED):
                 raise CommandFailed("the answer is not from a spawnlog server: check --url")
-            items = (items + found)[-1:] if last else items + found
+            items = (items + page)[-1:] if last else items + page
             events_read += int(body.get("eventsRead") or 0)
             reads += int(body.get("reads") or 0)
             if following is None or (not last and len(items) >= limit):
@@ -132,7 +132,7 @@ def _print_one(item: JsonObject) -> None:
             "configuration": f"revision {event['configRevision']}" if event else None,
         }
     )
-    print_note(f"as it was then: spawnlog run list --at {printable_line(item.get('asOf'))}")
+    print_note(f"see that moment: spawnlog run list --at {printable_line(item.get('asOf'))}")
 
 
 def _effort(answer: JsonObject) -> str:

@@ -1,4 +1,4 @@
-"""`spawnlog event list`: the log itself, page by page or live."""
+"""`spawnlog event list`: the events of the log, by page or live."""
 
 from typing import Annotated
 
@@ -28,20 +28,20 @@ from infrastructure.inbound.command_line.display.times import format_instant
 def list_events(
     context: typer.Context,
     given: Annotated[Given, OptionsOf("listEvents")],
-    newest: Annotated[bool, typer.Option("--newest", help="The newest first.")] = False,
+    newest: Annotated[bool, typer.Option("--newest", help="Newest first.")] = False,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Show events as they happen, until Ctrl-C.")
     ] = False,
     *,
     api: ApiOptions,
 ) -> None:
-    """Show the log in order, or follow it."""
+    """Show the events of the log in order, or follow them."""
     with api.client() as client:
         parameters = given.query(client, without=("limit",))
         if follow and (newest or given["before"] is not None or given["at"] is not None):
-            raise CommandFailed("--follow goes on from now: leave --newest, --before and --at out")
+            raise CommandFailed("--follow runs forward: leave --newest, --before and --at out")
         if follow and is_typed(context, "limit"):
-            raise CommandFailed("--follow goes on until Ctrl-C: leave --limit out")
+            raise CommandFailed("--follow runs until Ctrl-C: leave --limit out")
         if not follow:
             parameters["order"] = "desc" if newest else None
             listing = client.items("/v1/events", parameters, limit=given["limit"])
@@ -50,8 +50,8 @@ def list_events(
         from infrastructure.inbound.command_line.client.follow import follow_events as followed
 
         if api.output not in (Output.JSONL, Output.TABLE):
-            raise CommandFailed("a stream has no end: follow it with --output jsonl or table")
-        print_note("following the log; Ctrl-C ends it")
+            raise CommandFailed("--follow prints no single document: use --output jsonl or table")
+        print_note("following the log; Ctrl-C stops")
         for event in followed(client, parameters):
             if api.output is Output.JSONL:
                 print_json_line(event)
@@ -60,7 +60,7 @@ def list_events(
 
 
 def _line(event: JsonObject) -> str:
-    """An event on a line of its own: a stream has no table whose columns could be measured."""
+    """Return one line for an event. A stream has no table whose columns could be measured."""
     return (
         f"{printable_line(event.get('position')):>8}  {format_instant(event.get('recordedAt'))}  "
         f"{short_id(event.get('runId')):8}  {printable_line(event.get('type'), 40):24}  "

@@ -33,9 +33,10 @@ from infrastructure.inbound.command_line.display.progress import (
 
 
 def rebuild_log(home: HomeOptions, output: OutputOption = Output.TABLE) -> None:
-    """Make the read tables anew from the events. Exits with 1 when they were not the same.
+    """Rebuild the read tables from the events.
 
-    Servers go on reading and writing meanwhile. One that was interrupted goes on where it was.
+    Exit status 1 if they differed from the events. Servers keep reading and writing meanwhile. An
+    interrupted rebuild resumes where it stopped.
     """
     from infrastructure.server.operations import rebuild
 
@@ -56,9 +57,9 @@ def rebuild_log(home: HomeOptions, output: OutputOption = Output.TABLE) -> None:
             f"in {report.seconds:.2f} s"
         )
         if report.identical:
-            print("the tables are identical to what they were")
+            print("the tables already matched the events")
     if not report.identical:
-        raise RunFailed(f"{report.differing} rows were not what the events say; now the tables are")
+        raise RunFailed(f"{report.differing} rows differed from the events; they are corrected")
 
 
 HASH_BYTES = 32
@@ -68,31 +69,31 @@ NotedHeadOption = Annotated[
     typer.Option(
         "--head",
         metavar="POSITION:HASH",
-        help="A head noted earlier, as this command prints it: the log must still have it.",
+        help="Head that an earlier verification printed; the log must still contain it.",
         show_default=False,
     ),
 ]
 Resume = Annotated[
     bool,
-    typer.Option("--resume", help="Go on behind what the last verification found to be right."),
+    typer.Option("--resume", help="Continue after the last position that was verified."),
 ]
 StateFile = Annotated[
     Path | None,
     typer.Option(
         "--state",
         metavar="FILE",
-        help="Where progress is noted. Without: log-verify.json in the data directory.",
+        help="File for the progress. Default: log-verify.json in the data directory.",
         show_default=False,
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="The same as --output json.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Same as --output json.")]
 
 
 ExportedFile = Annotated[
     Path | None,
     typer.Argument(
         metavar="FILE",
-        help="A file of `log export`, verified without a server or a database.",
+        help="File written by `log export`; needs no server and no database.",
         show_default=False,
     ),
 ]
@@ -110,14 +111,15 @@ def verify_log(
 ) -> None:
     """Verify the log, or a file of `log export`.
 
-    The log is compared with its chain of hashes, and texts and read tables with the log; a file
-    with its own chain, seal and keys.
+    Checks the hash chain of the log, then its texts and read tables against the events. A file is
+    checked against its own chain, seal and keys.
 
-    Exits with 1 at the first difference and names its position. Servers go on meanwhile.
+    Exit status 1 at the first difference, which is printed with its position. Servers keep running
+    meanwhile.
     """
     if file is not None:
         if head or resume or state or home != HomeOptions():
-            raise CommandFailed("a file is verified by itself; give no other flags than --output")
+            raise CommandFailed("FILE needs no server: give no other option than --output")
         _verify_file(file, Output.JSON if as_json else output)
         return
     verify_options = VerifyOptions(
@@ -128,7 +130,7 @@ def verify_log(
     if not print_object(_report_json(report), Output.JSON if as_json else output):
         _print_report(report)
     if not report.is_recorded:
-        print_note("servers do not tell of this verification: the database takes no record of it")
+        print_note("servers will not show this verification: the database could not store it")
     if report.difference is not None:
         raise RunFailed(str(report.difference))
 
@@ -142,15 +144,15 @@ def _run_verification(options: ServeOptions, verify_options: VerifyOptions) -> V
 
 @contextmanager
 def _resumable() -> Iterator[None]:
-    """What goes on where it was when it is interrupted."""
+    """Report Ctrl-C as a failure that recommends --resume."""
     try:
         yield
     except KeyboardInterrupt:
-        raise CommandFailed("interrupted before the end; go on with --resume") from None
+        raise CommandFailed("interrupted; continue with --resume") from None
 
 
 def _pace(events: int, seconds: float, unit: str = "") -> str:
-    """How long events took, and how many that was a second."""
+    """Return a duration, and the rate per second."""
     rate = events / seconds if seconds > 0 else 0.0
     return f"{seconds:.2f} s ({rate:,.0f} {unit}a second)"
 
@@ -168,10 +170,10 @@ def _parse_noted_head(text: str) -> tuple[int, bytes]:
         chain_hash = bytes.fromhex(digest)
     except ValueError:
         chain_hash = b""
-    right = position.isascii() and position.isdecimal() and len(position) <= len(str(2**62))
-    if not right or int(position) < 1 or len(chain_hash) != HASH_BYTES:
+    is_position = position.isascii() and position.isdecimal() and len(position) <= len(str(2**62))
+    if not is_position or int(position) < 1 or len(chain_hash) != HASH_BYTES:
         raise CommandFailed(
-            "--head takes a position and a hash of 64 hexadecimal digits, as in 18342:9f2c…"
+            "--head takes a position and a hash of 64 hexadecimal digits, such as 18342:9f2c…"
         )
     return int(position), chain_hash
 
@@ -206,17 +208,17 @@ def _texts_json(counts: VerifiedCounts) -> dict[str, int]:
 
 
 def _print_report(report: VerifyReport) -> None:
-    since = f" behind position {report.began}" if report.began else ""
+    since = f" after position {report.began}" if report.began else ""
     pace = _pace(report.events, report.seconds)
-    print(f"{report.events:,} events{since} were right, verified in {pace}")
+    print(f"{report.events:,} events{since} are valid, verified in {pace}")
     counts = report.counts
     print(
-        f"in all {counts.run_rows:,} rows of runs, {counts.session_rows:,} of sessions, "
+        f"checked {counts.run_rows:,} rows of runs, {counts.session_rows:,} of sessions, "
         f"{counts.contents:,} texts and {counts.transcripts:,} transcripts; "
         f"{counts.erased:,} erased with their keys"
     )
     if report.difference is None:
-        print("nothing differs; note the head to hold the log against it later (--head):")
+        print("no differences; keep this head to check the log against it later (--head):")
         print(report.head)
 
 
@@ -227,7 +229,7 @@ def _verify_file(file: Path, output: Output) -> None:
         report = verify_exported(file, on_progress)
     fault, counts = report.fault, report.counts
     if fault is not None and report.scope is None:
-        raise CommandFailed(f"{printable_line(file)} is no file of `spawnlog log export`: {fault}")
+        raise CommandFailed(f"{printable_line(file)} is not from `spawnlog log export`: {fault}")
     facts = {
         "ok": fault is None,
         "scope": report.scope,
@@ -241,7 +243,7 @@ def _verify_file(file: Path, output: Output) -> None:
     }
     if not print_object(facts, output):
         print(
-            f"{report.events:,} events were right, verified in"
+            f"{report.events:,} events are valid, verified in"
             f" {_pace(report.events, report.seconds)}; {counts.contents:,} texts and"
             f" {counts.transcripts:,} transcripts; {counts.erased:,} erased or not in the file"
         )
@@ -253,72 +255,71 @@ def _verify_file(file: Path, output: Output) -> None:
 
 
 _FILE_VERDICTS = {
-    "log": "nothing differs; the head of the log in the file:",
-    "range": "nothing differs from the chain hash in the first line on; the last event:",
-    "tree": "each event has the bytes that its own hash covers; whether events are missing between"
-    " them cannot be told of a tree; the last event:",
+    "log": "no differences; the head of the log in the file:",
+    "range": "no differences, starting from the chain hash in the first line; the last event:",
+    "tree": "each event matches its own hash; the export of one tree cannot prove that no events"
+    " are missing between them; the last event:",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class ExportFlags:
-    """What of the log is written, and where."""
+    """Options of `log export`: the range, the contents and the destination."""
 
     out: Annotated[
         Path | None,
         typer.Option(
             "--out",
             metavar="FILE",
-            help="The file to write, which must not be there. Without: standard output.",
+            help="File to write; it must not exist. Default: standard output.",
             show_default=False,
         ),
     ] = None
     first: Annotated[
         int | None,
-        typer.Option("--from", metavar="POSITION", min=1, help="The first position."),
+        typer.Option("--from", metavar="POSITION", min=1, help="First position."),
     ] = None
     last: Annotated[
         int | None,
-        typer.Option("--to", metavar="POSITION", min=1, help="The last position."),
+        typer.Option("--to", metavar="POSITION", min=1, help="Last position."),
     ] = None
     tree: Annotated[
         str | None,
         typer.Option(
             "--tree",
             metavar="KEY",
-            help="Only the events of one tree: the key of its root session, in full.",
+            help="Only the events of one tree, by the full key of its root session.",
             show_default=False,
         ),
     ] = None
     contents: Annotated[
         bool,
-        typer.Option("--contents", help="With the texts, and the keys that prove them: secrets."),
+        typer.Option("--contents", help="Include texts, and the keys that prove them: secrets."),
     ] = False
     transcripts: Annotated[
-        bool, typer.Option("--transcripts", help="With the entries of transcripts.")
+        bool, typer.Option("--transcripts", help="Include the entries of transcripts.")
     ] = False
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an export that was interrupted.")
-    ] = False
-    force: Annotated[bool, typer.Option("--force", help="Replace the file, and begin anew.")] = (
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted export.")] = (
         False
     )
+    force: Annotated[bool, typer.Option("--force", help="Replace the file and start over.")] = False
 
 
 def export_events(
     flags: ExportFlags, output: OutputOption = Output.TABLE, *, home: HomeOptions
 ) -> None:
-    """Write the log as lines of CloudEvents.
+    """Export the log as lines of CloudEvents.
 
-    It is one snapshot; servers go on meanwhile.
+    The export is one snapshot; servers keep running meanwhile.
 
-    The file is FILE.part until it is whole. Import it again with --contents --transcripts.
+    The file is called FILE.part until it is complete. Only a file with --contents --transcripts can
+    be imported as it is.
     """
     from infrastructure.server.operations import export_to_file
 
     if flags.resume and flags.force:
-        raise CommandFailed("--resume goes on and --force begins anew; give one of them")
-    # No log is longer, and the database knows no larger number.
+        raise CommandFailed("--resume continues and --force starts over: give one of them")
+    # No log is longer, and the database has no larger integer.
     first, last = (one and min(one, POSITION_MAX) for one in (flags.first, flags.last))
     export_options = ExportOptions(**{**asdict(flags), "first": first, "last": last})
     try:
@@ -349,7 +350,7 @@ def import_events(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="A file of `log export --contents --transcripts`.",
+            help="File written by `log export --contents --transcripts`.",
             show_default=False,
         ),
     ],
@@ -357,22 +358,22 @@ def import_events(
         bool,
         typer.Option(
             "--without-texts",
-            help="Take a file without texts and transcripts: all of them read as erased.",
+            help="Accept a file without texts and transcripts: all of them read as erased.",
         ),
     ] = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an import that was interrupted.")
+        bool, typer.Option("--resume", help="Continue an interrupted import.")
     ] = False,
     output: OutputOption = Output.TABLE,
     *,
     home: HomeOptions,
 ) -> None:
-    """Store an exported log in an empty one.
+    """Import an exported log into an empty one.
 
-    It has the same rows, the same chain and the same log id.
+    The copy has the same rows, the same chain and the same log id.
 
-    What is wrong with the file is found before anything of it is there. Stop the log's servers
-    before the copy is served: both would do its work.
+    Errors in the file are found before any of it is visible. Stop the servers of the log before you
+    serve the copy: both would run its unfinished work.
     """
     from infrastructure.server.operations import import_from_file
 

@@ -1,4 +1,4 @@
-"""Commands as Typer knows them, each made when it is called."""
+"""Typer commands, each built when it is called."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,12 +16,12 @@ _OF_MOMENTS = ("commands.run.changes:diff",)
 
 
 def function_command(name: str, place: str) -> Any:
-    """Import a function, and return the command that it runs."""
+    """Import a function and return the command that runs it."""
     return _command(name, load(place), CommandOfMoments if place in _OF_MOMENTS else PlainCommand)
 
 
 def derived_command(name: str, operation: str) -> Any:
-    """Return the command of an operation."""
+    """Return the command derived from an operation."""
     return _command(name, derived_function(described_operations()[operation]), PlainCommand)
 
 

@@ -1,4 +1,4 @@
-"""`spawnlog mcp`: the tools of a server for a model, over standard input and output."""
+"""`spawnlog mcp`: relays MCP messages between standard streams and a server."""
 
 import asyncio
 import contextlib
@@ -19,18 +19,18 @@ SessionOption = Annotated[
     typer.Option(
         "--session",
         metavar="KEY",
-        help="Session that the client is; without one that of the token, else the main session.",
+        help="Session of the client. Default: that of the token, else the main session.",
         show_default=False,
     ),
 ]
 
 
 def relay_mcp(session: SessionOption = None, *, place: ApiPlace) -> None:
-    """Speak the Model Context Protocol over standard streams.
+    """Serve the Model Context Protocol over standard streams.
 
-    As a server that an agent starts does: requests go to a running spawnlog.
+    An agent starts this command as its MCP server. Requests are forwarded to a running spawnlog.
     """
-    # Here and not above: `--help` needs no HTTP library.
+    # Imported late: `--help` needs no HTTP library.
     from infrastructure.inbound.command_line.client.mcp_relay import McpRelay
 
     def write(line: bytes) -> None:
@@ -38,7 +38,7 @@ def relay_mcp(session: SessionOption = None, *, place: ApiPlace) -> None:
             sys.stdout.buffer.write(line)
             sys.stdout.buffer.flush()
         except BrokenPipeError:
-            # A client that is gone reads no answers, and nothing is left to be done for it.
+            # The client is gone and reads no answers; nothing is left to do.
             os._exit(0)
 
     relay = McpRelay(place.address, session, write)
@@ -48,8 +48,11 @@ def relay_mcp(session: SessionOption = None, *, place: ApiPlace) -> None:
 
 
 async def _lines_of_input() -> AsyncIterator[bytes]:
-    """The lines of standard input, which may be a file: they are read in a thread that does not
-    keep the process."""
+    """Yield the lines of standard input.
+
+    A thread reads them, since standard input may be a file; it does not keep the process alive. A
+    line over MESSAGE_BYTES_MAX is cut to one byte more than that.
+    """
     from infrastructure.inbound.command_line.client.mcp_relay import MESSAGE_BYTES_MAX
 
     loop = asyncio.get_running_loop()
@@ -57,7 +60,7 @@ async def _lines_of_input() -> AsyncIterator[bytes]:
     room = threading.Semaphore(LINES_MAX)
 
     def read() -> None:
-        with contextlib.suppress(RuntimeError):  # The loop is closed: nobody listens any more.
+        with contextlib.suppress(RuntimeError):  # The loop is closed; nothing reads the lines.
             while line := sys.stdin.buffer.readline(MESSAGE_BYTES_MAX + 1):
                 rest = line
                 while len(rest) > MESSAGE_BYTES_MAX and not rest.endswith(b"\n"):

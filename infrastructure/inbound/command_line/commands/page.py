@@ -1,4 +1,4 @@
-"""`spawnlog open`: the page, signed in to by a code that works once."""
+"""`spawnlog open`: opens the page with a code that signs in once."""
 
 from typing import Annotated
 
@@ -8,21 +8,21 @@ from infrastructure.inbound.command_line.client.options import ApiPlace
 
 BrowserOption = Annotated[
     bool,
-    typer.Option("--browser/--no-browser", help="Open a browser, or print the address alone."),
+    typer.Option("--browser/--no-browser", help="Open a browser, or only print the address."),
 ]
 
 
 def open_page(browser: BrowserOption = True, *, api: ApiPlace) -> None:
     """Open the page, signed in with this token.
 
-    The address works once, for a minute.
+    The address works once, within a minute.
     """
     with api.client() as client:
-        made = client.perform(lambda api: api.make_page_code())
+        signin = client.perform(lambda api: api.make_page_code())
         address = f"{client.server.url}/ui/"
-    # Behind the `#`: no browser sends that to a server, so it is in no log of one.
-    if made.code is not None:
-        address += f"#code={made.code}"
+    # Browsers do not send the fragment to a server, so the code is in no access log.
+    if signin.code is not None:
+        address += f"#code={signin.code}"
     print(address)
     if browser:
         import webbrowser

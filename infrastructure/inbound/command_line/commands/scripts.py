@@ -1,4 +1,4 @@
-"""`spawnlog script test`: what an agent's context scripts would do to a spawn."""
+"""`spawnlog script test`: runs an agent's context scripts for a trial spawn."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 _COLUMNS = (
     TableColumn("SCRIPT", value_of("id"), elastic=True),
     TableColumn("OUTCOME", value_of("outcome"), coloured=True),
-    TableColumn("STANDS", value_of("position")),
+    TableColumn("PLACE", value_of("position")),
     TableColumn("ENDED", lambda row: _format_end(row.get("statusCode"), row.get("exitCode"))),
     TableColumn("MS", value_of("durationMs"), right=True),
     TableColumn("BYTES", value_of("outputBytes"), right=True),
     TableColumn("PROPOSES", value_of("candidate"), folds=True),
 )
-_PLACES = {"prepend": "in front of", "append": "behind"}
+_PLACES = {"prepend": "before", "append": "after"}
 
 
 def run_scripts(
@@ -40,12 +40,12 @@ def run_scripts(
         str, typer.Argument(metavar="AGENT", help="Agent, or an alias of one.", show_default=False)
     ],
     task: Annotated[
-        str, typer.Option("--task", help="What it would be asked; - reads it from standard input.")
+        str, typer.Option("--task", help="Task of the trial spawn; - reads standard input.")
     ],
     label: Annotated[str | None, typer.Option(help="A name for the run.")] = None,
     requester: RequesterOption = "main",
     cleanup: Annotated[
-        Literal["delete", "keep"] | None, typer.Option(help="As a spawn would say it.")
+        Literal["delete", "keep"] | None, typer.Option(help="Cleanup of the trial spawn.")
     ] = None,
     config: ConfigFile = None,
     data_dir: HomeDir = None,
@@ -53,10 +53,11 @@ def run_scripts(
 ) -> None:
     """Run an agent's context scripts without a spawn.
 
-    Shows what each gives, what would stand before the task and after it, and which agent would run.
+    Prints the output of each script, the text before and after the task, and the agent that would
+    run.
 
-    The scripts run for real, on this machine, with SPAWNLOG_SCRIPT_TEST=1; no server is asked, and
-    nothing is recorded. Without --config there are no scripts. Exits with 1 when a script fails.
+    The scripts really run, on this machine, with SPAWNLOG_SCRIPT_TEST=1. No server is asked and
+    nothing is recorded. Without --config there are no scripts. Exit status 1 if a script fails.
     """
     from infrastructure.contract.operations import ScriptTrialOptions, ServeOptions
     from infrastructure.server.operations import try_scripts
@@ -81,25 +82,25 @@ def _trial_json(trial: "TrialResult") -> dict[str, Any]:
     return {
         "agentId": trial.request.agent_id,
         "configured": trial.is_configured,
-        "scripts": [_script_json(one) for one in trial.runs],
-        "candidates": [one.members() for one in trial.candidates],
+        "scripts": [_script_json(run) for run in trial.runs],
+        "candidates": [candidate.members() for candidate in trial.candidates],
         "runsAs": trial.agent_id,
         "message": trial.message.text,
-        "parts": [one._asdict() for one in trial.message.parts],
+        "parts": [part._asdict() for part in trial.message.parts],
     }
 
 
-def _script_json(one: "TrialRun") -> dict[str, Any]:
-    texts = {"output": one.output, "content": one.content, "error": one.error}
+def _script_json(run: "TrialRun") -> dict[str, Any]:
+    texts = {"output": run.output, "content": run.content, "error": run.error}
     left_out = {"output", "injected", "error", "outputHmac"}
-    plain = one.receipt.members().items()
+    plain = run.receipt.members().items()
     return {name: value for name, value in plain if name not in left_out} | texts
 
 
 def _print_trial(trial: "TrialResult", body: dict[str, Any]) -> None:
     if not trial.is_configured:
         name = printable_line(trial.request.agent_id)
-        print_note(f'there is no agent "{name}": it gets the scripts of the defaults')
+        print_note(f'agent "{name}" is not configured: it gets the default scripts')
     print_table(body["scripts"], _COLUMNS)
     for script in body["scripts"]:
         if script["error"]:
@@ -108,22 +109,23 @@ def _print_trial(trial: "TrialResult", body: dict[str, Any]) -> None:
     print_fields(
         {
             "agent": trial.request.agent_id,
-            "candidates": ", ".join(_format_candidate(one) for one in body["candidates"]) or "none",
+            "candidates": ", ".join(map(_format_candidate, body["candidates"])) or "none",
             "runs as": trial.agent_id,
         }
     )
     for script in body["scripts"]:
         if script["content"] is not None:
             print(
-                f"\n{printable_line(script['id'])} gives, {_PLACES[script['position']]} the task:\n"
+                f"\n{printable_line(script['id'])} adds {_PLACES[script['position']]} the task:\n"
             )
             print_block(script["content"])
     print("\nmessage:\n")
     print_block(trial.message.text)
 
 
-def _format_candidate(one: dict[str, Any]) -> str:
-    return f"{one['scriptId']}→{one['agentId'] or '(no agent id)'} ({one['verdict']})"
+def _format_candidate(candidate: dict[str, Any]) -> str:
+    agent_id = candidate["agentId"] or "(no agent id)"
+    return f"{candidate['scriptId']}→{agent_id} ({candidate['verdict']})"
 
 
 def _format_end(status: object, code: object) -> str | None:

@@ -1,4 +1,4 @@
-"""`spawnlog serve` and `spawnlog migrate`: starting a server and its database."""
+"""`spawnlog serve` and `spawnlog migrate`: start a server, and migrate its database."""
 
 import gc
 from dataclasses import replace
@@ -24,7 +24,7 @@ def serve(
     no_auth: Annotated[
         bool,
         typer.Option(
-            "--no-auth", help="Let any program of this machine in. [env: SPAWNLOG_NO_AUTH]"
+            "--no-auth", help="Let any program on this machine in. [env: SPAWNLOG_NO_AUTH]"
         ),
     ] = False,
     no_page: Annotated[
@@ -32,14 +32,13 @@ def serve(
         typer.Option("--no-page", help="Serve no web page. [env: SPAWNLOG_NO_PAGE]"),
     ] = False,
 ) -> None:
-    """Serve until SIGTERM or Ctrl-C.
+    """Start the server; SIGTERM or Ctrl-C stops it.
 
-    Without --config the active configuration of the log stays in force.
-    SIGHUP reads the configuration again.
-    `spawnlog ready on http://HOST:PORT` is printed when requests are accepted.
+    Without --config the active configuration of the log stays in force. SIGHUP reloads the
+    configuration. When the server accepts requests it prints `spawnlog ready on http://HOST:PORT`.
     """
-    # To look through the objects of modules again and again is a tenth of the start. The server
-    # enables the collector when its modules are imported.
+    # Repeated garbage collection of module objects takes a tenth of the start. The server enables
+    # the collector after its imports.
     gc.disable()
     from infrastructure.server.operations import serve as serve_until_stopped
 
@@ -49,9 +48,9 @@ def serve(
 
 
 def migrate(home: HomeOptions) -> None:
-    """Bring the database schema to this release.
+    """Migrate the database schema to this release.
 
-    The embedded server's is brought up at its start anyway.
+    The embedded server migrates its own when it starts.
     """
     from infrastructure.server.operations import migrate as migrated
 

@@ -1,4 +1,4 @@
-"""`spawnlog spawn`: ask for a sub-agent, or for several at once, and wait for them if wanted."""
+"""`spawnlog spawn`: spawn one sub-agent, or several as a batch."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 
 Tasks = Annotated[
     list[str] | None,
-    typer.Option("--task", metavar="TASK", help="One of several tasks, with --parallel."),
+    typer.Option("--task", metavar="TASK", help="Task of a batch, with --parallel; repeat it."),
 ]
 Parallel = Annotated[
-    bool, typer.Option("--parallel", help="A run for each task, or none of them at all.")
+    bool, typer.Option("--parallel", help="Start one run per task: all of them, or none.")
 ]
 _COLUMNS = (
     TableColumn("RUN", value_of("runId")),
@@ -55,34 +55,38 @@ _COLUMNS = (
 
 
 def task_members(task: str | None, tasks: Sequence[str], *, parallel: bool) -> JsonObject:
-    """What is to be done, as the members of a request. CommandFailed when that is not clear."""
+    """Return the task members of a request. Raise CommandFailed if none or too many are given."""
     given = [*([] if task is None else [task]), *tasks]
     if not given:
-        raise CommandFailed("say what to do: TASK, or several times --task TASK with --parallel")
+        raise CommandFailed("give TASK, or --parallel with a --task TASK for each task")
     if not parallel:
         if tasks:
-            raise CommandFailed("--task is for several tasks: add --parallel, or give TASK alone")
+            raise CommandFailed("--task needs --parallel: add it, or give TASK alone")
         return {"task": read_text_argument(given[0], "task")}
     if given.count("-") > 1:
         raise CommandFailed("only one task can be read from standard input")
-    return {"task": [read_text_argument(one, "task") for one in given], "parallel": True}
+    return {"task": [read_text_argument(text, "task") for text in given], "parallel": True}
 
 
 def print_batch(accepted: JsonObject) -> None:
-    """What was accepted, for a person."""
+    """Print an accepted batch for a person."""
     runs = accepted.get("runs") or ()
     print_fields({"status": accepted.get("status"), "batch": accepted.get("batchId")})
     print_table(runs, _COLUMNS)
-    warnings = [warning for one in runs for warning in one.get("warnings") or ()]
-    for warning in dict.fromkeys(str(one) for one in warnings):
+    warnings = [str(warning) for run in runs for warning in run.get("warnings") or ()]
+    for warning in dict.fromkeys(warnings):
         print_fields({"warning": warning})
 
 
 def follow_batch(
     client: "CommandClient", accepted: JsonObject, output: Output, *, quiet: bool
 ) -> None:
-    """Wait for every run and print its result, in their order. When any did not end well, each of
-    those is told of, and the first decides how this ends."""
+    """Wait for every run and print the results in order.
+
+    Raises:
+        RunFailed, RequestRefused: The first failure; the others are printed as notes.
+        Interrupted: Ctrl-C was pressed; the runs continue.
+    """
     failures: list[CommandFailed] = []
     runs = accepted.get("runs") or ()
     for number, run in enumerate(runs):
@@ -91,9 +95,9 @@ def follow_batch(
         except (RunFailed, RequestRefused) as failure:
             failures.append(failure)
         except Interrupted as interrupted:
-            rest = [printable_line(one.get("runId")) for one in runs[number + 1 :]]
+            rest = [printable_line(run.get("runId")) for run in runs[number + 1 :]]
             if rest:
-                print_note(f"not waited for any more: run {', run '.join(rest)}")
+                print_note(f"not waited for: run {', run '.join(rest)}")
             raise interrupted from None
     for further in failures[1:]:
         print_note(f"{further.word}: {printable_line(further, 2000)}")
@@ -102,18 +106,18 @@ def follow_batch(
 
 
 SPAWNS = "/v1/spawns"
-_UNKNOWN_OUTCOME = "the spawn may have been accepted or not"
+_UNKNOWN_OUTCOME = "the spawn may or may not have been accepted"
 RequestFile = Annotated[
     Path | None,
     typer.Option(
         "--file",
         metavar="FILE",
-        help="A whole request as JSON; what is given beside it counts more. - reads standard"
-        " input.",
+        help="JSON file with the request; other options override it. - reads standard input.",
     ),
 ]
 TaskArgument = Annotated[
-    str | None, typer.Argument(metavar="TASK", help="What to do; - reads it from standard input.")
+    str | None,
+    typer.Argument(metavar="TASK", help="Task of the sub-agent; - reads standard input."),
 ]
 
 
@@ -128,13 +132,16 @@ def spawn(
     submit: SubmitOptions,
     api: ApiOptions,
 ) -> None:
-    """Spawn a sub-agent, or several. A refusal exits with 3, a failed run under --wait with 1."""
+    """Spawn a sub-agent, or several.
+
+    Exit status 3 for a refusal; with --wait, 1 for a failed run.
+    """
     with api.client() as client:
         members = given.body(client)
         origin = members.pop("requester", {})
         body = read_request(file) if file is not None else {}
-        asks = body.get("requester")
-        known = asks if isinstance(asks, dict) else {}
+        asking = body.get("requester")
+        known = asking if isinstance(asking, dict) else {}
         body["requester"] = {"sessionKey": requester, **known, **origin}
         if file is None or task is not None or tasks:
             body |= task_members(task, tasks or (), parallel=parallel)

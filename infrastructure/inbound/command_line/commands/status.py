@@ -30,8 +30,8 @@ def show_version(output: OutputOption = Output.TABLE) -> None:
 def show_status(*, api: ApiOptions) -> None:
     """Show the server, its database, configuration and lanes.
 
-    Its version and the head of the log stand beside them. Exits with 5 if no server answers, or if
-    its database does not.
+    Also shows its version and the head of the log. Exit status 5 if the server or its database does
+    not answer.
     """
     with api.client() as client:
         url = client.server.url
@@ -64,7 +64,7 @@ def _readiness(client: "CommandClient") -> Unreachable | None:
 
 
 def _permitted(ask: Callable[[], object]) -> object:
-    """Return the answer; None if the token may not see it."""
+    """Return the answer, or None if the token may not see it."""
     try:
         return ask()
     except RequestRefused:
@@ -99,9 +99,9 @@ def _fields(status: JsonObject) -> dict[str, object]:
     }
 
 
-def _configuration_text(one: JsonObject) -> str:
-    since = format_instant(one.get("activatedAt"))[:19]
-    return f"revision {one.get('revision')}, {one.get('source')}, active since {since}"
+def _configuration_text(revision: JsonObject) -> str:
+    since = format_instant(revision.get("activatedAt"))[:19]
+    return f"revision {revision.get('revision')}, {revision.get('source')}, active since {since}"
 
 
 def _head_text(head: JsonObject) -> str:
@@ -110,13 +110,13 @@ def _head_text(head: JsonObject) -> str:
 
 
 def _lanes_text(lanes: list[JsonObject]) -> str:
-    running = sum(len(one.get("running") or ()) for one in lanes)
-    queued = sum(len(one.get("queued") or ()) for one in lanes)
+    running = sum(len(lane.get("running") or ()) for lane in lanes)
+    queued = sum(len(lane.get("queued") or ()) for lane in lanes)
     return f"{running} running, {queued} queued"
 
 
 def _own_version() -> str:
-    # Here and not above: it takes longer than all of the help.
+    # Imported late: it takes longer than the whole help.
     from importlib.metadata import version
 
     return version("spawnlog")

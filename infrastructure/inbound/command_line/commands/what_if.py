@@ -1,4 +1,4 @@
-"""`spawnlog what-if`: what another configuration would have decided."""
+"""`spawnlog what-if`: recorded decisions under another configuration."""
 
 import sys
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ FILE_BYTES_MAX = 512 * 1024
 
 
 class WhatIfOutput(StrEnum):
-    """How the answer is printed: for a person, for a program, or JUnit for a build."""
+    """Output form: for a person, for a program, or JUnit XML for a build."""
 
     TABLE = "table"
     JSON = "json"
@@ -43,12 +43,12 @@ class WhatIfOutput(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CandidateOptions:
-    """The configuration to try."""
+    """Options that give the configuration to try."""
 
     config: Annotated[
         Path | None,
         typer.Option(
-            "--config", metavar="FILE", help="The configuration to try, JSON5; - reads stdin."
+            "--config", metavar="FILE", help="Configuration to try, JSON5; - reads stdin."
         ),
     ] = None
     patch: Annotated[
@@ -56,7 +56,7 @@ class CandidateOptions:
         typer.Option(
             "--patch",
             metavar="FILE",
-            help="A JSON Patch (RFC 6902) of the revision that each decision was made under.",
+            help="JSON Patch (RFC 6902) of the revision under which each decision was made.",
         ),
     ] = None
     changes: Annotated[
@@ -64,17 +64,22 @@ class CandidateOptions:
         typer.Option(
             "--set",
             metavar="POINTER=JSON",
-            help="The same for one value, such as "
+            help="Change one value of that revision, such as "
             "/agents/defaults/subagents/maxChildrenPerAgent=8; may be repeated.",
         ),
     ] = None
 
     def members(self) -> JsonObject:
-        """The same as members of a request. CommandFailed for none or several, and for what cannot
-        be read."""
+        """Return the configuration to try as members of a request.
+
+        Raises:
+            CommandFailed: None or several were given, or a file cannot be read.
+        """
         given = [self.config is not None, self.patch is not None, bool(self.changes)]
         if sum(given) != 1:
-            raise CommandFailed("say what to try: one of --config FILE, --patch FILE and --set")
+            raise CommandFailed(
+                "give the configuration to try: one of --config FILE, --patch FILE and --set"
+            )
         if self.config is not None:
             from infrastructure.server.operations import candidate_of
 
@@ -92,17 +97,17 @@ class CandidateOptions:
                 raise CommandFailed(f"{self.patch} is not JSON: {error}") from None
             if not isinstance(operations, list):
                 raise CommandFailed(
-                    f"{self.patch} is no JSON Patch: it must be a list of operations"
+                    f"{self.patch} is not a JSON Patch: it must be a list of operations"
                 )
             return {"patch": operations}
-        return {"patch": [_operation(one) for one in self.changes or ()]}
+        return {"patch": [_operation(change) for change in self.changes or ()]}
 
 
 def what_if(
     candidate: CandidateOptions,
     given: Annotated[Given, OptionsOf("whatIf")],
     everything: Annotated[
-        bool, typer.Option("--all", help="With json and jsonl: also what stays the same.")
+        bool, typer.Option("--all", help="With json, jsonl and yaml: include unchanged decisions.")
     ] = False,
     output: Annotated[
         WhatIfOutput,
@@ -113,8 +118,8 @@ def what_if(
 ) -> None:
     """Decide recorded spawns again under another configuration.
 
-    Messages too. Decisions only: no script, runtime or hook is asked, and nothing is written. What
-    is not on record is named and not guessed.
+    Covers messages too. Only decisions are made again: no script, runtime or hook is called, and
+    nothing is written. Facts that were not recorded are named, not guessed.
     """
     body = candidate.members()
     if not everything or output in (WhatIfOutput.TABLE, WhatIfOutput.JUNIT):
@@ -129,7 +134,7 @@ def what_if(
             elif output in (WhatIfOutput.JSON, WhatIfOutput.YAML):
                 lines.append(line)
     if report.totals is None:
-        raise CommandFailed("the answer broke off before its end; try again")
+        raise CommandFailed("the answer is incomplete: try again")
     whole = {"items": lines, "totals": report.totals}
     if output is WhatIfOutput.JSON:
         print_json(whole)
@@ -146,7 +151,7 @@ def what_if(
 
 
 def _shown(lines: Iterator[JsonObject], report: WhatIfReport) -> Iterator[JsonObject]:
-    """The verdicts; progress goes to stderr, and what else there is into the report."""
+    """Yield the verdicts. Progress goes to stderr, and totals into the report."""
     is_watched = sys.stderr.isatty()
     for line in lines:
         if "progress" in line:
@@ -178,7 +183,7 @@ def _operation(change: str) -> dict[str, Any]:
         raise CommandFailed(f"--set {pointer}: {error}") from None
     except ValueError:
         raise CommandFailed(
-            f'--set {change}: what stands behind = is no JSON; a text needs quotes: ="text"'
+            f'--set {change}: the value after = is not JSON; a text needs quotes: ="text"'
         ) from None
     return {"op": "add", "path": pointer, "value": value}
 

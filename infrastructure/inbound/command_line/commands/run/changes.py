@@ -1,5 +1,4 @@
-"""`spawnlog diff`, `spawnlog run history` and `spawnlog run compare`: what changed, and what
-differs."""
+"""`spawnlog diff` and `spawnlog run history`: changes between two moments, and of one run."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -59,8 +58,8 @@ _SPAN = ("fromPosition", "toPosition", "fromConfigRevision", "toConfigRevision")
 def diff(given: Annotated[Given, OptionsOf("getDiff")], *, api: ApiOptions) -> None:
     """Show what changed between two moments.
 
-    Of the whole registry or a part of it. Exit status 1 when something did; of the whole registry
-    also when another configuration was in force.
+    Compares the whole registry, or a part of it. Exit status 1 if something changed; for the whole
+    registry also if another configuration was in force.
     """
     with api.client() as client:
         query = given.query(client, without=("limit",))
@@ -68,11 +67,11 @@ def diff(given: Annotated[Given, OptionsOf("getDiff")], *, api: ApiOptions) -> N
     span = {name: page.get(name) for name in _SPAN}
     revisions = [span["fromConfigRevision"], span["toConfigRevision"]]
     more = page.get("nextCursor") is not None
-    found = {name: [one for one in items if one["change"] == name] for name in _VERDICTS}
+    by_verdict = {name: [item for item in items if item["change"] == name] for name in _VERDICTS}
     if api.output is Output.TABLE:
         _print_changes(items, span, page.get("nextCursor"))
     elif not print_document(
-        {**span, **found, "more": more, "nextCursor": page.get("nextCursor")}, api.output
+        {**span, **by_verdict, "more": more, "nextCursor": page.get("nextCursor")}, api.output
     ):
         for item in items:
             print_json_line(item)
@@ -84,7 +83,7 @@ def diff(given: Annotated[Given, OptionsOf("getDiff")], *, api: ApiOptions) -> N
 def _read_diff(
     client: "CommandClient", query: JsonObject, limit: int
 ) -> tuple[list[JsonObject], JsonObject]:
-    """Items of as many pages as it takes, and the last page."""
+    """Return up to `limit` items, and the last page that was read."""
     items: list[JsonObject] = []
     while True:
         query["limit"] = min(PAGE_ITEMS, limit - len(items))
@@ -99,13 +98,15 @@ def _print_changes(items: Sequence[JsonObject], span: Item, following: str | Non
     if items:
         print_table(items, _DIFF_COLUMNS)
     counts = ", ".join(
-        f"{sum(one['change'] == name for one in items)} {name}" for name in _VERDICTS
+        f"{sum(item['change'] == name for item in items)} {name}" for name in _VERDICTS
     )
     print_note(f"pos:{span['fromPosition']} to pos:{span['toPosition']}: {counts}")
     revisions = [span["fromConfigRevision"], span["toConfigRevision"]]
     if revisions[0] != revisions[1]:
-        said = " then ".join("none" if one is None else printable_line(one) for one in revisions)
-        print_note(f"the configuration in force was revision {said}; see spawnlog config diff")
+        shown = " then ".join(
+            "none" if revision is None else printable_line(revision) for revision in revisions
+        )
+        print_note(f"the configuration in force was revision {shown}; see spawnlog config diff")
     if following is not None:
         note_more(cursor=following)
 
@@ -113,10 +114,10 @@ def _print_changes(items: Sequence[JsonObject], span: Item, following: str | Non
 def _diff_items(page: JsonObject) -> list[JsonObject]:
     items = []
     for name in _VERDICTS:
-        found = page.get(name)
-        if not isinstance(found, list):
-            raise CommandFailed("the answer is not from a spawnlog server: it is no diff")
-        items += [{"change": name, **one} for one in found]
+        changed = page.get(name)
+        if not isinstance(changed, list):
+            raise CommandFailed("the answer is not a diff from a spawnlog server: check --url")
+        items += [{"change": name, **item} for item in changed]
     return items
 
 
@@ -124,14 +125,14 @@ def show_history(
     context: typer.Context,
     given: Annotated[Given, OptionsOf("getRunHistory")],
     set_by: Annotated[
-        bool, typer.Option("--set-by", help="Which event set each field last, in place of states.")
+        bool, typer.Option("--set-by", help="Show which event last set each field.")
     ] = False,
     *,
     api: ApiOptions,
 ) -> None:
-    """Show the states of a run, and which event changed what."""
+    """Show the states of a run, and the event behind each change."""
     if set_by and (given["after"] is not None or is_typed(context, "limit")):
-        raise CommandFailed("--set-by is about all events: leave --after and --limit out")
+        raise CommandFailed("--set-by covers all events: leave --after and --limit out")
     items: list[JsonObject] = []
     with api.client() as client:
         path = given.path(client, "/v1/runs/{runId}/history")
@@ -143,7 +144,7 @@ def show_history(
             items += page.get("items") or []
             after = page.get("nextAfter") if len(items) < limit and not set_by else None
     more = page.get("nextAfter") is not None
-    setters = [{"field": one, **who} for one, who in (page.get("setBy") or {}).items()]
+    setters = [{"field": field, **event} for field, event in (page.get("setBy") or {}).items()]
     shown, columns = (
         (setters, _SET_BY_COLUMNS)
         if set_by
@@ -159,8 +160,8 @@ def show_history(
     if print_document(whole, api.output):
         return
     if api.output is Output.JSONL:
-        for one in shown:
-            print_json_line(one)
+        for row in shown:
+            print_json_line(row)
     else:
         print_table(shown, columns)
         if more:

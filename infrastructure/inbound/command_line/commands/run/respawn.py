@@ -1,4 +1,4 @@
-"""`spawnlog run respawn`: a new spawn from an earlier run, with what is to be another thing."""
+"""`spawnlog run respawn`: a new spawn from an earlier run, with changes."""
 
 import re
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import JsonObject, print_object
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 
-_UNKNOWN_OUTCOME = "the spawn may have been accepted or not"
+_UNKNOWN_OUTCOME = "the spawn may or may not have been accepted"
 _FIELD = re.compile(r"[A-Za-z]+(\.[A-Za-z]+)?")
 
 
@@ -32,14 +32,14 @@ def respawn_run(
     source: Annotated[Given, OptionsOf("respawn")],
     task: Annotated[
         str | None,
-        typer.Option(metavar="TASK", help="Another task; - reads it from standard input."),
+        typer.Option(metavar="TASK", help="New task; - reads standard input."),
     ] = None,
     requester: Annotated[
         str | None,
         typer.Option(
             metavar="KEY",
             parser=session_named,
-            help="Another session asks; without it the one that did asks again. me: that of"
+            help="Session that asks. Default: that of the earlier run. me: that of"
             " SPAWNLOG_SESSION_KEY, else main.",
         ),
     ] = None,
@@ -48,8 +48,8 @@ def respawn_run(
         typer.Option(
             "--set",
             metavar="FIELD=JSON",
-            help="Any field of a spawn request, such as context=null or requester.to='\"C1\"';"
-            " null leaves it out. May be repeated, and counts more than the options beside it.",
+            help="Set any field of the request, such as context=null or requester.to='\"C1\"';"
+            " null removes it. May be repeated; overrides the other options.",
             show_default=False,
         ),
     ] = None,
@@ -60,8 +60,8 @@ def respawn_run(
 ) -> None:
     """Spawn again from an earlier run, with changes.
 
-    It may be a refused one. Its request is sent again, but for what is given here. A refusal exits
-    with 3, a failed run under --wait with 1.
+    The earlier run may have been refused. Its request is sent again with the changes given here.
+    Exit status 3 for a refusal; with --wait, 1 for a failed run.
     """
     with api.client() as client:
         changes: JsonObject = {} if task is None else {"task": read_text_argument(task, "task")}
@@ -82,11 +82,11 @@ def respawn_run(
 
 
 def _with_fields(changes: JsonObject, fields: Sequence[str]) -> JsonObject:
-    """The changes with those of `--set`. CommandFailed for one that is none."""
-    for one in fields:
-        field, sign, text = one.partition("=")
+    """Return the changes with those of `--set`. Raise CommandFailed if one is not FIELD=JSON."""
+    for argument in fields:
+        field, sign, text = argument.partition("=")
         if not sign or not _FIELD.fullmatch(field):
-            shown = printable_line(one, 80)
+            shown = printable_line(argument, 80)
             raise CommandFailed(f"--set {shown}: write FIELD=JSON, such as label='\"second\"'")
         try:
             value = parse_json(text)
@@ -94,7 +94,7 @@ def _with_fields(changes: JsonObject, fields: Sequence[str]) -> JsonObject:
             raise CommandFailed(f"--set {field}: {error}") from None
         except ValueError:
             raise CommandFailed(
-                f"--set {field}: what stands behind = is not JSON; a text needs its quotes, as in"
+                f"--set {field}: the value after = is not JSON; a text needs quotes, as in"
                 f" {field}='\"text\"'"
             ) from None
         outer, _, inner = field.partition(".")

@@ -1,4 +1,4 @@
-"""`spawnlog run events`, `run log`, `run prompt`, `run explain`: what is on record about a run."""
+"""`spawnlog run log`: the transcript of a run."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated
@@ -35,14 +35,15 @@ def run_log(
     given: Annotated[Given, OptionsOf("getRunTranscript")],
     follow: Annotated[
         bool,
-        typer.Option("--follow", "-f", help="Show entries as they are written, until it is over."),
+        typer.Option("--follow", "-f", help="Show entries as they come, until the run ends."),
     ] = False,
     *,
     api: ApiOptions,
 ) -> None:
     """Show the transcript of a run.
 
-    Both sides of it, in order: its last entries (500 at most), or those after --after.
+    Prints both sides of the conversation in order: the last entries (500 at most), or those after
+    --after.
     """
     limit, after, at = given["limit"], given["after"], given["at"]
     if follow:
@@ -81,16 +82,16 @@ def run_log(
 
 def _require_followable(at: str | None, output: Output) -> None:
     if at is not None:
-        raise CommandFailed("--follow goes on from now: leave --at out")
+        raise CommandFailed("--follow runs forward: leave --at out")
     if output not in (Output.JSONL, Output.TABLE):
-        raise CommandFailed("a stream is no document: follow it with --output jsonl or table")
+        raise CommandFailed("--follow prints no single document: use --output jsonl or table")
 
 
 def _follow_log(
     client: "CommandClient", path: str, query: JsonObject, limit: int, output: Output
 ) -> None:
-    """Print the last entries, or those behind `after`, and each later one until the run is over."""
-    # Here and not above: `--help` needs no HTTP library.
+    """Print the last entries, or those after `after`, then each new one until the run ends."""
+    # Imported late: `--help` needs no HTTP library.
     from infrastructure.inbound.command_line.client.follow import follow_transcript
 
     def show(entry: JsonObject) -> None:

@@ -1,5 +1,7 @@
-"""`spawnlog run send` and `run steer`: a message to the session of a run, which becomes its next
-run; one that steers takes the place of the run at work."""
+"""`spawnlog run send` and `run steer`: a message to the session of a run.
+
+The message becomes the session's next run. A steering message replaces the active run.
+"""
 
 from typing import Annotated
 
@@ -14,7 +16,7 @@ from infrastructure.inbound.command_line.client.submit import (
 from infrastructure.inbound.command_line.client.wait import await_run
 from infrastructure.inbound.command_line.display.output import JsonObject, print_object
 
-_UNKNOWN_OUTCOME = "the message may have been taken or not"
+_UNKNOWN_OUTCOME = "the message may or may not have been accepted"
 
 
 Message = Annotated[Given, OptionsOf("sendMessage")]
@@ -23,8 +25,8 @@ Message = Annotated[Given, OptionsOf("sendMessage")]
 def send_message(given: Message, *, submit: SubmitOptions, api: ApiOptions) -> None:
     """Send a message to the session of a run.
 
-    It becomes the next run; while a run is at work the message waits. A refusal exits with 3, a
-    run that failed under --wait with 1.
+    The message becomes the session's next run; it waits while a run is active. Exit status 3 for a
+    refusal; with --wait, 1 for a failed run.
     """
     _send(given, {}, submit, api)
 
@@ -32,7 +34,7 @@ def send_message(given: Message, *, submit: SubmitOptions, api: ApiOptions) -> N
 def steer_run(given: Message, *, submit: SubmitOptions, api: ApiOptions) -> None:
     """End a run and continue with a message in its place.
 
-    The run that is ended is not announced. One that is over stays as it is.
+    The ended run is not announced. If the run is over already, it stays as it is.
     """
     _send(given, {"mode": "steer"}, submit, api)
 

@@ -1,4 +1,4 @@
-"""`spawnlog run step`: walks through the states of a run, by keys in a terminal, by lines else."""
+"""`spawnlog run step`: steps through the states of a run, by keys or by lines of input."""
 
 import os
 import select
@@ -36,7 +36,7 @@ EVENTS_MAX = 10_000
 OTHERS_SHOWN_MAX = 100
 OTHERS_PAGES_MAX = 5
 LOOK_SECONDS = 0.25
-"""So often it is looked whether the terminal has another size."""
+"""Seconds between two checks of the terminal's size."""
 LINE_CHARACTERS_MAX = 100
 NARROW_CELLS = 80
 INTERRUPTED = 130
@@ -64,18 +64,18 @@ TreeLines = Callable[[Walk], Sequence[str]]
 
 
 def step_run(name: RunName, at: AsOfOption = None, *, api: ApiOptions) -> None:
-    """Walk through the states of a run, by keys.
+    """Step through the states of a run.
 
-    n or Enter is next, b back, a version, a stage or g POSITION jumps, s shows the state, d the
-    difference, t what else its tree did, q ends. Without a terminal commands are read from
-    standard input, one a line.
+    n or Enter shows the next state, b the one before, s the state, d the difference, t the other
+    events of its tree; q ends. A version, a stage or g POSITION jumps there. Without a terminal,
+    commands are read from standard input, one a line.
     """
     with api.client() as client:
-        found = find_run(client, name)
-        path = path_of("runs", found.run_id, "history")
+        run = find_run(client, name)
+        path = path_of("runs", run.run_id, "history")
         listing = client.items(path, {"at": at}, limit=EVENTS_MAX)
         walk = walk_of(listing.items)
-        others = _Others(client, found.run_id)
+        others = _TreeEvents(client, run.run_id)
         is_terminal = sys.stdin.isatty() and sys.stdout.isatty() and api.output is Output.TABLE
         if is_terminal:
             _walk_by_keys(walk, others.lines)
@@ -83,8 +83,8 @@ def step_run(name: RunName, at: AsOfOption = None, *, api: ApiOptions) -> None:
             _walk_by_lines(walk, others.lines, api.output)
 
 
-class _Others:
-    """What else happened in the run's tree between two of its events."""
+class _TreeEvents:
+    """Events of other streams of the run's tree between two events of the run."""
 
     def __init__(self, client: "CommandClient", run_id: str) -> None:
         self._client = client
@@ -93,7 +93,7 @@ class _Others:
         self._known: dict[int, Sequence[str]] = {}
 
     def lines(self, walk: Walk) -> Sequence[str]:
-        """A line for each event of others behind the step before and before this one."""
+        """Return a line for each of these events since the preceding step, or why there is none."""
         position = walk.here.position
         if position not in self._known:
             try:
@@ -106,7 +106,7 @@ class _Others:
         if walk.before is None:
             return []
         after, until = walk.before.position, walk.here.position
-        found: list[str] = []
+        lines: list[str] = []
         for _ in range(OTHERS_PAGES_MAX):
             query: dict[str, str | int | None] = {
                 "tree": self._tree(walk),
@@ -116,15 +116,15 @@ class _Others:
             page = self._client.get("/v1/events", query).value
             for event in page.get("items") or ():
                 if int(event["position"]) >= until:
-                    return found
+                    return lines
                 if event.get("stream") != f"run:{self._run_id}":
-                    found.append(_event_text(event))
-                if len(found) == OTHERS_SHOWN_MAX:
-                    return [*found, "… and more: spawnlog event list --tree"]
+                    lines.append(_event_text(event))
+                if len(lines) == OTHERS_SHOWN_MAX:
+                    return [*lines, "… and more: spawnlog event list --tree"]
             after = int(page["nextAfter"])
             if after >= until - 1:
-                return found
-        return [*found, "… and maybe more: spawnlog event list --tree"]
+                return lines
+        return [*lines, "… and maybe more: spawnlog event list --tree"]
 
     def _tree(self, walk: Walk) -> str:
         if self._root is None:
@@ -182,7 +182,7 @@ def _print_walk(walk: Walk, others: TreeLines, output: Output) -> None:
 
 
 def _walk_by_keys(walk: Walk, others: TreeLines) -> None:
-    # A signal that ends the process does so by an exception, so that the terminal is restored.
+    # SIGTERM and SIGHUP end the process by an exception, so that the terminal is restored.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)
     try:
@@ -198,7 +198,7 @@ def _end(number: int, _: object) -> None:
 
 @contextmanager
 def _raw_terminal() -> Iterator[int]:
-    """Keys come one by one and unseen, on a screen of their own; afterwards all is as it was."""
+    """Deliver keys one by one without echo, on the alternate screen; restore both at the end."""
     import termios
     import tty
 
@@ -207,7 +207,7 @@ def _raw_terminal() -> Iterator[int]:
     try:
         tty.setcbreak(descriptor)
         keys = termios.tcgetattr(descriptor)
-        # What would stop the process, or end it at once, would leave the screen as it is now.
+        # These keys would suspend or end the process without restoring the screen.
         keys[6][termios.VSUSP] = keys[6][termios.VQUIT] = b"\0"
         termios.tcsetattr(descriptor, termios.TCSADRAIN, keys)
         _write("\x1b[?1049h\x1b[?25l")
@@ -242,11 +242,11 @@ def _pump(walk: Walk, others: TreeLines, descriptor: int) -> None:
 
 
 def _keys(pressed: bytes) -> Iterator[bytes]:
-    """The keys of what came at once: those that send several bytes, and single ones."""
+    """Split the bytes of one read into keys; a key may be several bytes."""
     while pressed:
         length = next((len(key) for key in _KEYS if pressed.startswith(key)), 1)
         if pressed[0] == 0x1B and length == 1:
-            # Escape alone, or a key that is not known here: whole.
+            # Escape alone, or an unknown sequence: taken as one key.
             yield b"\x1b"
             return
         yield pressed[:length]
@@ -254,7 +254,7 @@ def _keys(pressed: bytes) -> Iterator[bytes]:
 
 
 def _typed(typed: str | None, key: bytes) -> tuple[str | None, str | None]:
-    """What stands on the line after a key (None: there is none), and the command that is done."""
+    """Return the typed line after a key (None if there is none), and a completed command."""
     letter = key.decode("ascii", "ignore")
     if typed is not None:
         if key in (b"\r", b"\n"):

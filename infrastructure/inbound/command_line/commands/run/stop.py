@@ -30,7 +30,7 @@ Reason = Annotated[Given, OptionsOf("stopRun", only=("reason",))]
 AssumeYes = Annotated[
     bool,
     typer.Option(
-        "--yes", "-y", help="Stop without asking, also if the name is no whole id or key."
+        "--yes", "-y", help="Stop without confirmation, even if the name is not a full id or key."
     ),
 ]
 
@@ -45,7 +45,7 @@ def stop_run(
 ) -> None:
     """Stop a run and everything it has spawned.
 
-    `all` stops everything that the requester has at work.
+    `all` stops all active runs of the requester.
     """
     if name in ALL_RUNS:
         _stop_all(requester, given, api, yes=yes)
@@ -64,26 +64,25 @@ def stop_run(
 
 
 def _stop_all(requester: str, given: Given, api: ApiOptions, *, yes: bool) -> None:
-    """Every run that a session has at work, with everything below it; the session itself goes
-    on."""
+    """Stop all active runs of a session and everything below them. The session stays open."""
     stopped: list[JsonObject] = []
     with api.client() as client:
-        found = client.get(path_of("sessions", requester)).value
-        runs = [str(one) for one in found.get("activeRuns") or ()]
+        session = client.get(path_of("sessions", requester)).value
+        runs = [str(run_id) for run_id in session.get("activeRuns") or ()]
         if runs and not yes:
-            _confirm_session(found)
+            _confirm_session(session)
         for run_id in runs:
             stopped.append(stop_and_wait(client, run_id, given.body(client)))
     if print_object({"items": stopped}, api.output):
         return
     if not stopped:
-        print("no run is at work")
+        print("no active runs")
         return
     print("1 run is stopped" if len(stopped) == 1 else f"{len(stopped)} runs are stopped")
 
 
 def stop_and_wait(client: "CommandClient", run_id: str, body: JsonObject) -> JsonObject:
-    """Stop a run; the run as it is then, over unless that takes more than 30 seconds."""
+    """Stop a run. Return it once it has ended, or as it is after 30 seconds."""
     path = path_of("runs", run_id, "stop")
     client.post(path, body, idempotency_key=str(uuid.uuid4()))
     return wait_for_run(client, run_id, until="ended", seconds_max=STOP_SECONDS_MAX)
@@ -94,13 +93,13 @@ def stop_session(
 ) -> None:
     """Stop a session's own run and everything below it.
 
-    A child that stays open is closed: it takes no more messages.
+    A child session that stays open is closed: it accepts no more messages.
     """
     with api.client() as client:
-        found = client.get(path_of("sessions", key)).value
-        whole = str(found.get("sessionKey") or key)
-        if key not in (whole, found.get("sessionId")) and not yes:
-            _confirm_session(found)
+        session = client.get(path_of("sessions", key)).value
+        whole = str(session.get("sessionKey") or key)
+        if key not in (whole, session.get("sessionId")) and not yes:
+            _confirm_session(session)
         path = path_of("sessions", whole, "stop")
         stopped = client.post(path, given.body(client), idempotency_key=str(uuid.uuid4())).value
         run = _wait_for_own_run(client, stopped)
@@ -108,10 +107,10 @@ def stop_session(
         return
     if stopped.get("closed"):
         done = " is closed"
-    elif run is None and found.get("pendingDescendants") == 0:
-        done = ": nothing is at work"
+    elif run is None and session.get("pendingDescendants") == 0:
+        done = ": nothing is active"
     else:
-        done = ": all that it has spawned is asked to stop"
+        done = ": everything it has spawned is asked to stop"
     print(f"session {printable_line(whole)}{done}")
     if run is not None:
         print(
@@ -120,15 +119,17 @@ def stop_session(
 
 
 def _wait_for_own_run(client: "CommandClient", stopped: JsonObject) -> JsonObject | None:
-    """The session's own run once it is over, or as it is after 30 seconds; None when it has none,
-    or was over before."""
+    """Return the session's own run once it has ended, or as it is after 30 seconds.
+
+    None if it has no run, or its run was over before the stop.
+    """
     if stopped.get("runId") is None or stopped.get("wasOver"):
         return None
     return wait_for_run(client, str(stopped["runId"]), until="ended", seconds_max=STOP_SECONDS_MAX)
 
 
 def _confirm_run(run: JsonObject) -> None:
-    """Let a person confirm the run. CommandFailed when they do not, or nobody is there."""
+    """Ask a person to confirm the run. Raise CommandFailed if declined, or without a terminal."""
     title = printable_line(run.get("label") or run.get("task") or run.get("taskPreview") or "", 60)
     line = f"{run.get('runId')} ({printable_line(run.get('status'), 20)}) {title}"
     _confirm(line, "its full id", "Stop this run and everything it has spawned?")
@@ -142,7 +143,7 @@ def _confirm_session(session: JsonObject) -> None:
 
 def _confirm(line: str, exact: str, question: str) -> None:
     if not sys.stdin.isatty():
-        raise CommandFailed(f"the name means {line}\nrepeat with {exact}, or with --yes")
+        raise CommandFailed(f"the name matches {line}\nrepeat with {exact}, or with --yes")
     print_note(line)
     if not typer.confirm(question, err=True):
         raise CommandFailed("nothing was stopped")

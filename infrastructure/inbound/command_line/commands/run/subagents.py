@@ -1,5 +1,4 @@
-"""`spawnlog subagents`: the sub-agents of a session in the words, the numbering and the texts of
-the slash command `/subagents`."""
+"""`spawnlog subagents`: a session's sub-agents, with the texts and numbers of `/subagents`."""
 
 import uuid
 from dataclasses import replace
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 
 RUNS_MAX = 1_000
-"""So many of the newest runs of a session are looked through."""
+"""Number of the newest runs of a session that are searched."""
 
 REPLY_SECONDS = 30.0
 LOG_ENTRIES_MAX = 200
@@ -43,26 +42,26 @@ Target = Annotated[
     str,
     typer.Argument(
         metavar="ID",
-        help="The number in the list (#), a run id's or a label's beginning, a session key, last.",
+        help="Number in the list (#), prefix of a run id or label, session key, or last.",
     ),
 ]
 MessageText = Annotated[
-    str, typer.Argument(metavar="MESSAGE", help="What to say; - reads it from standard input.")
+    str, typer.Argument(metavar="MESSAGE", help="Text to send; - reads standard input.")
 ]
 
 
 def list_subagents(requester: RequesterOption = "main", *, api: ApiPlace) -> None:
-    """Those at work, and those that ended in the last 30 minutes.
+    """List active sub-agents, and those that ended in the last 30 minutes.
 
-    It prints text for people. A program reads `spawnlog run list --requester KEY -o json`.
+    Prints text for people. Programs read `spawnlog run list --requester KEY -o json`.
     """
     with api.client() as client:
-        found = _subagents(client, requester)
-    print_block(list_text(found))
+        known = _subagents(client, requester)
+    print_block(list_text(known))
 
 
 def show_info(target: Target, requester: RequesterOption = "main", *, api: ApiPlace) -> None:
-    """Everything about one of them."""
+    """Show everything about a sub-agent."""
     with api.client() as client:
         found = _find(_subagents(client, requester), target)
         run = client.get(path_of("runs", found.run_id)).value
@@ -72,19 +71,19 @@ def show_info(target: Target, requester: RequesterOption = "main", *, api: ApiPl
 def show_log(
     target: Target,
     limit: Annotated[
-        int, typer.Argument(metavar="LIMIT", min=1, max=LOG_ENTRIES_MAX, help="How many.")
+        int, typer.Argument(metavar="LIMIT", min=1, max=LOG_ENTRIES_MAX, help="Number of messages.")
     ] = 20,
     tools: Annotated[
-        str | None, typer.Argument(metavar="tools", help="Also the calls of tools: this word.")
+        str | None, typer.Argument(metavar="tools", help="The word `tools`: also show tool calls.")
     ] = None,
     requester: RequesterOption = "main",
     *,
     api: ApiPlace,
 ) -> None:
-    """What was said in its run, the last messages."""
+    """Show the last messages of a sub-agent's run."""
     if tools not in (None, "tools"):
         raise CommandFailed("📜 Usage: /subagents log <id|#> [limit] [tools]")
-    # Progress is none of it, and may stand between.
+    # Progress entries are not printed, so more entries are read than `limit`.
     query: JsonObject = {"last": LAST_ENTRIES_MAX, "tools": "true" if tools else None}
     with api.client() as client:
         found = _find(_subagents(client, requester), target)
@@ -95,7 +94,7 @@ def show_log(
 def send(
     target: Target, message: MessageText, requester: RequesterOption = "main", *, api: ApiPlace
 ) -> None:
-    """A message to its session; waits half a minute for the answer."""
+    """Send a message to a sub-agent, and wait 30 seconds for the answer."""
     text = read_text_argument(message, "message")
     with api.client() as client:
         found = _find(_subagents(client, requester), target)
@@ -118,7 +117,7 @@ def send(
 def steer(
     target: Target, message: MessageText, requester: RequesterOption = "main", *, api: ApiPlace
 ) -> None:
-    """End what it is at, and have it do this instead."""
+    """End a sub-agent's run and continue with a message in its place."""
     text = read_text_argument(message, "message")
     with api.client() as client:
         found = _find(_subagents(client, requester), target)
@@ -136,18 +135,18 @@ def steer(
 
 def stop(
     target: Annotated[
-        str, typer.Argument(metavar="ID", help="As the others take it, or all for all at work.")
+        str, typer.Argument(metavar="ID", help="As for `info`, or all: every active sub-agent.")
     ],
     requester: RequesterOption = "main",
     *,
     api: ApiPlace,
 ) -> None:
-    """Stop one and all below it; says nothing when it is done."""
+    """Stop a sub-agent and all below it; prints nothing on success."""
     with api.client() as client:
         known = _subagents(client, requester)
         if target in ("all", "*"):
-            for one in known.active:
-                stop_and_wait(client, one.run_id, {})
+            for subagent in known.active:
+                stop_and_wait(client, subagent.run_id, {})
             return
         found = _find(known, target)
         if not found.is_active:
@@ -171,15 +170,18 @@ def _post(client: "CommandClient", found: Subagent, body: JsonObject) -> JsonObj
 
 
 def _subagents(client: "CommandClient", requester: str) -> Subagents:
-    """The children of a session; of those that have ended and are not announced it is looked up for
-    how many below them they wait."""
+    """Return the children of a session.
+
+    For a child that has ended but is not announced, also ask how many descendants it waits for.
+    """
     runs = client.items("/v1/runs", {"requester": requester}, limit=RUNS_MAX).items
     known = subagents_of(runs, datetime.now(UTC))
-    return Subagents(tuple(_with_pending(client, one) for one in known.active), known.recent)
+    active = tuple(_with_pending(client, subagent) for subagent in known.active)
+    return Subagents(active, known.recent)
 
 
-def _with_pending(client: "CommandClient", one: Subagent) -> Subagent:
-    if one.run.get("stage") != "ended":
-        return one
-    session = client.get(path_of("sessions", str(one.run.get("childSessionKey")))).value
-    return replace(one, pending=int(session.get("pendingDescendants") or 0))
+def _with_pending(client: "CommandClient", subagent: Subagent) -> Subagent:
+    if subagent.run.get("stage") != "ended":
+        return subagent
+    session = client.get(path_of("sessions", str(subagent.run.get("childSessionKey")))).value
+    return replace(subagent, pending=int(session.get("pendingDescendants") or 0))

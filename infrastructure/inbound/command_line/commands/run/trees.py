@@ -1,4 +1,4 @@
-"""`spawnlog session tree` and `spawnlog run tree`: a session and all below it."""
+"""`spawnlog session tree` and `run tree`: a session and everything below it."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def session_tree(given: Annotated[Given, OptionsOf("getSessionTree")], *, api: ApiOptions) -> None:
-    """Draw a session and all below it, with bars of time."""
+    """Draw a session and everything below it, with time bars."""
     with api.client() as client:
         path = given.path(client, "/v1/sessions/{key}/tree")
         _show(client, path, given, api.output)
@@ -36,7 +36,7 @@ def run_tree(
     *,
     api: ApiOptions,
 ) -> None:
-    """Draw the session of a run and all below it."""
+    """Draw the session of a run and everything below it."""
     with api.client() as client:
         run_id = find_run(client, name).run_id
         key = client.get(path_of("runs", run_id)).value.get("childSessionKey")
@@ -49,15 +49,15 @@ def run_tree(
 
 def _show(client: "CommandClient", path: str, given: Given, output: Output) -> None:
     answer = client.get(path, given.query(client))
-    found = answer.value
-    if print_document(found, output):
+    tree = answer.value
+    if print_document(tree, output):
         return
     if output is Output.JSONL:
-        for node in flat_nodes(found.get("root") or {}):
+        for node in flat_nodes(tree.get("root") or {}):
             print_json_line(node)
     else:
-        # What is at work now has gone on since the last event.
-        print_session_tree(found, None if given["at"] else answer.sent_at)
-        if found.get("cut"):
-            shown = printable_line(found.get("nodes"))
-            print_note(f"{shown} sessions are shown and there are more: raise --limit or --depth")
+        # Active runs have continued since the last event: their bars end at the time of the answer.
+        print_session_tree(tree, None if given["at"] else answer.sent_at)
+        if tree.get("cut"):
+            shown = printable_line(tree.get("nodes"))
+            print_note(f"only {shown} sessions are shown: raise --limit or --depth for more")
