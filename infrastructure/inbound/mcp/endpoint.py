@@ -1,5 +1,7 @@
-"""`/mcp`: the Model Context Protocol over streamable HTTP, stateless. The first request imports the
-SDK and makes its server: until then it costs nothing."""
+"""`/mcp`: the Model Context Protocol over streamable HTTP, stateless.
+
+The first request imports the SDK and starts its server; before that the endpoint costs nothing.
+"""
 
 import asyncio
 import contextlib
@@ -22,7 +24,7 @@ _SERVER = "infrastructure.inbound.mcp.server"
 
 
 class McpEndpoint:
-    """Endpoint for requests whose caller is known."""
+    """ASGI endpoint for authenticated requests."""
 
     def __init__(self, services: CommandServices) -> None:
         self._services = services
@@ -38,7 +40,7 @@ class McpEndpoint:
         caller: Caller,
         watch: Callable[[], Callable[[], bool]],
     ) -> None:
-        """Answer one request. Refuse a body that no record could hold before the SDK reads it."""
+        """Answer one request. Refuse a body that is not storable JSON before the SDK reads it."""
         try:
             body = await Request(scope, receive).body()
         except ClientDisconnect:
@@ -56,13 +58,13 @@ class McpEndpoint:
         if self._ready is None:
             self._ready = asyncio.get_running_loop().create_future()
             self._serving = asyncio.create_task(self._serve(self._ready))
-        # A caller that leaves does not cancel the start.
+        # A disconnecting caller must not cancel the start.
         return await asyncio.shield(self._ready)
 
     async def _serve(self, ready: "asyncio.Future[Any]") -> None:
-        """Run the SDK's session manager: one task has to enter and leave its task group."""
+        """Run the SDK's session manager. One task must enter and leave its task group."""
         try:
-            # In a thread: other requests are served meanwhile.
+            # In a thread, so that other requests are served during the import.
             module = await asyncio.to_thread(importlib.import_module, _SERVER)
             manager = module.session_manager(self._services, body_bytes_max=BODY_BYTES_MAX)
             async with manager.run():
@@ -71,14 +73,14 @@ class McpEndpoint:
         except Exception as error:
             if ready.done():
                 raise
-            # The waiting requests get the error; the next one tries again.
+            # The waiting requests get the error; the next request tries again.
             self._ready = None
             ready.set_exception(error)
         finally:
             ready.cancel()
 
     async def close(self) -> None:
-        """End the requests that are still served."""
+        """End the requests that are still being served."""
         self._closing.set()
         if self._serving is not None:
             with contextlib.suppress(asyncio.CancelledError):
@@ -86,14 +88,14 @@ class McpEndpoint:
 
 
 def _repeat(body: bytes, receive: Receive) -> Receive:
-    """Return a channel that gives the body, then all that comes after it."""
-    given = False
+    """Return a receive channel that replays the body before the remaining messages."""
+    replayed = False
 
     async def again() -> Message:
-        nonlocal given
-        if given:
+        nonlocal replayed
+        if replayed:
             return await receive()
-        given = True
+        replayed = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return again

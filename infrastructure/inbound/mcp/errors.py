@@ -1,4 +1,4 @@
-"""Why something is not answered: one mapping from the codes of problems to the protocol."""
+"""Mapping of errors to the protocol, with the codes that HTTP uses."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,12 +13,14 @@ from infrastructure.inbound.mcp.tools.call import ToolInputError
 
 READ = "resources/read"
 ANSWERED: tuple[type[Exception], ...] = (QueryError, ToolInputError, *ERROR_CODES)
-"""Errors whose text is an answer."""
+"""Errors that are returned to the caller as an answer."""
 
 
 def failure_of(error: Exception) -> Mapping[str, Any]:
-    """Return what a call of a tool is answered for one of these errors, in words that a model can
-    go by, with the code that HTTP has for it and its details."""
+    """Return the answer of a tool call for one of these errors.
+
+    Its text is written for a model. It also has the code that HTTP uses, and the details.
+    """
     if isinstance(error, ToolInputError):
         return {"status": "error", "error": error.message}
     code = error.code if isinstance(error, QueryError) else error_code(error)
@@ -32,8 +34,10 @@ def failure_of(error: Exception) -> Mapping[str, Any]:
 
 
 async def answer_errors(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> Any:
-    """Middleware of the server that answers these errors outside of tools, with the code of HTTP in
-    `data.code`, and the address of a resource in `data.uri`."""
+    """Middleware that answers these errors outside of tools.
+
+    The code of HTTP is in `data.code`, and the address of a resource in `data.uri`.
+    """
     try:
         return await call_next(ctx)
     except ANSWERED as error:

@@ -1,4 +1,4 @@
-"""A request to `/mcp` beside its message: its caller, and the session that it names."""
+"""HTTP context of a request to `/mcp`: its caller and the session that it names."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,15 +19,19 @@ SESSION_HEADER = "spawnlog-session"
 SESSION_POINTER = "/header/Spawnlog-Session"
 SPELLING_CHARS_MAX = 512
 IDEMPOTENCY_KEY = "idempotencyKey"
-"""In `_meta` of a call: the same call under the same key takes effect once."""
+"""Member of `_meta` in a call: the same call with the same key takes effect once."""
 REQUEST = "spawnlog.mcp"
-"""The member of the scope that has the request when the SDK calls a handler."""
+"""Member of the ASGI scope that holds the request while the SDK calls a handler."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpRequest:
-    """A request whose caller is known. `session` is the spelling of the session that it names;
-    without one it is that of its token."""
+    """A request with a known caller.
+
+    Attributes:
+        session: The session as the header spells it. None means that of the token.
+        caller_is_there: Returns False once the caller has disconnected.
+    """
 
     caller: Caller
     session: str | None
@@ -35,8 +39,11 @@ class McpRequest:
     caller_is_there: Callable[[], bool]
 
     async def session_key(self, services: CommandServices) -> str:
-        """Return the canonical key of the session that the caller is. A token that acts for many
-        is the main session, unless it names another. Refuse one that it does not act for."""
+        """Return the canonical key of the caller's session.
+
+        If the header names none, it is the only session of the token, or the main session for a
+        token of several. Refuse a session that the token does not act for.
+        """
         only = self.caller.only_session
         if self.session is None and only is not None:
             return only
@@ -57,7 +64,7 @@ class McpRequest:
         arguments: Mapping[str, object] | None = None,
         report: ReportProgress | None = None,
     ) -> McpCall:
-        """Return the call of a tool. `report` is told of the progress of a wait."""
+        """Return a tool call. If given, `report` is called with the progress of a wait."""
         return McpCall(
             services=services,
             caller=self.caller,
@@ -73,16 +80,16 @@ async def _ignore_progress(_progress: float, _message: str) -> None:
 
 
 def read_request(scope: Scope, caller: Caller, caller_is_there: Callable[[], bool]) -> McpRequest:
-    """Return the request of a caller. Refuse a session that cannot be one."""
+    """Return the request of a caller. Refuse a malformed session header."""
     headers = Headers(scope=scope)
     try:
-        # Headers are read as Latin-1.
+        # ASGI decodes headers as Latin-1.
         session = headers.get(SESSION_HEADER, "").encode("latin-1").decode().strip() or None
     except UnicodeDecodeError:
         raise QueryError("invalid_request", "Spawnlog-Session must be UTF-8") from None
     if session is not None and len(session) > SPELLING_CHARS_MAX:
         raise QueryError(
-            "invalid_request", f"Spawnlog-Session may have {SPELLING_CHARS_MAX} characters"
+            "invalid_request", f"Spawnlog-Session has at most {SPELLING_CHARS_MAX} characters"
         )
     return McpRequest(
         caller=caller, session=session, headers=headers, caller_is_there=caller_is_there
@@ -90,6 +97,6 @@ def read_request(scope: Scope, caller: Caller, caller_is_there: Callable[[], boo
 
 
 def request_of(context: Any) -> McpRequest:
-    """Return the request in whose course the SDK calls a handler."""
-    found: McpRequest = context.request.scope[REQUEST]
-    return found
+    """Return the request for which the SDK calls a handler."""
+    request: McpRequest = context.request.scope[REQUEST]
+    return request

@@ -27,14 +27,14 @@ JSON = "application/json"
 ROWS: Mapping[str, Operation] = {
     row.path.replace("/v1/", "spawnlog://"): row for row in OPERATIONS if row.resource is not None
 }
-"""The operations that are resources, by the templates of their addresses."""
+"""Operations that are readable as resources, by URI template."""
 _RUN_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 async def list_resources(
     services: CommandServices, caller: Caller, session_key: str
 ) -> ListResourcesResult:
-    """Return the newest runs that the caller's session asked for."""
+    """Return the newest runs that the caller's session requested."""
     require_scope(caller, "read")
     page = await list_runs(services, caller, ListRuns(requester=session_key, limit=RUNS_MAX))
     return ListResourcesResult(
@@ -54,7 +54,7 @@ async def list_resources(
 
 
 def resource_templates() -> ListResourceTemplatesResult:
-    """Return the forms of all addresses."""
+    """Return the URI templates of all resources."""
     return ListResourceTemplatesResult(
         resource_templates=[
             ResourceTemplate(
@@ -71,14 +71,14 @@ def resource_templates() -> ListResourceTemplatesResult:
 
 
 async def read_resource(services: CommandServices, caller: Caller, uri: str) -> ReadResourceResult:
-    """Return one resource as JSON, as it reads over HTTP."""
+    """Return one resource as JSON, in the same form as over HTTP."""
     run_id = _RUN_ID.search(uri)
     row = ROWS.get(_RUN_ID.sub("{runId}", uri, count=1))
     if row is None or row.resource is None or run_id is None:
         raise QueryError(
             "not_found",
-            "there is no such resource; there are spawnlog://runs/{runId}, with /prompt or"
-            " /transcript behind it",
+            "there is no such resource; use spawnlog://runs/{runId}, or append /prompt or"
+            " /transcript to it",
         )
     path = dict.fromkeys(row.path_arguments.values(), run_id[0])
     view = await read_row(row, services, caller, path, row.resource.query)

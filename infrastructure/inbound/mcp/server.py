@@ -1,4 +1,4 @@
-"""The MCP server. The first request of a model imports it: the SDK takes most of a second."""
+"""The MCP server. Imported with the first request, because the SDK takes most of a second."""
 
 import json
 import logging
@@ -48,35 +48,35 @@ from infrastructure.inbound.mcp.tools.offered import OfferedTool
 
 NAME = "spawnlog"
 INSTRUCTIONS = (
-    "spawnlog runs sub-agents for you and keeps the record of them. Hand out work with"
-    " sessions_spawn; it is answered when the work is accepted. A session that was spawned here"
-    " ends its turn with sessions_yield and is woken with what its sub-agents report; any other"
-    " waits with subagents_wait. Do not poll."
+    "spawnlog runs sub-agents for you and records them. Delegate work with sessions_spawn; it"
+    " returns when the work is accepted, not when it is done. If your session was spawned here,"
+    " end your turn with sessions_yield: you are woken with the reports of your sub-agents."
+    " Otherwise wait with subagents_wait. Do not poll."
 )
 
 
 class McpMethods:
-    """Methods of the protocol."""
+    """Handlers of the protocol's methods."""
 
     def __init__(self, services: CommandServices) -> None:
         self._services = services
         self._tasks = RunTasks(services)
 
     def server(self) -> Server[Any]:
-        """Return the SDK's server, without its own spans: the log has those of a tree."""
+        """Return the SDK's server. Its own spans are disabled: the log provides those of a tree."""
         server: Server[Any] = Server(
             NAME,
             version=WRITER_VERSION,
             title="spawnlog",
             instructions=INSTRUCTIONS,
-            # No argument of a tool is sent as a header.
+            # No tool argument is sent as a header.
             get_tool_input_schema=lambda _: None,
             on_list_tools=self._list_tools,
             on_list_resources=self._list_resources,
             on_list_resource_templates=self._list_templates,
             on_read_resource=self._read_resource,
         )
-        # A result may be a task, which is no shape of the core.
+        # A result may be a task, which the core protocol does not define.
         server.add_request_handler("tools/call", CallToolRequestParams, self._call_tool)
         server.middleware[:] = [answer_errors]
         self._tasks.add_to(server)
@@ -88,7 +88,7 @@ class McpMethods:
         request = request_of(context)
         plan = await self._plan(request)
         return ListToolsResult(
-            tools=[self._described(one) for one in offered_tools(request.caller, plan)]
+            tools=[self._described(tool) for tool in offered_tools(request.caller, plan)]
         )
 
     def _described(self, tool: OfferedTool) -> Tool:
@@ -97,7 +97,7 @@ class McpMethods:
         return _described(tool.name, threads=hooks.subagent_spawning is not None)
 
     async def _plan(self, request: McpRequest) -> Plan | None:
-        """Return the plan of the caller's run; None if its session was not spawned here."""
+        """Return the plan of the caller's run, or None if its session was not spawned here."""
         if request.caller.run_id is None:
             return None
         return (await self._services.work.run(request.caller.run_id)).plan
@@ -107,8 +107,8 @@ class McpMethods:
     ) -> CallToolResult | dict[str, Any]:
         tool = TOOLS_BY_NAME.get(params.name)
         if tool is None:
-            names = ", ".join(one.name for one in TOOLS)
-            raise MCPError(INVALID_PARAMS, f"there is no tool of that name; there are {names}")
+            names = ", ".join(known.name for known in TOOLS)
+            raise MCPError(INVALID_PARAMS, f"there is no tool of that name; tools are {names}")
         request = request_of(context)
         try:
             call = await self._call(context, request, tool, params.arguments or {})
@@ -122,8 +122,10 @@ class McpMethods:
         return _result(answer.shown, answer.values, is_error=False)
 
     async def _require_tool(self, request: McpRequest, tool: OfferedTool) -> None:
-        """Refuse a tool that the policy of the session denies, and record that. A spawn is judged
-        and recorded with its other rules."""
+        """Refuse a tool that the session's tool policy denies, and record the refusal.
+
+        A spawn is skipped: its tool policy is checked and recorded with the other rules of a spawn.
+        """
         if tool.name == SPAWN_TOOL or request.caller.run_id is None:
             return
         denied = denied_name(tool, await self._plan(request))
@@ -144,14 +146,14 @@ class McpMethods:
 
         call = await request.call(self._services, arguments, report)
         meta = context.meta or {}
-        given = meta.get(IDEMPOTENCY_KEY) or request.headers.get("idempotency-key")
-        if given is not None and not isinstance(given, str):
+        key = meta.get(IDEMPOTENCY_KEY) or request.headers.get("idempotency-key")
+        if key is not None and not isinstance(key, str):
             raise QueryError("invalid_request", f"_meta.{IDEMPOTENCY_KEY} must be a text")
         reservation = None
-        if given is not None and not tool.reads:
-            asked = json.dumps([call.session_key, arguments], sort_keys=True, ensure_ascii=False)
+        if key is not None and not tool.reads:
+            content = json.dumps([call.session_key, arguments], sort_keys=True, ensure_ascii=False)
             place = ("POST", f"/mcp/{tool.name}")
-            reservation = reserve(request.caller, *place, key=given, content=asked.encode())
+            reservation = reserve(request.caller, *place, key=key, content=content.encode())
         trace = meta.get("traceparent") or request.headers.get("traceparent")
         return replace(
             call,
@@ -180,7 +182,7 @@ class McpMethods:
 
 
 def _result(text: str, values: Mapping[str, Any], *, is_error: bool) -> CallToolResult:
-    """Return an answer in the shapes of the protocol: the values, and beside them the text."""
+    """Return a tool result with structured values and the text of the same answer."""
     return CallToolResult(
         content=[TextContent(type="text", text=text)],
         structured_content=dict(values),
@@ -210,7 +212,7 @@ def _described(name: str, *, threads: bool) -> Tool:
 def session_manager(
     services: CommandServices, *, body_bytes_max: int
 ) -> StreamableHTTPSessionManager:
-    """Return the SDK's session manager for HTTP, with a server over these services."""
+    """Return the SDK's session manager for HTTP, with a server for these services."""
     logging.getLogger("mcp").setLevel(logging.WARNING)
     return StreamableHTTPSessionManager(
         McpMethods(services).server(), stateless=True, max_request_body_size=body_bytes_max

@@ -1,9 +1,10 @@
-"""Tasks of the extension `io.modelcontextprotocol/tasks`: a task is a run, and has its id. It
-outlives connections and servers, since only the run is stored.
+"""Tasks of the extension `io.modelcontextprotocol/tasks`: a task is a run and has its id.
 
-A caller declares with each call that it follows tasks. Then a task answers an accepted spawn, or a
-wait for one run, in place of the result. `tasks/cancel` stops the run. `tasks/update` is refused:
-no run asks its requester for input.
+Only the run is stored, so a task outlives connections and servers.
+
+A caller declares with each call that it follows tasks. A task then answers an accepted spawn, or a
+wait for one run, instead of the result. `tasks/cancel` stops the run. `tasks/update` is refused: no
+run asks its requester for input.
 """
 
 from typing import Any
@@ -36,7 +37,7 @@ EXTENSION = "io.modelcontextprotocol/tasks"
 VERSIONS = frozenset({"2026-07-28"})
 POLL_INTERVAL_MS = 1_000
 _NO_TASK = "there is no such task for this token"
-_NO_INPUT = "this task asks for no input; to steer its run, call subagents with action steer"
+_NO_INPUT = "this task takes no input; to steer its run, call subagents with action steer"
 
 RequestContext = ServerRequestContext[Any, Any]
 
@@ -49,7 +50,7 @@ class TaskParams(RequestParams):
 
 
 class RunTasks:
-    """Methods of the extension."""
+    """Handlers of the extension's methods."""
 
     def __init__(self, services: CommandServices) -> None:
         self._services = services
@@ -62,14 +63,14 @@ class RunTasks:
         server.add_request_handler("tasks/cancel", TaskParams, self._cancel)
 
     def is_wanted(self, context: RequestContext) -> bool:
-        """Return True if the caller declared that it follows tasks."""
+        """Return True if the caller declared support for tasks."""
         if context.protocol_version not in VERSIONS:
             return False
         declared = context.session.client_capabilities
         return declared is not None and EXTENSION in (declared.extensions or {})
 
     def require(self, context: RequestContext) -> None:
-        """Raise `MCPError` unless the caller declared that it follows tasks."""
+        """Raise `MCPError` unless the caller declared support for tasks."""
         if not self.is_wanted(context):
             raise MCPError(
                 MISSING_REQUIRED_CLIENT_CAPABILITY,
@@ -79,7 +80,7 @@ class RunTasks:
             )
 
     async def created(self, call: McpCall, run_id: str) -> dict[str, Any]:
-        """Return the task that answers a call in place of its result."""
+        """Return the task that answers a call instead of its result."""
         require_scope(call.caller, "read")
         moment = await resolve_as_of(self._services, call.caller, None)
         run = await visible_run(self._services, call.caller, run_id, moment)
@@ -100,11 +101,11 @@ class RunTasks:
         return {}
 
     async def _found(self, context: RequestContext, params: TaskParams) -> tuple[McpCall, Run]:
-        """Return the run of a task. Refuse a caller whose token does not cover the run."""
+        """Return the call and the run of a task. Refuse a run that the token does not cover."""
         self.require(context)
         request = request_of(context)
         if decode_header_value(request.headers.get(MCP_NAME_HEADER)) != params.task_id:
-            raise MCPError(HEADER_MISMATCH, "the header Mcp-Name must be there, and be the taskId")
+            raise MCPError(HEADER_MISMATCH, "the header Mcp-Name must be the taskId")
         require_scope(request.caller, "read")
         call = await request.call(self._services)
         moment = await resolve_as_of(self._services, request.caller, None)
@@ -119,7 +120,7 @@ class RunTasks:
         return call, run
 
     async def _task(self, call: McpCall, run: Run) -> dict[str, Any]:
-        """Return the state of a task: that of the newest run in the session of its run."""
+        """Return a task with the state of the newest run in its session."""
         newest = await newest_of_session(call, run)
         stages = await self._services.run_bars.stages({newest.run_id: newest.version})
         reached = stages[newest.run_id]

@@ -1,7 +1,7 @@
-"""Arguments of tools: a model is both the schema that is shown and the way in which a call is read.
+"""Arguments of tools: one model gives the schema that is shown, and reads a call.
 
-A call is read as leniently as models need it. What has another type counts as left out, save where
-something would be done to the wrong run.
+Reading is lenient, as models expect. A value of another type counts as missing, unless that could
+act on the wrong run.
 """
 
 from collections.abc import Mapping
@@ -15,10 +15,10 @@ from infrastructure.inbound.mcp.tools.call import ToolInputError
 POSITION_MAX = 2**62
 TEXTS_MAX = 50
 TARGET = (
-    "Which sub-agent: the number in the list, its label or the beginning of it, its session key,"
-    " its run id or the beginning of it, or last."
+    "Sub-agent: its number in the list, its label or a prefix of it, its session key, its run id"
+    " or a prefix of it, or last."
 )
-OWN_SESSION = "The session, by its key or id. Without one your own."
+OWN_SESSION = "Session key or id. Default: your own session."
 
 Properties = Mapping[str, Mapping[str, Any]]
 
@@ -30,24 +30,24 @@ class ToolArguments(BaseModel):
 
 
 def number(default: float, least: float, most: float, description: str) -> Any:
-    """A field for a number: the nearest bound counts for one beyond."""
+    """Return a field for a number. A value out of bounds becomes the nearest bound."""
     return Field(default, ge=least, le=most, description=description)
 
 
 def one_of(words: tuple[str, ...], default: str, description: str) -> Any:
-    """A field for one of these words, which the schema lists; the tool judges any other text."""
+    """Return a field for a word that the schema lists. The tool itself checks other texts."""
     return Field(default, description=description, json_schema_extra={"enum": list(words)})
 
 
 def properties_of(model: type[BaseModel]) -> Properties:
-    """Return the JSON schemas of the fields of a model, as models are shown them."""
+    """Return the JSON schemas of a model's fields, as a model of a language is shown them."""
     schema = model.model_json_schema(by_alias=True)
-    return {name: _shown(one) for name, one in schema.get("properties", {}).items()}
+    return {name: _shown(member) for name, member in schema.get("properties", {}).items()}
 
 
 def _shown(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A schema without title, default and null: an optional argument is left out."""
-    choices = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
+    """Remove title, default and null from a schema: an optional argument is simply left out."""
+    choices = [choice for choice in schema.get("anyOf", ()) if choice != {"type": "null"}]
     whole = {**schema, **choices[0]} if len(choices) == 1 else schema
     hidden = ("title", "default", "examples", *(("anyOf",) if len(choices) == 1 else ()))
     return {name: value for name, value in whole.items() if name not in hidden}
@@ -56,10 +56,10 @@ def _shown(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 def read_arguments(
     properties: Properties, required: tuple[str, ...], arguments: Mapping[str, object]
 ) -> dict[str, Any]:
-    """Return the arguments that can be used.
+    """Return the usable arguments.
 
     Raises:
-        ToolInputError: A required one is missing, or a list of texts is none or too long.
+        ToolInputError: A required argument is missing, or a list of texts is malformed or too long.
     """
     given = {}
     for name, schema in properties.items():
@@ -90,7 +90,7 @@ def _usable(name: str, schema: Mapping[str, Any], value: object) -> object:
 
 
 def text_of(value: object) -> str | None:
-    """Return a text without the blanks around it; None for a blank one, and for what is no text."""
+    """Return a text without surrounding blanks. None if it is blank or not a text."""
     return value.strip() or None if isinstance(value, str) else None
 
 
@@ -102,7 +102,8 @@ def _bounded(schema: Mapping[str, Any], value: object) -> float | None:
 
 
 def _is_position(value: object) -> bool:
-    """Return True for a position of the log: the nearest one to another number means others."""
+    """Return True for a position of the log. A position is not rounded: another one would mean
+    other events."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < POSITION_MAX
 
 
@@ -110,8 +111,8 @@ def _texts(name: str, count_max: int, value: object) -> list[str] | None:
     given = [value] if isinstance(value, str) else value
     if given is None:
         return None
-    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+    if not isinstance(given, list) or not all(isinstance(text, str) for text in given):
         raise ToolInputError(f"{name} must be a text or a list of texts")
     if len(given) > count_max:
-        raise ToolInputError(f"{name} has {len(given)} texts and may have {count_max}")
-    return list(dict.fromkeys(one.strip() for one in given if one.strip()))
+        raise ToolInputError(f"{name} has {len(given)} texts, but at most {count_max} are allowed")
+    return list(dict.fromkeys(text.strip() for text in given if text.strip()))

@@ -14,11 +14,11 @@ from application.queries.access import Caller
 from application.queries.views.view import View
 
 ReportProgress = Callable[[float, str], Awaitable[None]]
-"""Reports the progress of a wait: a growing number, and a line for people."""
+"""Reports the progress of a wait: an increasing number and a line for people."""
 
 
 class ToolInputError(ValueError):
-    """Invalid arguments; the message is the answer of the tool."""
+    """Invalid arguments. The message is the answer of the tool."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -27,8 +27,13 @@ class ToolInputError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpCall:
-    """One call. `session_key` is the session of its token, or the one that it names. `command` has
-    its idempotency key, if it has one."""
+    """One call of a tool.
+
+    Attributes:
+        session_key: The session of the caller's token, or the one that the request names.
+        command: Holds the idempotency key of the call, if there is one.
+        follows_tasks: True if the caller accepts a task instead of a result.
+    """
 
     services: CommandServices
     caller: Caller
@@ -41,9 +46,14 @@ class McpCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """Values for programs, and the text that a model reads; without a text it reads the values as
-    JSON. `run_id` is the run of an accepted spawn, or of a wait for one run: a caller that follows
-    tasks gets it as a task."""
+    """Answer of a tool.
+
+    Attributes:
+        values: The structured answer.
+        text: The text that a model reads. None means the values as JSON.
+        run_id: The run of an accepted spawn or of a wait for one run. A caller that follows tasks
+            gets it as a task.
+    """
 
     values: Mapping[str, Any]
     text: str | None = None
@@ -51,12 +61,13 @@ class ToolAnswer:
 
     @property
     def shown(self) -> str:
-        """The text that a model reads."""
+        """The text that a model reads, or the values as JSON."""
         return self.text if self.text is not None else orjson.dumps(self.values).decode()
 
 
 async def answered_once(call: McpCall, asked: Awaitable[CommandResponse]) -> StoredAnswer:
-    """Return the answer of a command; if it is repeated under its key, the first one."""
+    """Return the answer of a command. If its idempotency key was used before, return the first
+    answer."""
     try:
         return (await asked).answer
     except AlreadyReserved as repeated:
@@ -65,7 +76,7 @@ async def answered_once(call: McpCall, asked: Awaitable[CommandResponse]) -> Sto
 
 
 def answer_of(view: View, text: str | None = None) -> ToolAnswer:
-    """Return the answer that HTTP gives."""
+    """Return a view as the answer of a tool."""
     return ToolAnswer(members_of(view), text)
 
 

@@ -1,4 +1,4 @@
-"""The tools that models are offered."""
+"""The tools that are offered to models."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -21,17 +21,19 @@ _FUNCTIONS: Sequence[Callable[..., Any]] = (
     sessions.show_shared_context,
 )
 TOOLS: Sequence[OfferedTool] = (*map(offered_by, _FUNCTIONS), *tools_of_rows())
-TOOLS_BY_NAME: Mapping[str, OfferedTool] = {one.name: one for one in TOOLS}
+TOOLS_BY_NAME: Mapping[str, OfferedTool] = {tool.name: tool for tool in TOOLS}
 
 
 def denied_name(tool: OfferedTool, plan: Plan | None) -> str | None:
-    """Return the name for which a session with this plan may not use a tool; None if it may, as
-    every session may that was not spawned here."""
+    """Return the name of a tool that the plan of a session denies, or None if it permits the tool.
+
+    Every tool is permitted to a session that was not spawned here (`plan` is None).
+    """
     if plan is None:
         return None
-    return next((one for one in tool.names_judged if not permits_tool(plan, one)), None)
+    return next((name for name in tool.names_judged if not permits_tool(plan, name)), None)
 
 
 def offered_tools(caller: Caller, plan: Plan | None) -> list[OfferedTool]:
-    """Return the tools that the token is good for and the policy of the session leaves."""
-    return [one for one in TOOLS if caller.may(one.scope) and denied_name(one, plan) is None]
+    """Return the tools that the scopes of the token and the policy of the session permit."""
+    return [tool for tool in TOOLS if caller.may(tool.scope) and denied_name(tool, plan) is None]

@@ -1,4 +1,4 @@
-"""The sub-agents of a session: finding them by the names that models use, and waiting for them."""
+"""Sub-agents of a session: lookup by the names that models use, and waiting."""
 
 import time
 from collections.abc import Sequence
@@ -25,21 +25,24 @@ from infrastructure.contract.subagents import (
 from infrastructure.inbound.mcp.tools.call import McpCall, ToolInputError, members_of
 
 RUNS_LISTED_MAX = 200
-"""How many of the newest runs of a session are searched for recent ends and unread reports."""
+"""Number of the newest runs of a session that are searched for recent ends and unread reports."""
 
 _REPORTED = ("announced", "archived")
 _CREATED = ("session-created", "queued", "started", "ended", *_REPORTED)
 
 STEP_SECONDS_MAX = 10.0
-"""A wait reports its progress at least this often."""
+"""Maximum time between two progress reports of a wait."""
 
 _TURNING_POINTS = ("RunAnnounced", "RunEnded", "SpawnRefused", "RunContinued", "MessagesDropped")
 """Events after which a wait reads the runs again."""
 
 
 async def active_runs(call: McpCall) -> list[Run]:
-    """Return the newest run of each sub-agent that counts as active: it, or one below it, is at
-    work. Their number is limited by the configuration."""
+    """Return the newest run of each active sub-agent.
+
+    A sub-agent is active while it or a descendant is at work. The configuration limits their
+    number.
+    """
     session = await call.services.work.registry.session(call.session_key)
     runs: dict[UUID, Run] = {}
     for run_id in session.counted if session is not None else ():
@@ -49,14 +52,17 @@ async def active_runs(call: McpCall) -> list[Run]:
 
 
 async def subagents(call: McpCall, recent: timedelta = RECENT) -> Subagents:
-    """Return the children of the caller's session. If one has ended and is not announced, count the
-    descendants that it waits for."""
+    """Return the children of the caller's session.
+
+    For a child that has ended but is not announced, also count the descendants that it waits for.
+    """
     services = call.services
     newest = await _newest_runs(call, _CREATED)
-    runs = {one.run_id: one for one in (*await active_runs(call), *newest)}
+    runs = {run.run_id: run for run in (*await active_runs(call), *newest)}
     summaries = await run_summaries(tuple(runs.values()), services.work.contents, services.run_bars)
-    known = subagents_of([members_of(one) for one in summaries], services.work.log.now(), recent)
-    active = [await _with_pending(call, one) for one in known.active]
+    members = [members_of(summary) for summary in summaries]
+    known = subagents_of(members, services.work.log.now(), recent)
+    active = [await _with_pending(call, subagent) for subagent in known.active]
     return Subagents(tuple(active), known.recent)
 
 
@@ -68,17 +74,18 @@ async def _newest_runs(call: McpCall, stages: tuple[str, ...]) -> Sequence[Run]:
     )
 
 
-async def _with_pending(call: McpCall, one: Subagent) -> Subagent:
-    if one.run.get("stage") != "ended":
-        return one
-    key = str(one.run["childSessionKey"])
+async def _with_pending(call: McpCall, subagent: Subagent) -> Subagent:
+    if subagent.run.get("stage") != "ended":
+        return subagent
+    key = str(subagent.run["childSessionKey"])
     pending, _ = await call.services.work.registry.descendants(key)
-    return replace(one, pending=pending)
+    return replace(subagent, pending=pending)
 
 
 async def find_target(call: McpCall, name: str, recent: timedelta = RECENT) -> Subagent:
-    """Return the sub-agent with this name. A run id or session key is looked up first, and means
-    the newest run of its session.
+    """Return the sub-agent with this name.
+
+    A run id or session key is looked up first, and means the newest run of its session.
 
     Raises:
         ToolInputError: No sub-agent has the name, or several have it.
@@ -108,22 +115,22 @@ async def _run_of_name(call: McpCall, name: str) -> Run | None:
 
 
 async def awaited_runs(call: McpCall) -> list[Run]:
-    """Return the sub-agents that are at work, or have ended and are not announced yet."""
+    """Return the sub-agents that are active, or have ended and are not announced yet."""
     # In this order: the second query finds a run that ends in between.
     active = await active_runs(call)
     ended = await _newest_runs(call, ("ended",))
-    runs = {one.run_id: one for one in (*active, *ended) if not is_over(one)}
+    runs = {run.run_id: run for run in (*active, *ended) if not is_over(run)}
     return list(runs.values())
 
 
 async def unread_reports(call: McpCall) -> list[Run]:
-    """Return the newest runs with unacknowledged reports in the inbox, in its order."""
-    unread = [one for one in await _newest_runs(call, _REPORTED) if is_unread(one)]
+    """Return the newest runs with an unacknowledged report, in the order of the inbox."""
+    unread = [run for run in await _newest_runs(call, _REPORTED) if is_unread(run)]
     return sorted(unread, key=inbox_position)
 
 
 async def reports_behind(call: McpCall, position: int, limit: int) -> Sequence[Run]:
-    """Return the runs with reports after a position of the inbox, in its order."""
+    """Return the runs with reports after a position, in the order of the inbox."""
     return await call.services.work.registry.inbox(
         InboxQuery(requester=call.session_key),
         at=await call.services.work.log.head(),
@@ -133,13 +140,13 @@ async def reports_behind(call: McpCall, position: int, limit: int) -> Sequence[R
 
 
 def is_unread(run: Run) -> bool:
-    """Return True if the report of a run is in an inbox and was not acknowledged."""
+    """Return True if the report of a run is in an inbox and not acknowledged."""
     inbox = run.inbox
     return inbox is not None and inbox.disposition == "inbox" and inbox.acknowledged_at is None
 
 
 def inbox_position(run: Run) -> int:
-    """Return the position of its report in the inbox; 0 without one."""
+    """Return the inbox position of a run's report, or 0 if it has none."""
     return run.inbox.position if run.inbox is not None else 0
 
 
@@ -154,13 +161,13 @@ async def newest_of_session(call: McpCall, run: Run) -> Run:
 
 
 def is_over(run: Run) -> bool:
-    """Return True if a run was refused, or has reported and is not continued."""
+    """Return True if a run was refused, or has reported and no other run continues it."""
     return run.stage in SETTLED and not run.queue and run.continued_by is None
 
 
 @dataclass(frozen=True, slots=True)
 class Awaited:
-    """Result of a wait: the newest runs of the sessions that it was for."""
+    """Result of a wait: the newest run of each session, split by whether it is over."""
 
     over: tuple[Run, ...]
     open: tuple[Run, ...]
@@ -169,39 +176,40 @@ class Awaited:
 async def wait_for_runs(
     call: McpCall, runs: Sequence[Run], seconds: float, *, enough: int | None = None
 ) -> Awaited:
-    """Wait until `enough` of the runs, or the runs that continue them, are over. Report progress to
-    the caller. The runs continue if it gives up.
+    """Wait until enough of the runs are over. The runs continue if the wait ends first.
+
+    A run that is continued by another counts as that one. Progress is reported to the caller.
 
     Args:
         call: The call that waits.
         runs: The runs to wait for.
-        seconds: How long to wait at most.
-        enough: How many have to be over. Default: all.
+        seconds: Maximum time to wait.
+        enough: Number of runs that must be over. Default: all.
     """
     enough = len(runs) if enough is None else min(enough, len(runs))
     services, deadline = call.services, time.monotonic() + seconds
-    told, told_at, counted = 0, 0.0, -1
-    now = list(runs)
+    reports, reported_at, counted = 0, 0.0, -1
+    newest = list(runs)
     while True:
         position = services.tail.position
-        now = [await _present(call, one) for one in now]
-        over = tuple(one for one in now if is_over(one))
+        newest = [await _present(call, run) for run in newest]
+        over = tuple(run for run in newest if is_over(run))
         if len(over) >= enough or time.monotonic() >= deadline or services.closing():
-            return Awaited(over, tuple(one for one in now if not is_over(one)))
-        if len(over) != counted or time.monotonic() - told_at >= STEP_SECONDS_MAX:
-            told, told_at, counted = told + 1, time.monotonic(), len(over)
-            await call.report(told, f"{len(over)} of {len(now)} sub-agents are done")
+            return Awaited(over, tuple(run for run in newest if not is_over(run)))
+        if len(over) != counted or time.monotonic() - reported_at >= STEP_SECONDS_MAX:
+            reports, reported_at, counted = reports + 1, time.monotonic(), len(over)
+            await call.report(reports, f"{len(over)} of {len(newest)} sub-agents are done")
         await wait_for_growth(
             services,
-            {one.run_id for one in now},
+            {run.run_id for run in newest},
             after=position,
-            deadline=min(deadline, told_at + STEP_SECONDS_MAX),
+            deadline=min(deadline, reported_at + STEP_SECONDS_MAX),
             types=_TURNING_POINTS,
         )
 
 
 async def _present(call: McpCall, run: Run) -> Run:
-    """Return the newest run of the session, from the cache of followed runs if it is there."""
+    """Return the newest run of the session, from the cache of followed runs if possible."""
     known = call.services.tail.newest(run.run_id)
     if known is None:
         known = run if is_over(run) else await call.services.work.run(run.run_id)

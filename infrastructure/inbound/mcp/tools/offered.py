@@ -1,4 +1,7 @@
-"""A tool as models are offered it. A function with `@tool` is one; see `rows` for operations."""
+"""The form in which models are offered a tool.
+
+A function with `@tool` is one; `rows` makes tools of operations.
+"""
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
@@ -29,11 +32,11 @@ class OfferedTool:
     Attributes:
         scope: The scope that a token needs to be offered the tool.
         output: The model of its answers, or a union of models.
-        required: The names of the arguments that every call must have.
-        judged_as: The names that the tool policy of a session has to leave for it, beside its own.
+        required: The names of the mandatory arguments.
+        judged_as: Further names that the tool policy of a session must permit, besides its own.
         reads: True if it changes nothing.
-        destroys: True if it ends work of others.
-        schema: Makes the schema of the arguments, if that is not the one of `properties`.
+        destroys: True if it can end the work of other sessions.
+        schema: Builds the schema of the arguments, if it is not that of `properties`.
     """
 
     name: str
@@ -51,20 +54,25 @@ class OfferedTool:
 
     @property
     def names_judged(self) -> tuple[str, ...]:
-        """Its own name, and those of the tools that it is a part of."""
+        """The names that the tool policy must permit: its own, and those of `judged_as`."""
         return (self.name, *self.judged_as)
 
     def input_schema(self, *, threads: bool) -> dict[str, Any]:
-        """Return the schema of the arguments. Unknown ones are ignored, as models expect of tools.
-        `threads` is whether a child can be bound to a thread."""
+        """Return the JSON schema of the arguments. Unknown arguments are ignored, as models expect.
+
+        Args:
+            threads: True if a child can be bound to a thread.
+        """
         if self.schema is not None:
             return dict(self.schema(threads=threads))
         required = {"required": list(self.required)} if self.required else {}
         return {"type": "object", "properties": dict(self.properties), **required}
 
     def output_schema(self) -> dict[str, Any]:
-        """Return the schema of the answers; an object always. That of a refusal is among them:
-        clients hold each result against them."""
+        """Return the JSON schema of the answers, always an object.
+
+        It includes refusals, since clients validate each result against it.
+        """
         return {"type": "object", "anyOf": [*_brief_schemas(self.output), _FAILURE]}
 
 
@@ -79,8 +87,8 @@ def tool(
 ) -> Callable[[FunctionT], FunctionT]:
     """Make a function a tool.
 
-    The function takes the call, and a model of its arguments if it has some. It returns a view, or
-    a `ToolAnswer`, whose model `output` then is.
+    The function takes the call and, if it has arguments, a model of them. It returns a view, or a
+    `ToolAnswer` of the model `output`.
     """
 
     def decorate(function: FunctionT) -> FunctionT:
@@ -112,7 +120,7 @@ def tool(
 
 
 def offered_by(function: Callable[..., Any]) -> OfferedTool:
-    """Return the tool that a function with `@tool` is."""
+    """Return the tool that `@tool` made of a function."""
     offered: OfferedTool = function.offered  # type: ignore[attr-defined]
     return offered
 
@@ -130,19 +138,21 @@ _FAILURE = {
 
 @cache
 def _brief_schemas(output: Any) -> list[dict[str, Any]]:
-    """Return the members of each answer with their types, or the title of a long one. The whole
-    schemas are in `/openapi.json`: a hundred kilobytes, too much for a model to read."""
+    """Return each answer's members with their types, or only the title of a long answer.
+
+    The full schemas are in `/openapi.json`; their hundred kilobytes are too much for a model.
+    """
     whole = TypeAdapter(output).json_schema(mode="serialization", by_alias=True)
     kinds: Mapping[str, Any] = whole.get("$defs", {})
     if "anyOf" not in whole:
         return [_brief(whole)]
-    return [_brief(kinds[one["$ref"].rpartition("/")[2]]) for one in whole["anyOf"]]
+    return [_brief(kinds[kind["$ref"].rpartition("/")[2]]) for kind in whole["anyOf"]]
 
 
 def _brief(schema: Mapping[str, Any]) -> dict[str, Any]:
     if len(schema.get("properties", ())) > MEMBERS_SHOWN_MAX:
         return {"type": "object", "title": schema["title"]}
-    members = {name: _member(one) for name, one in schema.get("properties", {}).items()}
+    members = {name: _member(member) for name, member in schema.get("properties", {}).items()}
     required = [name for name in schema.get("required", ()) if name in members]
     return {"type": "object", "properties": members, "required": required}
 
@@ -151,7 +161,7 @@ def _member(schema: Mapping[str, Any]) -> dict[str, Any]:
     if "$ref" in schema:
         return {"type": "object"}
     if "anyOf" in schema:
-        kinds = [_member(one) for one in schema["anyOf"]]
-        return {"anyOf": [one for at, one in enumerate(kinds) if one not in kinds[:at]]}
+        kinds = [_member(kind) for kind in schema["anyOf"]]
+        return {"anyOf": [kind for at, kind in enumerate(kinds) if kind not in kinds[:at]]}
     kept = {name: schema[name] for name in ("type", "const", "enum") if name in schema}
     return {**kept, **({"items": _member(schema["items"])} if "items" in schema else {})}

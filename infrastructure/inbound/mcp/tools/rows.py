@@ -1,4 +1,4 @@
-"""Operations as tools: arguments, answer and call follow from the row of each."""
+"""Operations as tools: arguments, answer and call are derived from the row of each."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ from infrastructure.inbound.mcp.tools.offered import OfferedTool
 RUN, SESSION = "runId", "sessionKey"
 _ARGUMENTS_OF_PATH = {"runId": RUN, "key": SESSION}
 _PROPERTIES: Properties = {
-    RUN: {"type": "string", "description": f"The run's id. {TARGET}"},
+    RUN: {"type": "string", "description": f"Run id. {TARGET}"},
     SESSION: {"type": "string", "description": OWN_SESSION},
 }
 
@@ -81,8 +81,10 @@ def _tool_of(tool: Tool, operations: Sequence[Operation]) -> OfferedTool:
 
 def _offered_parameters(row: Operation, tool: Tool) -> Properties:
     assert row.query is not None
-    names = {one.alias for name, one in row.query.model_fields.items() if name in tool.arguments}
-    return {name: one for name, one in properties_of(row.query).items() if name in names}
+    fields = row.query.model_fields.items()
+    names = {field.alias for name, field in fields if name in tool.arguments}
+    properties = properties_of(row.query).items()
+    return {name: schema for name, schema in properties if name in names}
 
 
 def _is_of_a_requester(row: Operation, tool: Tool) -> bool:
@@ -91,7 +93,7 @@ def _is_of_a_requester(row: Operation, tool: Tool) -> bool:
 
 
 async def _path_values(row: Operation, call: McpCall, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the parameters of the path: a run by any of its names, a session by its key."""
+    """Return the path parameters. A run may have any of its names, a session its key or id."""
     values = {}
     for name, argument in row.path_arguments.items():
         if name == "runId":
@@ -114,7 +116,7 @@ async def read_row(
     path: Mapping[str, str],
     query: Mapping[str, Any],
 ) -> View:
-    """Call an operation that reads, with the check of the scope that HTTP does.
+    """Call an operation that reads, with the same scope check as over HTTP.
 
     Raises:
         QueryError: The caller lacks the scope, a parameter is invalid, or the operation refuses.

@@ -1,5 +1,4 @@
-"""`sessions_list`, `sessions_history`, `sessions_send` and `shared_context_get`: the sessions that
-a session sees, their transcripts, a message to one, and what it shares."""
+"""`sessions_list`, `sessions_history`, `sessions_send` and `shared_context_get`."""
 
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -46,8 +45,10 @@ _SPAWNED: tuple[RecordedStage, ...] = (
 
 
 class SpawnedSession(View):
-    """A session that the caller spawned, by its newest run; `messages` are the last entries of its
-    transcript, if they were requested."""
+    """A session that the caller spawned, by its newest run.
+
+    `messages` are the last entries of its transcript, or null if none were requested.
+    """
 
     key: str
     session_id: UUID
@@ -59,15 +60,17 @@ class SpawnedSession(View):
 
 
 class SessionList(View):
-    """The sessions that a session spawned, the newest first."""
+    """The sessions that a session spawned, newest first."""
 
     count: int
     sessions: list[SpawnedSession]
 
 
 class SessionHistory(View):
-    """The last entries of a session, from the transcripts of its runs, the earliest first.
-    `erased` are the runs whose transcript was erased."""
+    """The last entries of a session, earliest first, from the transcripts of its runs.
+
+    `erased` are the runs whose transcript was erased.
+    """
 
     session_key: str
     session_id: UUID
@@ -76,9 +79,12 @@ class SessionHistory(View):
 
 
 class SharedContextFound(View):
-    """`given` is the context of the family that the caller's run was started with, null for a
-    session without a run. `shared` is what the session shares with its sub-agents, null if it has
-    no record yet."""
+    """Shared context that the caller's session was given, and that it shares.
+
+    `given` is the context with which the caller's run was started, null for a session without a
+    run. `shared` is the context that the session shares with its sub-agents, null if it has no
+    record yet.
+    """
 
     given: RunSharedContextView | None
     shared: SharedContextView | None
@@ -87,21 +93,21 @@ class SharedContextFound(View):
 class ListSessions(ToolArguments):
     """Arguments of `sessions_list`."""
 
-    limit: int = number(SESSIONS_DEFAULT, 1, SESSIONS_MAX, "How many.")
+    limit: int = number(SESSIONS_DEFAULT, 1, SESSIONS_MAX, "Maximum number of sessions.")
     active_minutes: float = number(
-        0, 0, MINUTES_MAX, "Only those that something happened in since."
+        0, 0, MINUTES_MAX, "Only sessions with an event in the last minutes; 0 for all."
     )
-    message_limit: int = number(0, 0, MESSAGES_MAX, "So many of the last messages of each.")
+    message_limit: int = number(0, 0, MESSAGES_MAX, "Last messages to include of each.")
 
 
 @tool(
     "sessions_list",
     title="List sessions",
-    description="The sessions that yours has spawned, the newest first.",
+    description="List the sessions that your session spawned, newest first.",
     scope="read",
 )
 async def list_sessions(call: McpCall, asked: ListSessions) -> SessionList:
-    """`sessions_list`."""
+    """Implement `sessions_list`."""
     require_scope(call.caller, "read")
     messages, minutes = asked.message_limit, asked.active_minutes
     if messages:
@@ -136,7 +142,7 @@ async def list_sessions(call: McpCall, asked: ListSessions) -> SessionList:
 async def _last_entries(
     call: McpCall, run_id: UUID, count: int, *, tools: bool = False
 ) -> list[TranscriptEntryView] | None:
-    """Return the last entries of the transcript of a run; None if it was erased."""
+    """Return the last entries of a run's transcript, or None if it was erased."""
     try:
         answer = await get_run_transcript(
             call.services, call.caller, str(run_id), GetRunTranscript(last=count, tools=tools)
@@ -152,18 +158,18 @@ class ShowHistory(ToolArguments):
     """Arguments of `sessions_history`."""
 
     session_key: str | None = Field(None, description=OWN_SESSION)
-    limit: int = number(HISTORY_ENTRIES_DEFAULT, 1, HISTORY_ENTRIES_MAX, "How many entries.")
-    include_tools: bool = Field(False, description="Calls of tools too.")
+    limit: int = number(HISTORY_ENTRIES_DEFAULT, 1, HISTORY_ENTRIES_MAX, "Number of entries.")
+    include_tools: bool = Field(False, description="Include tool calls.")
 
 
 @tool(
     "sessions_history",
     title="Read a session",
-    description="What was said in a session last: your own, or one below it.",
+    description="Read the last messages of a session: your own, or one below it.",
     scope="content",
 )
 async def show_history(call: McpCall, asked: ShowHistory) -> SessionHistory:
-    """`sessions_history`. The session is one below the caller's, or its own."""
+    """Implement `sessions_history` for the caller's own session or one below it."""
     require_scope(call.caller, "content")
     limit, spelling = asked.limit, asked.session_key or call.session_key
     moment = await resolve_as_of(call.services, call.caller, None)
@@ -175,10 +181,10 @@ async def show_history(call: McpCall, asked: ShowHistory) -> SessionHistory:
     run_id, seen = session.run_id, 0
     while run_id is not None and len(entries) < limit and seen < HISTORY_RUNS_MAX:
         left, seen = limit - len(entries), seen + 1
-        said = await _last_entries(call, run_id, left, tools=asked.include_tools)
-        if said is None:
+        earlier = await _last_entries(call, run_id, left, tools=asked.include_tools)
+        if earlier is None:
             erased.insert(0, run_id)
-        entries = [*(said or ()), *entries]
+        entries = [*(earlier or ()), *entries]
         run_id = (await call.services.work.run(run_id)).continues
     return SessionHistory(
         session_key=session.session_key,
@@ -191,11 +197,14 @@ async def show_history(call: McpCall, asked: ShowHistory) -> SessionHistory:
 class SendMessage(ToolArguments):
     """Arguments of `sessions_send`."""
 
-    session_key: str | None = Field(None, description="The session, by its key or id.")
-    label: str | None = Field(None, description="In place of the key: the label of a sub-agent.")
-    message: str = Field(description="What to say.")
+    session_key: str | None = Field(None, description="Session key or id.")
+    label: str | None = Field(None, description="Label of a sub-agent, instead of the key.")
+    message: str = Field(description="Text of the message.")
     timeout_seconds: float = number(
-        REPLY_SECONDS_DEFAULT, 0, REPLY_SECONDS_MAX, "How long to wait for its reply; 0 for none."
+        REPLY_SECONDS_DEFAULT,
+        0,
+        REPLY_SECONDS_MAX,
+        "Maximum time to wait for the reply; 0 does not wait.",
     )
 
 
@@ -203,22 +212,22 @@ class SendMessage(ToolArguments):
     "sessions_send",
     title="Send a message to a session",
     description=(
-        "A message to a session below yours. It goes on with it, at once or behind what it is"
-        " at; answered with its reply when that comes in time."
+        "Send a message to a session below yours. The session continues with it at once, or after"
+        " its current run. Returns the reply if it comes in time."
     ),
     scope="control",
     output=ControlAnswer,
     reads=False,
 )
 async def send_message(call: McpCall, asked: SendMessage) -> ToolAnswer:
-    """`sessions_send`: by the key of a session, or by the label of a sub-agent."""
+    """Implement `sessions_send`, by the key of a session or the label of a sub-agent."""
     target = asked.session_key or asked.label
     if target is None:
         raise ToolInputError("sessionKey required")
     await require_control(call.services, call.caller, call.session_key)
     if asked.session_key is None:
-        one = await find_target(call, target)
-        run_id, label = one.run_id, one.label
+        subagent = await find_target(call, target)
+        run_id, label = subagent.run_id, subagent.label
     else:
         moment = await resolve_as_of(call.services, call.caller, None)
         session = await visible_session(
@@ -227,8 +236,8 @@ async def send_message(call: McpCall, asked: SendMessage) -> ToolAnswer:
         if session.run_id is None:
             raise QueryError(
                 "not_found",
-                "nobody spawned that session here, so it takes no messages here; send to it on its"
-                " own channel",
+                "that session was not spawned here, so it takes no messages here; send to it on"
+                " its own channel",
             )
         run = await call.services.work.run(session.run_id)
         run_id, label = str(run.run_id), run.label or session.session_key
@@ -239,11 +248,11 @@ async def send_message(call: McpCall, asked: SendMessage) -> ToolAnswer:
 @tool(
     "shared_context_get",
     title="Read shared context",
-    description="What your session was given to share, and what it shares with its sub-agents.",
+    description="Read the shared context of your session: given to it, and shared by it.",
     scope="content",
 )
 async def show_shared_context(call: McpCall) -> SharedContextFound:
-    """`shared_context_get`."""
+    """Implement `shared_context_get`."""
     require_scope(call.caller, "content")
     given: RunSharedContextView | None = None
     shared: SharedContextView | None = None

@@ -1,4 +1,4 @@
-"""`sessions_spawn` and `sessions_yield`: hand out work, and end the turn to wait for it."""
+"""`sessions_spawn` and `sessions_yield`: delegate work, and end the turn to wait for it."""
 
 from typing import Any, Literal, cast
 from uuid import UUID
@@ -37,8 +37,7 @@ MESSAGE_CHARACTERS_MAX = 2000
 
 
 class RefusedSpawn(View):
-    """A spawn that was refused, which is on record with its run. `role` is the agent that was asked
-    for."""
+    """A refused spawn, recorded with its run. `role` is the requested agent."""
 
     status: Literal["forbidden", "error"]
     error: str
@@ -55,9 +54,9 @@ class RefusedSpawn(View):
     SPAWN_TOOL,
     title="Spawn a sub-agent",
     description=(
-        "Hand a task to a sub-agent that works in a session of its own. Answered when it is"
-        " accepted, long before it is done: its result is announced to your session. Status"
-        " forbidden or error says why it was not taken, and is on record."
+        "Delegate a task to a sub-agent with its own session. Returns when the task is accepted,"
+        " before it is done; the result is announced to your session. Status forbidden or error"
+        " means that it was refused, with the reason."
     ),
     scope="spawn",
     output=AcceptedBatchOfOne | AcceptedSpawn | AcceptedBatch | RefusedSpawn,
@@ -65,7 +64,7 @@ class RefusedSpawn(View):
     schema=tool_schema,
 )
 async def spawn(call: McpCall) -> ToolAnswer:
-    """`sessions_spawn`. A refusal is an answer, and on record like everything else."""
+    """Implement `sessions_spawn`. A refusal is recorded, and is an answer and not an error."""
     require_scope(call.caller, "spawn")
     require_service(call.services)
     asked = read_tool_arguments(call.arguments)
@@ -76,7 +75,7 @@ async def spawn(call: McpCall) -> ToolAnswer:
         body = SpawnRequest.model_validate(values)
     except ValidationError as failure:
         raise validation_problem(failure, values) from None
-    # The session is known by its canonical key already, whatever its spelling means today.
+    # The session key is canonical already, whatever its spelling means today.
     answer = await answered_once(
         call, submit_spawn(call.services, call.caller, body, call.session_key, call.command)
     )
@@ -90,15 +89,15 @@ def _spawn_answer(call: McpCall, answer: StoredAnswer, asked: ToolSpawn) -> Tool
         given = {name: value for name, value in refused.items() if value is not None}
         return ToolAnswer(with_role(given, asked.agent_id))
     warnings = [f'"{name}" has no effect here' for name in asked.unused]
-    runs: list[dict[str, Any]] = [dict(one) for one in cast("list[dict[str, Any]]", body["runs"])]
+    runs: list[dict[str, Any]] = [dict(run) for run in cast("list[dict[str, Any]]", body["runs"])]
     if warnings:
-        runs = [{**one, "warnings": [*one["warnings"], *warnings]} for one in runs]
+        runs = [{**run, "warnings": [*run["warnings"], *warnings]} for run in runs]
         body = {**body, "runs": runs}
         if "warnings" in body:
             body["warnings"] = runs[0]["warnings"]
     if call.caller.run_id is None:
-        # Its reader has no inbox but that of this tool.
-        runs = [{**one, "note": _for_the_tools(one["note"])} for one in runs]
+        # This caller reads its inbox with the tools only.
+        runs = [{**run, "note": _for_the_tools(run["note"])} for run in runs]
         body = {**body, "runs": runs}
         if "note" in body:
             body["note"] = runs[0]["note"]
@@ -114,7 +113,7 @@ class Yield(ToolArguments):
 
     message: str | None = Field(
         None,
-        description="Said again in the answer.",
+        description="Repeated in the answer.",
         json_schema_extra={"maxLength": MESSAGE_CHARACTERS_MAX},
     )
 
@@ -123,8 +122,8 @@ class Yield(ToolArguments):
     YIELD_TOOL,
     title="End the turn and wait for sub-agents",
     description=(
-        "End your turn now. When your sub-agents are done your session is woken with what they"
-        " report as its next message. For a session that was spawned here; any other waits with"
+        "End your turn now. When your sub-agents are done, your session is woken with their"
+        " reports as its next message. Only for a session that was spawned here; others wait with"
         " subagents_wait."
     ),
     scope="spawn",
@@ -132,7 +131,7 @@ class Yield(ToolArguments):
     reads=False,
 )
 async def yield_turn(call: McpCall, asked: Yield) -> ToolAnswer:
-    """`sessions_yield`. A session that has no run here cannot be woken: it waits by itself."""
+    """Implement `sessions_yield`. Refuse a session without a run: nothing could wake it."""
     require_scope(call.caller, "spawn")
     message = asked.message[:MESSAGE_CHARACTERS_MAX] if asked.message else None
     body = YieldBody(message=message)

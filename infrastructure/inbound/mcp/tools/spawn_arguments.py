@@ -1,9 +1,9 @@
-"""Read what an agent gives to the tool `sessions_spawn`, as leniently as agents expect.
+"""Lenient reading of the arguments of `sessions_spawn`.
 
-A body over HTTP is strict. A model that calls a tool is answered in the words of the tool, and a
-value that is no word of an option counts as if it had been left out. What spawnlog has beside
-the tool of others (`contextPreamble`, `sharedContext`, `dependsOn`, …) is given on as it is, and
-read as strictly as over HTTP: a name that nobody waits for must not be lost.
+A body over HTTP is strict. A call of this tool is answered in the tool's own words, and an option
+with an unknown word counts as missing. Members that only spawnlog has (`contextPreamble`,
+`sharedContext`, `dependsOn`, …) are read as strictly as over HTTP: a dropped dependency, for
+example, would start a run too early.
 """
 
 import math
@@ -32,7 +32,7 @@ _UNUSED_KEYS = ("streamTo", "resumeSessionId", "cwd")
 _STRICT = frozenset(
     ("contextPreamble", "sharedContext", "sharedContextScope", "dependsOn", "chainAfter")
 )
-"""What other tools of this name do not have, and what is refused as over HTTP if it is wrong."""
+"""Members that other tools of this name do not have; a wrong value is refused as over HTTP."""
 _NOT_OFFERED = frozenset(("requester", "expectsCompletionMessage"))
 _NO_ACP = (
     'runtime="acp" is unavailable in this session because no ACP runtime backend is loaded. '
@@ -46,8 +46,7 @@ _NO_ACP_ATTACHMENTS = (
 
 @dataclass(frozen=True, slots=True)
 class ToolRefusal:
-    """What the tool answers to a call that asks for no spawn of ours. `role` is the agent's id that
-    was asked for, None without one."""
+    """Answer to a call that asks for another runtime. `role` is the requested agent id, if any."""
 
     status: Literal["error", "forbidden"]
     error: str
@@ -59,10 +58,10 @@ class ToolSpawn:
     """A spawn as the tool was asked for it.
 
     Attributes:
-        members: Those of the body of `POST /v1/spawns` but `requester`. Texts are trimmed and never
-            blank. `runTimeoutSeconds` is the number that was given: the plan of the child rounds
-            and cuts it, and warns of that.
-        unused: Names of what was given and has no use here, so that the caller can be warned.
+        members: The body of `POST /v1/spawns` without `requester`. Texts are trimmed and not blank.
+            `runTimeoutSeconds` is the given number: the plan of the child rounds and caps it, and
+            warns.
+        unused: Names of arguments that have no effect here; the caller is warned.
     """
 
     members: Mapping[str, Any]
@@ -70,21 +69,21 @@ class ToolSpawn:
 
     @property
     def agent_id(self) -> str | None:
-        """The agent that was asked for."""
+        """The requested agent."""
         agent_id: str | None = self.members.get("agentId")
         return agent_id
 
     def body(self, session_key: str) -> dict[str, object]:
-        """Return the body of `POST /v1/spawns` that asks for the same, for a session."""
+        """Return the equivalent body of `POST /v1/spawns` for a session."""
         return {"requester": {"sessionKey": session_key}, **self.members}
 
 
 def read_tool_arguments(arguments: Mapping[str, object]) -> ToolSpawn | ToolRefusal:
-    """Read the arguments of one call. Answer at once if another runtime than ours is asked for.
+    """Read the arguments of one call. Return a refusal if another runtime is requested.
 
     Raises:
-        ToolInputError: A key of channel delivery is there at all; else there is no task; else
-            `attachments` is no list of at most 50 objects.
+        ToolInputError: In this order: a key of channel delivery is given, there is no task, or
+            `attachments` is not a list of at most 50 objects.
     """
     for key in _DELIVERY_KEYS:
         if key in arguments:
@@ -117,7 +116,7 @@ def read_tool_arguments(arguments: Mapping[str, object]) -> ToolSpawn | ToolRefu
 
 
 def _lenient(name: str, schema: Mapping[str, Any], value: object) -> object:
-    """Return the value if it is one of the member, else None."""
+    """Return the value if it is valid for the member, else None."""
     if name in _STRICT or schema.get("type") in ("array", "object") or "anyOf" in schema:
         return value
     if "enum" in schema:
@@ -128,7 +127,7 @@ def _lenient(name: str, schema: Mapping[str, Any], value: object) -> object:
 
 
 def _without_acp(arguments: Mapping[str, object], agent_id: str | None) -> ToolRefusal:
-    """Another runtime is not here; what it would not support is said first."""
+    """Return the refusal of another runtime. Refuse options that it would not support first."""
     if arguments.get("lightContext") is True:
         raise ToolInputError("lightContext is only supported for runtime='subagent'.")
     if arguments.get("context") == "fork":
@@ -138,40 +137,40 @@ def _without_acp(arguments: Mapping[str, object], agent_id: str | None) -> ToolR
 
 
 def _tasks(arguments: Mapping[str, object]) -> str | list[object] | None:
-    """Return the task, or with `parallel` those of a list; None without one."""
+    """Return the task, or the tasks of a list if `parallel` is true. None if there is none."""
     task = arguments.get("task")
     if arguments.get("parallel") is True and isinstance(task, list):
-        return [one.strip() if isinstance(one, str) else one for one in task] or None
+        return [item.strip() if isinstance(item, str) else item for item in task] or None
     return _text(task)
 
 
 def with_role(answer: Mapping[str, object], agent_id: str | None) -> dict[str, object]:
-    """The tool's answer; a refusal also says, as `role`, which agent was asked for."""
-    asked = _text(agent_id)
+    """Add the requested agent as `role` to a refusal. Other answers are returned unchanged."""
+    role = _text(agent_id)
     refused = answer.get("status") in ("error", "forbidden")
-    return {**answer, "role": asked} if refused and asked is not None else dict(answer)
+    return {**answer, "role": role} if refused and role is not None else dict(answer)
 
 
 _SECONDS = {"type": "number", "minimum": 0}
 _WORDS: Mapping[str, Mapping[str, Any]] = {
-    "task": {"description": "What the sub-agent is to do. With parallel: true a list of tasks."},
+    "task": {"description": "Task of the sub-agent, or with parallel: true a list of tasks."},
     "runTimeoutSeconds": _SECONDS,
     "attachments": {"maxItems": ATTACHMENTS_MAX},
     "contextPreamble": {
-        "description": "What the sub-agent is to know from you; stands in front of its prompt.",
+        "description": "Context from you, placed before the sub-agent's prompt.",
     },
     "sharedContext": {
         "description": (
-            "Keys with values that all your sub-agents read from now on. A key that begins with $"
-            " is given the result of the run that its value names."
+            "Keys and values for all sub-agents that you spawn from now on. A key that begins with"
+            " $ gets the result of the run that its value names."
         ),
     },
     "dependsOn": {
-        "description": "Labels or ids of runs that have to be done before this one starts.",
+        "description": "Labels or ids of runs that must be done before this one starts.",
     },
-    "parallel": {"description": "With a list of tasks: a run for each of them, or for none."},
+    "parallel": {"description": "With a list of tasks: start one run per task, or none at all."},
 }
-"""What a model is told of a member, beside its type."""
+"""Description and limits of a member, added to its type."""
 
 
 def tool_schema(*, threads: bool) -> dict[str, object]:
@@ -197,7 +196,7 @@ def tool_schema(*, threads: bool) -> dict[str, object]:
 
 @cache
 def _body_schema() -> Mapping[str, Mapping[str, Any]]:
-    """The members of the body of a spawn, by name: their types alone, without null and limits."""
+    """Return the types of a spawn body's members, by name, without null and limits."""
     whole = SpawnRequest.model_json_schema(by_alias=True)
     properties = whole["properties"].items()
     return {name: _type_of(schema, whole["$defs"]) for name, schema in properties}
@@ -206,17 +205,17 @@ def _body_schema() -> Mapping[str, Mapping[str, Any]]:
 def _type_of(schema: Mapping[str, Any], models: Mapping[str, Any]) -> dict[str, Any]:
     if "$ref" in schema:
         return _type_of(models[schema["$ref"].rsplit("/", 1)[1]], models)
-    one_of = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
-    if len(one_of) == 1:
-        return _type_of(one_of[0], models)
+    choices = [choice for choice in schema.get("anyOf", ()) if choice.get("type") != "null"]
+    if len(choices) == 1:
+        return _type_of(choices[0], models)
     kept = {name: schema[name] for name in ("type", "enum", "required") if name in schema}
-    if one_of:
-        kept["anyOf"] = [_type_of(one, models) for one in one_of]
+    if choices:
+        kept["anyOf"] = [_type_of(choice, models) for choice in choices]
     if "items" in schema:
         kept["items"] = _type_of(schema["items"], models)
     if "properties" in schema:
         inner = schema["properties"].items()
-        kept["properties"] = {name: _type_of(one, models) for name, one in inner}
+        kept["properties"] = {name: _type_of(member, models) for name, member in inner}
     return kept
 
 
@@ -229,7 +228,7 @@ def _is_given(value: object) -> bool:
 
 
 def _number(value: object) -> int | float | None:
-    """Return a number that JSON has; an integer that is infinite there is none."""
+    """Return the value if it is a finite number, else None."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -239,12 +238,13 @@ def _number(value: object) -> int | float | None:
 
 
 def _attachments(value: object) -> list[dict[str, object]]:
-    """Read what is attached, which is never left out in silence, as an option may be."""
+    """Read the attachments. A wrong value is refused, since dropping files silently would be
+    harmful."""
     if value is None:
         return []
     if not isinstance(value, list | tuple) or len(value) > ATTACHMENTS_MAX:
         raise ToolInputError(_not_attachments())
-    attached = [_attachment_body(one) for one in value if isinstance(one, Mapping)]
+    attached = [_attachment_body(file) for file in value if isinstance(file, Mapping)]
     if len(attached) != len(value):
         raise ToolInputError(_not_attachments())
     return attached
@@ -258,15 +258,17 @@ def _not_attachments() -> str:
 
 
 def _mount_path(value: object) -> str | None:
-    """A hint that is none is dropped, as if it had been left out."""
+    """Return the mount path, or None if the hint is not a text or not a path."""
     text = _text(value.get("mountPath")) if isinstance(value, Mapping) else None
     return mount_path_hint(text) if text is not None else None
 
 
-def _attachment_body(one: Mapping[str, object]) -> dict[str, object]:
-    """A file in the words of HTTP: another encoding than base64 is text, and a kind that is no text
-    is none."""
-    kind = one.get("mimeType")
-    given = {name: one[name] for name in ("name", "content") if name in one}
-    encoding = "base64" if one.get("encoding") == "base64" else "utf8"
+def _attachment_body(file: Mapping[str, object]) -> dict[str, object]:
+    """Return an attachment in the form of HTTP.
+
+    Any encoding but base64 means text. A media type that is not a text is dropped.
+    """
+    kind = file.get("mimeType")
+    given = {name: file[name] for name in ("name", "content") if name in file}
+    encoding = "base64" if file.get("encoding") == "base64" else "utf8"
     return {**given, "encoding": encoding, **({"mimeType": kind} if _text(kind) else {})}

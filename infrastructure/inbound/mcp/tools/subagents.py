@@ -68,8 +68,11 @@ _FOREIGN = "Subagents can only control runs spawned from their own session."
 
 
 class SubagentRow(View):
-    """A sub-agent in the list, by its newest run. `index` counts through both lists, `runtime` is
-    for people, and `pendingDescendants` is how many below it are not done."""
+    """A sub-agent in the list, by its newest run.
+
+    `index` counts through both lists. `runtime` is for people. `pendingDescendants` is the number
+    of descendants that are not done.
+    """
 
     index: int
     run_id: UUID
@@ -87,7 +90,7 @@ class SubagentRow(View):
 
 
 class SubagentList(View):
-    """The sub-agents of a session: those at work, and those that ended recently."""
+    """The sub-agents of a session: active ones, and those that ended recently."""
 
     status: Literal["ok"]
     action: Literal["list"]
@@ -122,8 +125,11 @@ class SubagentInfo(View):
 
 
 class ControlAnswer(View):
-    """Result of a stop, steer or send. `runId` is the run that was stopped, or that continues with
-    the message; `replyText` is its answer, if it came in time."""
+    """Result of a stop, steer or send.
+
+    `runId` is the run that was stopped, or that continues with the message. `replyText` is its
+    answer, if it came in time.
+    """
 
     status: Literal["ok", "done", "accepted", "queued", "timeout", "error", "forbidden",
                     "rate_limited"]  # fmt: skip
@@ -146,22 +152,25 @@ class Control(ToolArguments):
     """Arguments of `subagents`."""
 
     action: str = one_of(
-        ("list", "log", "info", "send", "steer", "stop", "kill"), "list", "Without one it lists."
+        ("list", "log", "info", "send", "steer", "stop", "kill"), "list", "Action. Default: list."
     )
     target: str = Field("", description=TARGET)
-    message: str | None = Field(None, description="What to say, for send and steer.")
+    message: str | None = Field(None, description="For send and steer: text of the message.")
     recent_minutes: int = number(
-        30, 1, RECENT_MINUTES_MAX, "For list: how long ago one may have ended."
+        30, 1, RECENT_MINUTES_MAX, "For list: include those that ended this recently."
     )
-    limit: int = number(LOG_ENTRIES_DEFAULT, 1, LOG_ENTRIES_MAX, "For log: how many entries.")
-    tools: bool = Field(False, description="For log: calls of tools too.")
+    limit: int = number(LOG_ENTRIES_DEFAULT, 1, LOG_ENTRIES_MAX, "For log: number of entries.")
+    tools: bool = Field(False, description="For log: include tool calls.")
     timeout_seconds: float = number(
-        REPLY_SECONDS_DEFAULT, 0, REPLY_SECONDS_MAX, "For send: how long to wait for its answer."
+        REPLY_SECONDS_DEFAULT,
+        0,
+        REPLY_SECONDS_MAX,
+        "For send: maximum time to wait for the answer.",
     )
 
     @property
     def required_message(self) -> str:
-        """The message. Raises `ToolInputError` without one."""
+        """The message. Raises `ToolInputError` if it is missing."""
         if self.message is None:
             raise ToolInputError("message required")
         return self.message
@@ -169,11 +178,11 @@ class Control(ToolArguments):
 
 @tool(
     CONTROL_TOOL,
-    title="Look after sub-agents",
+    title="Manage sub-agents",
     description=(
-        "List your sub-agents (list), read what one said (log) or all that is known of it"
-        " (info), send it a message (send), end what it is at and have it do something else"
-        " (steer), or stop it and all below it (stop, kill; target all for every one)."
+        "List your sub-agents (list), read the messages (log) or all facts (info) of one, send it"
+        " a message (send), replace its current work with a message (steer), or stop it and"
+        " everything below it (stop, kill; target all stops every one)."
     ),
     scope="read",
     output=SubagentList | SubagentLog | SubagentInfo | ControlAnswer,
@@ -181,7 +190,7 @@ class Control(ToolArguments):
     destroys=True,
 )
 async def control(call: McpCall, asked: Control) -> ToolAnswer:
-    """`subagents`. Without an action it lists."""
+    """Implement `subagents`. The default action is list."""
     action = asked.action.lower()
     match action:
         case "list":
@@ -204,7 +213,7 @@ async def _list(call: McpCall, asked: Control) -> ToolAnswer:
     minutes = asked.recent_minutes
     known = await subagents(call, timedelta(minutes=minutes))
     text = list_text(known, f"recent (last {minutes}m):", ellipsis="...")
-    rows = [_row(number, one) for number, one in enumerate(known.numbered, 1)]
+    rows = [_row(number, subagent) for number, subagent in enumerate(known.numbered, 1)]
     view = SubagentList(
         status="ok",
         action="list",
@@ -219,17 +228,17 @@ async def _list(call: McpCall, asked: Control) -> ToolAnswer:
     return answer_of(view, text)
 
 
-def _row(number: int, one: Subagent) -> SubagentRow:
-    run, usage = one.run, one.run.get("usage") or {}
-    took = one.runtime_ms
+def _row(number: int, subagent: Subagent) -> SubagentRow:
+    run, usage = subagent.run, subagent.run.get("usage") or {}
+    took = subagent.runtime_ms
     return SubagentRow(
         index=number,
-        run_id=UUID(one.run_id),
+        run_id=UUID(subagent.run_id),
         session_key=str(run["childSessionKey"]),
-        label=one.label,
-        task=one.short_task,
-        status=one.status,
-        pending_descendants=one.pending,
+        label=subagent.label,
+        task=subagent.short_task,
+        status=subagent.status,
+        pending_descendants=subagent.pending,
         runtime=runtime_text(took),
         runtime_ms=int(took) if took is not None else None,
         model=run.get("model"),
@@ -241,19 +250,19 @@ def _row(number: int, one: Subagent) -> SubagentRow:
 
 async def _log(call: McpCall, asked: Control) -> ToolAnswer:
     require_scope(call.caller, "content")
-    # As `sessions_history` has it: models confuse the two.
+    # The name in `sessions_history`: models confuse the two.
     tools = asked.tools or call.arguments.get("includeTools") is True
-    one = await find_target(call, asked.target)
+    subagent = await find_target(call, asked.target)
     query = GetRunTranscript(last=asked.limit, tools=tools)
-    answer = await get_run_transcript(call.services, call.caller, one.run_id, query)
+    answer = await get_run_transcript(call.services, call.caller, subagent.run_id, query)
     entries = answer.view.items
-    text = log_text(one, [members_of(entry) for entry in entries], asked.limit)
+    text = log_text(subagent, [members_of(entry) for entry in entries], asked.limit)
     view = SubagentLog(
         status="ok",
         action="log",
-        run_id=UUID(one.run_id),
-        session_key=str(one.run["childSessionKey"]),
-        label=one.label,
+        run_id=UUID(subagent.run_id),
+        session_key=str(subagent.run["childSessionKey"]),
+        label=subagent.label,
         entries=entries,
         text=text,
     )
@@ -262,9 +271,9 @@ async def _log(call: McpCall, asked: Control) -> ToolAnswer:
 
 async def _info(call: McpCall, asked: Control) -> ToolAnswer:
     require_scope(call.caller, "read")
-    one = await find_target(call, asked.target)
-    answer = await get_run(call.services, call.caller, one.run_id, GetRun())
-    shown = Subagent(members_of(answer.view), one.now, one.pending)
+    known = await find_target(call, asked.target)
+    answer = await get_run(call.services, call.caller, known.run_id, GetRun())
+    shown = Subagent(members_of(answer.view), known.now, known.pending)
     text = info_text(shown)
     return answer_of(SubagentInfo(status="ok", action="info", run=answer.view, text=text), text)
 
@@ -289,7 +298,7 @@ async def _controlling(
 
 
 def control_answer(action: str, members: Mapping[str, Any]) -> ToolAnswer:
-    """Return the answer of an action, without the members that it does not have."""
+    """Return the answer of an action without its null members."""
     view = ControlAnswer.model_validate({"action": action, **members})
     answer = answer_of(view)
     return ToolAnswer({name: value for name, value in answer.values.items() if value is not None})
@@ -300,39 +309,39 @@ async def _stop(call: McpCall, asked: Control) -> dict[str, Any]:
     if target in _ALL:
         known = await subagents(call)
         labels: list[str] = []
-        for one in known.active:
-            below = await _at_work_below(call, one)
-            if await _stop_one(call, one):
-                labels.append(one.label)
+        for subagent in known.active:
+            below = await _active_below(call, subagent)
+            if await _stop_one(call, subagent):
+                labels.append(subagent.label)
             elif below:
                 labels += [_label_of(run) for run in below]
         count = len(labels)
         plural = "" if count == 1 else "s"
         text = f"killed {count} subagent{plural}." if count else "no running subagents to kill."
         return {"status": "ok", "target": "all", "killed": count, "labels": labels, "text": text}
-    one = await find_target(call, target)
-    below = await _at_work_below(call, one)
-    killed = await _stop_one(call, one)
+    subagent = await find_target(call, target)
+    below = await _active_below(call, subagent)
+    killed = await _stop_one(call, subagent)
     facts = {
         "target": target,
-        "runId": one.run_id,
-        "sessionKey": one.run["childSessionKey"],
-        "label": one.label,
+        "runId": subagent.run_id,
+        "sessionKey": subagent.run["childSessionKey"],
+        "label": subagent.label,
     }
     if not killed and not below:
-        return {"status": "done", **facts, "text": f"{one.label} is already finished."}
+        return {"status": "done", **facts, "text": f"{subagent.label} is already finished."}
     count, plural = len(below), "" if len(below) == 1 else "s"
     more = f" (+ {count} descendant{plural})" if count else ""
-    text = f"killed {one.label}{more}."
+    text = f"killed {subagent.label}{more}."
     if not killed:
-        text = f"killed {count} descendant{plural} of {one.label}."
+        text = f"killed {count} descendant{plural} of {subagent.label}."
     labels_below = {"cascadeLabels": [_label_of(run) for run in below]} if below else {}
     return {"status": "ok", **facts, "cascadeKilled": count, **labels_below, "text": text}
 
 
-async def _at_work_below(call: McpCall, one: Subagent) -> Sequence[Run]:
-    """Return the runs below a sub-agent that are not over."""
-    key = str(one.run["childSessionKey"])
+async def _active_below(call: McpCall, subagent: Subagent) -> Sequence[Run]:
+    """Return the descendants of a sub-agent that are not over."""
+    key = str(subagent.run["childSessionKey"])
     return [
         run
         for run in await call.services.work.registry.runs_below(key)
@@ -340,11 +349,11 @@ async def _at_work_below(call: McpCall, one: Subagent) -> Sequence[Run]:
     ]
 
 
-async def _stop_one(call: McpCall, one: Subagent) -> bool:
-    """Stop a sub-agent and all below it. Return True if it was at work itself."""
-    # Without the idempotency key, which one stop of several would use up.
+async def _stop_one(call: McpCall, subagent: Subagent) -> bool:
+    """Stop a sub-agent and all below it. Return True if its own run was active."""
+    # Without the idempotency key: the first of several stops would use it up.
     body = StopBody(reason="stopped by its requester")
-    answer = await stop_run(call.services, call.caller, one.run_id, body, CommandContext())
+    answer = await stop_run(call.services, call.caller, subagent.run_id, body, CommandContext())
     return not answer.body["wasOver"]
 
 
@@ -356,24 +365,27 @@ async def _steer(call: McpCall, asked: Control) -> dict[str, Any]:
     message, own = asked.required_message, call.caller.run_id
     if own is not None and asked.target in (str(own), call.session_key):
         return {"status": "forbidden", "error": "Subagents cannot steer themselves."}
-    one = await find_target(call, asked.target)
+    subagent = await find_target(call, asked.target)
     try:
-        answer = await _sent(call, one.run_id, message, "steer")
+        answer = await _sent(call, subagent.run_id, message, "steer")
     except SteeredTooSoon as why:
         return {"status": "rate_limited", "error": str(why)}
     except SteerTooLong as why:
         return {"status": "error", "error": str(why)}
     body = answer.body
-    facts = {"sessionKey": body["childSessionKey"], "runId": body["runId"], "label": one.label}
+    label = subagent.label
+    facts = {"sessionKey": body["childSessionKey"], "runId": body["runId"], "label": label}
     if answer.kind != "steered":
-        return {"status": "done", **facts, "text": f"{one.label} is already finished."}
-    return {"status": "accepted", **facts, "mode": "restart", "text": f"steered {one.label}."}
+        return {"status": "done", **facts, "text": f"{label} is already finished."}
+    return {"status": "accepted", **facts, "mode": "restart", "text": f"steered {label}."}
 
 
 async def _send(call: McpCall, asked: Control) -> dict[str, Any]:
     message = asked.required_message
-    one = await find_target(call, asked.target)
-    return await send_and_wait(call, one.run_id, one.label, message, asked.timeout_seconds)
+    subagent = await find_target(call, asked.target)
+    return await send_and_wait(
+        call, subagent.run_id, subagent.label, message, asked.timeout_seconds
+    )
 
 
 async def _sent(
@@ -388,7 +400,7 @@ async def _sent(
 async def send_and_wait(
     call: McpCall, run_id: str, label: str, message: str, seconds: float
 ) -> dict[str, Any]:
-    """Send a message to the session of a run, and return its answer if that comes in time."""
+    """Send a message to the session of a run. Return its answer if it comes within `seconds`."""
     if seconds:
         require_scope(call.caller, "read")
     answer = await _sent(call, run_id, message, "send")
@@ -397,7 +409,7 @@ async def send_and_wait(
         return {"status": answer.kind, "error": body["text"], "runId": body["runId"]}
     facts = {"runId": body["runId"], "sessionKey": body["childSessionKey"], "label": label}
     if answer.kind == "queued":
-        return {"status": "queued", **facts, "text": f"waits for the run at work of {label}."}
+        return {"status": "queued", **facts, "text": f"queued behind the active run of {label}."}
     if not seconds:
         return {"status": "accepted", **facts}
     sent = await call.services.work.run(UUID(str(body["runId"])))
@@ -413,17 +425,22 @@ async def send_and_wait(
 
 
 class AwaitedRun(View):
-    """A sub-agent that is done, and its report; null if it reports nothing, or the token may not
-    read its texts."""
+    """A sub-agent that is done, with its report.
+
+    `announcement` is null if it reports nothing, or if the token may not read its texts.
+    """
 
     run: RunSummary
     announcement: AnnouncementView | None
 
 
 class WaitAnswer(View):
-    """Result of a wait: `done` if all are done, else `waiting`, and the wait can be repeated.
-    `pending` are those that continue. If `more` is true, there are further reports: `after` of the
-    next wait is `after` of this one."""
+    """Result of a wait.
+
+    `status` is `done` if all are done, else `waiting`, and the wait can be repeated. `pending` are
+    the sub-agents that continue. If `more` is true there are further reports: pass `after` to the
+    next wait.
+    """
 
     status: Literal["done", "waiting"]
     done: list[AwaitedRun]
@@ -437,15 +454,16 @@ class Wait(ToolArguments):
     """Arguments of `subagents_wait`."""
 
     targets: list[str] = Field([], max_length=TARGETS_MAX, description=TARGET)
-    until: str = one_of(("all", "any"), "all", "all of them (without it), or any one.")
+    until: str = one_of(("all", "any"), "all", "Wait for all of them (default), or for any one.")
     timeout_seconds: float = number(
-        WAIT_SECONDS_DEFAULT, 0, WAIT_SECONDS_MAX, "How long at most; 45 without it."
+        WAIT_SECONDS_DEFAULT, 0, WAIT_SECONDS_MAX, "Maximum time to wait. Default: 45."
     )
     after: int | None = Field(
         None,
         ge=0,
         description=(
-            "after of the answer before: reports up to there were read, and are not given again."
+            "after of the previous answer: acknowledges the reports up to there, which are not"
+            " returned again."
         ),
     )
 
@@ -454,10 +472,9 @@ class Wait(ToolArguments):
     "subagents_wait",
     title="Wait for sub-agents",
     description=(
-        "Wait until sub-agents are done, and read what they report: all that are at work, or"
-        " the targets. What was reported before comes too, until you say with after"
-        " how far you have read. Status waiting says that the time was over first: wait again."
-        " That you stop waiting stops none of them."
+        "Wait until your active sub-agents, or the targets, are done, and read their reports."
+        " Earlier reports are returned again until you pass after. Status waiting means that the"
+        " time ran out: wait again. If you stop waiting, the sub-agents continue."
     ),
     scope="read",
     output=WaitAnswer,
@@ -465,23 +482,26 @@ class Wait(ToolArguments):
     reads=False,
 )
 async def wait(call: McpCall, asked: Wait) -> ToolAnswer:
-    """`subagents_wait`. If the caller gives up, no run stops and no report is lost: the next wait
-    acknowledges the reports of this one, which it names in `after`."""
+    """Implement `subagents_wait`.
+
+    If the caller gives up, no run stops and no report is lost: the next wait acknowledges the
+    reports of this one, when it passes their `after`.
+    """
     require_scope(call.caller, "read")
-    any_will_do, seconds = asked.until == "any", asked.timeout_seconds
-    enough = 1 if any_will_do else None
+    any_suffices, seconds = asked.until == "any", asked.timeout_seconds
+    enough = 1 if any_suffices else None
     names, after = asked.targets, asked.after
     if names:
         return await _wait_for_targets(call, names, seconds, enough)
     if after is not None:
         await _acknowledge(call, after)
     runs = await awaited_runs(call)
-    if any_will_do and await _reports(call, after):
+    if any_suffices and await _reports(call, after):
         seconds = 0
     awaited = await wait_for_runs(call, runs, seconds, enough=enough)
     reports = await _reports(call, after)
-    told = {one.run_id for one in reports}
-    silent = [one for one in awaited.over if not is_unread(one) and one.run_id not in told]
+    reported = {run.run_id for run in reports}
+    silent = [run for run in awaited.over if not is_unread(run) and run.run_id not in reported]
     view = await _awaited_view(call, [*reports[:REPORTS_GIVEN_MAX], *silent], awaited.open)
     last = inbox_position(reports[:REPORTS_GIVEN_MAX][-1]) if reports else after
     more = len(reports) > REPORTS_GIVEN_MAX
@@ -489,8 +509,10 @@ async def wait(call: McpCall, asked: Wait) -> ToolAnswer:
 
 
 async def _reports(call: McpCall, after: int | None) -> list[Run]:
-    """Return the reports after a position, or without one those not acknowledged: one more than an
-    answer has."""
+    """Return the reports after a position, or else the unacknowledged ones.
+
+    One more than an answer holds, to show that there are more.
+    """
     if after is not None:
         return list(await reports_behind(call, after, REPORTS_GIVEN_MAX + 1))
     return (await unread_reports(call))[: REPORTS_GIVEN_MAX + 1]
@@ -512,10 +534,10 @@ async def _acknowledge(call: McpCall, position: int) -> None:
 async def _wait_for_targets(
     call: McpCall, names: Sequence[str], seconds: float, enough: int | None
 ) -> ToolAnswer:
-    """Wait for these sub-agents, and return their reports each time."""
+    """Wait for these sub-agents. Their reports are returned each time, acknowledged or not."""
     recent = timedelta(minutes=RECENT_MINUTES_MAX)
-    found = {(await find_target(call, name, recent)).run_id: None for name in names}
-    runs = [await call.services.work.run(UUID(run_id)) for run_id in found]
+    run_ids = {(await find_target(call, name, recent)).run_id: None for name in names}
+    runs = [await call.services.work.run(UUID(run_id)) for run_id in run_ids]
     only = str(runs[0].run_id) if len(runs) == 1 else None
     if only is not None and call.follows_tasks and not is_over(runs[0]):
         return ToolAnswer({}, run_id=only)
@@ -524,14 +546,14 @@ async def _wait_for_targets(
 
 
 def _wait_answer(view: WaitAnswer, run_id: str | None = None) -> ToolAnswer:
-    texts = [one.announcement.text for one in view.done if one.announcement]
-    names = ", ".join(one.label or str(one.run_id) for one in view.pending)
+    texts = [awaited.announcement.text for awaited in view.done if awaited.announcement]
+    names = ", ".join(run.label or str(run.run_id) for run in view.pending)
     again = f" with after: {view.after}" if view.after is not None else ""
     lines = [text for text in texts if text]
     if view.more:
         lines.append(f"There are more reports: call subagents_wait{again}.")
     elif view.pending:
-        lines.append(f"Still at work: {names}. Call subagents_wait{again}.")
+        lines.append(f"Still running: {names}. Call subagents_wait{again}.")
     else:
         lines.append("All are done.")
     text = "\n\n".join(lines)
@@ -542,7 +564,7 @@ async def _awaited_view(call: McpCall, over: Sequence[Run], pending: Sequence[Ru
     work, bars = call.services.work, call.services.run_bars
     announced = [run for run in over if run.inbox is not None]
     views = await announcement_views(work.contents, announced, with_text=call.caller.may("content"))
-    by_run = {one.run_id: one for one in views}
+    by_run = {view.run_id: view for view in views}
     done = [
         AwaitedRun(run=summary, announcement=by_run.get(summary.run_id))
         for summary in await run_summaries(tuple(over), work.contents, bars)
