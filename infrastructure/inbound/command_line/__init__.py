@@ -1,1 +1,1 @@
-"""The command line: a door that speaks to the HTTP API, and starts or mends a server."""
+"""The command line: commands for the HTTP API, and for starting and repairing a server."""

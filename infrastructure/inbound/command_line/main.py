@@ -16,13 +16,13 @@ from infrastructure.inbound.command_line.display.plain_text import printable_blo
 from spawnlog.core.errors import SpawnlogError
 
 EPILOG = (
-    "Exit status: 0 fine, 1 a difference or a run that failed, 2 usage or error, 3 refused, "
+    "Exit status: 0 success, 1 difference found or run failed, 2 usage or error, 3 refused, "
     "4 not found, 5 unreachable."
 )
 
 
 class _Commands(RootGroup):
-    """Turns a failure into its text on stderr and its exit status."""
+    """Root group that prints a failure on stderr and exits with its status."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(deferred=root_commands(), **settings)
@@ -39,9 +39,9 @@ class _Commands(RootGroup):
 
 
 def main() -> None:
-    """Run the command line of this process; ends the process."""
+    """Run the command line, and end the process."""
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a letter gets its escape instead of a traceback.
+        # A terminal that cannot show a character gets an escape instead of a traceback.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     app(prog_name="spawnlog")
@@ -75,7 +75,7 @@ app = typer.Typer(
     no_args_is_help=True,
     epilog=EPILOG,
     pretty_exceptions_enable=False,
-    # Plain help: it is quick, and what stands in brackets is shown and not taken for a colour.
+    # Plain help is fast, and text in brackets is not read as markup.
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

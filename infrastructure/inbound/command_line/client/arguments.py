@@ -1,4 +1,4 @@
-"""Arguments that are read before they are sent: texts, durations, JSON, files, sessions."""
+"""Arguments that are read before a request is sent: texts, durations, JSON, files, sessions."""
 
 import base64
 import json
@@ -17,7 +17,7 @@ from infrastructure.inbound.command_line.display.output import JsonObject
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 
 FILE_BYTES_MAX = 1024 * 1024
-"""A server takes 64 KiB of JSON; blanks of a file do not count there."""
+"""Larger than the 64 KiB of JSON that a server accepts: blanks in a file do not count there."""
 
 
 FILE_SIGN = "@"
@@ -31,23 +31,22 @@ SESSION_VARIABLE = "SPAWNLOG_SESSION_KEY"
 
 
 def session_named(requester: str) -> str:
-    """Return the key of the session that is meant: for `me` the one that a child finds in its
-    environment."""
+    """Return a requester's session key. `me` means the session in the environment of a child."""
     return os.environ.get(SESSION_VARIABLE, "main") if requester == ME else requester
 
 
 def read_text_argument(argument: str, what: str) -> str:
-    """The argument, or standard input for `-`. CommandFailed for one that is too long."""
+    """Return the argument, or standard input for `-`. Raise CommandFailed if it is too long."""
     if argument != "-":
         return argument
     text = sys.stdin.read(TEXT_CHARACTERS_MAX + 1)
     if len(text) > TEXT_CHARACTERS_MAX:
-        raise CommandFailed(f"a {what} has at most {TEXT_CHARACTERS_MAX} characters")
+        raise CommandFailed(f"the {what} may have at most {TEXT_CHARACTERS_MAX} characters")
     return text
 
 
 def duration_seconds(text: str) -> int:
-    """Return the seconds of a duration. BadParameter for no duration, and for parts of a second."""
+    """Return the seconds of a duration. Raise BadParameter if it is invalid or has fractions."""
     try:
         length = parse_duration(text)
     except ValueError as error:
@@ -58,7 +57,7 @@ def duration_seconds(text: str) -> int:
 
 
 def read_request(path: Path) -> JsonObject:
-    """A whole request from a file. Raises CommandFailed for what is no JSON object."""
+    """Return the request in a JSON file. Raise CommandFailed if it holds no JSON object."""
     name = f"the file {printable_line(path)} of --file"
     if str(path) == "-":
         return _object(sys.stdin.read(REQUEST_BYTES_MAX + 1), "standard input", _REQUEST)
@@ -66,11 +65,15 @@ def read_request(path: Path) -> JsonObject:
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text. ValueError for what is none, `RepeatedKey` for a key that an
-    object has twice."""
+    """Return the value of a JSON text.
+
+    Raises:
+        ValueError: The text is not JSON.
+        RepeatedKey: An object has a key twice.
+    """
     try:
         value = json.loads(text)
-        # What the parser takes beyond JSON, and numbers that are too large for it.
+        # The parser accepts NaN, and numbers that JSON cannot hold.
         json.dumps(value, allow_nan=False)
     except RecursionError:
         raise ValueError("it is too deep") from None
@@ -79,16 +82,18 @@ def parse_json(text: str) -> Any:
 
 
 def parse_shared_context(given: Sequence[str]) -> JsonObject:
-    """The keys of all that was given, in their order. Raises CommandFailed for what is no JSON
-    object."""
+    """Merge the JSON objects of several arguments; the last value of a key counts.
+
+    Raises CommandFailed if one is not a JSON object.
+    """
     shared: JsonObject = {}
-    for one in given:
-        shared |= _object(*_source(one), _SHARED)
+    for argument in given:
+        shared |= _object(*_source(argument), _SHARED)
     return shared
 
 
 def _source(given: str) -> tuple[str, str]:
-    """The text, and how to speak of it."""
+    """Return the text, and the name that errors give it."""
     if not given.startswith(FILE_SIGN):
         return given, "--shared"
     path = given.removeprefix(FILE_SIGN)
@@ -97,7 +102,7 @@ def _source(given: str) -> tuple[str, str]:
 
 
 def _file_text(path: Path | str, name: str, bytes_max: int) -> str:
-    """What is in a file, which errors call by this name."""
+    """Read a UTF-8 file. Errors call it `name`."""
     try:
         with open(path, "rb") as file:
             content = file.read(bytes_max + 1)
@@ -106,9 +111,9 @@ def _file_text(path: Path | str, name: str, bytes_max: int) -> str:
         raise CommandFailed(f"{name} is not UTF-8") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else None
-        raise CommandFailed(f"{name} cannot be read: {reason or 'that is no path'}") from None
+        raise CommandFailed(f"{name} cannot be read: {reason or 'invalid path'}") from None
     if len(content) > bytes_max:
-        raise CommandFailed(f"{name} has more than {bytes_max} bytes")
+        raise CommandFailed(f"{name} is larger than {bytes_max} bytes")
     return text
 
 
@@ -122,23 +127,23 @@ def _object(text: str, name: str, example: str) -> JsonObject:
     except ValueError:
         raise CommandFailed(f"{name} is not JSON") from None
     if not isinstance(value, dict):
-        raise CommandFailed(f"{name} is no JSON object, such as {example}")
+        raise CommandFailed(f"{name} is not a JSON object, such as {example}")
     return value
 
 
 ATTACHED_BYTES_MAX = 12 * 1024 * 1024
-"""All files together as they are read."""
+"""Maximum size of all files together as they are read."""
 
 
 REQUEST_BYTES_MAX = 16 * 1024 * 1024
-"""What a server takes as one request, in which a file is longer than it is: base64 by a third, and
-text by what JSON writes in another way."""
+"""Maximum size of a request. Files are larger in it: base64 adds a third, JSON escapes add more."""
 
 
 def read_attachments(paths: Sequence[Path]) -> list[JsonObject]:
-    """The files as a request holds them: text when they are UTF-8, else base64.
+    """Return files in the form of a request: as text if they are UTF-8, else base64.
 
-    Raises CommandFailed for one that cannot be read or named, and when all are too large.
+    Raises:
+        CommandFailed: A file cannot be read, its name is not UTF-8, or all files are too large.
     """
     files: list[JsonObject] = []
     left = ATTACHED_BYTES_MAX
@@ -149,8 +154,8 @@ def read_attachments(paths: Sequence[Path]) -> list[JsonObject]:
     size = len(json.dumps(files))
     if size > REQUEST_BYTES_MAX:
         raise CommandFailed(
-            f"cannot attach so much: as a request holds them the files are {size} bytes, and a"
-            f" server takes {REQUEST_BYTES_MAX}; attach less, or one archive"
+            f"the attached files are too large: encoded they have {size} bytes, and a server"
+            f" accepts {REQUEST_BYTES_MAX}; attach fewer, or one archive"
         )
     return files
 
@@ -159,17 +164,17 @@ def _read_content(path: Path, bytes_max: int) -> bytes:
     content = bytearray()
     try:
         with open(path, "rb", buffering=0) as file:
-            # One byte more than may be, to know that there is more.
+            # One byte more than allowed, to detect a file that is too large.
             while more := file.read(bytes_max + 1 - len(content)):
                 content += more
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else None
         raise CommandFailed(
-            f"cannot attach {printable_line(path)}: {reason or 'that is no path'}"
+            f"cannot attach {printable_line(path)}: {reason or 'invalid path'}"
         ) from None
     if len(content) > bytes_max:
         raise CommandFailed(
-            f"cannot attach {printable_line(path)}: all attached files together may have "
+            f"cannot attach {printable_line(path)}: all attached files together may have at most "
             f"{ATTACHED_BYTES_MAX} bytes"
         )
     return bytes(content)
@@ -182,7 +187,7 @@ def _name(path: Path) -> str:
     except UnicodeEncodeError:
         raise CommandFailed(
             f"cannot attach {printable_line(path)}: its name is not UTF-8; attach a "
-            "copy with another"
+            "copy with another name"
         ) from None
     return name
 
@@ -192,7 +197,7 @@ def _encode_content(content: bytes) -> JsonObject:
         text = content.decode()
     except UnicodeDecodeError:
         text = None
-    # No text of a request may hold NUL.
+    # Texts in a request may not contain NUL.
     if text is not None and "\0" not in text:
         return {"content": text, "encoding": "utf8"}
     return {"content": base64.b64encode(content).decode("ascii"), "encoding": "base64"}

@@ -1,4 +1,4 @@
-"""The server as commands speak to it: through the public client, with problems as failures."""
+"""The server as commands use it: the public client, with its problems as failures of commands."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,15 +35,15 @@ PAGE_ITEMS_MAX = 500
 
 
 class CommandClient:
-    """Speaks to one server. Use it in a `with` statement.
+    """Client of one server, used in a `with` statement.
 
-    Answers are JSON objects, which commands show as they are. Every method raises Unreachable when
-    nobody answers, and what `failure_from_problem` makes of an answer that is none of success.
+    Answers are JSON objects, which commands print unchanged. Every method raises Unreachable if the
+    server does not answer, and the failure of `failure_from_problem` if it answers with an error.
     """
 
     def __init__(self, server: ServerAddress) -> None:
         self.server = server
-        # A person sees what went wrong at once; waiting and following go on by themselves.
+        # A person sees an error at once; only waiting and following retry.
         self.client = Client(address=server, retries=NO_RETRIES, agent="spawnlog-command-line")
 
     def __enter__(self) -> Self:
@@ -60,7 +60,7 @@ class CommandClient:
     def get(
         self, path: str, parameters: Parameters | None = None, *, wait_seconds: float = 0
     ) -> ServerAnswer[JsonObject]:
-        """The answer to a read; the server may take `wait_seconds` longer than usual."""
+        """Return the answer to a read. The server may take `wait_seconds` longer than usual."""
         request: Request[JsonObject] = Request(
             operation="",
             method="GET",
@@ -74,13 +74,13 @@ class CommandClient:
     def post(
         self, path: str, body: JsonObject, *, idempotency_key: str
     ) -> ServerAnswer[JsonObject]:
-        """The answer to a write. The key makes it safe to ask again when the answer was lost."""
+        """Return the answer to a write. With the key it is safe to repeat after a lost answer."""
         return self.write("POST", path, body, idempotency_key=idempotency_key)
 
     def write(
         self, method: str, path: str, body: JsonObject, *, idempotency_key: str | None
     ) -> ServerAnswer[JsonObject]:
-        """The answer to a write, with a key if its operation takes one."""
+        """Return the answer to a write, with a key if its operation accepts one."""
         request: Request[JsonObject] = (
             plain_request("", method, path, body=None if method == "DELETE" else body)
             if idempotency_key is None
@@ -92,7 +92,7 @@ class CommandClient:
     def items(
         self, path: str, parameters: Parameters, *, limit: int, page_items: int = PAGE_ITEMS_MAX
     ) -> Listing:
-        """Up to `limit` items, by as many pages as that takes."""
+        """Return up to `limit` items, from as many pages as needed."""
         newest_first = parameters.get("before") is not None or parameters.get("order") == "desc"
         items: list[JsonObject] = []
         following: PageRequest[JsonObject, JsonObject] | None = PageRequest(
@@ -124,8 +124,10 @@ class CommandClient:
         *,
         pause_seconds: float = PAUSE_SECONDS_MIN,
     ) -> Iterator[JsonObject]:
-        """The events as they are recorded, without end; `on_lost` is told of each lost connection
-        before it is taken up again."""
+        """Yield events as they are recorded, without end.
+
+        `on_lost` is called for each lost connection, before it is resumed.
+        """
         request: Request[JsonObject] = Request(
             operation="",
             method="GET",
@@ -138,7 +140,7 @@ class CommandClient:
             yield from FollowedEvents(self.client, feed)
 
     def lines(self, path: str, body: JsonObject) -> Iterator[JsonObject]:
-        """The lines of JSON that answer a question, as they come."""
+        """Yield the lines of JSON that answer a question, as they arrive."""
         request: LinesRequest[JsonObject] = LinesRequest(
             operation="",
             method="POST",
@@ -150,14 +152,14 @@ class CommandClient:
             yield from self.client._lines(request)
 
     def perform(self, act: Callable[[Client], T]) -> T:
-        """Return what the client returns for `act`."""
+        """Return the result of `act`, with the client's errors as failures of commands."""
         with failures_of_commands():
             return act(self.client)
 
 
 @contextmanager
 def failures_of_commands() -> Iterator[None]:
-    """The failures of a command for those of the client."""
+    """Convert errors of the client to failures of commands."""
     try:
         yield
     except Problem as problem:

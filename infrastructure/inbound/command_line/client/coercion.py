@@ -1,4 +1,4 @@
-"""Values of options, read without a model where none is needed."""
+"""Coercion of option values that avoids loading Pydantic."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -6,16 +6,19 @@ from typing import Any
 
 
 def read_plainly(parameters: Iterable[Any]) -> None:
-    """Have parameters of Typer read their values without Pydantic, if nothing was given or what was
-    given is of the type already: that library takes as long to load as half of a command."""
-    for one in parameters:
-        if isinstance(getattr(one.get_runtime_param, "func", None), type):
+    """Make parameters of Typer read simple values without Pydantic.
+
+    It is avoided for a missing value, and for one of the right type: loading it takes as long as
+    half of a command.
+    """
+    for parameter in parameters:
+        if isinstance(getattr(parameter.get_runtime_param, "func", None), type):
             continue
-        one.get_runtime_param = partial(_PlainCoercion, one.get_runtime_param)
+        parameter.get_runtime_param = partial(_PlainCoercion, parameter.get_runtime_param)
 
 
 class _PlainCoercion:
-    """Reading of a value as Typer does it; `model` gives what reads one that has to be parsed."""
+    """Coercion like Typer's. `model` returns Typer's own, for values that must be parsed."""
 
     def __init__(self, model: Callable[[], Any]) -> None:
         self._model = model

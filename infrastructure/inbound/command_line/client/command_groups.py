@@ -1,4 +1,4 @@
-"""Groups of commands: options before the command, and suggestions for a wrong word."""
+"""Groups of commands, with options before the command and suggestions for unknown words."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -10,7 +10,7 @@ from typer.core import TyperCommand, TyperGroup
 from infrastructure.inbound.command_line.client.coercion import read_plainly
 from infrastructure.inbound.command_line.client.deferred import DeferredCommand, DeferredCommands
 
-# Its base is the error of a wrong command line, whichever library Typer has it from.
+# The base of BadParameter is the usage error of the library that Typer uses.
 UsageError: Any = typer.BadParameter.__base__
 GLOBAL_OPTIONS = ("--url", "--data-dir", "--output", "-o")
 _SUGGESTIONS_MAX = 3
@@ -40,9 +40,9 @@ _OPTION_SYNONYMS: Mapping[str, Sequence[str]] = {
 
 
 class CommandGroup(TyperGroup):
-    """A group that proposes what was meant by a word that is none of its commands.
+    """A group that suggests commands for an unknown word.
 
-    It imports a command when the command is called, and lists its commands without them.
+    A command is imported when it is called; listing the commands imports none.
     """
 
     def __init__(self, *, deferred: Mapping[str, DeferredCommand], **settings: Any) -> None:
@@ -65,25 +65,25 @@ class CommandGroup(TyperGroup):
         with formatter.section("Commands"):
             formatter.write_dl(
                 [
-                    (name, TyperCommand(name, help=one.help).get_short_help_str(cells))
-                    for name, one in self._deferred.items()
+                    (name, TyperCommand(name, help=deferred.help).get_short_help_str(cells))
+                    for name, deferred in self._deferred.items()
                 ]
             )
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command of the first word. UsageError with suggestions if there is none."""
+        """Find the command of the first word, or raise UsageError with suggestions."""
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            meant = " or ".join(f"'{one}'" for one in _meant_commands(self, args[0]))
+            meant = " or ".join(f"'{words}'" for words in _meant_commands(self, args[0]))
             hint = f" Did you mean {meant}?" if meant else ""
             raise UsageError(f"No such command '{args[0]}'.{hint}", ctx)
         return super().resolve_command(ctx, args)
 
 
 class RootGroup(CommandGroup):
-    """The program: takes the options of every command also before the command."""
+    """The root group: options of every command are also accepted before the command."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Move options from before the command behind it, which accepts or refuses them."""
+        """Move options from before the command to after it; the command accepts or refuses them."""
         try:
             return super().parse_args(ctx, _moved_behind_command(self, ctx, args))
         except UsageError as error:
@@ -91,7 +91,7 @@ class RootGroup(CommandGroup):
             raise
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; an option that it does not have is refused with suggestions."""
+        """Run the command. An unknown option is refused with suggestions."""
         try:
             return super().invoke(ctx)
         except UsageError as error:
@@ -115,13 +115,13 @@ def _moved_behind_command(group: Any, ctx: Any, args: Sequence[str]) -> list[str
 
 
 def _leading_options(args: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split off the global options at the beginning, each with its value."""
+    """Split off the leading global options, each with its value."""
     place = 0
     while place < len(args):
         word = args[place]
         if word in GLOBAL_OPTIONS and place + 1 < len(args):
             place += 2
-        elif word.startswith(tuple(f"{one}=" for one in GLOBAL_OPTIONS)) or (
+        elif word.startswith(tuple(f"{option}=" for option in GLOBAL_OPTIONS)) or (
             word.startswith("-o") and len(word) > 2
         ):
             place += 1
@@ -131,7 +131,7 @@ def _leading_options(args: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _names_of(options: Sequence[str]) -> Iterator[str]:
-    """Yield the names of what `_leading_options` splits off."""
+    """Yield the names of the options that `_leading_options` splits off."""
     words = iter(options)
     for word in words:
         if word in GLOBAL_OPTIONS:
@@ -142,29 +142,29 @@ def _names_of(options: Sequence[str]) -> Iterator[str]:
 
 
 def _suggest_options(error: Any) -> None:
-    """Give the error of an unknown option the options that may have been meant."""
+    """Set the suggestions in the error of an unknown option."""
     if hasattr(error, "possibilities") and error.ctx is not None:
         error.possibilities = _meant_options(error.ctx.command, error.option_name)
 
 
 def _meant_commands(group: Any, word: str) -> list[str]:
     words = [word, *filter(None, [_COMMAND_SYNONYMS.get(word)])]
-    own = [one for one in words if one in group.commands]
+    own = [candidate for candidate in words if candidate in group.commands]
     below = [
-        f"{name} {one}"
-        for one in words
+        f"{name} {candidate}"
+        for candidate in words
         for name, inner in group.commands.items()
-        if one in getattr(inner, "commands", {})
+        if candidate in getattr(inner, "commands", {})
     ]
     return (own + below or get_close_matches(word, list(group.commands)))[:_SUGGESTIONS_MAX]
 
 
 def _meant_options(command: Any, name: str) -> list[str]:
     known = list(_options_of(command))
-    meant = [one for one in _OPTION_SYNONYMS.get(name, ()) if one.split()[0] in known]
+    meant = [option for option in _OPTION_SYNONYMS.get(name, ()) if option.split()[0] in known]
     return meant[:1] or get_close_matches(name, known, cutoff=0.7)[:_SUGGESTIONS_MAX]
 
 
 def _options_of(command: Any) -> Iterator[str]:
     for parameter in command.params:
-        yield from (one for one in parameter.opts if one.startswith("--"))
+        yield from (option for option in parameter.opts if option.startswith("--"))

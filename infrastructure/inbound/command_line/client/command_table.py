@@ -1,4 +1,4 @@
-"""Every command by its words, before any of them is imported."""
+"""Table of all commands, readable before any of them is imported."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -9,15 +9,15 @@ from infrastructure.inbound.command_line.client.deferred import DeferredCommand,
 from infrastructure.inbound.command_line.client.recorded import HELP, OPERATIONS, recorded
 
 GROUPS = {
-    "run": "Runs: spawns and what became of them.",
-    "subagents": "A session's sub-agents, in the words of /subagents.",
-    "agent": "Agents that may be spawned.",
-    "event": "The events of the log.",
-    "announcement": "The inbox of a session: the results of its children.",
-    "session": "Sessions that spawn or were spawned.",
-    "lane": "Lanes: what runs and what waits.",
-    "config": "The configuration.",
-    "script": "Context scripts.",
+    "run": "Inspect, stop, message and repeat runs.",
+    "subagents": "Manage a session's sub-agents, as /subagents does.",
+    "agent": "List the agents that a session may spawn.",
+    "event": "Search and follow the events of the log.",
+    "announcement": "Read and acknowledge results of finished runs.",
+    "session": "Inspect and stop sessions, and set their preambles.",
+    "lane": "Inspect lanes: running and queued runs.",
+    "config": "Check, show and compare configurations.",
+    "script": "Test context scripts.",
     "log": "Verify, export, import and rebuild the log.",
 }
 
@@ -59,12 +59,11 @@ FUNCTIONS: Mapping[str, str] = {
     "log export": "commands.log:export_events",
     "log import": "commands.log:import_events",
 }
-"""Where the function of a command is. The other commands derive from the descriptions of their
-operations."""
+"""The place of each command's function. The other commands derive from operations."""
 
 
 def root_commands() -> Mapping[str, DeferredCommand]:
-    """Return the commands and groups that are called by one word."""
+    """Return the commands and groups of the first level."""
     groups = {
         name: DeferredCommand(about, partial(_group, name, about)) for name, about in GROUPS.items()
     }
@@ -93,10 +92,10 @@ def _functions(group: str) -> Mapping[str, DeferredCommand]:
 
 def _derived(group: str) -> Mapping[str, DeferredCommand]:
     return {
-        name: DeferredCommand(one["help"], partial(_derived_command, name, operation))
-        for operation, one in recorded(OPERATIONS).items()
-        if "words" in one and not one.get("byHand")
-        for outer, name in (_split(one["words"]),)
+        name: DeferredCommand(row["help"], partial(_derived_command, name, operation))
+        for operation, row in recorded(OPERATIONS).items()
+        if "words" in row and not row.get("byHand")
+        for outer, name in (_split(row["words"]),)
         if outer == group
     }
 

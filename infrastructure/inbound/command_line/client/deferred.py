@@ -1,4 +1,4 @@
-"""Commands that are imported when they are called. A list of commands imports none of them."""
+"""Commands that are imported only when they are called."""
 
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
@@ -8,18 +8,17 @@ PACKAGE = "infrastructure.inbound.command_line"
 
 
 def load(place: str) -> Any:
-    """Import and return the object at a place of the command line, such as
-    `commands.serve:serve`."""
+    """Import and return an object of the command line, such as `commands.serve:serve`."""
     module, _, name = place.partition(":")
     return getattr(import_module(f"{PACKAGE}.{module}"), name)
 
 
 class DeferredCommand(NamedTuple):
-    """A command before it is imported.
+    """A command that is not imported yet.
 
     Attributes:
-        help: What the command does. Its first sentence is shown in a list of commands.
-        make: Imports the command and returns it, as Typer knows it.
+        help: The help text. Its first sentence is shown in a list of commands.
+        make: Imports the command and returns it as Typer's.
     """
 
     help: str
@@ -27,7 +26,7 @@ class DeferredCommand(NamedTuple):
 
 
 class DeferredCommands(Mapping[str, Any]):
-    """The commands of a group by name. Each is made when it is first asked for."""
+    """The commands of a group by name. Each is made when it is first looked up."""
 
     def __init__(self, deferred: Mapping[str, DeferredCommand]) -> None:
         self._deferred = deferred

@@ -1,4 +1,4 @@
-"""Operations as the command line knows them: plain data, which `make docs` writes from their rows.
+"""Operations as plain data for the command line, written by `make docs` from their rows.
 
 Help is printed from it without a model, a server or a client.
 """
@@ -40,9 +40,9 @@ _PARSERS: Mapping[str, Callable[[str], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of an operation, or a member of its body: `requester.channel` is one of a member.
+    """A parameter of an operation, or a member of its body such as `requester.channel`.
 
-    Without a flag it is an argument. The others are as in `application.queries.command.Option`.
+    Without a flag it is an argument. The attributes are as in `application.queries.command.Option`.
     """
 
     name: str
@@ -62,11 +62,11 @@ class Parameter:
 
     @property
     def identifier(self) -> str:
-        """The name that Python knows it by."""
+        """The Python name of the parameter."""
         return identifier_of(self.name)
 
     def declared(self) -> inspect.Parameter:
-        """Return the parameter of a function that Typer makes the option or argument of."""
+        """Return the function parameter from which Typer makes the option or argument."""
         return inspect.Parameter(
             self.identifier,
             inspect.Parameter.KEYWORD_ONLY,
@@ -91,12 +91,12 @@ class Parameter:
         if self.kind in ("integer", "number") or self.means == "duration":
             kind = float if self.kind == "number" and self.means is None else int
         elif self.choices:
-            # Equal words share one `Literal`, and msgspec compares a default by its identity.
+            # Equal words must be one object: msgspec compares a default by identity.
             kind = Literal[tuple(map(sys.intern, self.choices))]
         return kind if self._default() is inspect.Parameter.empty else kind | None
 
     def option(self) -> Any:
-        """Return the option or argument of Typer."""
+        """Return Typer's option or argument."""
         names = () if self.flag is None else (self.flag,)
         make: Callable[..., Any] = typer.Option if names else typer.Argument
         variable = f" [env: {self.variable}]" if self.variable else ""
@@ -113,15 +113,18 @@ class Parameter:
         )
 
     def sent(self, value: Any, client: "CommandClient") -> Any:
-        """Return what is sent for a value, None for nothing. Raise CommandFailed if it cannot be
-        read, or names no run."""
+        """Return the value to send, or None to send nothing.
+
+        Raises:
+            CommandFailed: The value cannot be read, or names no run.
+        """
         if value is None or value == [] or value is False:
             return None
         if self.kind == "flag":
             return self.sends
         match self.means:
             case "run":
-                # Here and not above: it is needed for a request only.
+                # Imported late: only a request needs it.
                 from infrastructure.inbound.command_line.client.find_run import find_run
 
                 return find_run(client, value).run_id
@@ -132,21 +135,20 @@ class Parameter:
             case "objects":
                 return parse_shared_context(value)
             case "events":
-                if any("," in one for one in value):
+                if any("," in name for name in value):
                     raise CommandFailed(f"give one type with each {self.flag}")
                 return ",".join(value)
         return _json(value, self.flag) if self.kind == "json" else value
 
 
 def identifier_of(name: str) -> str:
-    """Return the name that Python has for a parameter: `requester_channel` for
-    `requester.channel`."""
+    """Return the Python name of a parameter: `requester_channel` for `requester.channel`."""
     words = python_name(name).replace(".", "_")
     return f"given_{words.rstrip('_')}" if words.endswith("_") else words
 
 
 def _choice(names: Sequence[str]) -> Any:
-    """Return a type of these values. Typer reads no list of a `Literal`."""
+    """Return a type of these values. Typer cannot read a list of a `Literal`."""
     return StrEnum("Choice", [(name, name) for name in names])
 
 
@@ -159,7 +161,7 @@ def _json(text: str, flag: str | None) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class DescribedOperation:
-    """An operation, and its command: see `application.queries.command.Command`."""
+    """An operation with its command: see `application.queries.command.Command`."""
 
     name: str
     method: str
@@ -187,13 +189,13 @@ def described_operations() -> Mapping[str, DescribedOperation]:
 
 
 def option_of(operation: str, parameter: str) -> Any:
-    """Return the option, or the argument, of one parameter of an operation."""
+    """Return the option or argument of one parameter of an operation."""
     parameters = described_operations()[operation].parameters
     return Given(parameters, {}).parameter(parameter).option()
 
 
 def is_typed(context: typer.Context, name: str) -> bool:
-    """Return True if the caller gave the parameter on the command line."""
+    """Return True if the caller typed the parameter on the command line."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 
@@ -204,13 +206,13 @@ def columns_of(operation: str) -> tuple[Column, ...]:
 
 
 def _operation(name: str, members: JsonObject) -> DescribedOperation:
-    rest = {python_name(one): value for one, value in members.items()}
+    rest = {python_name(key): value for key, value in members.items()}
     rest["parameters"] = tuple(
-        Parameter(**{"place" if key == "in" else key: value for key, value in one.items()})
-        for one in rest.get("parameters", ())
+        Parameter(**{"place" if key == "in" else key: value for key, value in parameter.items()})
+        for parameter in rest.get("parameters", ())
     )
     for which in ("columns", "fields"):
-        rest[which] = tuple(_column(one) for one in rest.get(which, ()))
+        rest[which] = tuple(_column(column) for column in rest.get(which, ()))
     return DescribedOperation(name=name, **rest)
 
 
@@ -222,9 +224,9 @@ def _column(members: JsonObject) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class OptionsOf:
-    """The options of an operation that a command takes: metadata of a parameter of type `Given`.
+    """The options of an operation that a command accepts, as metadata of a `Given` parameter.
 
-    `only` and `without` name parameters; the name of a member stands for the members in it.
+    `only` and `without` select parameters by name. The name of a member selects all its members.
     """
 
     operation: str
@@ -236,15 +238,15 @@ class OptionsOf:
         return tuple(self._chosen(described_operations()[self.operation].parameters))
 
     def _chosen(self, known: Sequence[Parameter]) -> Iterator[Parameter]:
-        for one in known:
-            names = {one.name, one.name.partition(".")[0]}
+        for parameter in known:
+            names = {parameter.name, parameter.name.partition(".")[0]}
             if not names & set(self.without) and (not self.only or names & set(self.only)):
-                yield one
+                yield parameter
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a caller gave for the options of an operation, by the names of the API."""
+    """The values that a caller gave for the options of an operation, by the names of the API."""
 
     parameters: tuple[Parameter, ...]
     values: Mapping[str, Any]
@@ -254,14 +256,15 @@ class Given:
 
     def parameter(self, name: str) -> Parameter:
         """Return a parameter by its name."""
-        return next(one for one in self.parameters if one.name == name)
+        return next(parameter for parameter in self.parameters if parameter.name == name)
 
     def typed(self, place: str) -> JsonObject:
-        """Return what was typed for the parameters of the path, the query or the body."""
-        return {one.name: self.values[one.name] for one in self.parameters if one.place == place}
+        """Return the given values of the path, query or body parameters, as they were typed."""
+        names = [parameter.name for parameter in self.parameters if parameter.place == place]
+        return {name: self.values[name] for name in names}
 
     def query(self, client: "CommandClient", *, without: Sequence[str] = ()) -> JsonObject:
-        """Return the parameters of the query; a name of a run is looked up."""
+        """Return the query parameters to send. The name of a run is resolved to its id."""
         sent = self._sent("query", client, without)
         return {name: "true" if value is True else value for name, value in sent}
 
@@ -273,20 +276,20 @@ class Given:
                 continue
             *outer, inner = name.split(".")
             within = body
-            for one in outer:
-                within = within.setdefault(one, {})
+            for name_part in outer:
+                within = within.setdefault(name_part, {})
             within[inner] = value
         return body
 
     def path(self, client: "CommandClient", template: str) -> str:
-        """Return the path of a request."""
+        """Return the path of a request, with its parameters filled in."""
         values = dict(self._sent("path", client, ()))
         parts = template.removeprefix("/v1/").split("/")
-        return path_of(*(str(values[one[1:-1]]) if one[0] == "{" else one for one in parts))
+        return path_of(*(str(values[part[1:-1]]) if part[0] == "{" else part for part in parts))
 
     def _sent(
         self, place: str, client: "CommandClient", without: Sequence[str]
     ) -> Iterator[tuple[str, Any]]:
-        for one in self.parameters:
-            if one.place == place and one.name not in without:
-                yield one.name, one.sent(self.values[one.name], client)
+        for parameter in self.parameters:
+            if parameter.place == place and parameter.name not in without:
+                yield parameter.name, parameter.sent(self.values[parameter.name], client)

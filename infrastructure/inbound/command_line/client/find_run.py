@@ -1,4 +1,4 @@
-"""Finding the run that a name means, with as few questions to the server as that takes."""
+"""Resolution of a run's name to its id, with few requests to the server."""
 
 import re
 from collections.abc import Sequence
@@ -11,11 +11,9 @@ from infrastructure.inbound.command_line.display.output import JsonObject
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 from infrastructure.inbound.command_line.display.times import format_instant
 
-# What a person may call a run, and which run is meant.
-#
-# A name is, in this order of precedence: `last`, `#<place>` in the list of runs (newest first,
-# from 1), `<label>@last` (the newest run with that label; a refused one only if there is no other),
-# a full run id, an exact label, a child session key, or the beginning of a run id.
+# A name is one of these, in order of precedence: `last`, `#<place>` in the list of runs (newest
+# first, from 1), `<label>@last` (the newest run with that label; a refused one only if there is no
+# other), a full run id, an exact label, a child session key, or a prefix of a run id.
 
 
 PREFIX_CHARACTERS_MIN = 4
@@ -30,7 +28,7 @@ _REFUSED = "refused"
 
 @dataclass(frozen=True, slots=True)
 class RunNames:
-    """A run as far as its names go."""
+    """The names of a run."""
 
     run_id: str
     label: str | None = None
@@ -41,8 +39,11 @@ class RunNames:
 
 @dataclass(frozen=True, slots=True)
 class RunMatch:
-    """The run that was meant. `exact` is whether the name can mean no other run, now or later:
-    what destroys asks first when it is not."""
+    """The run that a name means.
+
+    `exact` is True if the name can mean no other run, now or later. A command that destroys asks
+    for confirmation otherwise.
+    """
 
     run_id: str
     exact: bool
@@ -50,8 +51,8 @@ class RunMatch:
 
 @dataclass(frozen=True, slots=True)
 class ParsedRunName:
-    """A name by its form. `place` counts from 1; `text` is a label, a key or a beginning; of
-    `newest` it is the label."""
+    """A name by its form. `place` counts from 1. `text` is a label, key or prefix; for `newest`,
+    the label."""
 
     kind: Literal["place", "newest", "id", "text"]
     text: str
@@ -59,15 +60,15 @@ class ParsedRunName:
 
     @property
     def may_be_prefix(self) -> bool:
-        """Whether a run id could begin like this."""
+        """True if the text could be a prefix of a run id."""
         return _PREFIX.fullmatch(self.text.lower()) is not None
 
 
 def parse_run_name(name: str) -> ParsedRunName:
-    """The form of a name. CommandFailed for one that can name no run."""
+    """Return the form of a name. Raise CommandFailed if it can name no run."""
     text = name.strip()
     if not text:
-        raise CommandFailed("give the name of a run, such as `last` or the beginning of its id")
+        raise CommandFailed("give the name of a run, such as `last` or a prefix of its id")
     if text == "last":
         return ParsedRunName("place", text, 1)
     if found := _PLACE.fullmatch(text):
@@ -83,11 +84,14 @@ def parse_run_name(name: str) -> ParsedRunName:
 
 
 def choose_run(name: ParsedRunName, runs: Sequence[RunNames]) -> RunMatch:
-    """The run that `name` means among `runs`, the newest first.
+    """Return the run that `name` means among `runs`, which are sorted newest first.
 
-    Raises NotFound when there is none and CommandFailed, with the candidates, when there are
-    several. A child key with several runs means the newest, and so does a label that only runs of
-    one child have.
+    A child key with several runs means the newest. So does a label that only runs of one child
+    have.
+
+    Raises:
+        NotFound: No run has the name.
+        CommandFailed: Several runs have it; the message lists them.
     """
     if name.kind == "place":
         if name.place > len(runs):
@@ -100,15 +104,15 @@ def choose_run(name: ParsedRunName, runs: Sequence[RunNames]) -> RunMatch:
     if name.kind == "id":
         return _single_match(name, [run for run in runs if run.run_id == name.text], exact=True)
     labelled = [run for run in runs if run.label == name.text]
-    beginning = _prefix_matches(name, runs)
+    prefixed = _prefix_matches(name, runs)
     if labelled:
-        others = [run for run in beginning if run not in labelled]
+        others = [run for run in prefixed if run not in labelled]
         if not others and len(labelled) > 1 and _name_one_child(labelled):
             return RunMatch(labelled[0].run_id, exact=False)
         return _single_match(name, labelled, exact=not others)
     if children := [run for run in runs if run.child_session_key == name.text.lower()]:
         return RunMatch(children[0].run_id, exact=len(children) == 1)
-    return _single_match(name, beginning, exact=False)
+    return _single_match(name, prefixed, exact=False)
 
 
 def _name_one_child(runs: list[RunNames]) -> bool:
@@ -124,21 +128,21 @@ def _prefix_matches(name: ParsedRunName, runs: Sequence[RunNames]) -> list[RunNa
 def _single_match(name: ParsedRunName, matches: list[RunNames], *, exact: bool) -> RunMatch:
     shown = printable_line(name.text, 80)
     if not matches:
-        advice = "`spawnlog run list` shows them all"
+        advice = "`spawnlog run list` shows all runs"
         if name.kind == "text" and len(name.text) < PREFIX_CHARACTERS_MIN:
-            advice = f"the beginning of an id needs {PREFIX_CHARACTERS_MIN} characters"
-        raise NotFound(f'no run is called "{shown}"; {advice}')
+            advice = f"a prefix of an id needs {PREFIX_CHARACTERS_MIN} characters"
+        raise NotFound(f'no run has the name "{shown}"; {advice}')
     if len(matches) > 1:
         raise CommandFailed("\n".join(_candidate_lines(name, matches)))
     return RunMatch(matches[0].run_id, exact)
 
 
 def _candidate_lines(name: ParsedRunName, matches: Sequence[RunNames]) -> list[str]:
-    """Return the error for a name of several runs, with the newest of them."""
+    """Return the error for an ambiguous name, with the newest matching runs."""
     shown = printable_line(name.text, 80)
     is_label = all(run.label == name.text for run in matches)
     newest = f', or "{shown}{_NEWEST}" for the newest' if is_label else ""
-    lines = [f'"{shown}" names {len(matches)} runs; give the id of one{newest}:']
+    lines = [f'"{shown}" matches {len(matches)} runs; give the id of one{newest}:']
     for run in matches[:_CANDIDATES_SHOWN_MAX]:
         facts = (
             run.run_id,
@@ -162,17 +166,18 @@ LABELLED_FIRST = 10
 
 @dataclass(frozen=True, slots=True)
 class FoundRun:
-    """A run that was found. `exact` as in `naming.Chosen`."""
+    """A run that was found. `exact` is as in `RunMatch`."""
 
     run_id: str
     exact: bool
 
 
 def find_run(client: "CommandClient", text: str) -> FoundRun:
-    """The run that a person calls `text`.
+    """Return the run with this name.
 
-    Raises NotFound when there is none; CommandFailed when there are several, or when it is not
-    among the newest 10 000 runs and there are more.
+    Raises:
+        NotFound: No run has the name.
+        CommandFailed: Several runs have it, or it is not among the newest 10,000 of more runs.
     """
     name = parse_run_name(text)
     if name.kind == "id":
@@ -196,8 +201,7 @@ def find_run(client: "CommandClient", text: str) -> FoundRun:
 
 
 def _newest_with_label(client: "CommandClient", label: str) -> list[JsonObject]:
-    """Return the newest runs with this label: as many as it takes to reach one that is not
-    refused."""
+    """Return the newest runs with this label: enough to include one that was not refused."""
     found = client.items("/v1/runs", {"label": label}, limit=LABELLED_FIRST)
     if found.more and all(item.get("status") == _REFUSED for item in found.items):
         found = client.items("/v1/runs", {"label": label}, limit=RUNS_SEARCHED_MAX)
@@ -205,7 +209,7 @@ def _newest_with_label(client: "CommandClient", label: str) -> list[JsonObject]:
 
 
 def _find_by_label(client: "CommandClient", name: ParsedRunName) -> list[JsonObject]:
-    """Runs with that label: as many as it takes to see whether they are all of one child."""
+    """Return runs with this label: enough to see whether all are of one child."""
     query = {"label": name.text}
     found = client.items("/v1/runs", query, limit=LABELLED_FIRST)
     if found.more and _items_are_of_one_child(found.items):
@@ -226,7 +230,7 @@ def _may_be_id_prefix_or_key(name: ParsedRunName) -> bool:
 
 
 def _agent_filter(name: ParsedRunName) -> dict[str, str | int | None]:
-    """A child key says which agent its runs are of."""
+    """Return a filter for the agent that a child session key names, or none."""
     parts = name.text.lower().split(":")
     is_child_key = len(parts) > 3 and parts[0] == "agent" and parts[2] == "subagent"
     return {"agentId": parts[1]} if is_child_key and is_valid_agent_id(parts[1]) else {}

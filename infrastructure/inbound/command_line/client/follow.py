@@ -1,4 +1,4 @@
-"""Live streams: the events of the log, and the transcript of a run."""
+"""Live streams: events of the log, and the transcript of a run."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -13,16 +13,18 @@ from spawnlog.core.wait import wait_for_entries
 def follow_events(
     client: CommandClient, parameters: Parameters, *, pause_seconds: float = PAUSE_SECONDS_MIN
 ) -> Iterator[JsonObject]:
-    """Yield the events as they are recorded, each once and in order, without end.
+    """Yield events as they are recorded, each once and in order, without end.
 
-    Begins after `after` of the parameters, else at the head of the log. Raises Unreachable when the
-    server cannot be reached at first, or stays away for two minutes later; what else the server
-    says to a resume (a cursor of another log, say) ends it as well.
+    Begins after `after` of the parameters, or at the head of the log.
+
+    Raises:
+        Unreachable: The server cannot be reached at first, or is away for two minutes later.
+        CommandFailed: The server refuses to resume, for example because of another log's cursor.
     """
     return client.follow(
         "/v1/events",
         parameters,
-        lambda lost: print_note(f"{lost.message}; trying again"),
+        lambda lost: print_note(f"{lost.message}; retrying"),
         pause_seconds=pause_seconds,
     )
 
@@ -30,7 +32,7 @@ def follow_events(
 def follow_transcript(
     client: CommandClient, run_id: str, *, after: int, tools: bool = False
 ) -> Iterator[JsonObject]:
-    """Yield the entries behind `after` as the agent writes them, until the run is over."""
+    """Yield the entries after `after` as the agent writes them, until the run is over."""
     while True:
         page = client.perform(partial(_next_entries, run_id, after, tools))
         yield from page.get("items") or ()

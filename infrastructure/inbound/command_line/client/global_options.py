@@ -1,4 +1,4 @@
-"""The options that a caller may also give before the command."""
+"""Options that may also be given before the command."""
 
 from pathlib import Path
 from typing import Annotated
@@ -21,12 +21,12 @@ DataDir = Annotated[
     typer.Option(
         "--data-dir",
         metavar="DIR",
-        help="Data directory of the server: its token and address are read there. "
+        help="Data directory of the server, from which its address and token are read. "
         "[env: SPAWNLOG_DATA_DIR]",
         show_default=False,
     ),
 ]
 OutputOption = Annotated[
     Output,
-    typer.Option("--output", "-o", help="A table, one JSON or YAML document, or JSON lines."),
+    typer.Option("--output", "-o", help="Table, one JSON or YAML document, or JSON lines."),
 ]

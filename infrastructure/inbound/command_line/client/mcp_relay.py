@@ -1,9 +1,8 @@
-"""A relay of the Model Context Protocol: messages as lines on one side, `/mcp` of a server on the
-other.
+"""MCP relay: messages are lines on one side, and requests to `/mcp` of a server on the other.
 
-What a message is sent with follows from the message and the version that was agreed upon; the
-relay keeps nothing else. It knows no method but those that say something about the transport, and
-needs no library of the protocol, which would take most of a second to begin.
+The headers follow from the message and the agreed protocol version; the relay keeps no other state.
+It knows only the methods that concern the transport. It uses no MCP library, since importing one
+takes most of a second.
 """
 
 import asyncio
@@ -28,11 +27,11 @@ from spawnlog.core.retries import NO_RETRIES
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024
 SESSION_CHARS_MAX = 512
 CALLS_MAX = 64
-"""So many requests are on their way at once; one more is answered with an error."""
+"""Maximum number of requests in progress; a further one is answered with an error."""
 
 LAST_ANSWERS_SECONDS = 10.0
-"""So long after its input has ended the relay waits for answers that are on their way; a client
-that wants to see it gone earlier ends it."""
+"""Time to wait for outstanding answers after the input has ended. A client that wants the process
+to end earlier ends it."""
 
 PARSE_ERROR, INVALID_REQUEST, SERVER_ERROR = -32700, -32600, -32000
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
@@ -51,7 +50,7 @@ MessageId = str | int
 
 
 class NotAMessage(ValueError):
-    """A line that is no message; `code` is that of JSON-RPC."""
+    """The line is not a message. `code` is a JSON-RPC error code."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -60,8 +59,10 @@ class NotAMessage(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class RelayedMessage:
-    """A message from the client. Without an `id` it is a notification. The server gets its bytes,
-    and judges them."""
+    """A message from the client, without `id` if it is a notification.
+
+    The server receives `content` unchanged and validates it.
+    """
 
     body: JsonObject
     content: bytes
@@ -70,15 +71,18 @@ class RelayedMessage:
 
     @property
     def cancelled(self) -> MessageId | None:
-        """The request that this message cancels."""
+        """The id of the request that this message cancels, if it cancels one."""
         if self.method != "notifications/cancelled" or self.id is not None:
             return None
         given = _object(self.body.get("params")).get("requestId")
         return given if isinstance(given, str | int) else None
 
     def headers(self, agreed: str | None) -> dict[str, str]:
-        """What it is sent with. A message that names its version is of the protocol without a
-        session, whose method and name stand in headers too; any other goes by what was agreed."""
+        """Return the headers to send the message with.
+
+        A message that names its version belongs to the protocol without sessions, whose method and
+        name are headers too. Other messages use the version that was agreed.
+        """
         params = _object(self.body.get("params"))
         version = _object(params.get("_meta")).get(_VERSION_KEY)
         if not isinstance(version, str):
@@ -92,27 +96,31 @@ class RelayedMessage:
 
 
 def read_message(line: bytes) -> RelayedMessage | None:
-    """The message in a line; None for what no server asked for: an answer. Raises `NotAMessage`."""
+    """Return the message in a line, or None for an answer, which no server requested.
+
+    Raises:
+        NotAMessage: The line is not a JSON-RPC message.
+    """
     try:
         body = json.loads(line)
     except (ValueError, RecursionError):
-        raise NotAMessage(PARSE_ERROR, "the line is no JSON") from None
+        raise NotAMessage(PARSE_ERROR, "the line is not JSON") from None
     if not isinstance(body, dict):
-        raise NotAMessage(INVALID_REQUEST, "the line is no single JSON-RPC message")
+        raise NotAMessage(INVALID_REQUEST, "the line is not a single JSON-RPC message")
     method, own = body.get("method"), body.get("id")
     if not isinstance(method, str):
         if "result" in body or "error" in body:
             return None
         raise NotAMessage(INVALID_REQUEST, "the message has no method")
     if "id" in body and (isinstance(own, bool) or not isinstance(own, str | int)):
-        raise NotAMessage(INVALID_REQUEST, "the id of a request must be a text or a whole number")
+        raise NotAMessage(INVALID_REQUEST, "the id of a request must be a string or an integer")
     return RelayedMessage(body, line.strip(), own, method)
 
 
 def error_message(
     request_id: MessageId | None, code: int, text: str, data: Mapping[str, Any] | None = None
 ) -> JsonObject:
-    """An error in the form of the protocol."""
+    """Return an error message of JSON-RPC."""
     error: JsonObject = {"code": code, "message": text}
     if data:
         error["data"] = dict(data)
@@ -131,7 +139,7 @@ def _header(text: str) -> str:
 
 
 class McpRelay:
-    """The pump of one client. `write` takes a line."""
+    """Relay for one client. `write` receives each line of output."""
 
     def __init__(
         self,
@@ -149,16 +157,19 @@ class McpRelay:
         if session is not None:
             if not session.isprintable() or len(session) > SESSION_CHARS_MAX:
                 raise CommandFailed(
-                    f"--session must be the key of a session: printable, {SESSION_CHARS_MAX}"
-                    " characters at most"
+                    f"--session must be a session key: printable, at most {SESSION_CHARS_MAX}"
+                    " characters"
                 )
             self._headers["Spawnlog-Session"] = session.strip()
         self._client = _client_of(self._server)
         self._clients_left: list[AsyncClient] = []
 
     async def run(self, lines: AsyncIterator[bytes]) -> int:
-        """Relay until the lines end. What a client cancels, or leaves behind, is no longer waited
-        for; the runs go on. Gives how many requests were left without their answer."""
+        """Relay until the lines end. Return the number of requests that got no answer.
+
+        If the client cancels a request or leaves, the relay no longer waits for it. The runs
+        continue.
+        """
         try:
             async for line in lines:
                 if line.strip():
@@ -168,7 +179,7 @@ class McpRelay:
             left = dict(self._calls)
             for request_id, call in left.items():
                 call.cancel()
-                text = "the input ended before the answer came; what was asked for may be done"
+                text = "the input ended before the answer came; the request may take effect"
                 self._say(error_message(request_id, SERVER_ERROR, text))
             await asyncio.gather(*left.values(), return_exceptions=True)
             return len(left)
@@ -178,7 +189,7 @@ class McpRelay:
 
     async def _take(self, line: bytes) -> None:
         if len(line) > MESSAGE_BYTES_MAX:
-            text = f"a message may have {MESSAGE_BYTES_MAX} bytes"
+            text = f"a message may have at most {MESSAGE_BYTES_MAX} bytes"
             self._say(error_message(None, INVALID_REQUEST, text))
             return
         try:
@@ -197,15 +208,15 @@ class McpRelay:
             await self._send(message)
             return
         if len(self._calls) >= CALLS_MAX:
-            text = f"{CALLS_MAX} calls are on their way; wait for one of them"
+            text = f"{CALLS_MAX} requests are in progress; wait for one of them"
             self._say(error_message(message.id, SERVER_ERROR, text))
             return
         if message.id in self._calls:
-            text = "a call with this id is on its way"
+            text = "a request with this id is in progress"
             self._say(error_message(message.id, INVALID_REQUEST, text))
             return
         if message.method == "initialize":
-            # What follows is sent with the version that this one agrees upon.
+            # Later messages are sent with the version that this request agrees on.
             self._agreed = None
             await self._send(message)
             return
@@ -218,7 +229,8 @@ class McpRelay:
             del self._calls[own]
 
     async def _send(self, message: RelayedMessage) -> None:
-        """Send a message, and say what is answered. A request is always answered."""
+        """Send a message and relay the answers. A request is always answered, at least with an
+        error."""
         answered = False
         request: Request[Any] = Request(
             operation="",
@@ -236,10 +248,10 @@ class McpRelay:
                     answered = True
                     self._note_version(message, body)
                 self._say(body)
-            text = "the server took it, and answered nothing"
+            text = "the server accepted the message but did not answer"
         except Problem as problem:
-            said = problem.detail or "that is no server of spawnlog: check --url"
-            text = f"the server answered {problem.status}: {said}"
+            detail = problem.detail or "it is not a spawnlog server: check --url"
+            text = f"the server answered {problem.status}: {detail}"
         except SpawnlogError as failure:
             if isinstance(failure, ServerUnreachable):
                 self._locate_again()
@@ -248,14 +260,17 @@ class McpRelay:
             self._say(error_message(message.id, SERVER_ERROR, text))
 
     def _locate_again(self) -> None:
-        """One that was started again may listen elsewhere: the next message goes there, by a client
-        of its own, since what was not looked at on this machine is looked at elsewhere."""
+        """Look up the server again, since a restarted one may listen elsewhere.
+
+        A new address gets a client of its own: a server on this machine is contacted in another way
+        than a remote one.
+        """
         try:
             server = self._locate()
         except SpawnlogError:
             return
         if server != self._server:
-            # Calls to the one before may be under way still.
+            # Requests to the previous server may still be in progress.
             self._clients_left.append(self._client)
             self._server, self._client = server, _client_of(server)
 
@@ -273,7 +288,7 @@ def _client_of(server: ServerAddress) -> AsyncClient:
 
 
 async def _bodies(client: AsyncClient, request: Request[Any]) -> AsyncIterator[JsonObject]:
-    """The messages that answer one: a document, also one of an error, or the events of a stream."""
+    """Yield the messages of an answer: a document (an error too), or the events of a stream."""
     try:
         async with client._opened(request) as response:
             kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -296,5 +311,5 @@ async def _bodies(client: AsyncClient, request: Request[Any]) -> AsyncIterator[J
 def _message_in(content: bytes) -> JsonObject:
     body = read_object(content)
     if body.get("jsonrpc") != "2.0":
-        raise ForeignAnswer("that is no server of spawnlog: check --url")
+        raise ForeignAnswer("the server is not a spawnlog server: check --url")
     return body

@@ -7,9 +7,9 @@ from infrastructure.inbound.command_line.client.plain_command import PlainComman
 
 
 class CommandOfMoments(PlainCommand):
-    """Command with moments as arguments: `-2h` is one of them, and no option."""
+    """Command with moments as arguments: `-2h` is a moment, not an option."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Take the minus from a time ago, which means the same without it."""
-        plain = [one.removeprefix("-") if is_time_ago(one) else one for one in args]
+        """Strip the minus of a relative time, which means the same without it."""
+        plain = [word.removeprefix("-") if is_time_ago(word) else word for word in args]
         return super().parse_args(ctx, plain)

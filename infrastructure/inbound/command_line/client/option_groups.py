@@ -1,4 +1,4 @@
-"""Groups of options: declared once, and taken by several commands."""
+"""Groups of options that are declared once and used by several commands."""
 
 import inspect
 from collections.abc import Callable
@@ -10,11 +10,10 @@ from infrastructure.inbound.command_line.client.described import Given, OptionsO
 
 
 def flat_command(command: Callable[..., None]) -> Callable[..., None]:
-    """Return the command as the command line knows it.
+    """Return a command with flat options, in the form that Typer expects.
 
-    In the place of each parameter whose type is a dataclass it has an option for each of its
-    fields, with the field's annotation and default. In the place of `Given` with `OptionsOf` it has
-    the options of that operation.
+    A parameter whose type is a dataclass becomes one option per field, with the field's annotation
+    and default. A `Given` parameter with `OptionsOf` becomes the options of that operation.
     """
     groups: dict[str, tuple[list[str], Callable[..., Any]]] = {}
     options: list[inspect.Parameter] = []
@@ -24,7 +23,7 @@ def flat_command(command: Callable[..., None]) -> Callable[..., None]:
             options.append(parameter)
         else:
             own, make = group
-            groups[parameter.name] = [one.name for one in own], make
+            groups[parameter.name] = [option.name for option in own], make
             options += own
     if not groups:
         return command
@@ -32,28 +31,28 @@ def flat_command(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def grouped(**given: Any) -> None:
         for name, (own, make) in groups.items():
-            given[name] = make(**{one: given.pop(one) for one in own})
+            given[name] = make(**{option: given.pop(option) for option in own})
         command(**given)
 
-    by_name = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in options]
+    by_name = [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in options]
     vars(grouped)["__signature__"] = inspect.Signature(by_name)
-    grouped.__annotations__ = {one.name: one.annotation for one in by_name}
+    grouped.__annotations__ = {option.name: option.annotation for option in by_name}
     return grouped
 
 
 def _group(annotation: Any) -> tuple[list[inspect.Parameter], Callable[..., Any]] | None:
-    """Return the options in the place of a parameter, and what makes its value of theirs."""
+    """Return the options that replace a parameter, and a function from their values to its own."""
     if is_dataclass(annotation) and isinstance(annotation, type):
         return list(inspect.signature(annotation).parameters.values()), annotation
     if get_origin(annotation) is not Annotated:
         return None
-    described = next((one for one in get_args(annotation) if isinstance(one, OptionsOf)), None)
+    described = next((part for part in get_args(annotation) if isinstance(part, OptionsOf)), None)
     if described is None:
         return None
     parameters = described.parameters()
-    names = {one.identifier: one.name for one in parameters}
+    names = {parameter.identifier: parameter.name for parameter in parameters}
 
     def make(**given: Any) -> Given:
-        return Given(parameters, {names[one]: value for one, value in given.items()})
+        return Given(parameters, {names[option]: value for option, value in given.items()})
 
-    return [one.declared() for one in parameters], make
+    return [parameter.declared() for parameter in parameters], make

@@ -1,4 +1,4 @@
-"""The options that many commands share, and what they open."""
+"""Options that many commands share."""
 
 import os
 from dataclasses import dataclass, field, replace
@@ -47,7 +47,7 @@ HomeDir = Annotated[
     typer.Option(
         "--data-dir",
         metavar="DIR",
-        help="Where the server keeps its data. [env: SPAWNLOG_DATA_DIR]",
+        help="Data directory of the server. [env: SPAWNLOG_DATA_DIR]",
         show_default=False,
     ),
 ]
@@ -55,20 +55,20 @@ HomeDir = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class ApiPlace:
-    """Where the server is that a command asks."""
+    """Options that locate the server."""
 
     url: Url = None
     data_dir: DataDir = None
 
     def client(self) -> "CommandClient":
-        """A client of the server that these flags and the environment name."""
-        # Here and not above: `--help` needs no HTTP library.
+        """Return a client of the server that these options and the environment name."""
+        # Imported late: `--help` needs no HTTP library.
         from infrastructure.inbound.command_line.client.client import CommandClient
 
         return CommandClient(self.address())
 
     def address(self) -> "ServerAddress":
-        """Return where that server is."""
+        """Return the address of that server."""
         from spawnlog.core.location import locate_server
 
         found = locate_server(self.url, self.data_dir, os.environ)
@@ -77,21 +77,21 @@ class ApiPlace:
 
 @dataclass(frozen=True, slots=True)
 class ApiOptions(ApiPlace):
-    """Where the server is, and how its answer is printed."""
+    """Options that locate the server, and the form of the output."""
 
     output: OutputOption = Output.TABLE
 
 
 @dataclass(frozen=True, slots=True)
 class HomeOptions:
-    """Which configuration, database and data directory are meant, without a server."""
+    """Options of commands without a server: configuration, database and data directory."""
 
     config: ConfigFile = None
     database_url: DatabaseUrl = field(default=None, repr=False)
     data_dir: HomeDir = None
 
     def serve_options(self) -> ServeOptions:
-        """The same, as a server takes it."""
+        """Return the options as a server accepts them."""
         return ServeOptions(
             config=self.config, database_url=self.database_url, data_dir=self.data_dir
         )

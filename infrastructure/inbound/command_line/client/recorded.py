@@ -1,4 +1,4 @@
-"""Plain data about the commands, which `make docs` writes."""
+"""Plain data about the commands, written by `make docs`."""
 
 import json
 from functools import cache
@@ -7,12 +7,12 @@ from typing import Any
 
 _FOLDER = Path(__file__).parents[1]
 OPERATIONS = _FOLDER / "operations.json"
-"""Operations, and the commands that derive from them."""
+"""Operations, and the commands derived from them."""
 HELP = _FOLDER / "help.json"
-"""The first sentence of the help of each function that runs a command."""
+"""First paragraph of the help of each command that has a function."""
 
 
 @cache
 def recorded(file: Path) -> Any:
-    """Return the content of one of these files. The caller changes nothing of it."""
+    """Return the content of one of these files. Callers must not modify it."""
     return json.loads(file.read_bytes())

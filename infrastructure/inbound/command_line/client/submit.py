@@ -1,5 +1,4 @@
-"""What commands that begin a run share: the text they are given, the key, and waiting for the
-result."""
+"""Shared steps of commands that begin a run: options, sending, and waiting for the result."""
 
 import sys
 import uuid
@@ -41,33 +40,41 @@ LABEL_CHARACTERS_MAX = 40
 
 @dataclass(frozen=True, slots=True)
 class SubmitOptions:
-    """How a run is begun: whether its result is waited for, and under which key."""
+    """Options that say whether to wait for the result, and with which idempotency key to send."""
 
     def __post_init__(self) -> None:
         if self.quiet and not self.wait:
-            raise CommandFailed("--quiet is about what --wait shows: give both")
+            raise CommandFailed("--quiet needs --wait: give both")
 
     wait: Annotated[
-        bool, typer.Option("--wait", help="Wait until it is announced and print its result.")
+        bool, typer.Option("--wait", help="Wait until the run is announced; print its result.")
     ] = False
     quiet: Annotated[
         bool,
-        typer.Option("--quiet", "-q", help="With --wait: the result alone, without progress."),
+        typer.Option("--quiet", "-q", help="With --wait: print only the result, no progress."),
     ] = False
     idempotency_key: Annotated[
         str | None,
-        typer.Option(metavar="KEY", help="The same key and request again gives the same run."),
+        typer.Option(metavar="KEY", help="Repeating a request with its key returns the same run."),
     ] = None
 
 
 def post_once(
     client: "CommandClient", path: str, body: JsonObject, idempotency_key: str | None, lost: str
 ) -> JsonObject:
-    """Ask for a run; the server's answer to an accepted one.
+    """Request a run and return the server's answer if it is accepted.
 
-    Raises RequestRefused with the rule and the text. If the request was sent and its answer lost,
-    Unreachable names the key with which the same command can be repeated without a second run,
-    after `lost`, which says what may have happened.
+    Args:
+        client: The client of the server.
+        path: Path of the request.
+        body: Body of the request.
+        idempotency_key: Key of the request. Default: a new one.
+        lost: Sentence for the error, if the request was sent but its answer was lost.
+
+    Raises:
+        RequestRefused: The server refused, with a rule and a text.
+        Unreachable: The server did not answer. After a lost answer the message has the key with
+            which the command can be repeated without a second run.
     """
     key = str(uuid.uuid4()) if idempotency_key is None else idempotency_key
     try:
@@ -76,15 +83,15 @@ def post_once(
         if not failure.is_sent:
             raise
         raise Unreachable(
-            f"{failure.message}\n  {lost}: the same command with "
-            f"--idempotency-key {key} finds out, and does nothing twice"
+            f"{failure.message}\n  {lost}: repeat the command with "
+            f"--idempotency-key {key} to find out; nothing happens twice"
         ) from None
 
 
 def post_or_print_refusal(
     client: "CommandClient", path: str, body: JsonObject, key: str | None, lost: str, output: Output
 ) -> JsonObject:
-    """The same as `post_once`; a program is told the problem of a refusal too."""
+    """Call `post_once`, and print the problem of a refusal for a program."""
     try:
         return post_once(client, path, body, key, lost)
     except RequestRefused as refusal:
@@ -94,21 +101,21 @@ def post_or_print_refusal(
 
 
 def print_accepted(accepted: JsonObject, fields: Mapping[str, object]) -> None:
-    """What was accepted, for a person: these fields, and what there is to be warned of."""
+    """Print these fields of an accepted request for a person, with its warnings."""
     print_fields(fields)
     for warning in accepted.get("warnings") or ():
         print_fields({"warning": warning})
     if accepted.get("modelApplied") is False:
-        print_fields({"warning": "the model that was asked for is not used"})
+        print_fields({"warning": "the requested model is not used"})
 
 
 def follow_run(
     client: "CommandClient", accepted: JsonObject, output: Output, *, quiet: bool = False
 ) -> None:
-    """Wait for the run's announcement and print its result; on a terminal its progress, too.
+    """Wait for the run's announcement and print its result. A terminal also shows progress.
 
     Raises:
-        RunFailed: The run did not end well.
+        RunFailed: The run did not succeed.
         RequestRefused: The run was refused while it was prepared.
         Interrupted: Ctrl-C was pressed; the run continues.
     """
@@ -121,8 +128,8 @@ def follow_run(
             _show_progress(client, run_id, accepted.get("label"))
         run = wait_for_run(client, run_id, until="announced")
         while run.get("continuedBy") and (run.get("announcement") or {}).get("state") == "skipped":
-            # It yielded, or was steered: the result is that of the run in its place.
-            note(f"run {printable_line(run['continuedBy'])} goes on in its place")
+            # The run yielded or was steered: the result is that of the run that continues it.
+            note(f"run {printable_line(run['continuedBy'])} continues in its place")
             run_id = str(run["continuedBy"])
             if shows_progress:
                 _show_progress(client, run_id, accepted.get("label"))
@@ -130,7 +137,7 @@ def follow_run(
     except KeyboardInterrupt:
         shown = printable_line(run_id)
         raise Interrupted(
-            f"run {shown} continues; see it with `spawnlog run get {shown}`, end it with"
+            f"run {shown} continues; show it with `spawnlog run get {shown}`, stop it with"
             f" `spawnlog run stop {shown}`"
         ) from None
     if not print_object(run, output):
@@ -152,13 +159,15 @@ def follow_run(
 
 
 def _print_output_notes(client: "CommandClient", run: JsonObject) -> None:
-    """Print the notes on the output of an ended run, as its requester is told of them. Nothing if
-    the token may not read the transcript."""
+    """Print the notes on the output of an ended run, as its requester receives them.
+
+    Prints nothing if the token may not read the transcript.
+    """
     path = path_of("runs", str(run.get("runId")), "transcript")
     try:
         page = client.get(path, {"last": NOTES_MAX}).value
     except CommandFailed:
-        # The run is over, and its result is printed.
+        # The run is over and its result is printed: missing notes are no failure.
         return
     notes = read_notes([entry.get("body") or {} for entry in page.get("items") or ()])
     for text in announced_notes(
@@ -168,8 +177,8 @@ def _print_output_notes(client: "CommandClient", run: JsonObject) -> None:
 
 
 def _show_progress(client: "CommandClient", run_id: str, label: object) -> None:
-    """Print the progress of a run until it is over. A token that may not see it waits without."""
-    # Here and not above: `--help` needs no HTTP library.
+    """Print the progress of a run until it is over. Return at once if the token may not see it."""
+    # Imported late: `--help` needs no HTTP library.
     from infrastructure.inbound.command_line.client.follow import follow_transcript
 
     name = printable_line(label or short_id(run_id), LABEL_CHARACTERS_MAX)
@@ -189,4 +198,4 @@ def _why_refused(run: JsonObject) -> str:
 
 
 def _no_note(_: str) -> None:
-    """Say nothing."""
+    """Discard a note."""

@@ -1,4 +1,4 @@
-"""Waiting for a run to come to a point of its life."""
+"""Waiting for a stage of a run."""
 
 from typing import TYPE_CHECKING, cast
 
@@ -14,23 +14,32 @@ if TYPE_CHECKING:
 
 
 def has_reached(run: Item, until: WaitUntil) -> bool:
-    """Return True if the run has come that far, or never will because it was refused."""
+    """Return True if the run has come that far, or was refused and never will."""
     return stages.has_reached(run.get("stage"), until)
 
 
 def wait_for_run(
     client: "CommandClient", run_id: str, *, until: WaitUntil, seconds_max: float | None = None
 ) -> JsonObject:
-    """Return the run when it has reached `until`, or as it is after `seconds_max` (None: no limit).
+    """Return the run when it has reached `until`, or as it is after `seconds_max`.
 
-    A lost connection is resumed. Raise Unreachable if the server is away for more than a minute.
+    A lost connection is resumed.
+
+    Args:
+        client: The client of the server.
+        run_id: Id of the run.
+        until: The stage to wait for.
+        seconds_max: Maximum time to wait. Default: no limit.
+
+    Raises:
+        Unreachable: The server is away for more than a minute.
     """
 
     def waited(sender: "Client") -> JsonObject:
         try:
             run: JsonObject = wait.wait_for_run(sender, run_id, until, seconds_max, is_plain=True)
         except WaitTimeout as late:
-            # Plain answers are JSON objects, also in the error.
+            # Plain answers are JSON objects, in the error too.
             return cast(JsonObject, late.run)
         return run
 
@@ -38,5 +47,5 @@ def wait_for_run(
 
 
 def await_run(client: "CommandClient", run_id: str, child_session_key: str) -> None:
-    """Wait until a message in a queue has become its run. Raise CommandFailed if it was dropped."""
+    """Wait until a queued message has become its run. Raise CommandFailed if it was dropped."""
     client.perform(lambda sender: wait.wait_for_message(sender, run_id, child_session_key, None))

@@ -1,4 +1,4 @@
-"""Two runs in a terminal: a row for each thing that differs, and the differences of texts."""
+"""Two compared runs in a terminal: a row per difference, and the diffs of texts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -21,7 +21,7 @@ _COMPARE_COLUMNS = (
 
 
 def print_comparison(compared: JsonObject) -> None:
-    """Print what differs between two runs."""
+    """Print the differences between two runs."""
     for side in ("left", "right"):
         run = compared.get(side) or {}
         label, status = printable_line(run.get("label") or ""), printable_line(run.get("status"))
@@ -31,53 +31,53 @@ def print_comparison(compared: JsonObject) -> None:
         print_table(rows, _COMPARE_COLUMNS)
     prompt = compared.get("prompt")
     if prompt is None:
-        print_note("prompts and transcripts are for a token with the scope content")
+        print_note("prompts and transcripts need a token with the scope content")
     for part in (prompt or {}).get("parts") or ():
         if part.get("diff"):
             print(f"\n{printable_line(part.get('of'))}, {printable_line(part.get('source'))}:")
             _print_diff(str(part["diff"]))
     if compared.get("same") is True:
-        print_note("nothing differs")
+        print_note("no differences")
 
 
 def _comparison_rows(compared: JsonObject) -> Iterator[Item]:
-    for part in ("request", "plan", "outcome"):
-        section = compared.get(part) or {}
+    for name_of_section in ("request", "plan", "outcome"):
+        section = compared.get(name_of_section) or {}
         left, right = section.get("left") or {}, section.get("right") or {}
         for name in dict.fromkeys((*left, *right)):
             if left.get(name) != right.get(name):
-                yield _row(part, name, left.get(name), right.get(name))
+                yield _row(name_of_section, name, left.get(name), right.get(name))
         for name in section.get("erased") or ():
-            yield _row(part, name, "erased", "erased")
-        if part == "request":
+            yield _row(name_of_section, name, "erased", "erased")
+        if name_of_section == "request":
             yield from _decision_rows(compared.get("decisions") or ())
-    for one in (compared.get("prompt") or {}).get("parts") or ():
-        if one.get("verdict") != "equal":
-            what = f"{one.get('of')}, {one.get('source')}: {one.get('verdict')}"
-            yield _row("prompt", what.replace("_", " "), _size(one, "left"), _size(one, "right"))
+    for part in (compared.get("prompt") or {}).get("parts") or ():
+        if part.get("verdict") != "equal":
+            what = f"{part.get('of')}, {part.get('source')}: {part.get('verdict')}"
+            yield _row("prompt", what.replace("_", " "), _size(part, "left"), _size(part, "right"))
     transcript = compared.get("transcript") or {}
     first = transcript.get("firstDifference")
     if first is not None:
-        what = f"behind {transcript.get('equalEntries')} equal entries"
+        what = f"after {transcript.get('equalEntries')} equal entries"
         yield _row("transcript", what, _entry(first.get("left")), _entry(first.get("right")))
     if transcript.get("erased") and not transcript.get("same"):
         yield _row("transcript", "entries", "erased", "erased")
 
 
 def _decision_rows(decisions: Sequence[JsonObject]) -> Iterator[Item]:
-    for one in decisions:
-        if not one.get("same"):
-            sides = one.get("left") or {}, one.get("right") or {}
+    for decision in decisions:
+        if not decision.get("same"):
+            sides = decision.get("left") or {}, decision.get("right") or {}
             texts = [f"{side['result']}: {side['text']}" if side else None for side in sides]
             if texts[0] == texts[1]:
-                # The words are the same, what was compared is not.
+                # The texts are equal, so show the compared values that differ.
                 compared, other = (side.get("compared") or {} for side in sides)
                 differing = [name for name in compared if compared[name] != other.get(name)]
                 texts = [
                     ", ".join(f"{name} {text_of(side.get(name))}" for name in differing)
                     for side in (compared, other)
                 ]
-            yield _row("decision", one.get("rule"), *texts)
+            yield _row("decision", decision.get("rule"), *texts)
 
 
 def _row(part: str, what: object, left: object, right: object) -> Item:
@@ -85,8 +85,8 @@ def _row(part: str, what: object, left: object, right: object) -> Item:
 
 
 def _size(part: Item, side: str) -> str | None:
-    found = part.get(side)
-    return f"{found.get('bytes')} B" if isinstance(found, Mapping) else None
+    piece = part.get(side)
+    return f"{piece.get('bytes')} B" if isinstance(piece, Mapping) else None
 
 
 def _entry(entry: Any) -> str:

@@ -1,7 +1,7 @@
-"""The short facts of an event, for one line: what a person looks for first.
+"""One-line summaries of events: the facts that a person looks for first.
 
-Events come from a server that may be newer than this program: what is missing is left out, and a
-type that is not known here shows its plain values.
+The server may be newer than this program. Missing members are left out, and an event of an unknown
+type shows its plain values.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ from infrastructure.inbound.command_line.display.times import format_duration
 
 
 def failure_reasons(texts: object) -> str:
-    """What follows the facts of the event: one reason, or one for each script; empty without."""
+    """Return the failure reasons that follow the facts: one, or one per script. Empty if none."""
     if not isinstance(texts, Mapping):
         return ""
     error, errors = texts.get("error"), texts.get("errors")
@@ -23,50 +23,48 @@ def failure_reasons(texts: object) -> str:
 
 
 def join_facts(*parts: object) -> str:
-    """The parts that say something, with commas between them."""
+    """Join the non-empty parts with commas."""
     return ", ".join(str(part) for part in parts if part not in (None, "", ()))
 
 
 def format_named(name: str, value: object) -> str:
-    """A name and its value; nothing without a value."""
+    """Return a name and its value, or nothing if the value is empty."""
     return "" if value in (None, "") else f"{name} {value}"
 
 
 def format_text_bytes(reference: object) -> str:
-    """The size of a text that an event refers to."""
+    """Return the size of a text that an event refers to."""
     return format_size(reference.get("bytes")) if isinstance(reference, Mapping) else ""
 
 
 def format_size(size: object) -> str:
-    """A number of bytes."""
     return f"{size} B" if isinstance(size, int) else ""
 
 
 def format_file_count(count: object) -> str:
-    """A number of files."""
     return f"{count} file(s)" if isinstance(count, int) else ""
 
 
 def format_shared(payload: Mapping[str, Any]) -> str:
-    """Which keys were written, and by whom."""
+    """Return the keys that were written, and their author."""
     run_id, by = payload.get("runId"), payload.get("by")
     author = f"by run {run_id}" if run_id else f"by {by}" if by else ""
     return ", ".join(filter(None, (_format_keys(payload["changes"]), author)))
 
 
 def format_inherited(payload: Mapping[str, Any]) -> str:
-    """Which keys a run starts with, and of whose."""
+    """Return the keys that a run starts with, and the session they come from."""
     return ", ".join(filter(None, (_format_keys(payload["keys"]), f"of {payload['fromSession']}")))
 
 
 def _format_keys(keys: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join(
-        str(one["key"]) if one.get("value") else f"{one['key']} taken away" for one in keys
+        str(change["key"]) if change.get("value") else f"{change['key']} removed" for change in keys
     )
 
 
 def format_batch_place(payload: Mapping[str, Any]) -> str:
-    """The place of a run in its batch."""
+    """Return the place of a run in its batch."""
     batch = payload.get("batch")
     if not isinstance(batch, Mapping):
         return ""
@@ -74,13 +72,13 @@ def format_batch_place(payload: Mapping[str, Any]) -> str:
 
 
 def format_dependencies(payload: Mapping[str, Any]) -> str:
-    """The runs that it is to wait for, by the names it was asked for with."""
-    names = [str(one["name"]) for one in payload.get("dependencies") or ()]
+    """Return the runs that it waits for, by the names in its request."""
+    names = [str(dependency["name"]) for dependency in payload.get("dependencies") or ()]
     return f"after {' and '.join(names)}" if names else ""
 
 
 def format_respawn(payload: Mapping[str, Any]) -> str:
-    """The run that it was made from, and what is another thing."""
+    """Return the run that it was made from, and the members that were changed."""
     respawn = payload.get("respawn")
     if not isinstance(respawn, Mapping):
         return ""
@@ -93,7 +91,7 @@ FACTS_CHARACTERS_MAX = 400
 
 
 def event_facts(event: Mapping[str, Any]) -> str:
-    """One line about an event as `/v1/events` gives it."""
+    """Return one line about an event of `/v1/events`."""
     payload = event.get("payload")
     if not isinstance(payload, Mapping):
         return ""
@@ -153,7 +151,7 @@ def _format_created(payload: Payload) -> str:
         payload.get("role"),
         format_named("model", _format_model(plan)),
         f"timeout {timeout}s" if timeout else "",
-        "brings its result to its thread" if payload.get("directDelivery") else "",
+        "delivers its result to its thread" if payload.get("directDelivery") else "",
     )
 
 
@@ -181,7 +179,7 @@ def _format_configured(payload: Payload) -> str:
 
 
 def _format_claimed(payload: Payload) -> str:
-    """The count was taken before this run. A run taken over from a lost holder counts nobody."""
+    """Format a claim. The recorded count excludes this run; a takeover has no count."""
     if not payload.get("laneWidth"):
         return join_facts(format_named("attempt", payload.get("attempt")), "taken over")
     running, width = int(payload["laneRunning"]) + 1, int(payload["laneWidth"])
@@ -258,7 +256,7 @@ def _format_observed(payload: Payload) -> str:
 
 
 def _format_admitted(payload: Payload) -> str:
-    """The count was taken before this child."""
+    """Format an admission. The recorded count excludes this child."""
     active = int(payload["activeChildren"]) + 1
     return join_facts(f"run {payload.get('runId')}", f"children {active}/{payload['maxChildren']}")
 
@@ -306,7 +304,7 @@ _FACTS: Mapping[str, Callable[[Payload], str]] = {
     ),
     "MessagesDropped": lambda payload: f"{len(payload['runIds'])} messages",
     "PreambleChanged": lambda payload: join_facts(
-        format_text_bytes(payload.get("preamble")) or "taken away",
+        format_text_bytes(payload.get("preamble")) or "removed",
         format_named("by", payload.get("by")),
     ),
     "ToolRefused": lambda payload: join_facts(

@@ -1,7 +1,7 @@
-"""How a command can fail, and the number each failure leaves behind.
+"""Failures of commands, each with its exit status.
 
-0 fine, 1 a difference or a run that failed, 2 usage or error, 3 refused, 4 not found,
-5 unreachable.
+0 success, 1 difference found or run failed, 2 usage or error, 3 refused, 4 not found, 5
+unreachable.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,17 +18,17 @@ ADVICE_FOR_TOKEN = (
 )
 _REFUSAL_STATUSES = (403, 409)
 _REFUSAL_CODES = ("spawn_error",)
-"""Refusals that have the status of an invalid request."""
+"""Codes of refusals that have the status of an invalid request."""
 _NOT_READY = frozenset({502, 503, 504})
 _LINES_SHOWN_MAX = 11
 _COMMANDS_OF_TOOLS = {"agents_list": "agent list", "sessions_send(sessionKey=...)": "run send"}
 _name_of_value: ContextVar[Callable[[str], str]] = ContextVar("name_of_value", default=str)
-"""What names the value at a JSON pointer of a request as the running command has it."""
+"""Returns the running command's name for the value at a JSON pointer of a request."""
 
 
 @contextmanager
 def names_of_values(name_of: Callable[[str], str]) -> Iterator[None]:
-    """Name values of requests by this function in the failures that are made within."""
+    """Within the block, failures name values of requests by this function."""
     token = _name_of_value.set(name_of)
     try:
         yield
@@ -37,7 +37,7 @@ def names_of_values(name_of: Callable[[str], str]) -> Iterator[None]:
 
 
 class CommandFailed(Exception):
-    """The command ends here. `problem` is the server's problem document, when it was one."""
+    """Failure that ends the command. `problem` is the server's problem document, if it sent one."""
 
     exit_code = 2
     word = "error"
@@ -49,21 +49,24 @@ class CommandFailed(Exception):
 
 
 class RunFailed(CommandFailed):
-    """The run that was waited for did not end well, or two things differ."""
+    """The awaited run did not succeed, or a difference was found."""
 
     exit_code = 1
 
 
 class Interrupted(CommandFailed):
-    """Ctrl-C ended a wait; the run that was waited for continues."""
+    """Ctrl-C ended a wait; the awaited run continues."""
 
     exit_code = 130
     word = "interrupted"
 
 
 class RequestRefused(CommandFailed):
-    """The server understood and said no: a spawn that is not permitted, a missing right, or a run
-    or session whose state does not allow it."""
+    """The server refused.
+
+    A spawn is not permitted, a scope is missing, or the state of a run or session does not allow
+    it.
+    """
 
     exit_code = 3
     word = "refused"
@@ -76,7 +79,7 @@ class NotFound(CommandFailed):
 
 
 class Unreachable(CommandFailed):
-    """No server answered, or it is not ready to. `is_sent` is False if no request was sent."""
+    """No server answered, or it is not ready. `is_sent` is False if no request was sent."""
 
     exit_code = 5
 
@@ -92,7 +95,7 @@ class Unreachable(CommandFailed):
 
 
 def failure_from_problem(status: int, problem: Mapping[str, Any]) -> CommandFailed:
-    """The failure for an answer with `status` and this problem document."""
+    """Return the failure for a problem document with this status."""
     message = _message(status, problem)
     code = problem.get("code")
     if status in _REFUSAL_STATUSES or code in _REFUSAL_CODES:
@@ -107,7 +110,7 @@ def failure_from_problem(status: int, problem: Mapping[str, Any]) -> CommandFail
 
 
 def in_words_of_commands(text: str) -> str:
-    """Return a text of a rule with commands in the place of the tools that it advises."""
+    """Replace tools in the text of a rule by the corresponding commands."""
     for tool, command in _COMMANDS_OF_TOOLS.items():
         text = text.replace(tool, f"`spawnlog {command}`")
     return text
@@ -122,7 +125,7 @@ def _message(status: int, problem: Mapping[str, Any]) -> str:
     parts = list(islice(lines, _LINES_SHOWN_MAX))
     if rule := problem.get("rule"):
         parts.append(f"rule: {rule}")
-        # A refusal is on record; other problems name the run that they are about.
+        # A refusal is recorded as a run; other problems name the run that they concern.
         if run_id := problem.get("runId"):
             parts.append(f"recorded as run {run_id}")
     return "\n  ".join(printable_line(part, characters_max=2000) for part in parts)

@@ -1,4 +1,4 @@
-"""How values are written in tables and in lines: the forms that a description of columns names."""
+"""Forms of values in tables and fields, named by the descriptions of columns."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ SHORT_ID_CHARACTERS = 8
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table, or a line of a single answer: see `application.queries.command`."""
+    """A column of a table, or a field of one answer: see `application.queries.command`."""
 
     header: str
     path: str = ""
@@ -38,12 +38,12 @@ class Column:
 
 
 def short_id(run_id: object) -> str:
-    """The beginning of a run id, enough to name the run."""
+    """Return a prefix of a run id that is long enough to name the run."""
     return str(run_id or "")[:SHORT_ID_CHARACTERS]
 
 
 def assignments(values: object) -> str | None:
-    """Return names and values of an object on one line."""
+    """Return the names and values of an object on one line."""
     if not isinstance(values, dict) or not values:
         return None
     return " ".join(
@@ -53,7 +53,7 @@ def assignments(values: object) -> str | None:
 
 
 def active_children(session: Item) -> str | None:
-    """Return how many children of how many are active, as far as that is known."""
+    """Return the number of active children and its maximum, as far as they are known."""
     active, most = session.get("activeChildren"), session.get("maxChildren")
     if active is None:
         return None
@@ -61,11 +61,15 @@ def active_children(session: Item) -> str | None:
 
 
 def _deliveries(deliveries: Sequence[Item]) -> str:
-    """How far it has come on its way to each webhook."""
+    """Return the delivery state of each webhook."""
     return "; ".join(
-        f"{one['webhook']}: {one['state']}, {one['attempts']} attempt(s)"
-        + (f", next {format_instant(one['nextAttemptAt'])}" if one.get("nextAttemptAt") else "")
-        for one in deliveries
+        f"{delivery['webhook']}: {delivery['state']}, {delivery['attempts']} attempt(s)"
+        + (
+            f", next {format_instant(delivery['nextAttemptAt'])}"
+            if delivery.get("nextAttemptAt")
+            else ""
+        )
+        for delivery in deliveries
     )
 
 
@@ -101,13 +105,13 @@ FORMS: Mapping[str, Callable[[Any], object]] = {
 
 
 def value_at(item: Item, path: str) -> Any:
-    """Return the value at a path: the first of several paths, if it has a value, else the last."""
+    """Return the value at a path, or at the first of several (separated by `|`) that has one."""
     if not path:
         return item
     value: Any = None
-    for one in path.split("|"):
+    for alternative in path.split("|"):
         value = item
-        for name in one.split("."):
+        for name in alternative.split("."):
             value = value.get(name) if isinstance(value, Mapping) else None
         if value:
             break
@@ -115,7 +119,7 @@ def value_at(item: Item, path: str) -> Any:
 
 
 def shown(column: Column, form: str | None) -> Callable[[Item], object]:
-    """Return what writes the cell of an item."""
+    """Return a function that writes the cell of an item."""
     write = FORMS[form] if form else None
 
     def cell(item: Item) -> object:
@@ -134,16 +138,16 @@ def table_columns(columns: Iterable[Column], items: Sequence[Item] = ()) -> tupl
     """Return the columns of a table of these items."""
     return tuple(
         TableColumn(
-            one.header,
-            shown(one, one.form),
-            narrow=shown(one, one.narrow) if one.narrow else None,
-            **one.traits,
+            column.header,
+            shown(column, column.form),
+            narrow=shown(column, column.narrow) if column.narrow else None,
+            **column.traits,
         )
-        for one in columns
-        if not one.if_any or any(value_at(item, one.path) for item in items)
+        for column in columns
+        if not column.if_any or any(value_at(item, column.path) for item in items)
     )
 
 
 def print_described(item: Item, fields: Iterable[Column]) -> None:
-    """Print the fields of an answer below each other."""
-    print_fields({one.header: shown(one, one.form)(item) for one in fields})
+    """Print the fields of an answer, one per line."""
+    print_fields({field.header: shown(field, field.form)(item) for field in fields})

@@ -1,4 +1,4 @@
-"""A histogram in a terminal: a line with a bar for each bucket."""
+"""A histogram in a terminal: one line with a bar per bucket."""
 
 import sys
 
@@ -11,14 +11,14 @@ from infrastructure.inbound.command_line.display.times import format_instant
 BAR_CELLS = 24
 
 
-def print_histogram(found: JsonObject) -> None:
+def print_histogram(histogram: JsonObject) -> None:
     """Print the buckets of a histogram."""
-    items = [one for one in found.get("items") or () if isinstance(one, dict)]
+    items = [bucket for bucket in histogram.get("items") or () if isinstance(bucket, dict)]
     print_listing(Listing(items, more=False), histogram_columns(items), Output.TABLE)
 
 
 def histogram_columns(items: list[JsonObject]) -> tuple[TableColumn, ...]:
-    """The columns; the longest bar is of the most events."""
+    """Return the columns. The bucket with the most events has the longest bar."""
     most = max((_events(item) for item in items), default=0) or 1
     sign = signs_for(getattr(sys.stdout, "encoding", None)).works
 

@@ -1,4 +1,4 @@
-"""Lanes in a terminal: a row for each lane, then one for each run in it."""
+"""Lanes in a terminal: one row per lane, followed by its runs."""
 
 from collections.abc import Iterator, Mapping
 
@@ -20,12 +20,12 @@ _LANE_COLUMNS = (
 
 
 def print_lanes(listing: Listing) -> None:
-    """Print what runs in each lane, and what waits for a place."""
+    """Print the running and queued runs of each lane."""
     print_table([row for lane in listing.items for row in _rows(lane)], _LANE_COLUMNS)
 
 
 def _rows(lane: JsonObject) -> Iterator[Item]:
-    """A row for the lane, then one for each run in it."""
+    """Yield the row of the lane, then a row for each of its runs."""
     running, queued = _runs(lane.get("running")), _runs(lane.get("queued"))
     yield {
         "lane": lane.get("lane") or lane.get("name"),

@@ -1,4 +1,4 @@
-"""Answers as a person or a program wants them: tables, blocks of text, JSON."""
+"""Output for a person or a program: tables, fields, text, JSON and YAML."""
 
 import json
 import sys
@@ -17,10 +17,10 @@ CURSOR_MAX = 2048
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Items of one or more pages, true at log position `position`.
+    """Items of one or more pages, as of log position `position`.
 
-    `more` is whether the server has others, which begin at `next_cursor`, `next_after`, or, in a
-    list with the newest first, `next_before`.
+    `more` is True if the server has further items. They begin at `next_cursor`, `next_after` or, in
+    a list sorted newest first, `next_before`.
     """
 
     items: list[JsonObject]
@@ -32,7 +32,7 @@ class Listing:
 
 
 def print_listing(listing: Listing, columns: Sequence[TableColumn], output: Output) -> None:
-    """A list in the wanted form; for a person with a note when there is more of it."""
+    """Print a list in the requested form. A table has a note if there are more items."""
     whole = {
         "items": listing.items,
         "more": listing.more,
@@ -54,20 +54,22 @@ def print_listing(listing: Listing, columns: Sequence[TableColumn], output: Outp
 
 
 def note_more(**options: str | int | None) -> None:
-    """Print the option with which a list goes on: the first of these that has a value."""
-    name, value = next((one for one in options.items() if one[1] is not None), ("limit", None))
+    """Print the option that continues a list: the first of these with a value."""
+    given = ((name, value) for name, value in options.items() if value is not None)
+    name, value = next(given, ("limit", None))
     if value is None:
-        print_note("there are more: raise --limit, or narrow the list")
+        print_note("there are more: raise --limit or add filters")
     else:
-        print_note(f"there are more: go on with --{name} {printable_line(value, CURSOR_MAX)}")
+        print_note(f"there are more: continue with --{name} {printable_line(value, CURSOR_MAX)}")
 
 
 def print_table(items: Sequence[Item], columns: Sequence[TableColumn]) -> None:
-    """A table, cut to the width of a terminal and of full width elsewhere; a note when empty."""
+    """Print a table, cut to the width of a terminal and full elsewhere. A note replaces an empty
+    one."""
     from rich.console import Console
 
     if not items:
-        print_note("nothing to show")
+        print_note("no entries")
         return
     console = Console(file=sys.stdout, markup=False, highlight=False, emoji=False)
     if not console.is_terminal:
@@ -79,7 +81,7 @@ def print_table(items: Sequence[Item], columns: Sequence[TableColumn]) -> None:
 
 
 def print_fields(fields: Mapping[str, object]) -> None:
-    """Names and values below each other; None and empty values are left out."""
+    """Print names and values, one per line. Empty values are left out."""
     shown = {
         name: printable_line(value, 2000)
         for name, value in fields.items()
@@ -91,22 +93,22 @@ def print_fields(fields: Mapping[str, object]) -> None:
 
 
 def print_block(text: str) -> None:
-    """A text over its lines, made safe."""
+    """Print a text of several lines, with control characters escaped."""
     print(printable_block(text).rstrip("\n"))
 
 
 def print_json(value: object) -> None:
-    """One JSON document. ASCII alone: a terminal that shows it obeys nothing in it."""
+    """Print one JSON document. It is pure ASCII, so that a terminal interprets nothing in it."""
     print(json.dumps(value, indent=2))
 
 
 def print_json_line(value: object) -> None:
-    """One JSON document on one line, sent at once."""
+    """Print one JSON document on one line and flush it."""
     print(json.dumps(value, separators=(",", ":")), flush=True)
 
 
 def print_object(value: Item, output: Output) -> bool:
-    """Print the object unless a table is wanted. Return True if it was printed."""
+    """Print the object, unless the output is a table. Return True if it was printed."""
     if output is Output.JSONL:
         print_json_line(value)
         return True
@@ -114,7 +116,7 @@ def print_object(value: Item, output: Output) -> bool:
 
 
 def print_document(value: object, output: Output) -> bool:
-    """Print one JSON or YAML document if that is wanted. Return True if it was printed."""
+    """Print one JSON or YAML document if that is the output. Return True if it was printed."""
     if output is Output.JSON:
         print_json(value)
     elif output is Output.YAML:
@@ -129,7 +131,7 @@ def print_yaml(value: object) -> None:
 
 
 def print_note(text: str) -> None:
-    """Print a remark for a person, beside the answer. The caller makes foreign text safe."""
-    # Without this a pipe would show remarks before the answers that they follow.
+    """Print a note on stderr. The caller escapes foreign text."""
+    # Flush the answer first: in a pipe, notes would otherwise precede it.
     sys.stdout.flush()
     print(text, file=sys.stderr, flush=True)

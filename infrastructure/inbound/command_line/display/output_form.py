@@ -1,10 +1,10 @@
-"""The forms of an answer."""
+"""The output forms of answers."""
 
 from enum import StrEnum
 
 
 class Output(StrEnum):
-    """How an answer is printed: a table or YAML for a person, or JSON for a program."""
+    """Output form: a table or YAML for a person, JSON for a program."""
 
     TABLE = "table"
     JSON = "json"

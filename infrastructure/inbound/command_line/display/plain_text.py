@@ -1,7 +1,7 @@
-"""Texts of others made safe to print.
+"""Foreign text made safe to print.
 
-A task, a label or a result may hold terminal control sequences, invisible signs that reorder a
-line, or halves of characters. They are shown as the escapes they are (`\x1b`), never obeyed.
+A task, label or result may contain terminal control sequences, invisible characters that reorder a
+line, or lone surrogates. They are printed as escapes such as `\x1b`.
 """
 
 import json
@@ -15,17 +15,18 @@ _UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def printable_block(text: str) -> str:
-    """The text over its lines: line ends and tabs stay, all other control signs are escaped."""
+    """Return a text of several lines. Line ends and tabs stay; other control characters are
+    escaped."""
     unix = text.replace("\r\n", "\n")
     if unix.isascii() and unix.replace("\n", "").replace("\t", "").isprintable():
         return unix
-    return "".join(sign if sign in _ALLOWED else _escape_unsafe(sign) for sign in unix)
+    return "".join(char if char in _ALLOWED else _escape_unsafe(char) for char in unix)
 
 
 def printable_line(text: object, characters_max: int = CELL_CHARACTERS_MAX) -> str:
-    """The text on one line of at most `characters_max` characters, `…` where it was cut."""
+    """Return a text on one line of at most `characters_max` characters, with `…` if it is cut."""
     given = str(text)
-    # What is cut away need not be walked through.
+    # Text that is cut off is not processed.
     start = " ".join(given[: 4 * characters_max].split())
     safe = "".join(map(_escape_unsafe, start))
     if len(safe) <= characters_max and len(given) <= 4 * characters_max:
@@ -34,14 +35,14 @@ def printable_line(text: object, characters_max: int = CELL_CHARACTERS_MAX) -> s
 
 
 def text_of(value: object) -> str:
-    """Return a text as it is, and anything else as JSON."""
+    """Return a text unchanged, and any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _escape_unsafe(sign: str) -> str:
-    if unicodedata.category(sign) not in _UNSAFE_CATEGORIES or sign in _JOINERS:
-        return sign
-    code = ord(sign)
+def _escape_unsafe(char: str) -> str:
+    if unicodedata.category(char) not in _UNSAFE_CATEGORIES or char in _JOINERS:
+        return char
+    code = ord(char)
     if code <= 0xFF:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

@@ -1,5 +1,7 @@
-"""How far a rebuild, a verification or a search is: a bar on a terminal, a line now and then
-elsewhere. Both on stderr."""
+"""Progress of rebuilds, verifications, transfers and searches, on stderr.
+
+A terminal shows a bar, other outputs a line now and then.
+"""
 
 import sys
 import time
@@ -19,24 +21,24 @@ from infrastructure.inbound.command_line.display.output import print_note
 LINE_SECONDS = 5.0
 _STEPS: dict[RebuildStep, str] = {
     "events": "folding events",
-    "indexes": "making indexes",
+    "indexes": "creating indexes",
     "comparison": "comparing rows",
     "exchange": "swapping tables",
 }
 _OnStep = Callable[[str, RebuildProgress], None]
-"""Told what is done now, in words, and how far that is."""
+"""Callback with the name of the current step and its progress."""
 
 
 @contextmanager
 def show_rebuild_progress() -> Iterator[OnProgress]:
-    """Shows how far a rebuild is until the end of the block."""
+    """Show the progress of a rebuild until the end of the block."""
     with _display("") as show:
         yield lambda progress: show(_STEPS[progress.step], progress)
 
 
 @contextmanager
 def show_verify_progress() -> Iterator[OnVerifyProgress]:
-    """Shows how far a verification is until the end of the block; a short one says nothing."""
+    """Show the progress of a verification until the block ends. A short one prints nothing."""
     doing = "verifying events"
     with _display(doing) as show:
         yield lambda began, position, last: show(
@@ -47,14 +49,16 @@ def show_verify_progress() -> Iterator[OnVerifyProgress]:
 _TRANSFER_STEPS: dict[TransferStep, str] = {
     "texts": "writing texts",
     "transcripts": "writing transcripts",
-    "indexes": "making indexes",
+    "indexes": "creating indexes",
 }
 
 
 @contextmanager
 def show_transfer_progress(doing: str) -> Iterator[OnTransferProgress]:
-    """Shows how far an export, an import or the verification of a file is; a short one says
-    nothing. `doing` is what is done with the events, or the lines."""
+    """Show the progress of an export, an import or the verification of a file.
+
+    A short one prints nothing. `doing` names the step for events, or for lines.
+    """
     with _display(doing) as show:
         yield lambda step, began, done, total: show(
             _TRANSFER_STEPS.get(step, doing),
@@ -64,7 +68,7 @@ def show_transfer_progress(doing: str) -> Iterator[OnTransferProgress]:
 
 @contextmanager
 def show_search_progress() -> Iterator[OnVerifyProgress]:
-    """Shows how far a search is until the end of the block; a short one says nothing."""
+    """Show the progress of a search until the end of the block. A short one prints nothing."""
     doing = "searching events"
     with _display(doing) as show:
         yield lambda began, position, last: show(
@@ -74,7 +78,7 @@ def show_search_progress() -> Iterator[OnVerifyProgress]:
 
 @contextmanager
 def _display(doing: str) -> Iterator[_OnStep]:
-    """`doing` is what is done from the beginning, so that it is no step that begins."""
+    """Show progress. `doing` is the step at the beginning, which is not printed as a new one."""
     if sys.stderr.isatty():
         with _bar(doing) as show:
             yield show
@@ -113,7 +117,7 @@ def _bar(doing: str) -> Iterator[_OnStep]:
 
 
 class _Lines:
-    """A line at each new step, and every few seconds in between."""
+    """Prints a line at each new step, and every few seconds in between."""
 
     def __init__(self, doing: str) -> None:
         self._doing = doing
@@ -130,13 +134,13 @@ class _Lines:
 
 
 class _Rate:
-    """Counts from the first word it hears, so that what was done before does not flatter it."""
+    """Rate since the first report; work that was done before does not count."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
 
     def described(self, progress: RebuildProgress) -> str:
-        """How much of how much, and for events how many a second."""
+        """Return done and total; for events also the rate per second."""
         if progress.total <= 1:
             return ""
         count = f"{progress.done:,} of {progress.total:,}"

@@ -1,4 +1,4 @@
-"""A run in a terminal: what its description has no field for."""
+"""Parts of a run in a terminal that the description of its fields does not cover."""
 
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
@@ -16,13 +16,13 @@ _STATES = {
 
 
 def print_run_texts(run: JsonObject) -> None:
-    """Print what there may be several of, and the texts, in the order of a run's life."""
+    """Print the lists and texts of a run, in the order of its life."""
     for respawned in run.get("respawns") or ():
         print_fields({"respawned as": respawned})
     for warning in run.get("warnings") or ():
         print_fields({"warning": warning})
-    for one in run.get("dependsOn") or ():
-        print_fields({"depends on": _format_dependency(one)})
+    for dependency in run.get("dependsOn") or ():
+        print_fields({"depends on": _format_dependency(dependency)})
     for step in run.get("undoing") or ():
         print_fields({"to undo": _format_undo(step)})
     for heading, text in (
@@ -36,7 +36,7 @@ def print_run_texts(run: JsonObject) -> None:
 
 
 def attachments_summary(receipt: object) -> str | None:
-    """The receipt of an answer or a run in words; None when nothing was attached."""
+    """Return a sentence about the attachments, or None if there are none."""
     if not isinstance(receipt, dict):
         return None
     count, size = receipt.get("count"), receipt.get("totalBytes")
@@ -53,38 +53,36 @@ def _format_undo(step: Item) -> str:
     return f"{description}: {step['error']}" if step.get("error") else description
 
 
-def _format_dependency(one: Item) -> str:
-    name, run_id = one.get("name"), one.get("runId")
+def _format_dependency(dependency: Item) -> str:
+    name, run_id = dependency.get("name"), dependency.get("runId")
     named = f"run {run_id}" if name == run_id else f"{name} (run {run_id or 'unknown'})"
-    any_end = "however it ends" if one.get("require") == "ended" else None
-    return ", ".join(filter(None, (named, any_end, one.get("state"))))
+    any_end = "with any outcome" if dependency.get("require") == "ended" else None
+    return ", ".join(filter(None, (named, any_end, dependency.get("state"))))
 
 
 def run_status(run: Item) -> str:
-    """Return the status, and the stage if that is another word."""
+    """Return the status, and the stage if it differs."""
     status, stage = str(run.get("status")), str(run.get("stage"))
     return status if status == stage else f"{status} ({stage})"
 
 
 def run_agent(run: Item) -> str:
-    """Return the agent, and the one that was asked for if that is another."""
+    """Return the agent, and the requested one if it differs."""
     agent, requested = run.get("agentId"), run.get("requestedAgentId")
-    return f"{agent}" if requested in (None, agent) else f"{agent} (asked for: {requested})"
+    return f"{agent}" if requested in (None, agent) else f"{agent} (requested: {requested})"
 
 
 def run_depth(run: Item) -> str:
-    """Return the depth and the role."""
     depth, role = run.get("depth"), run.get("role")
     return f"{depth} ({role})" if role else str(depth if depth is not None else "")
 
 
 def run_model(run: Item) -> str:
-    """Return the provider and the model."""
     return "/".join(filter(None, (run.get("modelProvider"), run.get("model"))))
 
 
 def used_tokens(usage: object) -> str | None:
-    """Return how many tokens were used."""
+    """Return the number of tokens used: in total, input and output."""
     if not isinstance(usage, dict):
         return None
     return (

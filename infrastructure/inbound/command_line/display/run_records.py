@@ -1,4 +1,4 @@
-"""The records of a run in a terminal: its events, its prompt, its explanation."""
+"""Records of a run in a terminal: its events, prompt and explanation."""
 
 from infrastructure.inbound.command_line.display.event_line import event_facts
 from infrastructure.inbound.command_line.display.output import (
@@ -34,8 +34,10 @@ def print_run_events(listing: Listing) -> None:
 
 
 def event_columns(listing: Listing) -> tuple[TableColumn, ...]:
-    """The columns of a run's events; times also as distances from the first, and without the
-    date when they are all of one day."""
+    """Return the columns of a run's events.
+
+    Times are also shown relative to the first event, and without the date if all are of one day.
+    """
     times = [event.get("recordedAt") for event in listing.items]
     start = times[0] if times else None
     date = (
@@ -55,7 +57,7 @@ def event_columns(listing: Listing) -> tuple[TableColumn, ...]:
 
 
 def print_prompt(prompt: JsonObject) -> None:
-    """Print the texts of a prompt, and where each part came from."""
+    """Print the texts of a prompt, and the source of each part."""
     for key, heading in _HEADINGS.items():
         text = str(prompt.get(key) or "")
         print(f"=== {heading} ({len(text.encode('utf-8', 'replace'))} bytes) ===")
@@ -67,15 +69,15 @@ def print_prompt(prompt: JsonObject) -> None:
 
 _RULE_COLUMNS = (
     TableColumn("RULE", value_of("rule")),
-    TableColumn("RESULT", lambda one: str(one.get("result")).replace("_", " "), coloured=True),
+    TableColumn("RESULT", lambda rule: str(rule.get("result")).replace("_", " "), coloured=True),
     TableColumn("WHAT", value_of("text"), folds=True),
 )
 
 
 def print_explanation(explanation: JsonObject) -> None:
-    """Print the rules of a decision, each with what it compared, and the refusal."""
+    """Print the rules of a decision with their inputs, and the refusal if there is one."""
     names = ("runId", "stage", "configRevision")
-    run_id, stage, revision = (printable_line(explanation.get(one)) for one in names)
+    run_id, stage, revision = (printable_line(explanation.get(name)) for name in names)
     print_note(f"run {run_id}, {stage}, under configuration revision {revision}")
     print_table(explanation.get("decisions") or [], _RULE_COLUMNS)
     refused = explanation.get("refused")

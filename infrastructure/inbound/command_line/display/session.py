@@ -1,4 +1,4 @@
-"""A session in a terminal: its runs, and what it shares with its children."""
+"""A session in a terminal: its runs, and the context that it shares with its children."""
 
 import json
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _RUN_COLUMNS = (
 
 
 def print_session_runs(session: JsonObject) -> None:
-    """Print the session's own runs, and those that it spawned."""
+    """Print the session's own runs, and the runs that it spawned."""
     _print_runs("own runs", session.get("ownRuns"), _OWN_COLUMNS, "`spawnlog run list`")
     _print_runs("spawned", session.get("runs"), _RUN_COLUMNS, "`spawnlog run list --requester`")
 
@@ -43,7 +43,7 @@ _SHOWN_MAX = 20
 
 
 def _writer(source: Mapping[str, Any]) -> str | None:
-    """Who patched it, or the run whose spawn brought it."""
+    """Return the author of a patch, or the run whose spawn brought the key."""
     run_id = source.get("runId")
     return source.get("by") or (f"run {short_id(run_id)}" if run_id else None)
 
@@ -69,9 +69,9 @@ _STARTED_COLUMNS = (
 )
 
 
-def print_shared_context(found: JsonObject) -> None:
-    """Print the shared values, who wrote them, and which run started with which version."""
-    sources = _mapping(found.get("sources"))
+def print_shared_context(context: JsonObject) -> None:
+    """Print the shared values with their authors, and the version that each run started with."""
+    sources = _mapping(context.get("sources"))
     _print_section(
         "shared",
         [
@@ -81,12 +81,12 @@ def print_shared_context(found: JsonObject) -> None:
                 "writer": _writer(_mapping(sources.get(key))),
                 "position": _mapping(sources.get(key)).get("position"),
             }
-            for key, value in _mapping(found.get("values")).items()
+            for key, value in _mapping(context.get("values")).items()
         ],
         _KEY_COLUMNS,
     )
-    _print_section("written, the last", found.get("history"), _HISTORY_COLUMNS, _SHOWN_MAX)
-    _print_section("started with, the last", found.get("startedWith"), _STARTED_COLUMNS, _SHOWN_MAX)
+    _print_section("last changes", context.get("history"), _HISTORY_COLUMNS, _SHOWN_MAX)
+    _print_section("last started runs", context.get("startedWith"), _STARTED_COLUMNS, _SHOWN_MAX)
 
 
 def _print_section(

@@ -1,4 +1,4 @@
-"""A tree of sessions in a terminal: branches, status, and bars on one scale of time."""
+"""A tree of sessions in a terminal: branches, status, and bars on a common time scale."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Node = Mapping[str, Any]
 WIDTH_CELLS = 100
-"""Where there is no terminal."""
+"""Width if the output is not a terminal."""
 
 NAME_CELLS_MAX = 48
 BAR_CELLS_MIN = 10
@@ -29,8 +29,10 @@ _OVER = ("ended", "announced", "archived", "refused")
 
 @dataclass(frozen=True, slots=True)
 class TreeSigns:
-    """What a drawing is made of: three cells for each branch, one for each part of a bar. `waits`
-    is until a run starts, `works` until it ends."""
+    """Characters of a drawing: three cells per branch, one per part of a bar.
+
+    `waits` fills a bar until a run starts, `works` until it ends.
+    """
 
     branch: str
     last: str
@@ -45,7 +47,7 @@ ASCII = TreeSigns("|- ", "`- ", "|  ", ".", "#", "...")
 
 
 def signs_for(encoding: str | None) -> TreeSigns:
-    """Those that a terminal of this encoding can show."""
+    """Return the characters that a terminal of this encoding can show."""
     try:
         "".join((BOXES.branch, BOXES.last, BOXES.line, BOXES.waits, BOXES.works, BOXES.cut)).encode(
             encoding or "ascii"
@@ -56,8 +58,10 @@ def signs_for(encoding: str | None) -> TreeSigns:
 
 
 def print_session_tree(tree: Mapping[str, Any], now: datetime | None = None) -> None:
-    """Draw the answer of `/v1/sessions/{key}/tree`, as wide as the terminal: up to the moment that
-    it is about, or `now`."""
+    """Draw the answer of `/v1/sessions/{key}/tree`, as wide as the terminal.
+
+    Bars of active runs end at the moment of the tree or, if it is later, at `now`.
+    """
     from rich.console import Console
 
     console = Console(file=sys.stdout, markup=False, highlight=False, emoji=False)
@@ -71,7 +75,7 @@ def print_session_tree(tree: Mapping[str, Any], now: datetime | None = None) -> 
 
 
 def flat_nodes(root: Node) -> Iterator[dict[str, Any]]:
-    """Each node by itself, parents before children, with the key of the one above it."""
+    """Yield each node without its children, parents first, with the key of its parent."""
     waiting: list[tuple[Node, str | None]] = [(root, None)]
     while waiting:
         node, above = waiting.pop()
@@ -84,14 +88,14 @@ def flat_nodes(root: Node) -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """Instants as cells of a bar."""
+    """Mapping of instants to the cells of a bar."""
 
     first: datetime
     last: datetime
     cells: int
 
     def cell(self, instant: datetime) -> int:
-        """From 0 up to the last one."""
+        """Return the cell of an instant, limited to the bar."""
         span = (self.last - self.first).total_seconds()
         part = (instant - self.first).total_seconds() / span if span > 0 else 0.0
         return min(self.cells - 1, max(0, int(part * self.cells)))
@@ -99,7 +103,7 @@ class _Scale:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A line before it is fitted: what stands in front of the bar, and whose bars there are."""
+    """A line before it is fitted to the width: the texts, and the runs of its bars."""
 
     name: str
     status: str
@@ -108,15 +112,17 @@ class _Row:
 
     @property
     def style(self) -> str:
-        """The color of the status; a refusal is followed by its rule."""
+        """The color of the status; a refusal's status also has its rule."""
         return STATUS_STYLES.get(self.status.partition(":")[0], "")
 
 
 def tree_lines(
     tree: Mapping[str, Any], cells_max: int, signs: TreeSigns, now: datetime | None = None
 ) -> "Iterator[Text]":
-    """The lines of the drawing, and below it the scale. What is at work is drawn up to `now`, if
-    that is given and later than the moment of the tree."""
+    """Yield the lines of the drawing, and below it the time scale.
+
+    Bars of active runs end at the moment of the tree or, if it is later, at `now`.
+    """
     from rich.cells import cell_len
     from rich.text import Text
 
@@ -138,13 +144,13 @@ def tree_lines(
         yield line
     if scale is not None:
         begin, end = format_instant(scale.first.isoformat()), format_instant(scale.last.isoformat())
-        yield Text(f"{begin} to {end} UTC: {signs.waits} before it started, {signs.works} at work")
+        yield Text(f"{begin} to {end} UTC: {signs.waits} waiting, {signs.works} running")
 
 
 def _rows(
     node: Node, signs: TreeSigns, own: str, below: str, now: datetime | None
 ) -> Iterator[_Row]:
-    runs = [one for one in node.get("runs") or () if isinstance(one, Mapping)]
+    runs = [run for run in node.get("runs") or () if isinstance(run, Mapping)]
     newest = runs[-1] if runs else {}
     status = str(newest.get("status") or ("open" if node.get("open") else "closed"))
     yield _Row(own + _name(node, newest), printable_line(status), _took(runs, now), runs)
@@ -164,8 +170,8 @@ def _rows(
 
 
 def _lines_below(node: Node) -> list[tuple[Node, bool]]:
-    """What stands below a node, by creation; True for a run that was refused."""
-    refused = [one for one in node.get("refused") or () if isinstance(one, Mapping)]
+    """Return the children and refused runs of a node by creation; True marks a refused run."""
+    refused = [run for run in node.get("refused") or () if isinstance(run, Mapping)]
     lines = [*((child, False) for child in _children(node)), *((run, True) for run in refused)]
     return sorted(lines, key=lambda line: str(line[0].get("createdAt") or ""))
 
@@ -176,7 +182,7 @@ def _refused_row(run: Mapping[str, Any], lead: str) -> _Row:
 
 
 def _children(node: Node) -> list[Node]:
-    return [one for one in node.get("children") or () if isinstance(one, Mapping)]
+    return [child for child in node.get("children") or () if isinstance(child, Mapping)]
 
 
 def _name(node: Node, newest: Mapping[str, Any]) -> str:
@@ -191,7 +197,7 @@ def _name(node: Node, newest: Mapping[str, Any]) -> str:
 
 
 def _took(runs: Sequence[Mapping[str, Any]], now: datetime | None) -> str:
-    """How long its runs have been at work."""
+    """Return the total time that the runs have been active."""
     took = 0
     for run in runs:
         times = _times(run)
@@ -202,12 +208,12 @@ def _took(runs: Sequence[Mapping[str, Any]], now: datetime | None) -> str:
 
 
 def _times(run: Mapping[str, Any]) -> dict[str, datetime]:
-    found = {}
-    for one in run.get("stages") or ():
-        at = parse_instant(one.get("at"))
+    times = {}
+    for stage in run.get("stages") or ():
+        at = parse_instant(stage.get("at"))
         if at is not None:
-            found[str(one.get("stage"))] = at
-    return found
+            times[str(stage.get("stage"))] = at
+    return times
 
 
 def _end_of(times: Mapping[str, datetime]) -> datetime | None:
@@ -215,9 +221,9 @@ def _end_of(times: Mapping[str, datetime]) -> datetime | None:
 
 
 def _scale(rows: Sequence[_Row], now: datetime | None, cells: int) -> _Scale | None:
-    times = [_times(run) for row in rows for run in row.runs]
-    begun = [min(one.values()) for one in times if one]
-    ended = [_end_of(one) or now or datetime.now(UTC) for one in times if one]
+    times_by_run = [_times(run) for row in rows for run in row.runs]
+    begun = [min(times.values()) for times in times_by_run if times]
+    ended = [_end_of(times) or now or datetime.now(UTC) for times in times_by_run if times]
     return _Scale(min(begun), max(ended), cells) if begun else None
 
 

@@ -1,4 +1,4 @@
-"""Tables for a terminal: columns as wide as their cells, fitted to the width of the terminal."""
+"""Tables for a terminal: columns as wide as their cells, fitted to the terminal."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,11 +36,21 @@ STATUS_STYLES = {
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A column. `shown` makes the cell's text from an item; None shows as nothing.
+    """A column of a table.
 
-    `coloured` colours words such as `failed`, `right` is for numbers. If a table is too wide, an
-    `elastic` column is cut, down to `cells_min`, and one that `folds` continues on further lines.
-    If that is not enough, `narrow` makes a shorter text, and an `optional` column is left out.
+    If a table is too wide, elastic columns are cut and folding ones wrapped; then narrow forms are
+    used, and optional columns are left out.
+
+    Attributes:
+        header: Title of the column.
+        shown: Returns the text of an item's cell; None shows nothing.
+        coloured: True colors words such as `failed`.
+        right: True aligns to the right, for numbers.
+        elastic: True if the column may be cut down to `cells_min`.
+        cells_min: Minimum width of an elastic column, in cells.
+        folds: True if long cells continue on further lines.
+        narrow: Returns a shorter text of an item.
+        optional: True if the column may be left out.
     """
 
     header: str
@@ -55,15 +65,21 @@ class TableColumn:
 
 
 def value_of(name: str) -> Callable[[Item], object]:
-    """A column's text: the item's value of that name."""
+    """Return a function that reads this member of an item."""
     return lambda item: item.get(name)
 
 
 def table_lines(
     items: Sequence[Item], columns: Sequence[TableColumn], cells_max: int | None
 ) -> "Iterator[Text]":
-    """The lines of a table, its header first. `cells_max` is the width of the terminal in cells
-    (a wide letter takes two), None for one without an end."""
+    """Yield the lines of a table, its header first.
+
+    Args:
+        items: The rows.
+        columns: The columns.
+        cells_max: Width of the terminal in cells (a wide character takes two), or None if
+            unlimited.
+    """
     for candidate in _candidates(columns):
         rows = [[_cell(column, item) for column in candidate] for item in items]
         widths = _natural_widths(candidate, rows)
@@ -77,15 +93,16 @@ def table_lines(
 
 
 def _candidates(columns: Sequence[TableColumn]) -> Iterator[list[TableColumn]]:
-    """Yield the columns as they are, then narrower forms of them, then fewer and fewer."""
+    """Yield the columns, then their narrow forms, then these with ever fewer optional columns."""
     chosen = list(columns)
     yield chosen
     chosen = [
-        one if one.narrow is None else replace(one, shown=one.narrow, narrow=None) for one in chosen
+        column if column.narrow is None else replace(column, shown=column.narrow, narrow=None)
+        for column in chosen
     ]
     yield chosen
-    while optional := [one for one in chosen if one.optional]:
-        chosen = [one for one in chosen if one is not optional[-1]]
+    while optional := [column for column in chosen if column.optional]:
+        chosen = [column for column in chosen if column is not optional[-1]]
         yield chosen
 
 
@@ -99,7 +116,7 @@ def _natural_widths(columns: Sequence[TableColumn], rows: Sequence[Sequence[str]
 
 
 def _least_widths(widths: Sequence[int], columns: Sequence[TableColumn]) -> list[int]:
-    """Return the widths below which a column would not serve its purpose."""
+    """Return the minimum useful widths of the columns."""
     return [
         min(width, _least(column, width)) for width, column in zip(widths, columns, strict=True)
     ]
@@ -116,8 +133,11 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _fit_widths(widths: list[int], columns: Sequence[TableColumn], cells_max: int) -> list[int]:
-    """Return widths that fit, as far as columns can give way: elastic ones first, the last of them
-    first; then the widest of those that fold; below their minimum only if there is no other way."""
+    """Return widths that fit, as far as possible.
+
+    Elastic columns shrink first, the last one first. Then the widest of the folding columns
+    shrinks. Minimums are ignored only if nothing else helps.
+    """
     fitted = list(widths)
     least = _least_widths(widths, columns)
     giving = [index for index in reversed(range(len(columns))) if columns[index].elastic]
@@ -139,7 +159,7 @@ def _fit_widths(widths: list[int], columns: Sequence[TableColumn], cells_max: in
 def _lines(
     texts: Sequence[str], columns: Sequence[TableColumn], widths: Sequence[int], *, header: bool
 ) -> "Iterator[Text]":
-    """Yield the line of a row, and further ones for cells that are folded."""
+    """Yield the lines of a row: several if a cell is folded."""
     folded = [
         _folded(text, width) if column.folds and not header else [_truncate(text, width)]
         for text, column, width in zip(texts, columns, widths, strict=True)
@@ -174,7 +194,7 @@ def _line(
 
 
 def _folded(text: str, width: int) -> list[str]:
-    """Return the text on lines of `width` cells, broken between words where that is possible."""
+    """Return the text on lines of `width` cells, broken between words if possible."""
     from rich.cells import cell_len
 
     lines = [""]
@@ -188,7 +208,7 @@ def _folded(text: str, width: int) -> list[str]:
 
 
 def _pieces(word: str, width: int) -> list[str]:
-    """Return a word that is too long in pieces of `width` cells, broken behind a sign if it can."""
+    """Split a word into pieces of `width` cells, after punctuation if possible."""
     from rich.cells import cell_len, chop_cells
 
     pieces = []

@@ -1,4 +1,4 @@
-"""Times and durations for people. Times come as RFC 3339 and are shown in UTC."""
+"""Times and durations for people. Input is RFC 3339, output is UTC."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -6,7 +6,7 @@ from infrastructure.inbound.command_line.display.plain_text import printable_lin
 
 
 def parse_instant(text: object) -> datetime | None:
-    """The instant of an RFC 3339 text; None for anything else."""
+    """Return the instant of an RFC 3339 text, or None for anything else."""
     if not isinstance(text, str):
         return None
     try:
@@ -17,7 +17,7 @@ def parse_instant(text: object) -> datetime | None:
 
 
 def format_instant(text: object) -> str:
-    """Return `2026-03-01 09:30:00.125`, in UTC; another text as a terminal can show it."""
+    """Return `2026-03-01 09:30:00.125` in UTC. A text that is no instant is returned escaped."""
     instant = parse_instant(text)
     if instant is None:
         return "" if text is None else printable_line(text)
@@ -25,12 +25,12 @@ def format_instant(text: object) -> str:
 
 
 def milliseconds_between(start: datetime, end: datetime) -> int:
-    """Return the whole milliseconds from `start` to `end`, as the server counts `runtimeMs`."""
+    """Return the whole milliseconds from `start` to `end`, rounded down as in `runtimeMs`."""
     return (end - start) // timedelta(milliseconds=1)
 
 
 def format_offset(start: object, end: object) -> str:
-    """Return how long after `start` was `end`, as in `+1.250s`; nothing if one is unknown."""
+    """Return the time from `start` to `end`, such as `+1.250s`. Empty if one of them is unknown."""
     first, last = parse_instant(start), parse_instant(end)
     if first is None or last is None:
         return ""
@@ -38,7 +38,7 @@ def format_offset(start: object, end: object) -> str:
 
 
 def format_duration(milliseconds: object) -> str:
-    """`340ms`, `1.2s`, `5m12s`, `2h05m`; nothing for what is no number."""
+    """Return a duration such as `340ms`, `1.2s`, `5m12s` or `2h05m`. Empty if it is no number."""
     if not isinstance(milliseconds, int | float) or isinstance(milliseconds, bool):
         return ""
     if milliseconds < 1000:

@@ -5,25 +5,25 @@ from infrastructure.inbound.command_line.display.tables import Item, TableColumn
 from infrastructure.inbound.command_line.display.times import format_instant, format_offset
 
 
-def _positions(one: Item) -> str:
-    last = one.get("last")
-    return f"{one.get('checked')} of {'?' if last is None else last}"
+def _positions(verification: Item) -> str:
+    last = verification.get("last")
+    return f"{verification.get('checked')} of {'?' if last is None else last}"
 
 
-def _found(one: Item) -> str:
-    difference = one.get("difference")
+def _found(verification: Item) -> str:
+    difference = verification.get("difference")
     if isinstance(difference, dict):
         return f"position {difference.get('position')}: {difference.get('text')}"
-    if one.get("stopRequestedBy") is not None:
-        return f"stopped by {one['stopRequestedBy']}"
-    return str(one.get("failure") or "")
+    if verification.get("stopRequestedBy") is not None:
+        return f"stopped by {verification['stopRequestedBy']}"
+    return str(verification.get("failure") or "")
 
 
 _VERIFICATION_COLUMNS = (
-    TableColumn("STARTED", lambda one: format_instant(one.get("startedAt"))),
-    TableColumn("TOOK", lambda one: format_offset(one.get("startedAt"), one.get("endedAt"))),
+    TableColumn("STARTED", lambda item: format_instant(item.get("startedAt"))),
+    TableColumn("TOOK", lambda item: format_offset(item.get("startedAt"), item.get("endedAt"))),
     TableColumn("BY", value_of("startedBy")),
-    TableColumn("WHERE", lambda one: f"{one.get('origin')} {one.get('process')}"),
+    TableColumn("WHERE", lambda item: f"{item.get('origin')} {item.get('process')}"),
     TableColumn("STATE", value_of("state"), coloured=True),
     TableColumn("POSITIONS", _positions, right=True),
     TableColumn("FOUND", _found, folds=True),
@@ -31,10 +31,10 @@ _VERIFICATION_COLUMNS = (
 
 
 def print_verifications(head: JsonObject) -> None:
-    """Print what the last verifications found."""
+    """Print the results of the last verifications."""
     verifications = head.get("verifications")
     if verifications:
         print()
         print_table(verifications, _VERIFICATION_COLUMNS)
     else:
-        print_note("the log was not verified yet: spawnlog log verify")
+        print_note("the log was never verified: run spawnlog log verify")

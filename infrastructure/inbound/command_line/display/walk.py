@@ -1,6 +1,6 @@
-"""A walk through the states of a run: where one stands, what a command makes of that, how it looks.
+"""State of a walk through the states of a run: its place, its commands and its lines.
 
-Pure: what is typed goes in, and out comes another place. Reading keys and printing are elsewhere.
+Pure: a command and a walk give another walk. Reading keys and printing are elsewhere.
 """
 
 import re
@@ -20,7 +20,7 @@ GAP_CELLS = 3
 PATCH_OPERATIONS_MAX = 100_000
 HELP = (
     "n, Enter, → next · b, ← back · first · last · a version, a stage or g POSITION jumps ·"
-    " s state · d difference · both · t what else the tree did · ↑ ↓ scroll · q ends"
+    " s state · d difference · both · t other events of the tree · ↑ ↓ scroll · q quit"
 )
 WalkView = Literal["both", "state", "difference"]
 Segment = tuple[str, str]
@@ -46,8 +46,7 @@ _POSITION = re.compile(r"(?:g\s*|pos:)([0-9]{1,18})")
 
 @dataclass(frozen=True, slots=True)
 class WalkStep:
-    """One event of the run, the state behind it, and what it changed: names with what they were
-    and are."""
+    """One event of the run, the state after it, and the changed fields with old and new values."""
 
     position: int
     version: int
@@ -60,8 +59,15 @@ class WalkStep:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """Where one stands. `place` counts from 0, `scrolled` are lines that are above the screen;
-    `note` is what the last command has to say. What others did is shown until the next command."""
+    """Position in a walk, and the view of it.
+
+    Attributes:
+        place: Index of the step, from 0.
+        shows_tree: True if the other events of the tree are shown, until the next command.
+        scrolled: Number of lines above the screen.
+        note: Message of the last command.
+        is_over: True if the walk has ended.
+    """
 
     steps: tuple[WalkStep, ...]
     place: int = 0
@@ -73,18 +79,23 @@ class Walk:
 
     @property
     def here(self) -> WalkStep:
-        """The step at the place."""
+        """The current step."""
         return self.steps[self.place]
 
     @property
     def before(self) -> WalkStep | None:
-        """The step in front of it; None at the first one."""
+        """The preceding step, or None at the first one."""
         return self.steps[self.place - 1] if self.place else None
 
 
 def walk_of(items: Sequence[JsonObject]) -> Walk:
-    """A walk that stands at the first of these entries of a history, which begins with the run's
-    first event. `CommandFailed` for entries that do not fit each other."""
+    """Return a walk at the first of these entries of a history.
+
+    The entries begin with the run's first event.
+
+    Raises:
+        CommandFailed: There are no entries, or their changes do not apply in this order.
+    """
     steps: list[WalkStep] = []
     state: Any = {}
     for item in items:
@@ -114,7 +125,7 @@ def _step(item: JsonObject, before: JsonObject, after: JsonObject) -> WalkStep:
 
 
 def follow_command(walk: Walk, text: str) -> Walk:
-    """The walk after a command; one that is none changes nothing but the note."""
+    """Return the walk after a command. An unknown command only sets the note."""
     word = text.strip()
     walk = replace(walk, note="", shows_tree=False)
     match _WORDS.get(word.lower()):
@@ -145,23 +156,23 @@ def follow_command(walk: Walk, text: str) -> Walk:
 def _jumped(walk: Walk, word: str) -> Walk:
     if match := _POSITION.fullmatch(word):
         position = int(match[1])
-        places = [at for at, one in enumerate(walk.steps) if one.position <= position]
+        places = [at for at, step in enumerate(walk.steps) if step.position <= position]
         if not places:
-            return _moved(walk, 0, f"the run begins behind position {position}")
+            return _moved(walk, 0, f"the run begins after position {position}")
         return _moved(walk, places[-1])
     if _NUMBER.fullmatch(word):
-        places = [at for at, one in enumerate(walk.steps) if one.version == int(word)]
+        places = [at for at, step in enumerate(walk.steps) if step.version == int(word)]
         last = walk.steps[-1].version
-        why = f"there is no event {word}: they go from {walk.steps[0].version} to {last}"
+        why = f"there is no event {word}: events are {walk.steps[0].version} to {last}"
         return _moved(walk, places[0]) if places else replace(walk, note=why)
     name = word.lower().removeprefix("g").strip()
-    for at, one in enumerate(walk.steps):
+    for at, step in enumerate(walk.steps):
         earlier = walk.steps[at - 1].state.get("stage") if at else None
-        if str(one.state.get("stage")).lower() == name != earlier:
+        if str(step.state.get("stage")).lower() == name != earlier:
             return _moved(walk, at)
-    stages = dict.fromkeys(str(one.state.get("stage")) for one in walk.steps)
+    stages = dict.fromkeys(str(step.state.get("stage")) for step in walk.steps)
     return replace(
-        walk, note=f"no command, and no stage of this run ({', '.join(stages)}); ? shows commands"
+        walk, note=f"not a command or stage of this run ({', '.join(stages)}); ? shows commands"
     )
 
 
@@ -171,12 +182,17 @@ def _moved(walk: Walk, place: int, at_end: str = "") -> Walk:
     return replace(walk, place=within, scrolled=0, note=note)
 
 
-# How it looks.
+# Drawing
 
 
 def walk_lines(walk: Walk, cells: int, tree: Sequence[str] = ()) -> list[Line]:
-    """What is shown at the place, for a terminal of so many cells: state and difference side by
-    side where there is room. `tree` is what the others did since the step before."""
+    """Return the lines to show at the current step.
+
+    Args:
+        walk: The walk.
+        cells: Width of the terminal; if it suffices, state and difference are side by side.
+        tree: Other events of the tree since the preceding step.
+    """
     here, first = walk.here, walk.steps[0]
     offset = format_offset(first.recorded_at, here.recorded_at)
     lines: list[Line] = [
@@ -190,8 +206,8 @@ def walk_lines(walk: Walk, cells: int, tree: Sequence[str] = ()) -> list[Line]:
     ]
     if walk.shows_tree:
         since = walk.before.position if walk.before is not None else 0
-        lines.append(((f"what else the tree did, {since} to {here.position}", "bold"),))
-        lines += [((text, ""),) for text in tree or ("nothing",)]
+        lines.append(((f"other events of the tree, {since} to {here.position}", "bold"),))
+        lines += [((text, ""),) for text in tree or ("none",)]
     elif walk.view == "both" and cells >= SIDE_BY_SIDE_CELLS_MIN:
         lines += _side_by_side(_state_lines(here), _difference_lines(here), cells)
     else:
@@ -205,7 +221,7 @@ def walk_lines(walk: Walk, cells: int, tree: Sequence[str] = ()) -> list[Line]:
 
 
 def visible_lines(walk: Walk, lines: Sequence[Line], rows: int) -> list[Line]:
-    """Those that fit on a screen of so many rows, the first three always."""
+    """Return the lines that fit on a screen of `rows` rows, always with the first three."""
     head, body = list(lines[:3]), list(lines[3:])
     room = max(1, rows - len(head) - 2)
     start = min(walk.scrolled, max(0, len(body) - room))
@@ -234,15 +250,19 @@ def _state_lines(step: WalkStep) -> list[Line]:
 
 def _difference_lines(step: WalkStep) -> list[Line]:
     lines: list[Line] = [(("difference", "bold"),)]
-    # At the first event everything is new: what is empty says nothing then.
-    changes = [one for one in step.changes if not _is_empty(one[1]) or not _is_empty(one[2])]
+    # At the first event everything is new: empty values are not worth a line.
+    changes = [
+        (name, before, after)
+        for name, before, after in step.changes
+        if not _is_empty(before) or not _is_empty(after)
+    ]
     for name, before, after in changes:
         lines.append(((printable_line(name), "yellow"),))
         if not _is_empty(before):
             lines.append(((f"  - {_shown(before)}", "red"),))
         if not _is_empty(after):
             lines.append(((f"  + {_shown(after)}", "green"),))
-    return lines if changes else [*lines, (("nothing", ""),)]
+    return lines if changes else [*lines, (("none", ""),)]
 
 
 def _is_empty(value: Any) -> bool:
@@ -257,10 +277,10 @@ def _side_by_side(left: Sequence[Line], right: Sequence[Line], cells: int) -> li
     half = (cells - GAP_CELLS) // 2
     lines: list[Line] = []
     for at in range(max(len(left), len(right))):
-        one = _cut(left[at], half) if at < len(left) else ()
-        other = right[at] if at < len(right) else ()
-        padding = " " * (half - _cells_of(one) + GAP_CELLS)
-        lines.append((*one, (padding, ""), *other) if other else one)
+        left_line = _cut(left[at], half) if at < len(left) else ()
+        right_line = right[at] if at < len(right) else ()
+        padding = " " * (half - _cells_of(left_line) + GAP_CELLS)
+        lines.append((*left_line, (padding, ""), *right_line) if right_line else left_line)
     return lines
 
 
@@ -271,7 +291,7 @@ def _cells_of(line: Line) -> int:
 
 
 def _cut(line: Line, cells: int) -> Line:
-    """The line in so many cells, `…` where it was cut."""
+    """Return the line cut to this many cells, with `…` if it was cut."""
     from rich.cells import cell_len, set_cell_size
 
     if _cells_of(line) <= cells:

@@ -1,4 +1,4 @@
-"""What came of what-if: how many decisions of each verdict, and the first of them."""
+"""Output of `spawnlog what-if`: the number of decisions per verdict, and the first of each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,50 +10,52 @@ from infrastructure.inbound.command_line.display.plain_text import printable_lin
 from infrastructure.inbound.command_line.display.tables import TableColumn, value_of
 
 SHOWN_MAX = 10
-"""So many of each verdict."""
+"""Number of decisions printed per verdict."""
 ID_CHARACTERS = 8
 WHY_CHARACTERS_MAX = 300
 
 
 @dataclass(slots=True)
 class WhatIfReport:
-    """The first verdicts of each kind, and the totals, which come last. `failing` are the verdicts
-    that fail a build."""
+    """The first decisions of each verdict, and the totals, which come last.
+
+    `failing` are the verdicts that fail a build.
+    """
 
     failing: frozenset[str]
     totals: JsonObject | None = None
     first: dict[str, list[JsonObject]] = field(default_factory=dict)
 
     def take(self, verdict: JsonObject) -> None:
-        """One more."""
+        """Add a verdict."""
         those = self.first.setdefault(str(verdict.get("verdict")), [])
         if len(those) < SHOWN_MAX:
             those.append(verdict)
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many there are of each verdict."""
+        """The number of decisions per verdict."""
         return dict((self.totals or {}).get("byVerdict", {}))
 
     @property
     def failed(self) -> bool:
-        """Whether there is one that fails a build."""
-        return any(self.counts.get(one, 0) for one in self.failing)
+        """True if a decision has a verdict that fails a build."""
+        return any(self.counts.get(verdict, 0) for verdict in self.failing)
 
 
 def print_report(report: WhatIfReport) -> None:
-    """Tables for a person."""
+    """Print the report as tables for a person."""
     assert report.totals is not None
     totals = report.totals
     print(
         f"{totals['decisions']:,} decision{'s' * (totals['decisions'] != 1)} from position"
         f" {totals['fromPosition']:,} to {totals['toPosition']:,}"
     )
-    names = [one for one, count in report.counts.items() if count]
+    names = [name for name, count in report.counts.items() if count]
     if not names:
         return
     print()
-    _print_counts("VERDICT", {one: {"decisions": report.counts[one]} for one in names})
+    _print_counts("VERDICT", {name: {"decisions": report.counts[name]} for name in names})
     for title, key in (("AGENT", "byAgent"), ("RULE", "byRule")):
         if totals[key]:
             print()
@@ -65,9 +67,9 @@ def print_report(report: WhatIfReport) -> None:
 
 
 def _print_counts(title: str, rows: Mapping[str, Mapping[str, int]]) -> None:
-    names = list(dict.fromkeys(one for counts in rows.values() for one in counts))
+    names = list(dict.fromkeys(name for counts in rows.values() for name in counts))
     columns = [TableColumn(title, value_of("name"))]
-    columns += [TableColumn(one.upper(), value_of(one), right=True) for one in names]
+    columns += [TableColumn(name.upper(), value_of(name), right=True) for name in names]
     print_table([{"name": name, **counts} for name, counts in rows.items()], columns)
 
 
@@ -76,7 +78,7 @@ def _print_first(name: str, report: WhatIfReport) -> None:
     of = f", the first {len(shown)}" if count > len(shown) else ""
     print(f"{name}: {count:,}{of}")
     columns = (
-        TableColumn("RUN", lambda one: str(one.get("runId"))[:ID_CHARACTERS]),
+        TableColumn("RUN", lambda verdict: str(verdict.get("runId"))[:ID_CHARACTERS]),
         TableColumn("POSITION", value_of("position"), right=True),
         TableColumn("LABEL", value_of("label"), elastic=True),
         TableColumn("AGENT", value_of("agentId")),
@@ -86,28 +88,30 @@ def _print_first(name: str, report: WhatIfReport) -> None:
 
 
 def reason_of(verdict: Mapping[str, Any]) -> str:
-    """Why it is so, on one line."""
+    """Return the reason of a verdict on one line."""
     if verdict.get("missing"):
-        return printable_line("not on record: " + "; ".join(verdict["missing"]), WHY_CHARACTERS_MAX)
+        return printable_line("not recorded: " + "; ".join(verdict["missing"]), WHY_CHARACTERS_MAX)
     parts = []
-    rule, found = verdict.get("rule"), verdict.get("difference") or {}
+    rule, difference = verdict.get("rule"), verdict.get("difference") or {}
     if rule:
         parts.append(f"{rule}: {verdict['text']}" if verdict.get("text") else f"{rule} had refused")
     elif verdict.get("text"):
         parts.append(str(verdict["text"]))
-    elif found:
-        then, now = (text_of(found.get(one)) for one in ("recorded", "decided"))
-        parts.append(f"{found.get('field')}: {then} -> {now}")
+    elif difference:
+        then, now = (text_of(difference.get(side)) for side in ("recorded", "decided"))
+        parts.append(f"{difference.get('field')}: {then} -> {now}")
     if verdict.get("assumed"):
         parts.append("assumed: " + "; ".join(verdict["assumed"]))
     return printable_line(". ".join(parts), WHY_CHARACTERS_MAX)
 
 
 def print_junit(report: WhatIfReport) -> None:
-    """A test suite with a case for each verdict: those that fail a build fail, with the first of
-    their decisions."""
+    """Print a JUnit test suite with a case per verdict.
+
+    The verdicts that fail a build are failures, with the first of their decisions.
+    """
     counts = report.counts
-    failed = [one for one in counts if one in report.failing and counts[one]]
+    failed = [name for name in counts if name in report.failing and counts[name]]
     suite = ElementTree.Element(
         "testsuite",
         name="spawnlog what-if",
@@ -118,7 +122,7 @@ def print_junit(report: WhatIfReport) -> None:
     )
     for name, count in counts.items():
         case = ElementTree.SubElement(suite, "testcase", classname="what-if", name=name)
-        lines = [_in_xml(_line(one)) for one in report.first.get(name, ())]
+        lines = [_in_xml(_line(verdict)) for verdict in report.first.get(name, ())]
         if name in failed:
             failure = ElementTree.SubElement(case, "failure", message=f"{count} {name}")
             failure.text = "\n".join(lines)
@@ -130,7 +134,7 @@ def print_junit(report: WhatIfReport) -> None:
 
 
 def _in_xml(text: str) -> str:
-    """The text without the two signs that print nothing and may not stand in XML."""
+    """Escape the two noncharacters that XML does not allow."""
     return text.replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff")
 
 

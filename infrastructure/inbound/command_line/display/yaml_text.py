@@ -1,14 +1,14 @@
-"""YAML of what JSON can say: answers for a person who reads long documents.
+"""YAML output of JSON values, for a person who reads long documents.
 
-PyYAML is no dependency of the product, and writing is the small half of YAML: block mappings and
-sequences, with JSON strings wherever a plain word could be read as anything else.
+The product does not depend on PyYAML. Writing needs only a part of YAML: block mappings and
+sequences, and JSON strings wherever a plain word could be read as another value.
 """
 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-# Words that YAML 1.1 or 1.2 reads as something other than text.
+# Words that YAML 1.1 or 1.2 does not read as text.
 _READ_OTHERWISE = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 _SIGN = "[A-Za-z0-9_./@+()=-]"
 _PLAIN = re.compile(f"[A-Za-z_](?:{_SIGN}|[ :](?={_SIGN}))*")
@@ -16,7 +16,7 @@ _INDENT = "  "
 
 
 def yaml_lines(value: object) -> Iterator[str]:
-    """Yield the lines of a document. ASCII alone: a terminal that shows it obeys nothing in it."""
+    """Yield the lines of a document in pure ASCII, so that a terminal interprets nothing in it."""
     yield "---"
     yield from _block(value, "")
 
@@ -42,7 +42,7 @@ def _entry(lead: str, value: object, indent: str) -> Iterator[str]:
 
 
 def _item(value: object, indent: str) -> Iterator[str]:
-    """Yield an item of a list: its first line begins behind the dash, the others below it."""
+    """Yield a list item: its first line follows the dash, the others are indented below it."""
     lines = _block(value, indent + _INDENT)
     yield f"{indent}- {next(lines).removeprefix(indent + _INDENT)}"
     yield from lines
@@ -66,7 +66,7 @@ def _scalar(value: object) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a JSON string, save for letters that JSON writes as two halves and YAML as one."""
+    """Return a JSON string, except that YAML escapes characters beyond U+FFFF as one."""
     return "".join(
         f"\\U{ord(sign):08x}" if ord(sign) > 0xFFFF else json.dumps(sign)[1:-1] for sign in text
     ).join(('"', '"'))
