@@ -1,1 +1,1 @@
-"""Doors: ways in for callers."""
+"""Interfaces for callers."""

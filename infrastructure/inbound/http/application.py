@@ -1,4 +1,4 @@
-"""The HTTP application: every endpoint, and what is the same for all of them."""
+"""The HTTP application: all endpoints, and the handling that they share."""
 
 from collections.abc import Mapping, Sequence
 
@@ -29,10 +29,10 @@ class HttpApplication:
     """ASGI application of all endpoints.
 
     Args:
-        services: What the endpoints work with.
-        models: Answers at `/mcp`.
-        page: Routes of files.
-        streams_max: How many event streams are served at once.
+        services: The services that the endpoints call.
+        models: The endpoint of `/mcp`, or None to leave it out.
+        page: Routes of the web page's files.
+        streams_max: Maximum number of simultaneous event streams.
     """
 
     def __init__(
@@ -75,11 +75,11 @@ class HttpApplication:
 
 
 PROBLEM_CODES: Mapping[type[Exception], str] = {**ERROR_CODES, UserError: "unavailable"}
-"""The problem of an error whose text is the answer; that of the nearest class counts."""
+"""Problem codes of errors whose text is the answer. The nearest class in the MRO counts."""
 
 
 def problem_of(scope: Scope, error: Exception) -> HttpProblem | None:
-    """Return the problem that an error is answered with; None for one that nobody foresaw."""
+    """Return the problem for an error, or None if the error is unexpected."""
     if isinstance(error, HttpProblem):
         return error
     if isinstance(error, QueryError):
@@ -91,9 +91,11 @@ def problem_of(scope: Scope, error: Exception) -> HttpProblem | None:
     if isinstance(error, HTTPException):
         return _routing_problem(scope, error)
     if isinstance(error, ClientDisconnect):
-        # It left in the middle of its body, or of a wait, so nobody reads this.
+        # The caller left while sending its body or while waiting, so nobody reads this answer.
         return HttpProblem("malformed_json", "the body is incomplete")
-    code = next((PROBLEM_CODES[one] for one in type(error).__mro__ if one in PROBLEM_CODES), None)
+    code = next(
+        (PROBLEM_CODES[kind] for kind in type(error).__mro__ if kind in PROBLEM_CODES), None
+    )
     if code is None:
         return None
     current = error.current if isinstance(error, ContextMoved) else None
@@ -112,7 +114,7 @@ def _routing_problem(scope: Scope, error: HTTPException) -> HttpProblem:
 
 
 def _allowed(scope: Scope, of_one_route: str) -> str:
-    """The methods of a path: it may have several routes, and the framework names those of one."""
+    """Return the methods of all routes of a path; the framework names those of one route."""
     methods = set(of_one_route.split(", "))
     for route in scope["app"].routes:
         if isinstance(route, OperationRoute) and route.matches(scope)[0] != Match.NONE:

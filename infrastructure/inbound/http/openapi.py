@@ -1,4 +1,4 @@
-"""The description of the API as a document."""
+"""The OpenAPI document."""
 
 import inspect
 from functools import cache
@@ -75,8 +75,10 @@ IF_MATCH: dict[str, Any] = {
 
 
 def documented_route(row: Operation) -> APIRoute:
-    """Return a route that only the document is made of: it has the parameters, the answers and the
-    problems of an operation. Requests go to `OperationRoute`."""
+    """Return a route that only serves to generate the document.
+
+    It has the parameters, answers and problems of an operation. Requests go to `OperationRoute`.
+    """
 
     async def endpoint() -> None:
         raise NotImplementedError("this route is only described")
@@ -108,7 +110,7 @@ def documented_route(row: Operation) -> APIRoute:
         content = {EVENT_STREAM: {"schema": {"type": "string"}, "example": example}}
         responses[row.status]["content"] = content
     if row.lines:
-        schema = {"oneOf": [{"$ref": SCHEMAS + one.__name__} for one in get_args(row.answer)]}
+        schema = {"oneOf": [{"$ref": SCHEMAS + model.__name__} for model in get_args(row.answer)]}
         content = {LINES: {"schema": schema, "example": example_of(row.name, "lines")}}
         responses[row.status]["content"] = content
     is_json = not is_text and not row.lines
@@ -137,12 +139,12 @@ def documented_route(row: Operation) -> APIRoute:
 
 @cache
 def document() -> dict[str, Any]:
-    """Return the document without a server."""
+    """Return the document without a version of a server."""
     return _describe("0")
 
 
 def document_content(version: str) -> bytes:
-    """Return the document of this version as a server sends it."""
+    """Return the document of this version as it is sent."""
     return bytes(JSONResponse(_describe(version)).body)
 
 
@@ -177,22 +179,25 @@ def _schemas() -> dict[str, Any]:
     return schemas
 
 
-def _of_what_is_sent(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a parameter without null, which nobody can send: a parameter that may be left
-    out is one that is not required. Its limits then stand where every reader looks for them."""
-    kinds = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a parameter without null, which cannot be sent.
+
+    An optional parameter is one that is not required. The limits move to the top level, where
+    readers look for them.
+    """
+    kinds = [kind for kind in schema.get("anyOf", ()) if kind != {"type": "null"}]
     if len(kinds) != 1:
         return schema
     return {**kinds[0], **{name: value for name, value in schema.items() if name != "anyOf"}}
 
 
 def _complete(operation: dict[str, Any]) -> None:
-    """What all operations have: examples, headers, parameters as they are sent."""
+    """Add examples, headers, the idempotency key, and parameters as they are sent."""
     if operation["operationId"] in WITH_KEY:
         operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
     for parameter in operation.get("parameters", ()):
-        parameter["schema"] = _of_what_is_sent(parameter["schema"])
-    # Not by the framework, which leaves out of examples what is null; answers have it.
+        parameter["schema"] = _without_null(parameter["schema"])
+    # Not by the framework: it drops null members from examples, but answers have them.
     name = operation["operationId"]
     if "requestBody" in operation:
         content = operation["requestBody"]["content"]["application/json"]

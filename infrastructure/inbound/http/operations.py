@@ -1,4 +1,4 @@
-"""The operations of HTTP, in the order of the document, and their routes."""
+"""The operations of HTTP in the order of the document, and their routes."""
 
 from collections.abc import Mapping
 
@@ -18,11 +18,10 @@ STREAMS: Mapping[str, StreamFunction] = {
     "getRunTranscript": streams.stream_transcript,
     "listEvents": streams.stream_events,
 }
-"""What answers the operations that stream, if a live stream is asked for."""
+"""Functions that answer an operation as a live stream, if the request prefers one."""
 
 
 def operation_routes() -> list[OperationRoute]:
-    """Return a route for each operation."""
     return [OperationRoute(row, STREAMS[row.name] if row.streams else None) for row in OPERATIONS]
 
 
@@ -30,5 +29,5 @@ _ESSENTIAL = tuple(OperationRoute(row) for row in OPERATIONS if row.essential)
 
 
 def is_essential(scope: Scope) -> bool:
-    """Return True if a request is answered past the limit of open files too."""
+    """Return True if a request is answered even past the limit of open files."""
     return any(route.matches(scope)[0] is Match.FULL for route in _ESSENTIAL)

@@ -1,4 +1,4 @@
-"""`/mcp`: who asks is known before the protocol begins."""
+"""Routes of `/mcp`. The caller is authenticated before the protocol begins."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -14,11 +14,11 @@ from infrastructure.inbound.http.requests.services import Services
 
 PATHS = ("/mcp", "/mcp/")
 METHODS = ("POST",)
-"""A stream of its own, or an end of a session, asks for what is not there: nothing is pushed."""
+"""`GET` and `DELETE` are not served: there are no server streams and no sessions to end."""
 
 
 class ProtocolEndpoint(Protocol):
-    """Speaks the Model Context Protocol with callers that are known."""
+    """Endpoint that speaks the Model Context Protocol with authenticated callers."""
 
     async def serve(
         self,
@@ -28,14 +28,16 @@ class ProtocolEndpoint(Protocol):
         caller: Caller,
         watch: Callable[[], Callable[[], bool]],
     ) -> None:
-        """Answer one request. `watch` is called when its body was read, and gives what tells
-        whether the caller is still there."""
+        """Answer one request.
+
+        `watch` is called after the body was read. It returns a function that returns False once the
+        caller has left.
+        """
         ...
 
 
 class _AuthenticatedEndpoint:
-    """An application of its own: a class, so that the framework leaves the request and its response
-    alone."""
+    """ASGI application that authenticates. A class, to get the raw request from the framework."""
 
     def __init__(self, services: Services, endpoint: ProtocolEndpoint) -> None:
         self._services = services
@@ -47,6 +49,6 @@ class _AuthenticatedEndpoint:
 
 
 def protocol_routes(services: Services, endpoint: ProtocolEndpoint) -> Sequence[BaseRoute]:
-    """The routes with and without a slash at the end: no caller is sent elsewhere."""
+    """Return the routes with and without a trailing slash, so that no caller is redirected."""
     authenticated = _AuthenticatedEndpoint(services, endpoint)
     return [Route(path, authenticated, methods=list(METHODS)) for path in PATHS]

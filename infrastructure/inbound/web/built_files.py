@@ -1,4 +1,4 @@
-"""The files of the page as `make page` built them."""
+"""Files of the web page, as `make page` builds them."""
 
 import gzip
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ MEDIA_TYPES: Mapping[str, str] = {
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-"""Of the files that there are; anything else is not served."""
+"""Media types of the served files. Files of other types are not served."""
 
 _HERE = Path(__file__).resolve()
 IN_PACKAGE = _HERE.with_name("built")
@@ -23,7 +23,7 @@ IN_CHECKOUT = _HERE.parents[3] / ".build" / "page" / "dist"
 
 @dataclass(frozen=True, slots=True)
 class BuiltFile:
-    """A file of the page. `packed` is the same by gzip, None where that saves nothing."""
+    """A file of the page. `packed` is its gzip form, or None if that saves nothing."""
 
     media_type: str
     content: bytes
@@ -31,13 +31,14 @@ class BuiltFile:
 
 
 def find_built_files(*, package: Path = IN_PACKAGE, checkout: Path = IN_CHECKOUT) -> Path | None:
-    """The folder with the page: that of an installed package, else that of a checkout; None when
-    nobody has built it."""
-    return next((one for one in (package, checkout) if (one / "index.html").is_file()), None)
+    """Return the folder of an installed package's page, else that of a checkout, or None if not
+    built."""
+    folders = (package, checkout)
+    return next((folder for folder in folders if (folder / "index.html").is_file()), None)
 
 
 def read_built_files(folder: Path) -> Mapping[str, BuiltFile]:
-    """All files of the page by their path below its root: `index.html`, `assets/…`."""
+    """Return all files of the page by their path below its root: `index.html`, `assets/…`."""
     return dict(_read(folder))
 
 

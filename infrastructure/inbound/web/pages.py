@@ -1,4 +1,4 @@
-"""The routes of the page: `/`, `/ui/` and its files. What is on it comes over the HTTP API."""
+"""Routes of the web page: `/`, `/ui/` and its files. Its data comes from the HTTP API."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,9 +24,13 @@ _WANTS_NONE = b'<meta name="authentication" content="none">'
 
 
 def page_routes(*, wants_token: bool = True, folder: Path | None = None) -> Sequence[BaseRoute]:
-    """The routes of the page in `folder`, by default where it was built. Where it was not, they say
-    so. The document says whether the server `wants_token`: to find out by asking is an error in
-    the console of the browser."""
+    """Return the routes of the page. If it was not built, they answer with advice.
+
+    Args:
+        wants_token: True if the server requires a token. The document says so, because finding out
+            by a request would log an error in the browser's console.
+        folder: The folder of the page. Default: where it was built.
+    """
     folder = folder or find_built_files()
     if folder is None:
         return [Route(path, _say_not_built) for path in ("/", "/ui", ROOT + "{path:path}")]
@@ -35,7 +39,7 @@ def page_routes(*, wants_token: bool = True, folder: Path | None = None) -> Sequ
         Route("/", _lead_to_page),
         Route("/ui", _lead_to_page),
         Route(ROOT + "assets/{name:path}", files.send_asset),
-        # Every view has an address of its own, and is the same document.
+        # Every view has an address of its own and is the same document.
         Route(ROOT + "{path:path}", files.send_document),
     ]
 
@@ -58,12 +62,11 @@ class _Files:
         self._document = document
 
     async def send_document(self, request: Request) -> Response:
-        """The document, whatever view is meant. It names the files of its build, so it is asked
-        for anew each time."""
+        """Send the document, for any view. It names the files of its build, so it is not cached."""
         return _response(request, self._document, {"cache-control": "no-cache", **DOCUMENT_HEADERS})
 
     async def send_asset(self, request: Request) -> Response:
-        """A file; its name says what is in it, so it never changes."""
+        """Send a file. Its name contains a hash of its content, so it never changes."""
         file = self._files.get(f"assets/{request.path_params['name']}")
         if file is None:
             return PlainTextResponse("There is no such file; load the page again.\n", 404)

@@ -1,7 +1,7 @@
-"""The content policy of the page: it loads files of its own server, and speaks to that alone.
+"""Content security policy of the page: only files and requests of its own server.
 
-What models, scripts and callers wrote is shown on it. Should any of that ever become markup, it can
-run nothing, load nothing and send nothing.
+The page shows text from models, scripts and callers. If any of it became markup, it could run
+nothing, load nothing and send nothing.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ POLICY = "; ".join(
         "form-action 'none'",
         "frame-ancestors 'none'",
         "require-trusted-types-for 'script'",
-        # The frame of the page makes its own templates with it, and passes no text of others.
+        # The page's framework creates its own templates with it, and passes no foreign text.
         "trusted-types svelte-trusted-html",
     )
 )

@@ -1,10 +1,10 @@
-"""The body of a request on its way in: counted, and what is too much of it thrown away.
+"""Limits on request bodies: size of each, and memory of all.
 
-Whoever sends a whole request before it reads the answer would find the connection reset, and no
-answer, if the server closed it on bytes that it has not taken. So an answer to a body that is too
-large is sent at once, but the connection is closed only when the rest has been taken off it.
+A client that sends its whole request before it reads would get a connection reset and no answer if
+the server closed the connection with bytes unread. So the answer to a body that is too large is
+sent at once, but the connection is closed only after the rest was read and discarded.
 
-A large body is not taken in before there is room for it.
+A large body is not read before memory is available for it.
 """
 
 import asyncio
@@ -18,23 +18,23 @@ from starlette.types import Message, Receive, Send
 from infrastructure.inbound.http.responses.problems import HttpProblem
 
 BODIES_BYTES_MAX = 256 * 1024 * 1024
-"""Of all large bodies that are taken in or answered at once."""
+"""Budget for all large bodies that are read or processed at once."""
 SHARE_BYTES_MAX = 64 * 1024 * 1024
-"""Of those, the bodies of one token. Requests without a token have one share together."""
+"""Share of the budget for one token. Requests without a token have one share together."""
 SMALL_BODY_BYTES_MAX = 64 * 1024
-"""Bodies of no more than this are not counted."""
+"""Bodies up to this size are not counted."""
 
 
 WAIT_SECONDS_MAX = 5.0
 WAITING_MAX = 1_000
 SHARE_WAITING_MAX = 100
 NOBODY = ""
-"""The owner of bodies that come without a token."""
+"""Owner of bodies that come without a token."""
 _SCOPE_NAME = "spawnlog.body"
 
 
 class BudgetExhausted(Exception):
-    """There was no room in time. `is_share` is whether the owner's own bodies are in the way."""
+    """No memory was free in time. `is_share` is True if the owner's own share was used up."""
 
     def __init__(self, *, is_share: bool) -> None:
         super().__init__()
@@ -49,10 +49,10 @@ class _Waiting:
 
 
 class BodyBudget:
-    """Room for the bytes of large bodies, of which each owner has a share at most.
+    """Memory budget for large bodies, with a maximum share for each owner.
 
-    Who comes first has it first, so that a large body is not passed by smaller ones for ever. An
-    owner that waits for its own share is in nobody's way.
+    Requests are granted first come, first served, so that small bodies cannot starve a large one.
+    An owner that waits for its own share does not block others.
     """
 
     def __init__(
@@ -74,18 +74,21 @@ class BodyBudget:
 
     @property
     def free_bytes(self) -> int:
-        """The room that is left."""
+        """The number of bytes that are free."""
         return self._free_bytes
 
     @property
     def waiting(self) -> int:
-        """How many wait for room."""
+        """The number of requests that wait for memory."""
         return len(self._waiting)
 
     async def take(self, owner: str, size_bytes: int) -> None:
-        """Room for a body, to be given back. Raises `BudgetExhausted` when there is none in
-        time."""
-        own = sum(one.owner == owner for one in self._waiting)
+        """Reserve memory for a body until `give_back`.
+
+        Raises:
+            BudgetExhausted: No memory was free in time, or too many requests wait.
+        """
+        own = sum(entry.owner == owner for entry in self._waiting)
         if own >= self._share_waiting_max or len(self._waiting) >= self._waiting_max:
             raise BudgetExhausted(is_share=own >= self._share_waiting_max)
         entry = _Waiting(owner, size_bytes, asyncio.get_running_loop().create_future())
@@ -104,7 +107,7 @@ class BodyBudget:
             raise
 
     def give_back(self, owner: str, size_bytes: int) -> None:
-        """What was taken is free."""
+        """Release memory that was reserved with `take`."""
         self._free_bytes += size_bytes
         self._taken_bytes[owner] -= size_bytes
         if not self._taken_bytes[owner]:
@@ -113,7 +116,7 @@ class BodyBudget:
 
     def _leave(self, entry: _Waiting) -> None:
         if entry.had.done() and not entry.had.cancelled():
-            # It came in the moment when nobody waited any more.
+            # It was granted in the moment in which the wait ended.
             self.give_back(entry.owner, entry.size_bytes)
             return
         self._waiting.remove(entry)
@@ -150,8 +153,11 @@ _SHARE_FULL = (
 
 
 class BodyIntake:
-    """Takes in the body of one request, up to the limit. A body that declares more than would be
-    thrown away is not waited for at all. `release` is called when the request was answered."""
+    """Reads the body of one request, up to the limit.
+
+    The rest of a body that is too large is discarded before the connection closes, unless it
+    declares more than DISCARDED_BYTES_MAX. `release` is called when the request was answered.
+    """
 
     def __init__(self, receive: Receive, budget: BodyBudget) -> None:
         self._receive = receive
@@ -163,16 +169,17 @@ class BodyIntake:
         self._discards = False
 
     def offer_in(self, scope: MutableMapping[str, Any]) -> None:
-        """Let the application say whose body it is, once it knows: with `note_owner`."""
+        """Make the intake available to the application, which names the body's owner with
+        `note_owner`."""
         scope[_SCOPE_NAME] = self
 
     def note_owner(self, owner: str) -> None:
-        """Count the body as this owner's, before any of it is taken in."""
+        """Set the owner of the body. No-op once memory is reserved."""
         if not self._had_bytes:
             self._owner = owner
 
     def declare(self, length: str) -> None:
-        """The length that the request says it has. 413 for one that is none or is too large."""
+        """Note the declared length. Raise a 413 problem if it is malformed or too large."""
         is_number = length.isdecimal() and len(length) <= LENGTH_DIGITS_MAX
         if is_number and int(length) <= BODY_BYTES_MAX:
             self._declared_bytes = int(length)
@@ -181,25 +188,28 @@ class BodyIntake:
         raise self._too_large()
 
     async def receive(self) -> Message:
-        """The next message: a length that was not declared is counted as it comes, 413 when it
-        is too large. 503 when there is no room for it in time."""
+        """Return the next message, counting bytes that were not declared.
+
+        Raises:
+            HttpProblem: 413 if the body is too large, 429 or 503 if no memory was free in time.
+        """
         message = await self._receive()
         if message["type"] == "http.request":
             self._taken_bytes += len(message.get("body", b""))
             if self._taken_bytes > BODY_BYTES_MAX:
                 self._discards = bool(message.get("more_body"))
                 raise self._too_large()
-            await self._must_have_room(bool(message.get("more_body")))
+            await self._require_room(bool(message.get("more_body")))
         return message
 
     def release(self) -> None:
-        """Nothing of the body is held any more."""
+        """Release the memory of the body."""
         had, self._had_bytes = self._had_bytes, 0
         if had:
             self._budget.give_back(self._owner, had)
 
-    async def _must_have_room(self, has_more: bool) -> None:
-        """Room for all of it at once: those who had a part each would wait for each other."""
+    async def _require_room(self, has_more: bool) -> None:
+        """Reserve memory for the whole body at once: partial reservations could deadlock."""
         needed = max(self._declared_bytes, self._taken_bytes)
         if needed <= max(SMALL_BODY_BYTES_MAX, self._had_bytes):
             return
@@ -216,8 +226,11 @@ class BodyIntake:
         self._had_bytes = needed
 
     async def answer(self, message: Message, send: Send) -> None:
-        """Send a part of the answer. Its end comes after the rest of a body that was too large,
-        for the connection is closed with it."""
+        """Send a part of the answer.
+
+        If the body was too large, the rest of it is discarded before the end of the answer, since
+        that end closes the connection.
+        """
         ends = message["type"] == "http.response.body" and not message.get("more_body")
         if not ends or not self._discards:
             await send(message)
@@ -247,7 +260,7 @@ class BodyIntake:
 
 
 def note_owner(scope: MutableMapping[str, Any], owner: str) -> None:
-    """Say whose body a request has. Do so before it is read."""
+    """Set the owner of a request's body. Call this before the body is read."""
     intake: BodyIntake | None = scope.get(_SCOPE_NAME)
     if intake is not None:
         intake.note_owner(owner)

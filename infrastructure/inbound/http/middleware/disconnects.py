@@ -1,7 +1,7 @@
-"""A connection that an application may drop, and of which it may ask whether the caller is there.
+"""Connections that an application can drop and query for the caller's presence.
 
-To close a connection is to wait until its reader has taken what was written, and a reader that
-does not read never does. And to hear by ASGI that a caller left takes a task for each request. So
+Closing a connection waits until its reader has taken the written data, and a reader that does not
+read never does. Learning by ASGI that the caller left takes a task for each request. So
 applications find the connection of a request in `scope["extensions"]`.
 """
 
@@ -15,15 +15,17 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 EXTENSION = "spawnlog.connection"
 JOINED_BYTES_MAX = 64 * 1024
-"""A body of no more than this is copied behind its head."""
+"""A body of at most this size is written together with its head."""
 
 
 T = TypeVar("T")
 
 
 class _WholeAnswer:
-    """Transport of one answer. It writes a head that tells the length of the body together with
-    that: each write is a system call, and wakes the caller."""
+    """Transport of one answer that writes its head together with a body of known length.
+
+    Each write is a system call and wakes the caller.
+    """
 
     def __init__(self, cycle: RequestResponseCycle, transport: Transport) -> None:
         self._cycle: RequestResponseCycle | None = cycle
@@ -33,13 +35,13 @@ class _WholeAnswer:
         self.is_closing = transport.is_closing
 
     def write(self, data: bytes) -> None:
-        """Write a part of the answer."""
+        """Write a part of the answer, or hold back its head for the next part."""
         cycle = self._cycle
         if cycle is None:
             if self._head:
                 data, self._head = self._head + data, b""
         elif cycle.response_started:
-            # Before that comes the leave to send a body.
+            # The first data is `100 Continue`; the head follows.
             self._cycle = None
             has_body = cycle.scope["method"] != "HEAD"
             if has_body and 0 < cycle.expected_content_length <= JOINED_BYTES_MAX:
@@ -49,39 +51,43 @@ class _WholeAnswer:
 
 
 class DroppableConnection(HttpToolsProtocol):
-    """For `uvicorn.Config(http=...)`.
+    """HTTP protocol for `uvicorn.Config(http=...)`, whose connection can be dropped.
 
     Attributes:
         is_reserved: True if it uses one of the files that are kept free.
-        on_lost: Called when the connection is lost, if it is not None.
+        on_lost: Callback for the loss of the connection, or None.
     """
 
     is_reserved = False
     on_lost: Callable[[], None] | None = None
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """The parser leaves the blanks behind a value, which are no part of it (RFC 9110, 5.5)."""
+        """Strip blanks after a value: the parser leaves them, but they are not part of it (RFC
+        9110, 5.5)."""
         super().on_header(name, value.strip(b" \t"))
 
     def on_headers_complete(self) -> None:
-        """Show the connection to the application, before it is called."""
+        """Make the connection available to the application, before it is called."""
         self.scope["extensions"] = {EXTENSION: self}  # type: ignore[dict-item]
         super().on_headers_complete()
         self.cycle.transport = cast("Transport", _WholeAnswer(self.cycle, self.transport))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell whoever waits for that."""
+        """Call `on_lost`, if it is set."""
         super().connection_lost(exc)
         if self.on_lost is not None:
             self.on_lost()
 
     def drop(self) -> None:
-        """Close the connection as it is."""
+        """Close the connection without flushing."""
         self.transport.abort()
 
     def watch(self) -> Callable[[], bool]:
-        """Return what tells whether the caller is there. Call this when the body was read."""
-        # Reading pauses behind a large body, and who does not read hears of no end.
+        """Return a function that returns False once the caller has left.
+
+        Call this after the body was read.
+        """
+        # Reading pauses after a large body, and a paused connection does not notice its end.
         self.flow.resume_reading()
         return lambda: not self.transport.is_closing()
 
@@ -92,27 +98,32 @@ def _connection_of(scope: MutableMapping[str, Any]) -> DroppableConnection | Non
 
 
 def connection_dropper(scope: MutableMapping[str, Any]) -> Callable[[], None] | None:
-    """What drops the connection of a request; None when its server offers nothing like it."""
+    """Return a function that drops a request's connection, or None if the server does not support
+    it."""
     connection = _connection_of(scope)
     return connection.drop if connection is not None else None
 
 
 def uses_reserved_file(scope: MutableMapping[str, Any]) -> bool:
-    """Return True if the connection of a request uses one of the files that are kept free."""
+    """Return True if the request's connection uses one of the files that are kept free."""
     connection = _connection_of(scope)
     return connection is not None and connection.is_reserved
 
 
 def presence_check(scope: MutableMapping[str, Any]) -> Callable[[], bool]:
-    """What tells whether the caller of a request still listens; asked for when its body was read.
-    Where the server offers nothing like it, the caller is believed to be there."""
+    """Return a function that returns False once the caller of a request has left.
+
+    Call this after the body was read. If the server does not support it, the caller is assumed to
+    be there.
+    """
     connection = _connection_of(scope)
     return connection.watch() if connection is not None else lambda: True
 
 
 async def while_present(scope: MutableMapping[str, Any], answer: Coroutine[Any, Any, T]) -> T:
-    """Return what is awaited. If the caller of a request leaves first, cancel it: a wait takes up
-    to a minute. Call this when the body was read.
+    """Await an answer. Cancel it if the caller leaves first, since a wait takes up to a minute.
+
+    Call this after the body was read.
 
     Raises:
         ClientDisconnect: The caller has left.
@@ -134,7 +145,7 @@ async def while_present(scope: MutableMapping[str, Any], answer: Coroutine[Any, 
     try:
         return await answer
     except asyncio.CancelledError:
-        # Any other cancellation is of a server that stops.
+        # Any other cancellation is from a server that stops.
         if has_left and task.uncancel() == 0:
             raise ClientDisconnect from None
         raise

@@ -1,8 +1,7 @@
-"""How many files the process may open, and how many of them connections may use.
+"""Limit of open files, and the share of it that connections may use.
 
-A connection is an open file, and so are the pipes of a child and the database's connections. The
-system gives a new file the lowest free number: a high number says that the table is nearly full,
-whoever filled it.
+Connections, pipes of children and database connections are all open files. The system gives a new
+file the lowest free number, so a high number means that the table is nearly full.
 """
 
 import logging
@@ -11,9 +10,9 @@ import time
 from dataclasses import dataclass, field
 
 FILES_RESERVED = 64
-"""Files that connections leave to children, the database, and requests about health and control."""
+"""Files kept free for children, the database, and requests about health and control."""
 FILES_LAST = 8
-"""Of the reserved files, those that no connection gets at all."""
+"""Number of the reserved files that no connection gets at all."""
 UNLIMITED_FILES = 1_000_000
 LOG_PAUSE_SECONDS = 60.0
 _log = logging.getLogger("spawnlog.http")
@@ -21,30 +20,32 @@ _log = logging.getLogger("spawnlog.http")
 
 @dataclass(slots=True)
 class OpenFiles:
-    """The limit of open files of this process, and what connections may use of it."""
+    """The limit of open files of this process, and the share of connections."""
 
     files_max: int
     _logged_at: float = field(default=float("-inf"), init=False)
 
     @classmethod
     def of_process(cls) -> "OpenFiles":
-        """Return the limit that the system gives this process now (`ulimit -n`)."""
+        """Return the current limit of this process (`ulimit -n`)."""
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         return cls(UNLIMITED_FILES if soft == resource.RLIM_INFINITY else soft)
 
     @property
     def reserved(self) -> int:
-        """How many files are kept free of ordinary connections."""
+        """The number of files kept free of ordinary connections."""
         return min(FILES_RESERVED, self.files_max // 4)
 
     @property
     def streams_max(self) -> int:
-        """How many event streams are served at once."""
+        """Maximum number of simultaneous event streams."""
         return self.files_max // 2
 
     def is_reserved(self, number: int) -> bool:
-        """Return True if a connection with this file number takes one of the reserved files. Log
-        that, once in `LOG_PAUSE_SECONDS`."""
+        """Return True if a connection with this file number uses a reserved file.
+
+        Logs a warning, at most once in `LOG_PAUSE_SECONDS`.
+        """
         if number < self.files_max - self.reserved:
             return False
         now = time.monotonic()
@@ -59,5 +60,5 @@ class OpenFiles:
         return True
 
     def is_last(self, number: int) -> bool:
-        """Return True if not even a refusal may use this file."""
+        """Return True if this file may not be used even for a refusal."""
         return number >= self.files_max - min(FILES_LAST, self.reserved // 2)

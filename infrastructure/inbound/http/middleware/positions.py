@@ -1,5 +1,7 @@
-"""Which log an answer is of, how far that goes, not behind anything that was told before, when
-that was, and what time it is by the clock of the log."""
+"""Response headers with the log, its position, the time of that position, and the log's clock.
+
+The position is not lower than that of any earlier answer.
+"""
 
 import logging
 from collections.abc import Callable, Coroutine, Iterable
@@ -15,7 +17,7 @@ POSITION_HEADER = b"spawnlog-position"
 RECORDED_AT_HEADER = b"spawnlog-recorded-at"
 CLOCK_HEADER = b"spawnlog-clock"
 HEAD_SECONDS_MAX = 0.25
-"""How long the log is asked: an answer that is ready must not wait for a database that is away."""
+"""Maximum time to ask the log: a ready answer must not wait for a database that is away."""
 
 
 _log = logging.getLogger("spawnlog.http")
@@ -23,15 +25,21 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class PositionHeaders:
-    """Marks what does not say by itself how far it goes, because it neither read nor decided.
+    """Adds position headers to answers that have none, since they neither read nor decided.
 
-    `head` asks the log, `tail` is what this process has followed of it. Another server may have
-    told more than was seen here, so the log is asked. While it says nothing, an answer that the
-    service is not ready names the highest position that this process knows of; any other would
-    promise too much and names none.
+    Another server may have answered with a higher position, so the log is asked for its head. If it
+    does not answer in time, a 503 answer gets the highest position that this process knows. Other
+    answers get none, since a position that is too low would break the guarantee.
 
-    The instant of a position is `known`, or else asked for; an answer does without when it is not
-    told in time. `now` is the clock that those instants are by; no answer waits for it.
+    The time of a position is left out if it is not known in time. No answer waits for the clock.
+
+    Args:
+        log: Id of the log.
+        head: Reads the head from the log.
+        tail: Returns the position that this process has followed.
+        known: Returns the time of a position if it is cached.
+        recorded_at: Reads the time of a position from the log.
+        now: The log's clock, to which those times belong.
     """
 
     def __init__(
@@ -53,7 +61,7 @@ class PositionHeaders:
         self._known = 0
 
     async def with_position(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> Headers:
-        """The headers of an answer with what they lack. Their names are in lower case."""
+        """Return the headers of an answer with the missing ones added. Names are in lower case."""
         marked = list(headers)
         given = dict(marked)
         if LOG_HEADER not in given:
@@ -93,7 +101,7 @@ class PositionHeaders:
         except (LogUnavailable, TimeoutError):
             return False
         except Exception as error:
-            # An answer that is ready is not lost for want of its mark.
+            # A ready answer is not lost because its position is unknown.
             _log.error("the log could not be asked how far it goes", exc_info=error)
             return False
         self._known = max(self._known, head)

@@ -1,4 +1,4 @@
-"""Guards before anything is read: whose host and origin, how large, how a response is marked."""
+"""Checks before a request is read (host, origin, sizes), and headers of every response."""
 
 import logging
 import re
@@ -18,11 +18,11 @@ from infrastructure.inbound.http.responses.problems import HttpProblem, problem_
 TARGET_BYTES_MAX = 16 * 1024
 HEADERS_BYTES_MAX = 64 * 1024
 AUTHORITIES_MAX = 64
-"""So many names of hosts are known from one request to the next."""
+"""Size of the cache of parsed host names."""
 
 
 FILES_PREFIX = "/ui/"
-"""Below it are files, which are as of no position of a log."""
+"""Prefix of files, which have no position of a log."""
 SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-store"),
@@ -30,10 +30,10 @@ SECURITY_HEADERS = (
     (b"referrer-policy", b"no-referrer"),
 )
 OnAnswer = Callable[[str, str | None, int, float], None]
-"""Hears of each answer that begins: method, template of its route, status, and after how long."""
+"""Called when an answer begins: method, route template, status, and seconds since the request."""
 
 ProblemOf = Callable[[Scope, Exception], HttpProblem | None]
-"""Gives the problem that an error is answered with; None for an error that nobody foresaw."""
+"""Returns the problem for an error, or None if the error is unexpected."""
 
 _CONTROL = re.compile(rb"%[01]")
 _log = logging.getLogger("spawnlog.http")
@@ -41,7 +41,7 @@ _log = logging.getLogger("spawnlog.http")
 
 @lru_cache(maxsize=AUTHORITIES_MAX)
 def host_of(authority: str) -> str:
-    """The host of `host:port`, in lower case and without brackets; empty when it is none."""
+    """Return the host of `host:port` in lower case, without brackets. Empty if it is malformed."""
     try:
         return (urlsplit(f"//{authority}").hostname or "").lower()
     except ValueError:
@@ -56,10 +56,12 @@ def _own_problem(_: Scope, error: Exception) -> HttpProblem | None:
 
 
 class RequestGuard:
-    """Refuses what comes under a foreign name (a page in a browser that was lured here), bodies
-    over the limit, declared or not, and texts that cannot be kept. Answers what failed inside.
-    Every answer but a file of the page is marked with its log and a position. Past the limit of
-    open files only requests that `is_essential` are answered.
+    """Outermost middleware of the HTTP application.
+
+    It refuses foreign hosts and origins (a page of another site in a browser), oversized bodies and
+    unusable paths, and answers errors of the application. Every answer except a file of the page
+    gets the log and a position. Past the limit of open files only requests that `is_essential`
+    accepts are answered.
     """
 
     def __init__(
@@ -81,7 +83,7 @@ class RequestGuard:
         self._problem_of = problem_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or answer it."""
+        """Pass the request to the application, or answer it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -98,11 +100,12 @@ class RequestGuard:
                 headers = list(message.get("headers", ()))
                 if not scope["path"].startswith(FILES_PREFIX):
                     headers = await self._marks.with_position(message["status"], headers)
-                # Two policies would both be enforced, so what a response says itself counts.
+                # Browsers enforce all policies together, so one that the response sets replaces
+                # this one.
                 named = {name for name, _ in headers}
-                headers += [one for one in SECURITY_HEADERS if one[0] not in named]
+                headers += [header for header in SECURITY_HEADERS if header[0] not in named]
                 message["headers"] = headers
-                self._tell_answer(scope, message["status"], time.monotonic() - began)
+                self._report_answer(scope, message["status"], time.monotonic() - began)
             await intake.answer(message, send)
 
         try:
@@ -111,7 +114,7 @@ class RequestGuard:
         except Exception as error:
             problem = self._problem_of(scope, error)
             if problem is None or started:
-                # Said once, and answered, so that the connection lives on for what comes next.
+                # Log and answer the error, so that the connection survives for later requests.
                 _log.error("%s %s failed", scope["method"], _path_for_log(scope), exc_info=error)
             if not started:
                 response = problem_response(problem or _internal_problem(), scope)
@@ -119,9 +122,9 @@ class RequestGuard:
         finally:
             intake.release()
 
-    def _tell_answer(self, scope: Scope, status: int, seconds: float) -> None:
-        # A method that a route has not is said before it is known who asks: such answers are
-        # counted together, so that nobody uses up the room for others.
+    def _report_answer(self, scope: Scope, status: int, seconds: float) -> None:
+        # A 405 is answered before the caller is known. Such answers are counted together, so that
+        # strangers cannot use up the labels.
         route = _route_of(scope) if status != METHOD_NOT_ALLOWED else None
         self._on_answer(scope["method"], route, status, seconds)
 
@@ -165,15 +168,17 @@ class RequestGuard:
 
 
 def _route_of(scope: Scope) -> str | None:
-    """The template of the route that took the request; None when none did. A route that the
-    framework does not tell of, and that has no parameters, is its path."""
+    """Return the template of the route that matched, or None.
+
+    The path stands in for a route without parameters that the framework does not report.
+    """
     if "route" in scope:
         return getattr(scope["route"], "path", None)
     return scope["path"] if "endpoint" in scope and not scope.get("path_params") else None
 
 
 def authority_of(origin: str) -> str:
-    """The authority of an origin; empty for `null` and what is no URL."""
+    """Return the authority of an origin. Empty for `null` and for a malformed URL."""
     try:
         return urlsplit(origin).netloc
     except ValueError:

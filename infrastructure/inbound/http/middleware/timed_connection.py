@@ -1,8 +1,8 @@
-"""A connection whose requests have to arrive in time, and that leaves files for others.
+"""Connections whose requests must arrive in time, and that keep files free for others.
 
-The framework limits how long a connection is idle between two requests, and nothing else: one that
-says nothing, half a header, or a body byte by byte would be open for ever. Nor does it limit a
-target, a header or a trailer that has no end, which it keeps in memory.
+The framework only limits how long a connection is idle between requests. A connection that sends
+nothing, half a header, or a body byte by byte would stay open for ever. An endless target, header
+or trailer would also fill memory.
 """
 
 import asyncio
@@ -18,23 +18,24 @@ from infrastructure.inbound.http.middleware.open_files import OpenFiles
 from infrastructure.inbound.http.responses.problems import MEDIA_TYPE, HttpProblem
 
 HEADERS_SECONDS_MAX = 10.0
-"""From the beginning of a connection, or of a later request on it, to the end of the headers."""
+"""From the start of a connection, or of a later request on it, to the end of the headers."""
 REFUSED_HEADERS_SECONDS_MAX = 2.0
-"""The same of a connection that uses a reserved file."""
+"""The same for a connection that uses a reserved file."""
 BODY_SILENCE_SECONDS_MAX = 10.0
-"""Between two parts of a body, while the server reads."""
+"""Maximum pause between two parts of a body while the server reads."""
 BODY_SECONDS_MAX = 120.0
-"""For a whole body, without the time in which the server did not read."""
+"""Maximum time of a whole body, without the time in which the server did not read."""
 CHECK_SECONDS = 1.0
 UNREAD_BYTES_MAX = 128 * 1024
-"""Received in a row without the end of the headers or a part of the body: more than target and
-headers may have once they are there."""
+"""Maximum bytes in a row without the end of the headers or a part of the body.
+
+More than the target and headers may have when they are complete.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrivalLimits:
-    """How long a request may take to arrive, how often that is looked at, and how many bytes of it
-    may bring nothing."""
+    """Limits on the arrival of a request: times, interval of checks, and bytes without progress."""
 
     headers_seconds: float = HEADERS_SECONDS_MAX
     refused_headers_seconds: float = REFUSED_HEADERS_SECONDS_MAX
@@ -45,7 +46,7 @@ class ArrivalLimits:
 
 
 class TimedConnection(DroppableConnection):
-    """For `uvicorn.Config(http=...)`. A request that arrives at once costs no timer."""
+    """HTTP protocol for `uvicorn.Config(http=...)`. A request that arrives at once has no timer."""
 
     def __init__(
         self, *args: Any, files: OpenFiles, limits: ArrivalLimits | None = None, **more: Any
@@ -60,7 +61,7 @@ class TimedConnection(DroppableConnection):
         self._is_refused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Accept the connection, unless no file is left for others."""
+        """Accept the connection, unless it would use the last files."""
         super().connection_made(transport)  # type: ignore[arg-type]
         number = transport.get_extra_info("socket").fileno()
         self.is_reserved = self._files.is_reserved(number)
@@ -70,14 +71,13 @@ class TimedConnection(DroppableConnection):
         self._check_later()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait for nothing any more."""
         super().connection_lost(exc)
         self._awaits = "nothing"
         if self._check is not None:
             self._check.cancel()
 
     def data_received(self, data: bytes) -> None:
-        """Take a part of a request, and expect the rest of it in time."""
+        """Process a part of a request, and check that the rest arrives in time."""
         if self._is_refused:
             return
         self._heard = self.loop.time()
@@ -91,12 +91,10 @@ class TimedConnection(DroppableConnection):
             self._check_later()
 
     def on_message_begin(self) -> None:
-        """Expect headers."""
         super().on_message_begin()
         self._awaits, self._began = "headers", self._heard
 
     def on_headers_complete(self) -> None:
-        """Expect the body."""
         self._awaits, self._began = "body", self._heard
         self._unread_bytes = 0
         super().on_headers_complete()
@@ -104,12 +102,10 @@ class TimedConnection(DroppableConnection):
             self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
-        """Take a part of the body."""
         self._unread_bytes = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Expect nothing until the next request."""
         self._awaits, self._unread_bytes = "nothing", 0
         super().on_message_complete()
 
@@ -121,7 +117,7 @@ class TimedConnection(DroppableConnection):
         if not self._is_receiving or self.transport.is_closing():
             return
         if self._is_held_up:
-            # The time in which the server itself does not read or is still answering is free.
+            # The time in which the server itself does not read, or still answers, does not count.
             self._began += self._limits.check_seconds
             self._heard = self.loop.time()
         elif self._is_too_slow:
@@ -154,7 +150,7 @@ class TimedConnection(DroppableConnection):
         return is_silent or now - self._began > limits.body_seconds
 
     def _end(self) -> None:
-        """Answer a request whose headers came and that was not answered; then hang up."""
+        """Answer a request whose headers arrived but which has no answer yet, then close."""
         if self._awaits == "headers" or self.cycle.response_complete:
             self.transport.abort()
             return
@@ -163,13 +159,15 @@ class TimedConnection(DroppableConnection):
             f"a body must arrive within {limits.body_seconds:g} s, and without a pause of"
             f" {limits.body_silence_seconds:g} s; send it again"
         )
-        self._say(HttpProblem("too_slow", text))
+        self._send_problem(HttpProblem("too_slow", text))
         self.transport.close()
 
     def _refuse(self) -> None:
-        """Answer a request of which too much brings nothing; hang up if it was answered, or it
-        or the one before it is being answered. Discard what still comes, or the caller would not
-        read the answer."""
+        """Refuse a request with too many bytes without progress.
+
+        The connection is only closed if the request, or the one before it, is being answered.
+        Otherwise later data is discarded, so that the caller reads the answer.
+        """
         cycle = self.cycle
         if cycle is not None and (
             self._awaits == "body"
@@ -182,7 +180,7 @@ class TimedConnection(DroppableConnection):
             f"the target and headers of a request may have {self._limits.unread_bytes} bytes at"
             " most, and so may what stands between and after parts of a body; send less"
         )
-        self._say(HttpProblem("headers_too_large", text))
+        self._send_problem(HttpProblem("headers_too_large", text))
         self.transport.write_eof()
         self._is_refused, self._awaits, self._began = True, "headers", self.loop.time()
         if cycle is not None:
@@ -190,7 +188,7 @@ class TimedConnection(DroppableConnection):
             cycle.disconnected = True
             cycle.message_event.set()
 
-    def _say(self, problem: HttpProblem) -> None:
+    def _send_problem(self, problem: HttpProblem) -> None:
         # Before the first request there is no scope, whatever its type says.
         scope = cast("Mapping[str, Any] | None", self.scope) or {}
         body = orjson.dumps(problem.body(scope.get("path", "/")))

@@ -1,4 +1,4 @@
-"""Reading bodies: JSON that can be kept, in the shape that is asked for, or a clear problem."""
+"""Reading of request bodies: storable JSON of the expected shape, or a problem."""
 
 import asyncio
 from collections.abc import Sequence
@@ -27,11 +27,21 @@ async def read_body(
     values_max: int = VALUES_MAX,
     media_types: Sequence[str] = (JSON,),
 ) -> tuple[BodyModel, bytes]:
-    """The body in its shape, and its bytes. An empty body is an empty object. One that may have
-    many values is read aside, so that others are served meanwhile."""
+    """Return the validated body and its bytes. An empty body counts as an empty object.
+
+    Args:
+        request: The request.
+        model: The shape of the body.
+        values_max: Maximum number of JSON values. If it is above the default, the body is validated
+            in a thread, so that other requests are served meanwhile.
+        media_types: The accepted media types.
+
+    Raises:
+        HttpProblem: The body is not JSON, has another media type, or does not fit the model.
+    """
     raw = await request.body()
     if raw:
-        _must_be_json(request, media_types)
+        _require_json(request, media_types)
     if values_max > VALUES_MAX:
         return await asyncio.to_thread(_validate_shape, raw, model, values_max), raw
     return _validate_shape(raw, model, values_max), raw
@@ -52,7 +62,7 @@ def _validate_shape(raw: bytes, model: type[BodyModel], values_max: int) -> Body
         raise validation_problem(failure, values) from None
 
 
-def _must_be_json(request: Request, media_types: Sequence[str]) -> None:
+def _require_json(request: Request, media_types: Sequence[str]) -> None:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type not in media_types:
         raise HttpProblem("not_json", f"send the body with Content-Type: {media_types[0]}")

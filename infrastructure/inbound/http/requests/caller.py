@@ -1,4 +1,4 @@
-"""What every endpoint asks of a request: its doors, its caller, what it is about."""
+"""Helpers of endpoints: services, caller, headers and JSON responses."""
 
 from typing import Any
 
@@ -18,17 +18,16 @@ from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.problems import HttpProblem
 
 ANONYMOUS_CALLER = Caller(actor=Actor(kind="anybody"), scopes=ALL_SCOPES, patterns=("*",))
-"""Who asks when authentication is switched off."""
+"""The caller if authentication is off."""
 
 
 def services_of(request: Request) -> Services:
-    """What the endpoints work with."""
     services: Services = request.app.services
     return services
 
 
 async def caller_of(request: Request) -> Caller:
-    """Who asks; 401 without a good token."""
+    """Return the caller of a request. Raise a 401 problem if its token is not valid."""
     services = services_of(request)
     if services.tokens is None:
         return ANONYMOUS_CALLER
@@ -40,7 +39,7 @@ async def caller_of(request: Request) -> Caller:
 
 
 def token_of(request: Request) -> str:
-    """The token that was sent; 401 without one."""
+    """Return the token of a request. Raise a 401 problem if there is none."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
         raise HttpProblem("unauthorized", "send a token as Authorization: Bearer …")
@@ -54,7 +53,7 @@ def view_response(
     status: int = 200,
     headers: dict[str, str] | None = None,
 ) -> Response:
-    """A view as JSON, marked with the log and the position it is true at."""
+    """Return a view as JSON, with its log and position as headers."""
     content = answer.view.json_bytes()
     return _json_response(services, content, answer.position, status=status, headers=headers)
 
@@ -67,7 +66,7 @@ def json_response(
     status: int = 200,
     headers: dict[str, str] | None = None,
 ) -> Response:
-    """A JSON answer, marked with the log and the position it is true at."""
+    """Return a JSON response, with its log and position as headers."""
     content = orjson.dumps(body, option=orjson.OPT_UTC_Z)
     return _json_response(services, content, position, status=status, headers=headers)
 
@@ -89,7 +88,7 @@ def _json_response(
 
 
 def position_headers(services: Services, position: int) -> dict[str, str]:
-    """The headers that every answer carries."""
+    """Return the headers that every answer has."""
     return {
         "Spawnlog-Log": str(services.work.log.log_id),
         "Spawnlog-Position": str(position),
@@ -97,8 +96,11 @@ def position_headers(services: Services, position: int) -> dict[str, str]:
 
 
 def header_of(request: Request, name: str) -> str | None:
-    """Return the header of this name; None without one. Refuse one that is given twice: either
-    value could be meant."""
+    """Return a header, or None if it is missing.
+
+    Raises:
+        HttpProblem: The header is given twice, so that either value could be meant.
+    """
     given = request.headers.getlist(name)
     if len(given) > 1:
         raise invalid_value(f"/headers/{name}", "may be given once only")
@@ -106,14 +108,14 @@ def header_of(request: Request, name: str) -> str | None:
 
 
 def reservation_of(request: Request, caller: Caller, raw: bytes) -> Reservation | None:
-    """The idempotency key of a request, if it sent one."""
+    """Return the reservation for the request's idempotency key, or None if it has none."""
     key = header_of(request, "Idempotency-Key")
     if key is None:
         return None
-    # Not `request.url.path`, in which `%3F` and `%253F` are the same.
+    # Not `request.url.path`, in which `%3F` and `%253F` are equal.
     return reserve(caller, request.method, request.scope["path"], key=key, content=raw)
 
 
 def traceparent_of(request: Request) -> str | None:
-    """The W3C trace context of a request; one that is malformed is left out."""
+    """Return the W3C trace context of a request, or None if it is missing or malformed."""
     return known_traceparent(request.headers.get("traceparent"))

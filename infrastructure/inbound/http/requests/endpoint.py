@@ -1,4 +1,4 @@
-"""Routes of operations: each reads a request as its row says, calls the handler and answers."""
+"""Routes of operations: each reads a request as its row describes and calls the handler."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -42,12 +42,10 @@ from infrastructure.inbound.http.responses.problems import HttpProblem
 
 VERSION_PATTERN = '"(0|[1-9][0-9]{0,18})"'
 StreamFunction = Callable[..., Awaitable[Response]]
-"""Answers an operation as a live stream. It takes the request and all that the handler may take."""
+"""Answers an operation as a live stream. It takes the request and the arguments of the handler."""
 
 
 class OperationRoute(Route):
-    """The route of an operation."""
-
     def __init__(self, operation: Operation, stream: StreamFunction | None = None) -> None:
         endpoint = _Endpoint(operation, stream)
         super().__init__(operation.path, endpoint, methods=[operation.method], name=operation.name)
@@ -62,7 +60,7 @@ class OperationRoute(Route):
 
 
 class _Endpoint:
-    """The ASGI application of an operation: a class, so that Starlette hands on the request."""
+    """ASGI application of an operation. A class, to get the raw request from Starlette."""
 
     def __init__(self, operation: Operation, stream: StreamFunction | None) -> None:
         self._operation = operation
@@ -107,7 +105,7 @@ class _Endpoint:
             return await self._stream(**given)
         waits = getattr(query, "wait", None) is not None
         if waits:
-            # A body, which nobody asked for, can be too large.
+            # An unrequested body may be too large: read it, so that the limit applies.
             while (await request.receive()).get("more_body"):
                 pass
             result = await while_present(request.scope, self._call(given))
@@ -145,7 +143,7 @@ class _Endpoint:
         given: dict[str, Any],
         raw: bytes,
     ) -> Response:
-        """Act once for an idempotency key: a repeated request gets the answer on record."""
+        """Call a command once per idempotency key. A repeated request gets the recorded answer."""
         keyed = self._operation.repeat == "key"
         reservation = reservation_of(request, caller, raw) if keyed else None
         given["command"] = CommandContext(
@@ -190,7 +188,7 @@ class _Endpoint:
 
 
 def _require_known_names(fields: Mapping[str, bool], request: Request) -> None:
-    """Refuse a parameter that the operation does not have, or that it takes once, given twice."""
+    """Refuse an unknown parameter, and a repeated one that may be given only once."""
     for name in request.query_params:
         if name not in fields:
             known = ", ".join(fields) or "none"
@@ -214,7 +212,7 @@ def query_fields(query: type[Parameters] | None) -> dict[str, bool]:
 
 
 def _parameter_reader(operation: Operation) -> Any:
-    """Return a function that reads path and query of a request as arguments of the handler."""
+    """Return a function that reads the path and query of a request as arguments of the handler."""
     path = {
         name: (python_name, TypeAdapter(PATH_PARAMETERS[name]))
         for name, python_name in operation.path_arguments.items()
@@ -251,7 +249,7 @@ def _parameter_reader(operation: Operation) -> Any:
 
 
 def _version_given(request: Request) -> int | None:
-    """Return the version in `If-Match`; None for any."""
+    """Return the version in `If-Match`, or None for `*`. Refuse any other value."""
     given = (header_of(request, "If-Match") or "").strip()
     if given == "*":
         return None
@@ -264,6 +262,6 @@ def _version_given(request: Request) -> int | None:
 
 
 def _is_known(request: Request, etag: str) -> bool:
-    """Return True if the caller says that it has this version already."""
+    """Return True if the caller has this version, according to `If-None-Match`."""
     given = ",".join(request.headers.getlist("if-none-match")).split(",")
-    return bool({one.strip().removeprefix("W/") for one in given} & {etag, "*"})
+    return bool({tag.strip().removeprefix("W/") for tag in given} & {etag, "*"})

@@ -1,4 +1,4 @@
-"""Server-sent events for one reader, as they are made."""
+"""Server-sent events to one reader."""
 
 import asyncio
 import logging
@@ -22,22 +22,22 @@ _log = logging.getLogger("spawnlog.http")
 
 
 def frame(number: int, name: str, data: bytes) -> bytes:
-    """Return an event as it is sent. A reader that resumes sends `number` as `Last-Event-ID`."""
+    """Return the frame of an event. A reader that resumes sends `number` as `Last-Event-ID`."""
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (number, name.encode(), data)
 
 
 def prefers_stream(request: Request) -> bool:
-    """Return True if a request accepts a live stream by its name, and JSON no better."""
+    """Return True if a request accepts an event stream at least as well as JSON."""
     weights: dict[str, float] = {}
-    for one in ",".join(request.headers.getlist("accept")).lower().split(","):
-        media_type, *parameters = (part.strip() for part in one.split(";"))
+    for accepted in ",".join(request.headers.getlist("accept")).lower().split(","):
+        media_type, *parameters = (part.strip() for part in accepted.split(";"))
         weight = next((part for part in parameters if part.startswith("q=")), "q=1")
         weights[media_type] = float(weight[2:]) if _WEIGHT.fullmatch(weight) else 0
     return weights.get(MEDIA_TYPE, 0) > 0 and weights[MEDIA_TYPE] >= weights.get(JSON, 0)
 
 
 class OpenStreams:
-    """How many streams are open, and how many may be: the rest of the files is for others."""
+    """Limit on the number of open streams, which leaves files for other uses."""
 
     def __init__(self, streams_max: int) -> None:
         self._streams_max = streams_max
@@ -45,8 +45,7 @@ class OpenStreams:
 
     @contextmanager
     def slot(self) -> Iterator[None]:
-        """Count a stream as long as the block lasts. Raises `HttpProblem` when there are too
-        many."""
+        """Count a stream while the block runs. Raise HttpProblem if there are too many."""
         if self._open >= self._streams_max:
             raise HttpProblem(
                 "unavailable",
@@ -63,8 +62,11 @@ class OpenStreams:
 
 
 class EventStream(StreamingResponse):
-    """Response that sends frames until there are no more, the reader leaves, or it takes nothing
-    for `stuck_seconds`. A frame is made when the reader has taken the one before it."""
+    """Response that sends frames until they end or the reader leaves.
+
+    It also ends if the reader accepts nothing for `stuck_seconds`. A frame is made only after the
+    reader has taken the one before.
+    """
 
     def __init__(
         self,
@@ -82,7 +84,7 @@ class EventStream(StreamingResponse):
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send, and listen for the reader's leaving, until one of the two is over."""
+        """Send frames until they end or the reader leaves."""
         with self._streams.slot():
             async with aclosing(self._chunks):
                 await self._serve(scope, receive, send)
@@ -99,7 +101,7 @@ class EventStream(StreamingResponse):
                 if drop is None:
                     raise
                 drop()
-                # A reader whose connection was dropped has left.
+                # A reader whose connection was dropped counts as having left.
                 await asyncio.Event().wait()
 
         tasks = [
@@ -111,18 +113,18 @@ class EventStream(StreamingResponse):
         finally:
             for task in tasks:
                 task.cancel()
-            ended = await asyncio.gather(*tasks, return_exceptions=True)
-        for one in ended:
-            if isinstance(one, Exception) and not isinstance(one, TimeoutError):
-                raise one
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+        for result in results:
+            if isinstance(result, Exception) and not isinstance(result, TimeoutError):
+                raise result
 
 
 async def _chunks(frames: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
     yield b"retry: 1000\n: spawnlog\n\n"
     async with aclosing(frames):
         try:
-            async for one in frames:
-                yield one
+            async for chunk in frames:
+                yield chunk
         except Exception as error:
-            # The reader gets the frames before it, and an end by which it knows to resume.
+            # The reader gets the earlier frames, and an end of the stream that makes it resume.
             _log.warning("a stream ends: %r", error)

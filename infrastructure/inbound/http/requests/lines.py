@@ -1,4 +1,4 @@
-"""Answers of lines of JSON, sent as they are made."""
+"""Responses of JSON lines, sent as they are made."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -14,8 +14,10 @@ MEDIA_TYPE = "application/x-ndjson"
 
 
 class LinesResponse(StreamingResponse):
-    """Response that writes lines as they are made. It gives back what they take when it ends,
-    also if nobody reads on, or the reader left before the first line."""
+    """Response that writes lines as they are made.
+
+    It releases their resources when it ends, even if the reader left before the first line.
+    """
 
     media_type = MEDIA_TYPE
 
@@ -28,7 +30,6 @@ class LinesResponse(StreamingResponse):
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the lines."""
         async with self._room, aclosing(self._written):
             await super().__call__(scope, receive, send)
 

@@ -1,4 +1,4 @@
-"""Parameters in the paths of operations, by their names in the templates."""
+"""Path parameters of operations, by their names in the path templates."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -12,7 +12,7 @@ SESSION_KEY_CHARS_MAX = 512
 REVISION_MAX = 2**31 - 1
 
 PATH_PARAMETERS: Mapping[str, Any] = {
-    # Not limited here: another text is the id of no run, and 404.
+    # Any text is accepted: one that is not an id is answered with 404.
     "runId": Annotated[str, Field(description="The run's id.", json_schema_extra=RUN_ID_SCHEMA)],
     "id": Annotated[
         str,

@@ -9,13 +9,13 @@ from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.problems import HttpProblem, problem_response
 
 REFUSALS = frozenset({"forbidden", "error"})
-"""Kinds of answers on record that are problems."""
+"""Kinds of recorded answers that are sent as problems."""
 
 
 def refusal_response(
     request: Request, services: Services, refusal: StoredAnswer, position: int
 ) -> Response:
-    """The problem of a refused spawn, or of a message that was refused."""
+    """Return the problem of a refused spawn or message."""
     code = "spawn_forbidden" if refusal.kind == "forbidden" else "spawn_error"
     text, task = str(refusal.body["text"]), refusal.body.get("task")
     problem = HttpProblem(

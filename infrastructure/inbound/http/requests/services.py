@@ -1,4 +1,4 @@
-"""What HTTP works with."""
+"""The services of HTTP endpoints."""
 
 from dataclasses import dataclass
 
@@ -8,8 +8,12 @@ from application.queries.access import TokenVerifier
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services(CommandServices):
-    """Put together by the composition root. `tokens` is None if authentication is off; `hosts` are
-    the names by which this server may be addressed."""
+    """Services of HTTP endpoints, built by the composition root.
+
+    Attributes:
+        tokens: Verifies tokens; None if authentication is off.
+        hosts: Names by which this server may be addressed.
+    """
 
     tokens: TokenVerifier | None
     hosts: frozenset[str]

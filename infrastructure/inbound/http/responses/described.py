@@ -1,4 +1,4 @@
-"""How endpoints stand in OpenAPI: what each takes and answers."""
+"""OpenAPI descriptions of requests, responses and problems."""
 
 from typing import Any
 
@@ -30,8 +30,10 @@ _TOKEN_PROBLEMS = ("unauthorized", "not_permitted")
 def endpoint_responses(
     *problems: str, status: int = 200, description: str = "Done", needs_token: bool = True
 ) -> dict[int | str, dict[str, Any]]:
-    """The `responses` of an endpoint: its success, these problems, and those that every one may
-    have. The schema of the success is the `response_model`."""
+    """Return the `responses` of an endpoint: success, these problems, and the common ones.
+
+    The schema of the success is not included: it is the `response_model`.
+    """
     responses: dict[int | str, dict[str, Any]] = {status: {"description": description}}
     for code in (*problems, *(_TOKEN_PROBLEMS if needs_token else ()), *_COMMON_PROBLEMS):
         code_status, title = TITLES[code]
@@ -50,7 +52,7 @@ def _problem_response(title: str) -> dict[str, Any]:
 
 
 def request_body_schema(model: type[BaseModel], *, required: bool = False) -> dict[str, Any]:
-    """The `openapi_extra` of an endpoint with a body of this shape."""
+    """Return the `openapi_extra` of an endpoint with a body of this model."""
     schema = {"$ref": f"#/components/schemas/{model.__name__}"}
     content = {"application/json": {"schema": schema}}
     return {"requestBody": {"required": required, "content": content}}

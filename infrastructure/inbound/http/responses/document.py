@@ -1,4 +1,4 @@
-"""`/openapi.json`. Its first request imports the framework that describes the API."""
+"""`/openapi.json`. The first request imports the framework that describes the API."""
 
 import asyncio
 import importlib
@@ -12,14 +12,14 @@ _DESCRIPTION = "infrastructure.inbound.http.openapi"
 
 
 class ServedDocument:
-    """The description of the API, made once."""
+    """The OpenAPI document, generated once."""
 
     def __init__(self) -> None:
         self._content: bytes | None = None
         self._making = asyncio.Lock()
 
     async def answer(self, _: Request) -> Response:
-        """Return the description. The first one is made in a thread: other requests are served
+        """Return the document. It is generated in a thread, so that other requests are served
         meanwhile."""
         async with self._making:
             if self._content is None:

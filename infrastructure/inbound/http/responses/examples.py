@@ -1,6 +1,7 @@
-"""Examples of requests and responses for the description of the API, by operation, and a text for
-every problem. They are data, in `examples.json`; tests hold them against the models and against
-real answers."""
+"""Examples of requests and responses by operation, and a text for each problem.
+
+They are data in `examples.json`. Tests check them against the models and against real answers.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -36,10 +37,13 @@ _FACTS = AdmissionFacts(
 def example_of(name: str, kind: str, status: str = "") -> Any:
     """Return an example of an operation: its `request`, `response`, `stream` or `lines`.
 
-    A response with a status of its own is one of its `responses`.
+    Args:
+        name: Name of the operation.
+        kind: The kind of example.
+        status: Status of a response; one in `responses` has precedence over `response`.
 
     Raises:
-        LookupError: The operation has none.
+        LookupError: The operation has no such example.
     """
     examples = EXAMPLES.get(name, {})
     responses = examples.get("responses", {})
@@ -51,8 +55,8 @@ def example_of(name: str, kind: str, status: str = "") -> Any:
 
 
 def _admission_decisions() -> list[dict[str, Any]]:
-    """From the rules themselves, so that a rule need not be written down here too."""
-    findings = [(one.rule.name, one.compared(_FACTS, False)) for one in ADMISSION]
+    """Return decisions that are made from the rules, so that no rule is repeated here."""
+    findings = [(check.rule.name, check.compared(_FACTS, False)) for check in ADMISSION]
     return [
         {
             "step": "admission",

@@ -1,7 +1,7 @@
 """Measurements in the text format of Prometheus.
 
-The library that writes it is loaded when it is asked for: a server that nobody scrapes does
-without.
+The library that writes it is imported by the first request, so a server without scrapes does not
+need it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,7 +22,7 @@ MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def metrics_text(measured: Measured) -> bytes:
-    """All of them, and what the operating system says of the process."""
+    """Return all measurements, and those of the process from the operating system."""
     from prometheus_client import CollectorRegistry, generate_latest
 
     registry = CollectorRegistry(auto_describe=False)
@@ -45,7 +45,7 @@ class _MeasuredCollector:
         self._measured = measured
 
     def collect(self) -> "Iterator[Metric]":
-        """Every family of metrics."""
+        """Yield every metric family."""
         measured = self._measured
         log_id = str(measured.of.log_id)
         yield _gauge(
@@ -61,14 +61,14 @@ class _MeasuredCollector:
             yield _of_spans(measured.of.spans)
 
     def describe(self) -> "Iterable[Metric]":
-        """Nothing beforehand: no other collector is registered beside this one."""
+        """Return nothing: no other collector is in this registry."""
         return ()
 
 
 def _of_log(totals: LogTotals) -> "Iterator[Metric]":
     events = totals.events
     yield _counter(
-        "events_appended", "Events that this process recorded.", ("type",), _by_one(events)
+        "events_appended", "Events that this process recorded.", ("type",), _by_label(events)
     )
     yield _counter(
         "spawns",
@@ -76,10 +76,12 @@ def _of_log(totals: LogTotals) -> "Iterator[Metric]":
         ("step",),
         {("requested",): events["SpawnRequested"], ("accepted",): events["SessionCreated"]},
     )
-    yield _counter("spawns_refused", "Spawns that were refused.", ("rule",), _by_one(totals.rules))
-    yield _counter("runs_ended", "Runs that are over.", ("outcome",), _by_one(totals.outcomes))
     yield _counter(
-        "tokens", "Tokens that runtimes reported.", ("direction",), _by_one(totals.tokens)
+        "spawns_refused", "Spawns that were refused.", ("rule",), _by_label(totals.rules)
+    )
+    yield _counter("runs_ended", "Runs that are over.", ("outcome",), _by_label(totals.outcomes))
+    yield _counter(
+        "tokens", "Tokens that runtimes reported.", ("direction",), _by_label(totals.tokens)
     )
     yield _histogram("run_seconds", "How long runs were at work.", (), {(): totals.run_seconds})
     yield _histogram(
@@ -132,9 +134,9 @@ def _of_open_work(measured: Measured) -> "Iterator[Metric]":
         "Runs of a lane that have a slot, and that wait for one.",
         ("lane", "depth", "state"),
         {
-            (one.lane, str(one.depth), state): number
-            for one in counts.lanes
-            for state, number in (("running", one.running), ("queued", one.queued))
+            (lane.lane, str(lane.depth), state): number
+            for lane in counts.lanes
+            for state, number in (("running", lane.running), ("queued", lane.queued))
         },
     )
     due: dict[Labels, int] = {
@@ -148,7 +150,7 @@ def _of_open_work(measured: Measured) -> "Iterator[Metric]":
         "runs_due",
         "Runs by what has to be done for them next.",
         ("work",),
-        {**due, **_by_one(counts.due)},
+        {**due, **_by_label(counts.due)},
     )
     yield _gauge(
         "runs_with_effects",
@@ -164,8 +166,8 @@ def _of_open_work(measured: Measured) -> "Iterator[Metric]":
     )
 
 
-def _by_one(counts: Mapping[str, int]) -> dict[Labels, int]:
-    # In one step: another thread counts on meanwhile.
+def _by_label(counts: Mapping[str, int]) -> dict[Labels, int]:
+    # Copied in one step, since another thread keeps counting.
     return {(name,): count for name, count in list(counts.items())}
 
 
@@ -173,8 +175,8 @@ def _gauge(name: str, text: str, labels: Labels, values: Mapping[Labels, int]) -
     from prometheus_client.metrics_core import GaugeMetricFamily
 
     family = GaugeMetricFamily(f"spawnlog_{name}", text, labels=labels)
-    for those, value in values.items():
-        family.add_metric(those, value)
+    for label_values, value in values.items():
+        family.add_metric(label_values, value)
     return family
 
 
@@ -182,8 +184,8 @@ def _counter(name: str, text: str, labels: Labels, values: Mapping[Labels, int])
     from prometheus_client.metrics_core import CounterMetricFamily
 
     family = CounterMetricFamily(f"spawnlog_{name}", text, labels=labels)
-    for those, value in values.items():
-        family.add_metric(those, value)
+    for label_values, value in values.items():
+        family.add_metric(label_values, value)
     return family
 
 
@@ -196,10 +198,10 @@ def _histogram(
     from prometheus_client.metrics_core import HistogramMetricFamily
 
     family = HistogramMetricFamily(f"spawnlog_{name}", text, labels=labels)
-    for those, totals in values.items():
+    for label_values, totals in values.items():
         buckets = [
             ("+Inf" if bound == float("inf") else str(bound), count)
             for bound, count in totals.up_to_bounds()
         ]
-        family.add_metric(those, buckets, totals.seconds)
+        family.add_metric(label_values, buckets, totals.seconds)
     return family

@@ -1,7 +1,7 @@
-"""Slashes inside a part of a path, as some session keys have them.
+"""Slashes inside a path segment, which some session keys contain.
 
-Routes are found in the decoded path, where `%2F` and `/` look alike. So an encoded slash goes
-through the routes as a sign that no key may contain, and is a slash again where a part is read.
+Routing uses the decoded path, where `%2F` and `/` are equal. So an encoded slash is replaced by a
+character that no key may contain, and restored when the segment is read.
 """
 
 import re
@@ -14,7 +14,7 @@ _ENCODED = re.compile(rb"%2f", re.IGNORECASE)
 
 
 def protect_encoded_slashes(scope: Scope) -> str:
-    """The decoded path of a request, its encoded slashes replaced by the stand-in."""
+    """Return the decoded path of a request, with encoded slashes replaced by the placeholder."""
     raw_path: bytes = scope["raw_path"]
     if not _ENCODED.search(raw_path):
         return str(scope["path"])
@@ -22,5 +22,5 @@ def protect_encoded_slashes(scope: Scope) -> str:
 
 
 def restore_slashes(part: str) -> str:
-    """A part of a path with its slashes again."""
+    """Return a path segment with its slashes restored."""
     return part.replace(SLASH_PLACEHOLDER, "/")

@@ -1,4 +1,4 @@
-"""Problems, as RFC 9457 wants them: what went wrong, in words and as a stable code."""
+"""Problems in the form of RFC 9457: a description and a stable code."""
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -70,7 +70,7 @@ RETRYABLE = frozenset(
 
 
 class HttpProblem(Exception):
-    """Answers a request with a problem. `more` are members beside the standard ones."""
+    """Error that is answered with a problem. `more` are members besides the standard ones."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class HttpProblem(Exception):
         self.more = {name: value for name, value in more.items() if value is not None}
 
     def body(self, instance: str) -> dict[str, Any]:
-        """The members of the problem."""
+        """Return the members of the problem."""
         body: dict[str, Any] = {
             "type": TYPE_PREFIX + self.code,
             "title": self.title,
@@ -107,7 +107,7 @@ class HttpProblem(Exception):
 
 
 def problem_response(problem: HttpProblem, scope: Scope) -> Response:
-    """The problem on the wire, as an answer to the request of `scope`."""
+    """Return the response with a problem, for the request of `scope`."""
     headers = dict(problem.headers)
     body = problem.body(scope["raw_path"].decode("latin-1"))
     if problem.status == HTTPStatus.UNAUTHORIZED:

@@ -1,4 +1,4 @@
-"""`/metrics`: what the server measures, for Prometheus."""
+"""`/metrics`: measurements of the server for Prometheus."""
 
 import asyncio
 
@@ -30,9 +30,9 @@ from infrastructure.inbound.http.responses.metrics_text import MEDIA_TYPE, metri
     command="of monitoring",
 )
 async def get_metrics(services: CommandServices, caller: Caller) -> Response:
-    """Return what the server measures."""
+    """Return the measurements of the server."""
     require_whole_log(caller)
     measured = await measure(services.measurements)
-    # The first time a library is loaded, and each time some hundred lines are written.
+    # The first call imports a library, and each call writes some hundred lines.
     text = await asyncio.to_thread(metrics_text, measured)
     return Response(text, headers={"Content-Type": MEDIA_TYPE})

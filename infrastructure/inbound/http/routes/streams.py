@@ -31,8 +31,12 @@ _ENTRY_NUMBER = re.compile("[0-9]{1,9}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamPace:
-    """How long a stream of the log may be silent, and how often it looks whether the service
-    stops."""
+    """Timing of a stream of the log.
+
+    Attributes:
+        comment_seconds: Maximum silence before a comment is sent.
+        closing_look_seconds: Interval of checks whether the server is stopping.
+    """
 
     comment_seconds: float = 15.0
     closing_look_seconds: float = 0.25
@@ -41,7 +45,7 @@ class StreamPace:
 async def stream_events(
     *, request: Request, services: Services, caller: Caller, query: ListEvents
 ) -> EventStream:
-    """Stream the log from `Last-Event-ID`, else from `after`, else from now on."""
+    """Stream the log from `Last-Event-ID`, else from `after`, else from the head."""
     criteria = await event_filter(services, caller, query, at=query.at)
     is_of_past = query.before is not None or query.order == "desc" or query.at is not None
     if is_of_past or _has_limit(query):
@@ -94,7 +98,7 @@ async def stream_transcript(
 
 
 def _has_limit(query: Parameters) -> bool:
-    """Return True if the caller has given a limit, which is that of a page."""
+    """Return True if the caller gave a limit, which only applies to pages."""
     return "limit" in query.model_fields_set
 
 
@@ -113,8 +117,11 @@ def _last_event_id(request: Request, form: re.Pattern[str], noun: str) -> int | 
 
 
 class Frames:
-    """Events as frames. What is filtered shows as `checkpoint` now and then, so that a reader
-    that resumes need not go through it again."""
+    """Events as frames.
+
+    Filtered events are sent as a `checkpoint` now and then, so that a reader that resumes skips
+    them.
+    """
 
     def __init__(
         self, takes: Callable[[RecordedEvent], bool], *, after: int, filtered: bool
@@ -125,7 +132,7 @@ class Frames:
         self._sent = after
 
     def frame(self, recorded: RecordedEvent) -> bytes | None:
-        """Return the frame of an event; None if it is filtered and needs no checkpoint yet."""
+        """Return the frame of an event, or None if it is filtered and needs no checkpoint yet."""
         self._position = recorded.envelope.position
         if self._takes(recorded):
             self._sent = self._position
@@ -135,13 +142,13 @@ class Frames:
         return None
 
     def pause(self) -> bytes:
-        """Return what is sent when nothing happened for a while."""
+        """Return the frame to send after a silence."""
         if self._filtered and self._position > self._sent:
             return self.checkpoint()
         return COMMENT
 
     def checkpoint(self) -> bytes:
-        """Return the frame that says up to which position the reader has everything."""
+        """Return a frame with the position up to which the reader has everything."""
         self._sent = self._position
         return frame(self._position, "checkpoint", b'{"position":%d}' % self._position)
 
@@ -153,7 +160,7 @@ async def event_frames(
     closing: Callable[[], bool],
     pace: StreamPace | None = None,
 ) -> AsyncGenerator[bytes]:
-    """Yield the frames of the events after a position until the service stops."""
+    """Yield the frames of the events after a position, until the server stops."""
     pace = pace or StreamPace()
     look_seconds = min(pace.closing_look_seconds, pace.comment_seconds)
     pages = aiter(tail.follow(after=after))
@@ -163,7 +170,8 @@ async def event_frames(
         while not closing():
             if coming is None:
                 coming = asyncio.ensure_future(anext(pages))
-                # Most events are at hand, and a wait with a timeout takes as long as to send one.
+                # Most events are available at once, and a wait with a timeout costs as much as
+                # sending one.
                 await asyncio.sleep(0)
             if not coming.done():
                 await asyncio.wait((coming,), timeout=look_seconds)
@@ -176,7 +184,7 @@ async def event_frames(
                     yield made
                     spoken = time.monotonic()
                 if number % FRAMES_AT_ONCE_MAX == 0:
-                    # A reader that catches up must not keep the others waiting.
+                    # A reader that catches up must not block the others.
                     await asyncio.sleep(0)
                     if closing():
                         return
