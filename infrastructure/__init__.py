@@ -1,1 +1,1 @@
-"""The world: adapters of the ports (`outbound`), doors (`inbound`) and the one composition root."""
+"""Adapters of ports (`outbound`), interfaces for callers (`inbound`), composition root (`server`)."""

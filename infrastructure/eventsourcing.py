@@ -48,10 +48,10 @@ from infrastructure.server.database import open_database
 
 DATABASE_URL = "SPAWNLOG_DATABASE_URL"
 EVENTS_MAX = 10_000
-"""How many events one call may return."""
+"""Maximum number of events that one call returns."""
 PAGE_EVENTS = 500
 SCAN_POSITIONS_MAX = 50_000
-"""How many positions a subscription searches for its topics in one query."""
+"""Maximum number of positions that a subscription searches for its topics in one query."""
 POLL_SECONDS = 1.0
 STOP_SECONDS_MAX = 0.1
 RECONNECT_SECONDS_MAX = 60.0
@@ -109,9 +109,9 @@ class LogMapper(Mapper[str]):
 
 
 class LogReader:
-    """A connection to the log that is opened on first use and again after it was lost.
+    """Connection to the log that is opened on first use, and again after it was lost.
 
-    Any thread may use it, one at a time.
+    It is thread-safe: one read at a time.
     """
 
     def __init__(self, url: str, *, listens: bool = False) -> None:
@@ -122,7 +122,7 @@ class LogReader:
         self.is_closing = threading.Event()
 
     def read(self, ask: Callable[[SyncLogConnection], T]) -> T:
-        """Return an answer of the database; wait up to `RECONNECT_SECONDS_MAX` for it to be back.
+        """Return an answer of the database. If it is away, wait up to `RECONNECT_SECONDS_MAX`.
 
         Raises:
             OperationalError: The database is away, or took too long.
@@ -142,7 +142,7 @@ class LogReader:
                 self.is_closing.wait(RECONNECT_PAUSE_SECONDS)
 
     def close(self) -> None:
-        """Close the connection, after a read that is under way."""
+        """Close the connection, after a read in progress."""
         self.is_closing.set()
         with self._lock:
             if self._connection is not None:
@@ -171,7 +171,7 @@ class LogReader:
 
 
 class LogRecorder(ApplicationRecorder):
-    """Reads the log. Notification ids are positions: 1, 2, 3 … in the order of the commits."""
+    """Read-only recorder. Notification ids are positions: 1, 2, 3 … in the order of the commits."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -194,16 +194,16 @@ class LogRecorder(ApplicationRecorder):
         desc: bool = False,
         limit: int | None = None,
     ) -> Sequence[StoredEvent]:
-        """Return events of one stream; without `limit` all of them, up to `EVENTS_MAX`."""
+        """Return events of one stream. Without `limit` all of them, up to `EVENTS_MAX`."""
         query = (
             f"SELECT {_COLUMNS} FROM events WHERE stream = %s AND version > %s AND version <= %s"
             f" ORDER BY version {'DESC' if desc else 'ASC'} LIMIT %s"
         )
         last = _POSITION_MAX if lte is None else lte
         values = [str(originator_id), gt or 0, last, EVENTS_MAX + 1 if limit is None else limit]
-        found = self._reader.read(lambda connection: _notifications(connection, query, values))
-        _require_page(len(found), f"the stream has more than {EVENTS_MAX} events; give a limit")
-        return found
+        events = self._reader.read(lambda connection: _notifications(connection, query, values))
+        _require_page(len(events), f"the stream has more than {EVENTS_MAX} events; give a limit")
+        return events
 
     def select_notifications(
         self,
@@ -214,7 +214,8 @@ class LogRecorder(ApplicationRecorder):
         *,
         inclusive_of_start: bool = True,
     ) -> Sequence[Notification]:
-        """Return up to `limit` events from position `start` to `stop`, of these types if any."""
+        """Return up to `limit` events from position `start` to `stop`, optionally only of these
+        types."""
         _require_types(topics)
         _require_page(limit, f"limit must be {EVENTS_MAX} or less")
         after = (start or 1) - 1 if inclusive_of_start else start or 0
@@ -224,21 +225,20 @@ class LogRecorder(ApplicationRecorder):
         )
 
     def max_notification_id(self) -> int | None:
-        """Return the last position, None for an empty log."""
+        """Return the last position, or None for an empty log."""
         return self._reader.read(_head) or None
 
     def subscribe(self, gt: int | None = None, topics: Sequence[str] = ()) -> "LogSubscription":
-        """Return an iterator over the events after `gt`, which then waits for new ones."""
+        """Return an iterator over the events after `gt` that continues with new ones."""
         _require_types(topics)
         return LogSubscription(self, self._url, gt, topics)
 
     def close(self) -> None:
-        """Close the connection."""
         self._reader.close()
 
 
 class LogSubscription(Subscription[ApplicationRecorder]):
-    """Events in order of position, and then new ones, on a connection of its own.
+    """Iterator over events in order of position, and then new ones, with its own connection.
 
     One thread iterates; any thread may stop it.
     """
@@ -296,12 +296,12 @@ class LogSubscription(Subscription[ApplicationRecorder]):
 
 
 class SpawnlogFactory(InfrastructureFactory[TrackingRecorder]):
-    """What the library makes of `PERSISTENCE_MODULE=infrastructure.eventsourcing`."""
+    """Factory for `PERSISTENCE_MODULE=infrastructure.eventsourcing`."""
 
     _recorder: LogRecorder | None = None
 
     def application_recorder(self) -> LogRecorder:
-        """Return a recorder that reads.
+        """Return a read-only recorder.
 
         Raises:
             OSError: The environment names no database.
@@ -316,7 +316,7 @@ class SpawnlogFactory(InfrastructureFactory[TrackingRecorder]):
         return self._recorder
 
     def mapper(self, *args: object, **kwargs: object) -> Any:  # noqa: ARG002
-        """Return a mapper that decodes, whichever the library asks for."""
+        """Return a mapper that decodes, for any mapper that the library requests."""
         return LogMapper()
 
     def aggregate_recorder(self, purpose: str = "events") -> NoReturn:  # noqa: ARG002
@@ -336,7 +336,7 @@ class SpawnlogFactory(InfrastructureFactory[TrackingRecorder]):
         return False
 
     def close(self) -> None:
-        """Close all connections but those of subscriptions."""
+        """Close all connections except those of subscriptions."""
         if self._recorder is not None:
             self._recorder.close()
 
@@ -344,14 +344,14 @@ class SpawnlogFactory(InfrastructureFactory[TrackingRecorder]):
 class Spawnlog(Application[str]):
     """spawnlog's log as an application to follow: `ProjectionRunner(application_class=Spawnlog)`.
 
-    `name` stands in tracking tables. For a second log, make a subclass with another name and set
+    `name` is stored in tracking tables. For a second log, make a subclass with another name and set
     `<NAME>_SPAWNLOG_DATABASE_URL`.
     """
 
     name = "Spawnlog"
 
     def construct_factory(self, env: Environment) -> SpawnlogFactory:
-        """Return the factory of the log, whichever persistence module the projection has."""
+        """Return the factory of the log, whichever persistence module the projection uses."""
         return SpawnlogFactory(env)
 
 

@@ -1,17 +1,16 @@
-"""Failures that a person can mend."""
+"""Errors that a person can correct."""
 
 
 class UserError(Exception):
-    """Something the user of a command must change; the message says what, in their words."""
+    """Error that the user of a command can correct. The message says how."""
 
 
 class NameUnknown(UserError):
-    """Nothing has the name that was given."""
+    """Nothing has the given name."""
 
 
 class FileFault(ValueError):
-    """The first thing that is wrong with a file: its line, from 1, and its position, if it is that
-    of an event."""
+    """The first fault in a file: its line, from 1, and its position if the line is an event."""
 
     def __init__(self, line: int, text: str, position: int | None = None) -> None:
         where = f"line {line}" if position is None else f"line {line}, position {position}"

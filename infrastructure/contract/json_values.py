@@ -1,5 +1,7 @@
-"""JSON from outside that can be kept: bounded in values and depth, no key twice, Unicode without
-NUL."""
+"""Reading of untrusted JSON that can be stored.
+
+It is limited in values and depth, has no repeated keys, and its texts have no NUL.
+"""
 
 import json
 import re
@@ -13,12 +15,12 @@ from domain.values.json_text import escape_pointer
 DEPTH_MAX = 100
 VALUES_MAX = 10_000
 
-# One that does not end goes to the end of the text, so that no text is gone through twice.
+# An unterminated string matches up to the end, so that no text is scanned twice.
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 
 
 class MalformedJson(ValueError):
-    """A text that is no JSON, or that cannot be kept; `errors` name the value by its pointer."""
+    """A text that is not JSON or cannot be stored. `errors` name the value by its JSON pointer."""
 
     def __init__(self, text: str, errors: tuple[Mapping[str, str], ...] = ()) -> None:
         super().__init__(text)
@@ -30,7 +32,17 @@ class RepeatedKey(MalformedJson):
 
 
 def parse_json(raw: bytes, values_max: int = VALUES_MAX, *, what: str) -> Any:
-    """The values of a JSON text; `what` is how errors call it. Raises `MalformedJson`."""
+    """Return the value of a JSON text.
+
+    Args:
+        raw: The text in UTF-8.
+        values_max: Maximum number of values.
+        what: Name of the text in errors.
+
+    Raises:
+        MalformedJson: The text is not JSON, or cannot be stored.
+        RepeatedKey: An object has a key twice.
+    """
     if _has_too_many_values(raw, values_max):
         raise MalformedJson(f"{what} has more than {values_max} values")
     try:
@@ -56,10 +68,12 @@ def _require_keepable(values: Any, what: str) -> None:
 
 
 def _may_repeat_keys(raw: bytes, values: Any) -> bool:
-    """Return False only if no key is repeated: each colon of the text is in a string that is among
-    the values, or stands behind one of their keys. The parser keeps the last value of a repeated
-    key and says nothing. A colon that is written as an escape is counted by nobody, so a text with
-    one is looked at more closely."""
+    """Return False only if no key is repeated.
+
+    The parser silently keeps the last value of a repeated key. So the colons of the text are
+    counted: without repeated keys, each one follows a key or is inside a parsed string. A text with
+    escaped colons counts as uncertain.
+    """
     left = raw.count(b":")
     stack = [values]
     while stack:
@@ -82,8 +96,7 @@ def _may_repeat_keys(raw: bytes, values: Any) -> bool:
 
 
 def require_distinct_keys(raw: bytes | str, *, what: str) -> None:
-    """Refuse a JSON text in which an object has a key twice. Raises `RepeatedKey` with the place
-    of the first one."""
+    """Raise `RepeatedKey` with the place of the first key that an object has twice."""
     try:
         place = _repeated_place(json.loads(raw, object_pairs_hook=_Members.of))
     except RecursionError:
@@ -96,13 +109,12 @@ def require_distinct_keys(raw: bytes | str, *, what: str) -> None:
 
 
 class _Members(dict[str, Any]):
-    """An object, and a key that it has twice; None when it has none."""
+    """An object, and a key that it has twice, or None."""
 
     repeated: str | None = None
 
     @classmethod
     def of(cls, pairs: list[tuple[str, Any]]) -> "_Members":
-        """Return the object with these members."""
         members = cls()
         for key, value in pairs:
             if key in members and members.repeated is None:
@@ -112,7 +124,7 @@ class _Members(dict[str, Any]):
 
 
 def _repeated_place(values: Any) -> str | None:
-    """Return the pointer of a key that stands twice; None without one."""
+    """Return the JSON pointer of a repeated key, or None."""
     stack = [("", values)]
     while stack:
         pointer, value = stack.pop()
@@ -129,8 +141,11 @@ def _repeated_place(values: Any) -> str | None:
 
 
 def _has_too_many_values(raw: bytes, values_max: int) -> bool:
-    """Told from the bytes: to make millions of values only to refuse them would hold up the server
-    for all its callers. Commas inside strings count for nothing, they are text."""
+    """Return True if the text has more values than allowed.
+
+    It is decided from the bytes: parsing millions of values only to refuse them would block the
+    server. Commas inside strings do not count.
+    """
     if raw.count(b",") <= values_max:
         return False
     if raw.count(b'"') - raw.count(b'\\"') > 4 * values_max:

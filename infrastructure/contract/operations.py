@@ -1,5 +1,4 @@
-"""What commands want of a server, its log and its scripts, and what they are told: flags, progress,
-reports."""
+"""Options, progress and reports of commands on a server, its log and its scripts."""
 
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, field
@@ -11,17 +10,17 @@ from application.ports.verifications import Difference
 from infrastructure.contract.errors import FileFault
 
 if TYPE_CHECKING:
-    # Help is shown without the types of the domain, which take longer to load than it all.
+    # Help is printed without the types of the domain, which take longer to load than the rest.
     from domain.run.facts import Cleanup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeOptions:
-    """The flags, None where none was given: then a variable, the file or the default speaks.
+    """Options of a server. None means the environment variable, the file or the default.
 
-    `config` is the configuration file; a server without one keeps the active one of the log.
-    `port` 0 picks a free port. A database URL may hold a password, so it is kept out of what is
-    printed of this.
+    `config` is the configuration file; without one the active configuration of the log stays in
+    force. `port` 0 picks a free port. `database_url` may hold a password, so it is left out of the
+    repr.
     """
 
     config: Path | None = None
@@ -35,7 +34,7 @@ class ServeOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptTrialOptions:
-    """A spawn whose context scripts are tried; `requester` is a session's key in any spelling."""
+    """A spawn whose context scripts are tried. `requester` is a session key in any spelling."""
 
     agent: str
     task: str
@@ -45,17 +44,22 @@ class ScriptTrialOptions:
 
 
 OnVerifyProgress = Callable[[int, int, int], None]
-"""Told the position behind which it began, the one up to which all is right, and the last one."""
+"""Callback with three positions: where the verification began, how far it is, and the last one."""
 
 
 def ignore_verify_progress(_began: int, _position: int, _last: int) -> None:
-    """Nobody wants to know."""
+    """No-op progress callback."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyOptions:
-    """The flags. `head` is a position and a chain hash that were noted earlier, `state_file` where
-    progress is noted when not in the data directory; `resume` goes on from there."""
+    """Options of a verification.
+
+    Attributes:
+        head: Position and chain hash that an earlier verification printed.
+        resume: True continues after the progress in `state_file`.
+        state_file: File for the progress. Default: a file in the data directory.
+    """
 
     head: tuple[int, bytes] | None = None
     resume: bool = False
@@ -64,8 +68,10 @@ class VerifyOptions:
 
 @dataclass(slots=True)
 class VerifiedCounts:
-    """How many rows, texts and transcripts a verification compared; `erased` counts texts and
-    transcripts that are gone with their keys."""
+    """Numbers of rows, texts and transcripts that a verification compared.
+
+    `erased` counts texts and transcripts that were erased with their keys.
+    """
 
     run_rows: int = 0
     session_rows: int = 0
@@ -79,8 +85,15 @@ class VerifiedCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyReport:
-    """What was found. `events` were looked at, behind position `began`; `difference` is the first
-    difference. `is_recorded` is whether the servers of the log tell of it."""
+    """Result of a verification.
+
+    Attributes:
+        head: Position and chain hash of the last event.
+        began: Position after which it began.
+        events: Number of verified events.
+        difference: The first difference, or None.
+        is_recorded: True if the servers of the log show this verification.
+    """
 
     head: str
     began: int
@@ -93,18 +106,30 @@ class VerifyReport:
 
 TransferStep = Literal["events", "texts", "transcripts", "indexes"]
 OnTransferProgress = Callable[[TransferStep, int, int, int], None]
-"""Told what is being done, how much of it was done before, is done now and there is of it in all,
-which is 0 where nobody knows."""
+"""Callback with the step, and the amount done before, the amount done now, and the total.
+
+The total is 0 if it is unknown.
+"""
 
 
 def ignore_transfer_progress(_step: TransferStep, _began: int, _done: int, _total: int) -> None:
-    """Nobody wants to know."""
+    """No-op progress callback."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions:
-    """The flags. Without `out` the lines go to standard output; `first` and `last` are positions,
-    `tree` is the key of a root session."""
+    """Options of an export.
+
+    Attributes:
+        out: File to write. None means standard output.
+        first: First position.
+        last: Last position.
+        tree: Key of a root session, to export only its tree.
+        contents: True includes texts and their keys.
+        transcripts: True includes the entries of transcripts.
+        resume: True continues an interrupted export.
+        force: True replaces the file.
+    """
 
     out: Path | None = None
     first: int | None = None
@@ -118,8 +143,10 @@ class ExportOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportReport:
-    """What was written: events, of which `began` were in the file already, keys, texts and entries
-    of transcripts; `head` is position and hash of the last event."""
+    """Numbers of events, keys, texts and transcript entries in an exported file.
+
+    `began` events were in the file already. `head` is the position and hash of the last event.
+    """
 
     scope: str
     events: int
@@ -134,8 +161,10 @@ class ExportReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportOptions:
-    """The flags. `without_texts` takes a file that holds neither texts nor transcripts: they read
-    as erased."""
+    """Options of an import.
+
+    `without_texts` accepts a file without texts and transcripts; they read as erased.
+    """
 
     file: Path
     without_texts: bool = False
@@ -144,7 +173,7 @@ class ImportOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportReport:
-    """What was stored; `began` is how many of the events an import before this one had stored."""
+    """Numbers of stored items. `began` events were stored by an earlier, interrupted import."""
 
     events: int
     began: int
@@ -158,8 +187,10 @@ class ImportReport:
 
 @dataclass(slots=True)
 class FileFindings:
-    """What was found in an exported file up to the first fault, if there is one; `scope` is `log`,
-    `range` or `tree`, None if its first line cannot be read."""
+    """Findings in an exported file, up to the first fault.
+
+    `scope` is `log`, `range` or `tree`, or None if the first line cannot be read.
+    """
 
     scope: str | None = None
     events: int = 0
@@ -171,7 +202,7 @@ class FileFindings:
 
     @property
     def head(self) -> str:
-        """Position and hash of the last event, as `log verify --head` takes them."""
+        """Position and hash of the last event, in the form of `log verify --head`."""
         return f"{self.last_position}:{self.chain_hash.hex()}"
 
 
@@ -180,8 +211,10 @@ RebuildStep = Literal["events", "indexes", "comparison", "exchange"]
 
 @dataclass(frozen=True, slots=True)
 class RebuildProgress:
-    """`done` of `total` events folded, or indexes made; `began` is how many of them were done
-    before this process began, by a rebuild that was killed."""
+    """Progress of a rebuild: `done` of `total` events folded, or indexes created.
+
+    `began` of them were done by an earlier process that was interrupted.
+    """
 
     step: RebuildStep
     done: int
@@ -193,4 +226,4 @@ OnProgress = Callable[[RebuildProgress], None]
 
 
 def ignore_rebuild_progress(_: RebuildProgress) -> None:
-    """Nobody wants to know."""
+    """No-op progress callback."""

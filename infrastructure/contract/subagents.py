@@ -1,5 +1,4 @@
-"""Sub-agents as the slash command `/subagents` and the tool of that name show, number and name
-them."""
+"""Sub-agents in the texts, numbers and names of the command and the tool `subagents`."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -23,7 +22,7 @@ _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 
 
 class TargetError(ValueError):
-    """A target that cannot be one, or that means several; the message is for the caller."""
+    """A target that is invalid or ambiguous. The message is for the caller."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -31,12 +30,12 @@ class TargetError(ValueError):
 
 
 class UnknownTarget(TargetError):
-    """A target that means none."""
+    """A target that matches nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetWords:
-    """How the target is called in errors: the command and the tool have words of their own."""
+    """Names of the target in errors, which differ between the command and the tool."""
 
     target: str
     run_id_prefix: str
@@ -48,8 +47,10 @@ TOOL_WORDS = TargetWords("subagent target", "subagent run id prefix")
 
 @dataclass(frozen=True, slots=True)
 class Subagent:
-    """A child of a session by its newest run, as the server shows that, at the time `now`;
-    `pending` is how many are at work below it."""
+    """A child of a session, by its newest run as the server shows it.
+
+    `now` is the time of the answer. `pending` is the number of active descendants.
+    """
 
     run: Mapping[str, Any]
     now: datetime
@@ -57,34 +58,33 @@ class Subagent:
 
     @property
     def run_id(self) -> str:
-        """The id of the run."""
         return str(self.run.get("runId"))
 
     @property
     def is_active(self) -> bool:
-        """Whether it, or one below it, is at work."""
+        """True until its report was announced: it, or a descendant, may still be active."""
         return self.run.get("stage") not in _OVER
 
     @property
     def label(self) -> str:
-        """What it is called: its label, else its task."""
+        """Its label, or else its task."""
         name = self.run.get("label") or self.run.get("task") or self.run.get("taskPreview")
         return single_line(str(name or ""), characters_max=_LABEL_CHARACTERS_MAX) or "subagent"
 
     @property
     def short_task(self) -> str:
-        """The beginning of its task."""
+        """Its task on one line, cut if it is long."""
         task = self.run.get("task") or self.run.get("taskPreview")
         return single_line(str(task or ""), characters_max=_LABEL_CHARACTERS_MAX)
 
     @property
     def short_id(self) -> str:
-        """The beginning of the run's id."""
+        """A prefix of its run id."""
         return self.run_id[:SHORT_ID_CHARACTERS]
 
     @property
     def runtime_ms(self) -> float | None:
-        """How long its run took, or is at work by now; None for one that has not begun."""
+        """The runtime of its run so far, in milliseconds; None if it has not started."""
         took = self.run.get("runtimeMs")
         if isinstance(took, int | float):
             return took
@@ -95,7 +95,7 @@ class Subagent:
 
     @property
     def status(self) -> str:
-        """`running`, `done`, `failed`, `timeout`, `killed`, or what it waits for."""
+        """`running`, `done`, `failed`, `timeout`, `killed`, or how many children it waits for."""
         if self.pending and self.run.get("stage") == "ended":
             children = "child" if self.pending == 1 else "children"
             return f"active (waiting on {self.pending} {children})"
@@ -106,43 +106,50 @@ class Subagent:
 
 @dataclass(frozen=True, slots=True)
 class Subagents:
-    """The children of a session: those at work, then those that ended lately, the newest first."""
+    """The children of a session, newest first: active ones, and those that ended recently."""
 
     active: tuple[Subagent, ...]
     recent: tuple[Subagent, ...]
 
     @property
     def numbered(self) -> tuple[Subagent, ...]:
-        """All of them; the first one has the number 1."""
+        """All of them in the order of their numbers, from 1."""
         return (*self.active, *self.recent)
 
 
 def subagents_of(
     runs: Sequence[Mapping[str, Any]], now: datetime, recent: timedelta = RECENT
 ) -> Subagents:
-    """The children whose runs these are, and which of them ended lately. One that went on has the
-    place of its newest run; what was refused is none."""
+    """Return the children with these runs.
+
+    A child with several runs is shown by its newest. Refused runs are left out.
+
+    Args:
+        runs: Runs of one requester, as the server shows them.
+        now: Time of the answer.
+        recent: How long ago a child may have ended.
+    """
     newest: dict[str, Subagent] = {}
     for run in sorted(runs, key=_began, reverse=True):
         key = run.get("childSessionKey")
         if key is not None and run.get("stage") != "refused":
             newest.setdefault(str(key), Subagent(run, now))
-    found = tuple(newest.values())
+    children = tuple(newest.values())
+    ended = [child for child in children if not child.is_active]
     return Subagents(
-        active=tuple(one for one in found if one.is_active),
-        recent=tuple(one for one in found if not one.is_active and _ended_since(one, now - recent)),
+        active=tuple(child for child in children if child.is_active),
+        recent=tuple(child for child in ended if _ended_since(child, now - recent)),
     )
 
 
 def list_text(
     subagents: Subagents, recent_heading: str = RECENT_OF_COMMAND, ellipsis: str = ELLIPSIS
 ) -> str:
-    """Both lists, numbered through; `ellipsis` ends what was cut."""
+    """Return both lists as text, numbered throughout. `ellipsis` marks a cut."""
 
     def rows(part: Sequence[Subagent], first: int) -> list[str]:
-        return [_line(number, one, ellipsis) for number, one in enumerate(part, first)] or [
-            "(none)"
-        ]
+        lines = [_line(number, child, ellipsis) for number, child in enumerate(part, first)]
+        return lines or ["(none)"]
 
     active = rows(subagents.active, 1)
     recent = rows(subagents.recent, len(subagents.active) + 1)
@@ -153,15 +160,22 @@ def list_text(
 def find_subagent(
     subagents: Subagents, target: str, words: TargetWords = COMMAND_WORDS
 ) -> Subagent:
-    """The one that is meant: `last`, a number, a child session key, a label or its beginning, the
-    beginning of a run's id. Raises `UnknownTarget`, or `TargetError` for none and for several."""
+    """Return the sub-agent that a target names.
+
+    A target is `last`, a number, a child session key, a label or its prefix, or a prefix of a run
+    id.
+
+    Raises:
+        UnknownTarget: Nothing matches.
+        TargetError: The target is empty or ambiguous.
+    """
     name, known = target.strip(), subagents.numbered
     if not name:
         raise TargetError(f"Missing {words.target}.")
     if name == "last":
         if not known:
             raise UnknownTarget(f"Unknown {words.target}: {name}")
-        return max(known, key=lambda one: _began(one.run))
+        return max(known, key=lambda child: _began(child.run))
     index = _INDEX.fullmatch(name)
     if index is not None:
         number = int(index[1])
@@ -169,22 +183,22 @@ def find_subagent(
             raise UnknownTarget(f"Invalid subagent index: {name}")
         return known[number - 1]
     if ":" in name:
-        found = [one for one in known if one.run.get("childSessionKey") == name]
-        return _only(found, None, f"Unknown subagent session: {name}")
-    labels = {one.run_id: one.label.lower() for one in known}
-    same = [one for one in known if labels[one.run_id] == name.lower()]
-    if same:
-        return _only(same, f"Ambiguous subagent label: {name}", "")
-    begins = [one for one in known if labels[one.run_id].startswith(name.lower())]
-    if begins:
-        return _only(begins, f"Ambiguous subagent label prefix: {name}", "")
-    by_id = [one for one in known if one.run_id.startswith(name)]
+        by_key = [child for child in known if child.run.get("childSessionKey") == name]
+        return _only(by_key, None, f"Unknown subagent session: {name}")
+    labels = {child.run_id: child.label.lower() for child in known}
+    by_label = [child for child in known if labels[child.run_id] == name.lower()]
+    if by_label:
+        return _only(by_label, f"Ambiguous subagent label: {name}", "")
+    by_prefix = [child for child in known if labels[child.run_id].startswith(name.lower())]
+    if by_prefix:
+        return _only(by_prefix, f"Ambiguous subagent label prefix: {name}", "")
+    by_id = [child for child in known if child.run_id.startswith(name)]
     several = f"Ambiguous {words.run_id_prefix}: {name}"
     return _only(by_id, several, f"Unknown {words.target}: {name}")
 
 
 def info_text(subagent: Subagent) -> str:
-    """Everything about one of them."""
+    """Return all facts of a sub-agent as text."""
     run, now = subagent.run, subagent.now
     outcome = run.get("outcome")
     error = f" ({run['error']})" if run.get("error") else ""
@@ -211,14 +225,13 @@ def info_text(subagent: Subagent) -> str:
 
 
 def log_text(subagent: Subagent, entries: Sequence[Mapping[str, Any]], limit: int) -> str:
-    """What was said last, so many of it, and what tools were called if they are among the
-    entries."""
+    """Return the last `limit` messages as text, with tool calls if the entries include them."""
     lines = [line for line in map(_entry_line, entries) if line][-limit:]
     return "\n".join([f"📜 Subagent log: {subagent.label}", *(lines or ["(no messages)"])])
 
 
 def runtime_text(milliseconds: object) -> str:
-    """`340ms`, `42s`, `5m12s`, `1h5m`, `1d2h`; parts that are zero are left out."""
+    """Return a runtime such as `340ms`, `42s`, `5m12s`, `1h5m` or `1d2h`, without zero parts."""
     if not isinstance(milliseconds, int | float) or isinstance(milliseconds, bool):
         return "n/a"
     if milliseconds < 1000:
@@ -236,7 +249,7 @@ def runtime_text(milliseconds: object) -> str:
 
 
 def tokens_text(usage: object) -> str | None:
-    """`tokens 1k (in 12 / out 1k), prompt/cache 197k`; None where nothing was reported."""
+    """Return `tokens 1k (in 12 / out 1k), prompt/cache 197k`, or None if no usage was reported."""
     if not isinstance(usage, Mapping):
         return None
     taken, given = _count(usage, "inputTokens"), _count(usage, "outputTokens")
@@ -245,18 +258,19 @@ def tokens_text(usage: object) -> str | None:
     return f"{text}, prompt/cache {_rounded(taken + cached)}" if cached else text
 
 
-def _line(number: int, one: Subagent, ellipsis: str) -> str:
-    run = one.run
-    name = _cut(one.label, NAME_CHARACTERS_MAX, ellipsis)
-    facts = (run.get("model"), runtime_text(one.runtime_ms), tokens_text(run.get("usage")))
+def _line(number: int, subagent: Subagent, ellipsis: str) -> str:
+    run = subagent.run
+    name = _cut(subagent.label, NAME_CHARACTERS_MAX, ellipsis)
+    facts = (run.get("model"), runtime_text(subagent.runtime_ms), tokens_text(run.get("usage")))
     shown = ", ".join(str(fact) for fact in facts if fact)
     task = _cut(str(run.get("task") or run.get("taskPreview") or ""), TASK_CHARACTERS_MAX, ellipsis)
-    tail = f" - {task}" if task and task != one.label else ""
-    return f"{number}. {name} ({shown}) {one.status}{tail}"
+    tail = f" - {task}" if task and task != subagent.label else ""
+    return f"{number}. {name} ({shown}) {subagent.status}{tail}"
 
 
 def _cut(text: str, characters_max: int, ellipsis: str) -> str:
-    """The text on one line of at most so many characters, with an ellipsis of the reader's."""
+    """Return the text on one line of at most `characters_max` characters, with this ellipsis if
+    cut."""
     line = single_line(text, characters_max=characters_max)
     if not line.endswith(ELLIPSIS) or ellipsis == ELLIPSIS:
         return line
@@ -264,12 +278,12 @@ def _cut(text: str, characters_max: int, ellipsis: str) -> str:
     return single_line(text, characters_max=room).removesuffix(ELLIPSIS) + ellipsis
 
 
-def _only(found: Sequence[Subagent], several: str | None, nothing: str) -> Subagent:
-    if not found:
+def _only(matches: Sequence[Subagent], several: str | None, nothing: str) -> Subagent:
+    if not matches:
         raise UnknownTarget(nothing)
-    if len(found) > 1 and several is not None:
+    if len(matches) > 1 and several is not None:
         raise TargetError(several)
-    return found[0]
+    return matches[0]
 
 
 def _entry_line(entry: Mapping[str, Any]) -> str | None:
@@ -288,8 +302,8 @@ def _began(run: Mapping[str, Any]) -> str:
     return str(run.get("startedAt") or run.get("createdAt") or "")
 
 
-def _ended_since(one: Subagent, since: datetime) -> bool:
-    ended = one.run.get("endedAt")
+def _ended_since(subagent: Subagent, since: datetime) -> bool:
+    ended = subagent.run.get("endedAt")
     return ended is not None and datetime.fromisoformat(str(ended)) >= since
 
 

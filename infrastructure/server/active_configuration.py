@@ -1,4 +1,4 @@
-"""The configuration that a server without a file starts with: the active one of its log."""
+"""The active configuration of the log, for a server that starts without a file."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,16 +18,21 @@ from spawnlog.core.data_directory import ServerEntry
 
 @dataclass(frozen=True, slots=True)
 class ActiveRevision:
-    """The active revision of a log. `loaded` is its file, found by its path on record, or what was
-    kept of it."""
+    """The active revision of a log.
+
+    `loaded` is its file if the recorded path still has it, else the recorded content.
+    """
 
     revision: int
     loaded: LoadedConfiguration
 
 
 async def read_active_revision(conninfo: str) -> ActiveRevision | None:
-    """Return the active revision of a log, None for a new log. UserError if this program cannot
-    read it."""
+    """Return the active revision of a log, or None for a new log.
+
+    Raises:
+        UserError: Its text was erased, or this release cannot read it.
+    """
     connection = await open_connection(conninfo, application="server")
     try:
         require_known_format(await format_of(connection))
@@ -64,7 +69,7 @@ NEIGHBORS_SHOWN_MAX = 3
 
 
 def describe_activation(revision: int, source: str, before: Recorded | None) -> str:
-    """Say what a start with a file changed; `before` was the active revision."""
+    """Return a sentence on the change by a start with a file. `before` was the active revision."""
     text = f"configuration {_named(revision, source)}"
     if before is None or before[0] == revision:
         return f"{text} is active"
@@ -72,7 +77,7 @@ def describe_activation(revision: int, source: str, before: Recorded | None) -> 
 
 
 def describe_kept(before: Recorded | None) -> str:
-    """Say which configuration is in force after a start without a file."""
+    """Return a sentence on the configuration in force after a start without a file."""
     if before is None:
         return (
             "a new log without --config begins with the built-in configuration: one agent `main`,"
@@ -82,10 +87,12 @@ def describe_kept(before: Recorded | None) -> str:
 
 
 def describe_neighbors(servers: Sequence[ServerEntry]) -> str:
-    """Say whose log a server joins; empty if it is the only server."""
+    """Return the start of a sentence on the other servers of the log. Empty if there are none."""
     if not servers:
         return ""
-    shown = ", ".join(f"{one.url} (process {one.pid})" for one in servers[:NEIGHBORS_SHOWN_MAX])
+    shown = ", ".join(
+        f"{server.url} (process {server.pid})" for server in servers[:NEIGHBORS_SHOWN_MAX]
+    )
     more = len(servers) - NEIGHBORS_SHOWN_MAX
     return f"joins the log of {shown}{f' and {more} more' if more > 0 else ''}: "
 

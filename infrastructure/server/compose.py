@@ -1,4 +1,4 @@
-"""A server's inside: every part built, started in order and ended in the reverse of it."""
+"""Composition root: builds and starts the parts of a server, and ends them in reverse order."""
 
 import asyncio
 import logging
@@ -128,8 +128,10 @@ STAGED_DELETIONS_MAX = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerDependencies:
-    """What a crew works with, and under whose name. `url` is where children call back;
-    `traces` is None where no spans are sent."""
+    """Adapters and settings that the workers need.
+
+    `url` is the address for callbacks of children. `traces` is None if no spans are sent.
+    """
 
     coordination: Coordination
     transcripts: Transcripts
@@ -152,33 +154,49 @@ class WorkerDependencies:
     traces: TraceContexts | None = None
 
 
-def build_workers(work: UnitOfWork, needs: WorkerDependencies) -> Workers:
-    """Everybody, idle as yet."""
-    files = TranscriptFileWriter(work.registry, needs.transcripts, needs.coordination)
-    announcing = Announcer(work, needs.hooks, needs.transcripts)
-    archiving = Archiver(work, needs.transcripts, files)
-    sealing = RunFinalizer(work, needs.transcripts, files, announcing, archiving)
-    makers = _step_makers(work, needs)
-    stepping = StepRunner(work, makers, needs.staged, needs.interruption)
-    gathering = ContextGatherer(needs.scripts, needs.credentials, needs.script_secrets)
+def build_workers(work: UnitOfWork, dependencies: WorkerDependencies) -> Workers:
+    """Build all background workers; none is started."""
+    files = TranscriptFileWriter(work.registry, dependencies.transcripts, dependencies.coordination)
+    announcing = Announcer(work, dependencies.hooks, dependencies.transcripts)
+    archiving = Archiver(work, dependencies.transcripts, files)
+    sealing = RunFinalizer(work, dependencies.transcripts, files, announcing, archiving)
+    makers = _step_makers(work, dependencies)
+    stepping = StepRunner(work, makers, dependencies.staged, dependencies.interruption)
+    gathering = ContextGatherer(
+        dependencies.scripts, dependencies.credentials, dependencies.script_secrets
+    )
     children = ChildPreparer(
-        work, gathering, stepping, needs.bootstrap, needs.credentials, needs.workspaces
+        work,
+        gathering,
+        stepping,
+        dependencies.bootstrap,
+        dependencies.credentials,
+        dependencies.workspaces,
     )
     preparing = RunPreparer(work, stepping, children)
-    launching = _launch_composer(work, needs)
+    launching = _launch_composer(work, dependencies)
     performers = (
         UndoPerformer(makers),
-        HookPerformer(work, needs.hooks),
-        WebhookPerformer(work, needs.webhooks),
+        HookPerformer(work, dependencies.hooks),
+        WebhookPerformer(work, dependencies.webhooks),
     )
-    executing = RunExecutor(work, launching, needs.runtimes, needs.transcripts, sealing)
-    dispatching = Dispatcher(work, executing, needs.holder)
+    executing = RunExecutor(
+        work, launching, dependencies.runtimes, dependencies.transcripts, sealing
+    )
+    dispatching = Dispatcher(work, executing, dependencies.holder)
     external = ExternalRuns(
-        work, needs.coordination, launching, needs.transcripts, sealing, needs.tokens
+        work,
+        dependencies.coordination,
+        launching,
+        dependencies.transcripts,
+        sealing,
+        dependencies.tokens,
     )
     return Workers(
         preparing=preparing,
-        continuing=SessionContinuation(work, needs.bootstrap, needs.credentials, dispatching),
+        continuing=SessionContinuation(
+            work, dependencies.bootstrap, dependencies.credentials, dispatching
+        ),
         dispatching=dispatching,
         executing=executing,
         external=external,
@@ -187,45 +205,47 @@ def build_workers(work: UnitOfWork, needs: WorkerDependencies) -> Workers:
         depending=DependencyWaits(work),
         recovering=RunRecovery(
             work,
-            needs.coordination,
+            dependencies.coordination,
             preparing,
             executing,
             sealing,
             external,
-            holder=needs.holder,
-            lease_seconds=needs.lease_seconds,
+            holder=dependencies.holder,
+            lease_seconds=dependencies.lease_seconds,
         ),
-        effects=EffectWorker(work, performers, needs.interruption, Bulkhead()),
+        effects=EffectWorker(work, performers, dependencies.interruption, Bulkhead()),
         transcript_files=files,
-        sweeping=lambda: needs.staged.sweep(STAGED_DELETIONS_MAX),
+        sweeping=lambda: dependencies.staged.sweep(STAGED_DELETIONS_MAX),
     )
 
 
-def _step_makers(work: UnitOfWork, needs: WorkerDependencies) -> tuple[StepMaker, ...]:
-    """What is made for a child outside the log, in this order."""
+def _step_makers(work: UnitOfWork, dependencies: WorkerDependencies) -> tuple[StepMaker, ...]:
+    """Return the makers of a child's steps outside the log, in the order of the steps."""
     return (
-        ThreadBindingStep(work, needs.hooks),
-        ContextForkStep(work, needs.transcripts),
-        WorkspaceStep(needs.folders),
-        AttachmentsStep(needs.attachments, needs.staged, work.contents, needs.interruption),
-        ContextEngineStep(work, needs.hooks),
+        ThreadBindingStep(work, dependencies.hooks),
+        ContextForkStep(work, dependencies.transcripts),
+        WorkspaceStep(dependencies.folders),
+        AttachmentsStep(
+            dependencies.attachments, dependencies.staged, work.contents, dependencies.interruption
+        ),
+        ContextEngineStep(work, dependencies.hooks),
     )
 
 
-def _launch_composer(work: UnitOfWork, needs: WorkerDependencies) -> LaunchComposer:
+def _launch_composer(work: UnitOfWork, dependencies: WorkerDependencies) -> LaunchComposer:
     return LaunchComposer(
         work,
-        needs.tokens,
-        needs.folders,
-        needs.credentials,
-        needs.transcripts,
-        needs.url,
-        needs.traces,
+        dependencies.tokens,
+        dependencies.folders,
+        dependencies.credentials,
+        dependencies.transcripts,
+        dependencies.url,
+        dependencies.traces,
     )
 
 
 def build_script_runner(launcher: ProcessLauncher, file_of: FileOf) -> ScriptsByUri:
-    """Runs files and calls URLs; `file_of` gives the file of a revision."""
+    """Return a runner for files and URLs. `file_of` returns the file of a revision."""
     files = LocalFileScripts(launcher, file_of, server=os.environ)
     return ScriptsByUri(files, HttpScripts(file_of))
 
@@ -234,10 +254,15 @@ _log = logging.getLogger("spawnlog")
 
 
 class ServerProcess:
-    """One server process. `open` builds and starts, `close` ends; in between `doors` serve.
+    """One server process: `open` builds and starts it, `close` ends it.
 
-    `config` is the file that it was told to read. Without one the `active` revision of the log
-    stays in force, which is None for a new log; `loaded` is its file.
+    Args:
+        loaded: The configuration.
+        settings: The effective settings.
+        directory: The data directory.
+        database: The database.
+        config: The configuration file, or None to keep the active revision of the log.
+        active: The active revision without a file; None for a new log.
     """
 
     def __init__(
@@ -263,7 +288,7 @@ class ServerProcess:
         self._stopped: asyncio.Future[None] | None = None
 
     async def open(self, url: str) -> Services:
-        """Start everything; `url` is where children and callers reach this server."""
+        """Build and start all parts. `url` is the server's address for children and callers."""
         try:
             return await self._open(url)
         except BaseException:
@@ -304,8 +329,8 @@ class ServerProcess:
         return await self._build_workers(work, pool, seal, url)
 
     async def _activate(self) -> None:
-        """Activate the file's configuration; without a file keep that of the log. Log which one is
-        in force now."""
+        """Activate the configuration of the file, or keep that of the log. Log which one is in
+        force."""
         before = await self.configurations.newest()
         if self.config is not None:
             revision = await self.configurations.activate(self._loaded, SYSTEM)
@@ -320,7 +345,7 @@ class ServerProcess:
             warn_about_missing(self._active.revision, self._loaded)
 
     def _end(self, why: str) -> None:
-        """This process can do no more work here: what it holds is taken over once it is gone."""
+        """Stop the server because this process can no longer work. Others take over its leases."""
         if not self.closing:
             _log.error("this server stops: %s", why)
         self.on_end()
@@ -479,7 +504,7 @@ class ServerProcess:
         )
 
     async def drain(self) -> None:
-        """Stop taking work, wait for runs to end until the limit, then end the rest."""
+        """Stop claiming work, wait for runs to end up to the limit, then end the rest."""
         self._announce_closing()
         await self.conducting.stop_claiming()
         seconds = self.settings.drain_seconds
@@ -487,13 +512,12 @@ class ServerProcess:
         await asyncio.gather(
             self.spawning.wait_idle(seconds), self.conducting.wait_idle(seconds), ended
         )
-        # Whatever was taken while the others ended.
+        # Runs that were claimed meanwhile.
         self.executing.close()
         await self.executing.drain(0, "server stopped")
         await self.conducting.finish_due()
 
     async def close(self) -> None:
-        """End every part."""
         self._announce_closing()
         await self._stack.aclose()
 

@@ -1,4 +1,4 @@
-"""The database of a server: embedded by default, any other by URL."""
+"""The database of a server: embedded by default, or any other by URL."""
 
 import asyncio
 import contextlib
@@ -39,7 +39,10 @@ from infrastructure.server.migration import first_line, migrate_in_process
 
 @dataclass(slots=True)
 class Database:
-    """Where the log is. `ensure_running` is for the paths on which connections are made anew."""
+    """Location of the log.
+
+    `ensure_running` restarts an embedded server. It is called before a connection is made again.
+    """
 
     conninfo: str
     ensure_running: Callable[[], None]
@@ -47,9 +50,11 @@ class Database:
 
 
 def open_database(url: str | None, embedded_home: Path) -> Database:
-    """Reach the server given by URL, or join or start the embedded one and bring it up to date.
+    """Return the database at a URL, or join, start and migrate the embedded one.
 
-    `UserError` says what to do when it cannot be had, or when its schema is not of this release.
+    Raises:
+        UserError: The database cannot be used, or has the schema of another release. The message
+            says what to do.
     """
     if url is not None:
         _require_ready(url)
@@ -69,7 +74,7 @@ def open_database(url: str | None, embedded_home: Path) -> Database:
 
 
 def migrate_database(url: str | None, embedded_home: Path) -> str:
-    """Bring the schema up to date; gives a sentence about it."""
+    """Migrate the schema to this release. Return a sentence about it."""
     if url is None:
         database = open_database(None, embedded_home)
         database.close()
@@ -83,19 +88,19 @@ def migrate_database(url: str | None, embedded_home: Path) -> str:
 
 
 def _inspect(url: str, failure: str, advice: str = "") -> FoundDatabase:
-    """Look which database this is; refuse one that no command of this release works on."""
+    """Inspect a database. Refuse one that this release does not know."""
     try:
-        found = inspect_database(url)
+        database = inspect_database(url)
     except (psycopg.Error, ValueError) as error:
         reason = crowding_advice(error) or f"{first_line(error)}{advice}"
         raise UserError(f"{failure}: {reason}") from error
-    require_known_revision(found.revision)
-    return found
+    require_known_revision(database.revision)
+    return database
 
 
 @contextlib.contextmanager
 def name_unavailable_database() -> Iterator[None]:
-    """Turn the errors of a database that went away, or has no connection left, into `UserError`."""
+    """Turn errors of a database that is away or out of connections into `UserError`."""
     try:
         yield
     except UNAVAILABLE as error:
@@ -105,18 +110,18 @@ def name_unavailable_database() -> Iterator[None]:
 
 
 def _require_ready(url: str) -> None:
-    found = _inspect(url, "the database cannot be reached", "; check --database-url")
-    require_utf8(found.encoding)
+    database = _inspect(url, "the database cannot be reached", "; check --database-url")
+    require_utf8(database.encoding)
     newest = newest_revision()
-    if found.revision != newest:
+    if database.revision != newest:
         raise UserError(
-            f"the database is at revision {found.revision or 'none'} and this release needs"
+            f"the database is at revision {database.revision or 'none'} and this release needs"
             f" {newest}; run `spawnlog migrate` with the same --database-url"
         )
 
 
 def _do_nothing() -> None:
-    """An outside server is not ours to start or stop."""
+    """No-op: an external database is not started or stopped by the server."""
 
 
 POOL_WAIT_SECONDS = 10.0
@@ -124,11 +129,11 @@ POOL_SETTINGS = f"{LIMITS}; {PLANNING}"
 DIRECT_ANSWER_SECONDS_MAX = 12.0
 COORDINATION_ANSWER_SECONDS_MIN = 2.0
 COORDINATION_ANSWERS_PER_LEASE = 3
-"""A lease is renewed on another connection before it is over."""
+"""A lease must be renewable on another connection before it expires."""
 STATEMENT_SHARE = 0.8
-"""So much of the time for an answer a statement may take: a slow database ends it first."""
+"""Share of the answer time that a statement may take, so that a slow database ends it first."""
 LOCK_SHARE = 0.8
-"""So much of the time for a statement it may wait for a lock: the error then names the lock."""
+"""Share of the statement time that a lock may take, so that the error names the lock."""
 
 
 def _limits_within(answer_seconds_max: float) -> str:
@@ -138,9 +143,11 @@ def _limits_within(answer_seconds_max: float) -> str:
 
 
 async def check_alive(connection: LogConnection) -> None:
-    """Raises `OperationalError` when the server has hung up meanwhile, or another connection waited
-    for it in vain. Looks at the socket alone, so that it costs no round trip: first there is a last
-    word to be read, then the end."""
+    """Raise `OperationalError` if the connection is closed or doubtful.
+
+    A connection is doubtful after another one waited for the server in vain. Only the socket is
+    checked, without a round trip. It is read twice: a last message may precede the end.
+    """
     if connection.is_doubtful:
         await connection.close()
         raise psycopg.OperationalError("the database may not be there any more")
@@ -149,7 +156,7 @@ async def check_alive(connection: LogConnection) -> None:
 
 
 class DatabaseConnector:
-    """Opens connections; an embedded server that is gone is started again on the way."""
+    """Opens connections, and restarts an embedded server that is gone."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -158,12 +165,11 @@ class DatabaseConnector:
 
     @property
     def conninfo(self) -> str:
-        """Where the database is, for processes that connect by themselves; it may hold a
-        password."""
+        """The database's connection string, for other processes. It may hold a password."""
         return self._database.conninfo
 
     async def connect(self) -> LogConnection:
-        """A connection of its own, for the writer or the tail."""
+        """Return a dedicated connection, for the writer or the tail."""
         try:
             return await self._open()
         except psycopg.OperationalError:
@@ -183,11 +189,11 @@ class DatabaseConnector:
         )
 
     async def reading(self) -> AsyncConnectionPool[LogConnection]:
-        """Connections for reading, open and ready."""
+        """Return an open pool of connections for reads."""
         return await self._pool("reads", least=2, most=READING_CONNECTIONS_MAX)
 
     async def coordinating(self, *, lease_seconds: float) -> AsyncConnectionPool[LogConnection]:
-        """Connections for leases and claims, which no crowd of readers may keep waiting."""
+        """Return an open pool for leases and claims, which reads cannot exhaust."""
         answer_seconds_max = max(
             COORDINATION_ANSWER_SECONDS_MIN,
             min(lease_seconds / COORDINATION_ANSWERS_PER_LEASE, ANSWER_SECONDS_MAX),
@@ -201,7 +207,7 @@ class DatabaseConnector:
         )
 
     def _connected(self) -> None:
-        # Replaced after the pool was opened.
+        # Looked up at each call: it is set after the pool was opened.
         self.on_connection()
 
     async def _pool(

@@ -1,5 +1,4 @@
-"""Whether requests can be served well: the database answers, the log can be read, followed and
-recorded to. And the names by which a server is known."""
+"""Readiness of a server, its host names, and its name as a holder of leases."""
 
 import os
 import socket
@@ -18,14 +17,17 @@ LAG_EVENTS_MAX = 10_000
 
 
 class ReadinessCheck:
-    """Asks anew each time. `closing` says whether the service is stopping."""
+    """Readiness of a server, checked at each call: database, tail, and writes.
+
+    `closing` returns True while the service is stopping.
+    """
 
     def __init__(self, log: PostgresLog, closing: Callable[[], bool]) -> None:
         self._log = log
         self._closing = closing
 
     async def __call__(self) -> Readiness:
-        """What is in the way, if anything."""
+        """Return whether the server is ready, with the reasons if it is not."""
         if self._closing():
             return Readiness(False, ("the service is stopping",))
         if self._log.tail.failure is not None:
@@ -53,12 +55,12 @@ LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 def holder_name() -> str:
-    """A name that no other process has, nor this one again."""
+    """Return a name that is unique for this process and this call."""
     return f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
 
 
 def hosts_of(settings: Settings) -> frozenset[str]:
-    """The names by which the server may be addressed."""
+    """Return the host names by which the server may be addressed."""
     names = {settings.host, *settings.allowed_hosts}
     if settings.is_loopback or settings.host in ("0.0.0.0", "::"):  # noqa: S104
         names |= LOOPBACK_NAMES

@@ -1,4 +1,4 @@
-"""The life of a server process: start, signals, drain, end."""
+"""Lifecycle of a server process: start, signals, drain, end."""
 
 import asyncio
 import contextlib
@@ -29,12 +29,15 @@ from infrastructure.server.compose import ServerProcess
 from infrastructure.server.database import name_unavailable_database
 
 YOUNG_OBJECTS_MIN = 20_000
-"""So many objects more than before are there when the young ones are looked through."""
+"""Growth in objects that starts a collection of the youngest generation."""
 
 
 def tune_garbage_collector() -> None:
-    """What is there now stays. States and events hold no circles, so that to look through all of
-    them again and again for some is a quarter of the work of a busy server."""
+    """Exempt present objects from garbage collection, and collect less often.
+
+    States and events hold no cycles. Scanning them repeatedly would take a quarter of the work of a
+    busy server.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS_MIN, 20, 50)
@@ -45,14 +48,14 @@ STOP_SECONDS_MAX = 15.0
 START_SETTINGS = frozenset(
     {"lease_seconds", "drain_seconds", "allowed_hosts", "telemetry", "no_page"}
 )
-"""Read when the server starts, and not at a reload."""
+"""Settings that are read at the start and not at a reload."""
 
 
 _log = logging.getLogger("spawnlog")
 
 
 class _UvicornServer(uvicorn.Server):
-    """Uvicorn that says when it accepts, and keeps its hands off the signals: they are ours."""
+    """Uvicorn server that signals when it accepts requests, and installs no signal handlers."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -60,17 +63,21 @@ class _UvicornServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave the signals alone."""
+        """No-op: the process has its own signal handlers."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, then say so."""
+        """Start the server and set `accepts`."""
         await super().startup(sockets)
         self.accepts.set()
 
 
 async def run_server(process: ServerProcess, listening: socket.socket) -> int:
-    """Serve until SIGTERM or SIGINT; a second one ends at once. Gives the exit status."""
+    """Serve until SIGTERM or SIGINT; a second signal ends the process at once.
+
+    Returns:
+        The exit status.
+    """
     url = url_of(listening)
     stop_event = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -101,7 +108,7 @@ async def run_server(process: ServerProcess, listening: socket.socket) -> int:
         await _wait_for_first(stop_event, serving)
         _log.info("stopping")
         if len(process.directory.servers_of(process.log.log_id)) > 1:
-            # Another one takes new work, which this one refuses from now on.
+            # Another server takes new work, which this one now refuses.
             entry.remove()
         with _end_after(process.settings.drain_seconds + STOP_SECONDS_MAX):
             await process.drain()
@@ -119,8 +126,10 @@ async def run_server(process: ServerProcess, listening: socket.socket) -> int:
 async def _open_unless_stopped(
     process: ServerProcess, url: str, stop_event: asyncio.Event
 ) -> Services | None:
-    """The doors of the house, or None when it was told to stop before they were open: a start that
-    makes rows anew may take its time."""
+    """Return the services, or None if the server was stopped before they were ready.
+
+    A start that rebuilds rows may take long.
+    """
     opening = asyncio.create_task(process.open(url))
     waiting = asyncio.create_task(stop_event.wait())
     await asyncio.wait({opening, waiting}, return_when=asyncio.FIRST_COMPLETED)
@@ -137,9 +146,11 @@ async def _open_unless_stopped(
 
 @contextlib.contextmanager
 def _end_after(seconds: float) -> Iterator[None]:
-    """A database that does not answer must not keep a process that was told to stop: it ends
-    where it is, its children with it, and the next start goes on from the record. Nothing is
-    broken off for it: what waits for such a database does not let itself be broken off."""
+    """End the process if the block takes longer than `seconds`.
+
+    A database that does not answer must not keep a stopping process alive, and a wait for it cannot
+    be cancelled. Children end with the process. The next start recovers from the log.
+    """
     timer = asyncio.get_running_loop().call_later(seconds, _exit_at_once, seconds)
     try:
         yield
@@ -153,14 +164,14 @@ def _exit_at_once(seconds: float) -> None:
 
 
 async def _wait_for_first(event: asyncio.Event, serving: asyncio.Task[None]) -> None:
-    """Wait for the event, or until nothing serves any more."""
+    """Wait for the event, or until the server ends."""
     waiting = asyncio.create_task(event.wait())
     await asyncio.wait({waiting, serving}, return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
 
 
 def url_of(listening: socket.socket) -> str:
-    """Where the socket can be reached from this machine."""
+    """Return the URL at which the socket can be reached from this machine."""
     host, port = listening.getsockname()[:2]
     if host in ("0.0.0.0", "::"):  # noqa: S104
         host = "127.0.0.1" if host == "0.0.0.0" else "::1"  # noqa: S104
@@ -186,7 +197,7 @@ def _uvicorn(application: object, files: OpenFiles) -> uvicorn.Config:
 
 def _stop(stop_event: asyncio.Event) -> None:
     if stop_event.is_set():
-        # Asked twice: whoever asks wants it gone now. Children die with their liveness pipes.
+        # A second signal means now. Children end with their liveness pipes.
         os._exit(130)
     stop_event.set()
 
@@ -205,7 +216,7 @@ def _reload(process: ServerProcess) -> None:
 
 
 async def _find_file_again(process: ServerProcess) -> None:
-    """Read the secrets of the active revision again. A server without a file activates none."""
+    """Read the secrets of the active revision again. Without a file nothing is activated."""
     try:
         revision = await process.configurations.find_file_again()
     except Exception:
@@ -215,7 +226,7 @@ async def _find_file_again(process: ServerProcess) -> None:
 
 
 async def _reload_now(process: ServerProcess, config: Path) -> None:
-    """Read the configuration again; one with an error changes nothing."""
+    """Reload the configuration. One with an error changes nothing."""
     before = process.configurations.current().configuration
     try:
         loaded = await asyncio.to_thread(load, config)
@@ -243,15 +254,15 @@ def _log_reload(loaded: LoadedConfiguration, before: Configuration, settings: Se
 
 
 def warn_about(loaded: LoadedConfiguration) -> None:
-    """Log the mistakes of a configuration that stop only a part, and its warnings."""
+    """Log the warnings of a configuration, and errors that affect only a part of it."""
     for warning in (*loaded.errors, *loaded.warnings):
         _log.warning("%s", warning)
 
 
 def main_key_warning(before: Configuration, after: Configuration) -> str | None:
-    """What to tell when `main` stands for another session than it did; None when it does not.
+    """Return a warning if `main` now means another session, else None.
 
-    `session.mainKey`, `session.scope` and the default agent make the session that `main` is.
+    It is determined by `session.mainKey`, `session.scope` and the default agent.
     """
     old, new = before.canonical_key(MAIN), after.canonical_key(MAIN)
     if old == new:
@@ -263,7 +274,7 @@ def main_key_warning(before: Configuration, after: Configuration) -> str | None:
 
 
 def settings_needing_restart(before: Settings, after: Settings) -> tuple[str, ...]:
-    """The settings that a running server does not take over, as the file calls them."""
+    """Return changed settings that a running server cannot apply, by their names in the file."""
     given = after.model_fields_set & START_SETTINGS
     changed = [name for name in sorted(given) if getattr(before, name) != getattr(after, name)]
     return tuple(Settings.model_fields[name].alias or name for name in changed)

@@ -7,8 +7,13 @@ from infrastructure.contract.errors import UserError
 
 
 def bind_socket(settings: Settings) -> socket.socket:
-    """Return the socket to serve on, bound before anything else is started. Raise UserError if
-    it cannot be bound."""
+    """Return the socket to serve on.
+
+    It is bound before anything else is started.
+
+    Raises:
+        UserError: The address cannot be bound.
+    """
     try:
         return socket.create_server(
             (settings.host, settings.port),

@@ -1,4 +1,4 @@
-"""Migrates a database in a process of its own: a server would keep the libraries in memory."""
+"""Migration of a database in its own process, so that a server does not keep the libraries."""
 
 import threading
 from typing import Any
@@ -8,7 +8,7 @@ from infrastructure.outbound.log.process import WorkerProcess, exit_with_holder,
 
 
 def migrate_in_process(conninfo: str, failure: str) -> tuple[str | None, str]:
-    """Bring the database up to date. Return its revision before and after.
+    """Migrate the database. Return its revision before and after.
 
     Args:
         conninfo: The URL of the database.
@@ -28,7 +28,7 @@ def migrate_in_process(conninfo: str, failure: str) -> tuple[str | None, str]:
 
 
 def work(order: dict[str, Any]) -> None:
-    """Be such a process."""
+    """Run the migration, as the main function of that process."""
     threading.Thread(target=exit_with_holder, daemon=True).start()
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -45,7 +45,7 @@ def work(order: dict[str, Any]) -> None:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of what went wrong. Drivers put addresses there, but no passwords."""
+    """Return the first line of an error. Drivers put addresses there, but no passwords."""
     origin = getattr(error, "orig", None) or error
     lines = str(origin).strip().splitlines()
     return lines[0] if lines else type(error).__name__

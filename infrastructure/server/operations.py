@@ -1,4 +1,4 @@
-"""The one place where everything is put together, and what commands may ask of it."""
+"""Operations that commands run in their own process: serve, migrate, verify, export and so on."""
 
 import asyncio
 import contextlib
@@ -72,7 +72,7 @@ from spawnlog.core.data_directory import default_data_directory
 def verify_log(
     conninfo: str, data_directory: Path, options: VerifyOptions, on_progress: OnVerifyProgress
 ) -> VerifyReport:
-    """Look over the log of this database."""
+    """Verify the log of this database."""
     head = ExpectedHead(*options.head, "the head given") if options.head is not None else None
     verification, is_recorded = run_recorded_verification(
         conninfo,
@@ -105,7 +105,7 @@ CONFIG_VARIABLE = "SPAWNLOG_CONFIG"
 
 @dataclass(frozen=True, slots=True)
 class RebuildReport:
-    """What a rebuild did; `differing` counts rows that were not what the events say."""
+    """Result of a rebuild. `differing` is the number of rows that did not match the events."""
 
     events: int
     runs: int
@@ -115,14 +115,17 @@ class RebuildReport:
 
     @property
     def identical(self) -> bool:
-        """Whether it changed no row."""
+        """True if the rebuild changed no row."""
         return self.differing == 0
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationReport:
-    """Findings in a configuration file. `is_usable` is False if no server can start with it; with
-    problems a server starts, and refuses requests that need the value that is wrong."""
+    """Findings in a configuration file.
+
+    `is_usable` is False if no server can start with it. With other problems a server starts, but
+    refuses requests that need the faulty value.
+    """
 
     problems: tuple[str, ...]
     agents: tuple[str, ...]
@@ -133,8 +136,13 @@ class ConfigurationReport:
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationShown:
-    """What a configuration says: `stored` as it would be kept, with references in the place of
-    secrets; `effective` with every default written out; `agents` the ids of its agents."""
+    """A configuration as it is shown.
+
+    Attributes:
+        stored: The values as they would be stored, with references instead of secrets.
+        effective: The same with every default.
+        agents: Ids of the agents.
+    """
 
     stored: dict[str, Any]
     effective: dict[str, Any]
@@ -143,17 +151,18 @@ class ConfigurationShown:
     _is_built_in: bool
 
     def agent(self, agent_id: str) -> tuple[EffectiveValue, ...] | None:
-        """What holds for one agent, and which place says so; None when there is no such agent."""
+        """Return the effective values of an agent and their sources. None if there is no such
+        agent."""
         values = effective_agent_values(self._configuration, agent_id)
         if values is None or not self._is_built_in:
             return values
-        # Nothing is written anywhere that a place could be named.
+        # A built-in configuration has no places that could be named.
         return tuple(replace(value, source=BUILT_IN) for value in values)
 
 
 def serve(options: ServeOptions) -> int:
-    """Serve until told to stop; gives the exit status."""
-    # What only a server needs takes longer to load than many a command takes.
+    """Serve until stopped. Return the exit status."""
+    # Imported late: it takes longer than many a command runs.
     import uvloop
 
     from infrastructure.server.active_configuration import read_active_revision
@@ -161,7 +170,7 @@ def serve(options: ServeOptions) -> int:
     from infrastructure.server.lifecycle import run_server, warn_about
     from infrastructure.server.telemetry import usable_telemetry
 
-    # The objects of modules stay, so the collector need not look through them again.
+    # Objects of modules stay alive, so the collector need not scan them again.
     gc.freeze()
     gc.enable()
     write_to_stderr()
@@ -170,7 +179,7 @@ def serve(options: ServeOptions) -> int:
     with contextlib.ExitStack() as stack:
         if config is not None:
             settings = usable_telemetry(loaded, settings)
-            # Bound before the database starts: a port that is taken ends the start at once.
+            # Bound before the database starts, so that a port in use fails at once.
             listening = stack.enter_context(bind_socket(settings))
         database = open_database(_database_url(loaded, settings), directory.postgres)
         stack.callback(database.close)
@@ -189,7 +198,7 @@ def serve(options: ServeOptions) -> int:
 
 
 def migrate(options: ServeOptions) -> str:
-    """Bring the database's schema up to date; gives a sentence about it."""
+    """Migrate the database schema to this release. Return a sentence about it."""
     loaded, settings, directory = _prepare_start(options)
     return migrate_database(_database_url(loaded, settings), directory.postgres)
 
@@ -197,14 +206,14 @@ def migrate(options: ServeOptions) -> str:
 def rebuild(
     options: ServeOptions, on_progress: OnProgress = ignore_rebuild_progress
 ) -> RebuildReport:
-    """Make the rows of the projections anew from the events, while servers go on."""
+    """Rebuild the rows of the projections from the events, while servers keep running."""
     loaded, settings, directory = _prepare_start(options)
     database = open_database(_database_url(loaded, settings), directory.postgres)
     try:
         with name_unavailable_database():
             rebuilt = asyncio.run(rebuild_rows(database.conninfo, on_progress=on_progress))
     except CorruptHistory as error:
-        raise UserError(f"the rows cannot be made anew from the log: {error}") from error
+        raise UserError(f"the read tables cannot be rebuilt from the log: {error}") from error
     finally:
         database.close()
     return RebuildReport(
@@ -217,7 +226,7 @@ def verify(
     verify_options: VerifyOptions,
     on_progress: OnVerifyProgress = say_nothing,
 ) -> VerifyReport:
-    """Look the log over, while servers go on."""
+    """Verify the log, while servers keep running."""
     loaded, settings, directory = _prepare_start(options)
     database = open_database(_database_url(loaded, settings), directory.postgres)
     try:
@@ -231,8 +240,11 @@ def export_to_file(
     export_options: ExportOptions,
     on_progress: OnTransferProgress = ignore_transfer_progress,
 ) -> ExportReport:
-    """Write the log, or a part of it, as lines, while servers go on. `NameUnknown` for a tree that
-    is not there."""
+    """Export the log or a part of it as lines, while servers keep running.
+
+    Raises:
+        NameUnknown: The tree does not exist.
+    """
     loaded, settings, directory = _prepare_start(options)
     with _open_destination(export_options) as destination:
         database = open_database(_database_url(loaded, settings), directory.postgres)
@@ -273,9 +285,9 @@ def _open_destination(options: ExportOptions) -> Iterator[OutputFile | OutputStr
             yield file
         return
     if options.resume or options.force:
-        raise UserError("--resume and --force are for a file; name it with --out")
+        raise UserError("--resume and --force need a file: give --out FILE")
     if sys.stdout.isatty():
-        raise UserError("a log is not written to a terminal; name a file with --out")
+        raise UserError("a log is not written to a terminal: give --out FILE, or use a pipe")
     yield OutputStream(sys.stdout.buffer)
 
 
@@ -284,8 +296,8 @@ def import_from_file(
     import_options: ImportOptions,
     on_progress: OnTransferProgress = ignore_transfer_progress,
 ) -> ImportReport:
-    """Store an exported file in a log that is empty."""
-    # What is no such file needs no database to be refused.
+    """Import an exported file into an empty log."""
+    # A file of another kind is refused without a database.
     with open_input(import_options.file):
         pass
     loaded, settings, directory = _prepare_start(options)
@@ -318,7 +330,7 @@ def import_from_file(
 def verify_exported(
     path: Path, on_progress: OnTransferProgress = ignore_transfer_progress
 ) -> FileFindings:
-    """Look an exported file over, without a server or a database."""
+    """Verify an exported file without a server or a database."""
     try:
         return verify_file(path, on_progress)
     except UnknownFileFormat as error:
@@ -326,28 +338,28 @@ def verify_exported(
 
 
 def check_configuration(path: Path | None) -> ConfigurationReport:
-    """Look a configuration file over."""
+    """Check a configuration file."""
     try:
         loaded = load(path)
     except ConfigurationError as error:
-        problems = tuple(str(one) for one in error.problems)
+        problems = tuple(map(str, error.problems))
         return ConfigurationReport(problems, (), (), is_usable=False)
     return ConfigurationReport(
-        tuple(str(one) for one in loaded.errors),
+        tuple(map(str, loaded.errors)),
         loaded.configuration.agent_ids(),
         loaded.secret_pointers,
-        tuple(str(one) for one in loaded.warnings),
+        tuple(map(str, loaded.warnings)),
     )
 
 
 def show_configuration(path: Path | None) -> ConfigurationShown:
-    """What a configuration file says, or the built-in configuration for None."""
+    """Return the configuration of a file, or the built-in one for None."""
     try:
         loaded = load(path)
-        # Read back, as a server reads it, the configuration holds no secret at all.
+        # Read back from the stored form, the configuration holds no secrets.
         configuration = configuration_from_stored(loaded.stored)
     except ConfigurationError as error:
-        raise UserError("\n".join(str(one) for one in error.problems)) from error
+        raise UserError("\n".join(map(str, error.problems))) from error
     return ConfigurationShown(
         loaded.stored,
         effective_values(configuration, loaded.stored),
@@ -358,12 +370,12 @@ def show_configuration(path: Path | None) -> ConfigurationShown:
 
 
 def candidate_of(text: str, name: str) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the members of a what-if request that name the configuration in a text, and warnings.
+    """Return the members of a what-if request for the configuration in a text, and warnings.
 
-    A start replaces `${NAME}` from its environment, and the server must not read its own for a
-    caller. So the variables are resolved here, from the environment of this process; a text
-    without any is sent as it is, so that the server's errors name its lines. The warnings tell of
-    references that stay: a server that has the variable records its value instead.
+    A start resolves `${NAME}` from its environment. The server must not read its own environment
+    for a caller, so variables are resolved here. A text without variables is sent unchanged, so
+    that the server's errors name its lines. Warnings name unresolved references: a server that has
+    the variable records its value instead.
     """
     as_text: dict[str, Any] = {"configText": text, "configName": name}
     try:
@@ -373,16 +385,16 @@ def candidate_of(text: str, name: str) -> tuple[dict[str, Any], tuple[str, ...]]
     if not isinstance(values, dict):
         return as_text, ()
     resolved, unresolved = resolve_variables(values, known_variables(file_variables(values)))
-    warnings = tuple(f"{dotted_path(one.pointer)}: {one.message}" for one in unresolved)
+    warnings = tuple(f"{dotted_path(problem.pointer)}: {problem.message}" for problem in unresolved)
     return (as_text if resolved == values else {"config": resolved}), warnings
 
 
 def show_stored_configuration(stored: dict[str, Any]) -> ConfigurationShown:
-    """What a revision says, as it is kept on a server's record."""
+    """Return the configuration of a stored revision."""
     try:
         configuration = configuration_from_stored(stored)
     except ConfigurationError as error:
-        raise UserError("\n".join(str(one) for one in error.problems)) from error
+        raise UserError("\n".join(map(str, error.problems))) from error
     return ConfigurationShown(
         stored,
         effective_values(configuration, stored),
@@ -393,7 +405,7 @@ def show_stored_configuration(stored: dict[str, Any]) -> ConfigurationShown:
 
 
 def try_scripts(options: ServeOptions, request: ScriptTrialOptions) -> "TrialResult":
-    """Run an agent's context scripts as a spawn would, without one; no server is needed."""
+    """Run an agent's context scripts as a spawn would. No server is needed."""
     from infrastructure.server.script_trial import run_trial
 
     loaded, _, folder = _load_settings(options)
@@ -406,13 +418,13 @@ def _prepare_start(options: ServeOptions) -> tuple[LoadedConfiguration, Settings
 
 
 def _load_settings(options: ServeOptions) -> tuple[LoadedConfiguration, Settings, Path | None]:
-    """What holds, and the folder that it names."""
+    """Return the configuration, the effective settings and the data directory that they name."""
     try:
         loaded = load(_config_path(options))
         settings = _effective_settings(loaded, options)
         folder = data_directory_of(loaded, settings)
     except ConfigurationError as error:
-        raise UserError("\n".join(str(one) for one in error.problems)) from error
+        raise UserError("\n".join(map(str, error.problems))) from error
     return loaded, settings, folder
 
 
@@ -428,16 +440,19 @@ def _effective_settings(loaded: LoadedConfiguration, options: ServeOptions) -> S
     try:
         return effective_settings(loaded.configuration.spawnlog, os.environ, flags)
     except ConfigurationError as error:
-        raise UserError("\n".join(str(one) for one in error.problems)) from error
+        raise UserError("\n".join(map(str, error.problems))) from error
 
 
 def data_directory_of(loaded: LoadedConfiguration, settings: Settings) -> Path | None:
-    """The folder that the settings name, None for the one of this user; ConfigurationError when
-    the file names one that cannot be told."""
+    """Return the folder that the settings name, or None for the user's default.
+
+    Raises:
+        ConfigurationError: The file names a folder that cannot be resolved.
+    """
     given = settings.data_dir
     if given is None or given != loaded.configuration.spawnlog.data_dir:
         return Path(given) if given else None
-    # A shell replaces what a variable or a flag refers to; in a file nobody has.
+    # A shell expands variables in flags and environment; in a file they are unresolved.
     return loaded.path_of(loaded.resolve(given))
 
 

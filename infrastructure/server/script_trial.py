@@ -1,4 +1,4 @@
-"""Runs an agent's context scripts on this machine, without a server and without a record."""
+"""Trial of an agent's context scripts on this machine, without a server or a record."""
 
 import asyncio
 import os
@@ -21,19 +21,26 @@ from infrastructure.server.compose import build_script_runner
 
 
 class _SingleFile:
-    """The file of every revision."""
+    """File lookup that returns the same file for every revision."""
 
     def __init__(self, loaded: LoadedConfiguration) -> None:
         self._loaded = loaded
 
     def file_of(self, _pinned: PinnedConfiguration, /) -> LoadedConfiguration:
-        """That file."""
         return self._loaded
 
 
 def run_trial(loaded: LoadedConfiguration, tried: ScriptTrialOptions, agents: Path) -> TrialResult:
-    """What the scripts of the file do; `agents` is where agents have their own folders. UserError
-    for what no spawn can name."""
+    """Run the context scripts of an agent and return their results.
+
+    Args:
+        loaded: The configuration.
+        tried: The spawn to try.
+        agents: The directory with the agents' folders.
+
+    Raises:
+        UserError: The agent id or the requester is invalid.
+    """
     return asyncio.run(_try_scripts(loaded, _trial_request(loaded.configuration, tried), agents))
 
 

@@ -1,4 +1,4 @@
-"""What a server sends to those who watch it: whether it can, and what sends it."""
+"""Telemetry of a server: its prerequisites, and the export of spans."""
 
 import logging
 from dataclasses import dataclass
@@ -21,15 +21,21 @@ _log = logging.getLogger("spawnlog")
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """Of a server that is told where to send spans."""
+    """Export of spans to an endpoint."""
 
     traces: TraceContexts
     spans: SpanExport
 
 
 def usable_telemetry(loaded: LoadedConfiguration, settings: Settings) -> Settings:
-    """Return the settings. Raise UserError if spans could not be sent; if that is because the file
-    of a kept revision is missing, warn, and return the settings without telemetry."""
+    """Return the settings, if their spans can be sent.
+
+    If they cannot be because the file of a kept revision is missing, log a warning and return the
+    settings without telemetry.
+
+    Raises:
+        UserError: Spans cannot be sent for another reason.
+    """
     try:
         _require_usable(loaded, settings)
     except UserError as error:
@@ -54,7 +60,7 @@ def _require_usable(loaded: LoadedConfiguration, settings: Settings) -> None:
 def start_telemetry(
     loaded: LoadedConfiguration, settings: Settings, log: PostgresLog
 ) -> Telemetry | None:
-    """Send the spans of what this log commits from now on; None without an endpoint."""
+    """Start to send spans of new commits. Return None if no endpoint is configured."""
     endpoint = settings.telemetry.otlp_endpoint
     if endpoint is None:
         return None
@@ -72,5 +78,9 @@ def start_telemetry(
 
 
 def _headers(loaded: LoadedConfiguration, settings: Settings) -> dict[str, str]:
-    """The headers with which spans are sent, secrets and all. ConfigurationError."""
+    """Return the headers of span requests, with secrets resolved.
+
+    Raises:
+        ConfigurationError: A reference cannot be resolved.
+    """
     return {name: loaded.resolve(value) for name, value in settings.telemetry.headers.items()}
