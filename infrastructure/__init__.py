@@ -1,1 +1,1 @@
-"""Adapters of ports (`outbound`), interfaces for callers (`inbound`), composition root (`server`)."""
+"""Adapters of ports (`outbound`), interfaces for callers (`inbound`), and the composition root."""

@@ -12,7 +12,7 @@ from tests.support.servers.recorded_api import Asked, RecordedApi, Reply
 
 RUN = "11111111-0000-4000-8000-000000000001"
 CURSOR = "eyJ" + "x" * 1000
-NOTE = "there are more: go on with "
+NOTE = "there are more: continue with "
 FOUND = {"method": "scan", "fromPosition": 0, "toPosition": 9, "before": {}, "after": {}}
 CHANGE: dict[str, Any] = {"id": RUN, "kind": "run", "label": None, "patch": []}
 DIFF = {"added": [CHANGE], "removed": [], "changed": [], "fromPosition": 1, "toPosition": 9}

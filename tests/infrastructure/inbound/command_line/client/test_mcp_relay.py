@@ -185,7 +185,7 @@ async def relay(
 LIST = {"id": 1, "method": "tools/list"}
 UNUSABLE: list[tuple[bytes, str]] = [
     (document("401 No", "application/problem+json", '{"detail": "give a token"}'), "give a tok"),
-    (document("404 No", "text/html", "<p>"), "404: that is no server of spawnlog"),
+    (document("404 No", "text/html", "<p>"), "404: it is not a spawnlog server"),
     (document("200 OK", "application/json", "[]"), "not from a spawnlog server"),
     (document("200 OK", "application/json", "{}"), "no server of spawnlog"),
     (document("200 OK", "application/json", "[" * 100_000), "not from a spawnlog server"),
@@ -281,7 +281,7 @@ async def test_call_over_limit_is_answered_at_once(monkeypatch: pytest.MonkeyPat
         said = await relayed.end()
     assert [one["id"] for one in said] == [CALLS_MAX, 0, *range(CALLS_MAX)]
     assert "the input ended" in said[-1]["error"]["message"]
-    assert f"{CALLS_MAX} calls are on their way" in said[0]["error"]["message"]
+    assert f"{CALLS_MAX} requests are in progress" in said[0]["error"]["message"]
 
 
 @pytest.mark.process

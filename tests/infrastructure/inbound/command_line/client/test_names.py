@@ -66,14 +66,14 @@ def test_name_means_one_run(name: str, runs: list[RunNames], run_id: str, exact:
     [
         ("#4", RUNS, NotFound, "the list has 3"),
         ("#10001", RUNS, CommandFailed, "at most #10000"),
-        ("review", RUNS, NotFound, "no run is called"),
-        ("nothing@last", SAME, NotFound, "no run is called"),
+        ("review", RUNS, NotFound, "no run has the name"),
+        ("nothing@last", SAME, NotFound, "no run has the name"),
         ("same", SAME, CommandFailed, "names 2 runs"),
         ("aaaa", RUNS, CommandFailed, "names 2 runs"),
         ("many", MANY, CommandFailed, "and 3 more"),
         ("aaa", RUNS, NotFound, "needs 4 characters"),
         ("  ", RUNS, CommandFailed, "give the name of a run"),
-        ("\x1b[31mred", RUNS, NotFound, "no run is called"),
+        ("\x1b[31mred", RUNS, NotFound, "no run has the name"),
     ],
 )
 def test_name_of_no_single_run_is_refused(

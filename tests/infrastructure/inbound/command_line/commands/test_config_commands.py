@@ -100,7 +100,7 @@ def test_show_refuses_file_with_mistakes(spawnlog: Command, file: Path) -> None:
 def test_check_warns_with_line(spawnlog: Command, file: Path) -> None:
     result = spawnlog("config", "check", str(file))
     assert result.exit_code == 0
-    assert "is right" in result.stdout
+    assert "is valid" in result.stdout
     (warning,) = result.stderr.splitlines()
     assert warning.startswith("warning: ")
     assert "spawnlog.json5:4:34: agents.defaults.subagents.allowAgents[0]: " in warning

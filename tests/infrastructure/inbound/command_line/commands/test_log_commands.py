@@ -145,7 +145,7 @@ def test_serve_exits_with_status_of_server(spawnlog: Command, operations: Operat
         (
             "log verify",
             KeyboardInterrupt(),
-            "interrupted before the end; go on with --resume",
+            "interrupted; continue with --resume",
         ),
     ],
 )
@@ -173,7 +173,7 @@ def test_differing_rebuild_exits_1(spawnlog: Command, operations: Operations) ->
     assert result.exit_code == 1
     report = json.loads(result.stdout)
     assert (report["identical"], report["differing"]) == (False, 3)
-    assert "3 rows were not what the events say; now the tables are" in result.stderr
+    assert "3 rows differed from the events; they are corrected" in result.stderr
 
 
 # Checks of a configuration.
@@ -195,7 +195,7 @@ def test_right_log_prints_head_last(spawnlog: Command, operations: Operations) -
     result = spawnlog("log", "verify")
     assert (result.exit_code, result.stderr) == (0, "")
     for line in (
-        "20 events behind position 10 were right, verified in 0.50 s (40 a second)",
+        "20 events after position 10 are valid, verified in 0.50 s (40 a second)",
         "7 texts and 1 transcripts; 3 erased with their keys",
     ):
         assert line in result.stdout
@@ -204,7 +204,7 @@ def test_right_log_prints_head_last(spawnlog: Command, operations: Operations) -
     operations.verified = replace(RIGHT, is_recorded=False)
     unrecorded = spawnlog("log", "verify")
     assert unrecorded.exit_code == 0
-    assert "the database takes no record of it" in unrecorded.stderr
+    assert "the database could not store it" in unrecorded.stderr
 
 
 def test_verification_begins_where_flags_say(spawnlog: Command, operations: Operations) -> None:
@@ -261,7 +261,7 @@ def test_file_that_is_no_export_is_an_error(
     file.write_text(content)
     result = spawnlog("log", "verify", str(file))
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "notes.txt is no file of `spawnlog log export`: line 1: " in result.stderr
+    assert "notes.txt is not from `spawnlog log export`: line 1: " in result.stderr
 
 
 # The head.

@@ -59,7 +59,7 @@ REFUSED: list[tuple[str, str]] = [
     ("""spawn x --shared '{"a": {"b": 1, "b": 2}}'""", "the JSON has the key /a/b twice"),
     ("""spawn x --shared '{"a": NaN}'""", "error: --shared is not JSON"),
     (f"spawn x --shared {'[' * 100_000}", "error: --shared is not JSON"),
-    ("""spawn x --shared '["a"]'""", "error: --shared is no JSON object, such as"),
+    ("""spawn x --shared '["a"]'""", "error: --shared is not a JSON object, such as"),
     ("spawn x --shared ''", "error: --shared is empty: it must be a JSON object, such as"),
     *((f"{RESPAWN} --set {text}", "--set") for text in ("label", "label=two", "=1", "'la bel=1'")),
     *((f"{RESPAWN} --set {text}", "--set") for text in ("a.b.c=1", "x=NaN")),

@@ -122,7 +122,7 @@ STEP = {
 @pytest.mark.parametrize(
     ("members", "shown"),
     [
-        ({"agentId": "main", "requestedAgentId": "steward"}, "main (asked for: steward)"),
+        ({"agentId": "main", "requestedAgentId": "steward"}, "main (requested: steward)"),
         ({"warnings": ["no price"]}, "no price"),
         (
             {"undoing": [STEP]},
@@ -257,7 +257,7 @@ def test_stop_all_stops_what_session_has_at_work(spawnlog: Command, api: Recorde
     result = spawnlog("run", "stop", "all", "--yes")
     assert (result.exit_code, result.stdout) == (0, "1 run is stopped\n")
     api.on("GET", "/v1/sessions/main", Reply({"sessionKey": "main", "activeRuns": []}))
-    assert spawnlog("run", "stop", "all").stdout == "no run is at work\n"
+    assert spawnlog("run", "stop", "all").stdout == "no active runs\n"
 
 
 # Explain.
@@ -467,7 +467,7 @@ def test_comparison_of_equal_runs_is_empty(spawnlog: Command, api: RecordedApi) 
     api.on("GET", f"{RUN}/compare", comparison(True))
     result = spawnlog("run", "compare", FIRST, SECOND, "--at", "-5m")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert "nothing differs" in result.stderr
+    assert "no differences" in result.stderr
     assert api.asked[-1].query == {"with": SECOND, "at": "-5m"}
 
 
@@ -480,7 +480,7 @@ def test_step_reads_commands_from_lines(spawnlog: Command, api: RecordedApi) -> 
     heads = [line.split()[1] for line in result.stdout.splitlines() if line.startswith("event ")]
     assert heads == ["1", "2", "2", "1", "1"]
     assert "this is the last event" in result.stdout
-    assert "no command, and no stage of this run (requested, queued)" in result.stdout
+    assert "not a command or stage of this run (requested, queued)" in result.stdout
     assert "\x1b" not in result.stdout
 
 

@@ -77,10 +77,10 @@ def test_table_and_message_are_shown(spawnlog: Command, file: Path) -> None:
     assert result.exit_code == 0
     assert "identity  injected  prepend  exit 0" in result.stdout
     assert "identity→main (winner)" in result.stdout
-    assert "\nidentity gives, in front of the task:\n\nYou are the steward.\n" in result.stdout
+    assert "\nidentity adds before the task:\n\nYou are the steward.\n" in result.stdout
     assert '\ntell gives, behind the task:\n\n{"task":"Review"' in result.stdout
     assert "\nmessage:\n\nYou are the steward.\n\nReview" in result.stdout
-    assert 'there is no agent "steward"' in result.stderr
+    assert 'agent "steward" is not configured' in result.stderr
 
 
 def test_failing_script_exits_1(spawnlog: Command, file: Path) -> None:

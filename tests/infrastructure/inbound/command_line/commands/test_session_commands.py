@@ -90,8 +90,8 @@ def test_stop_by_alias_needs_yes(spawnlog: Command, open_session: RecordedApi) -
     ("answer", "descendants", "shown"),
     [
         ({"wasOver": False}, 2, f" is closed\nrun {SECOND} is stopped"),
-        ({"runId": None, "closed": False}, 2, ": all that it has spawned is asked to stop"),
-        ({"runId": None, "closed": False}, 0, ": nothing is at work"),
+        ({"runId": None, "closed": False}, 2, ": everything it has spawned is asked to stop"),
+        ({"runId": None, "closed": False}, 0, ": nothing is active"),
     ],
 )
 def test_stop_shows_what_was_stopped(
@@ -159,10 +159,10 @@ def test_context_shows_values_and_writers(spawnlog: Command, api: RecordedApi) -
         ["goal", '"a', "web", 'app"', "run", FIRST[:8], "40"],
         ["notes", r'{"long\u001b[2J":[1,null]}', "admin", "52"],
     ]
-    assert words_of(result.stdout, "written, the last")[2] == [
+    assert words_of(result.stdout, "last changes")[2] == [
         *["52", "2026-03-01", "09:30:00.125", "patch", "admin", "notes,", "gone"],
     ]
-    started = words_of(result.stdout, "started with, the last")
+    started = words_of(result.stdout, "last started runs")
     assert started[1] == [SECOND[:8], "52", "55", "reader"]
 
 
@@ -170,7 +170,7 @@ def test_context_shows_newest_entries(spawnlog: Command, api: RecordedApi) -> No
     many = [{"runId": SECOND, "version": n, "position": n, "label": "x"} for n in range(50)]
     empty: dict[str, Any] = {"values": {}, "sources": {}, "history": [], "startedWith": []}
     api.on("GET", CONTEXT, Reply(context(startedWith=many)), Reply(context(version=0, **empty)))
-    shown = words_of(spawnlog("session", "context", KEY).stdout, "started with, the last")
+    shown = words_of(spawnlog("session", "context", KEY).stdout, "last started runs")
     assert [line[1] for line in shown[1:]] == [str(n) for n in range(30, 50)]
     nothing = spawnlog("session", "context", KEY).stdout.splitlines()
     assert [line.split()[0] for line in nothing] == ["session", "version", "position"]

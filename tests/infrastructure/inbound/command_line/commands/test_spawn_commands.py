@@ -68,7 +68,7 @@ def test_submit_sends_only_what_was_given(
     assert (result.exit_code, accepting.asked[0].path) == (0, path)
     assert accepting.asked[0].body == body
     assert len(accepting.asked[0].headers["idempotency-key"]) == 36
-    for shown in (SECOND, "thinking is not used", "the model that was asked for is not used"):
+    for shown in (SECOND, "thinking is not used", "the requested model is not used"):
         assert shown in result.stdout
 
 
@@ -102,7 +102,7 @@ def test_options_override_request_file(
     file.write_text("[]", "utf-8")
     wrong = spawnlog("spawn", "--file", str(file))
     assert wrong.exit_code == 2
-    assert 'is no JSON object, such as {"task": ' in wrong.stderr
+    assert 'is not a JSON object, such as {"task": ' in wrong.stderr
 
 
 def test_child_is_named_by_key_or_label(spawnlog: Command, accepting: RecordedApi) -> None:
@@ -170,7 +170,7 @@ def test_run_shows_its_dependencies(spawnlog: Command, api: RecordedApi) -> None
     ]
     api.on("GET", f"/v1/runs/{SECOND}", ended(status="waiting", dependsOn=others))
     shown = " ".join(spawnlog("run", "get", SECOND).stdout.split())
-    assert f"scout (run {FIRST}), however it ends, waiting" in shown
+    assert f"scout (run {FIRST}), with any outcome, waiting" in shown
     assert f"run {FIRST}, met" in shown
 
 
@@ -293,7 +293,7 @@ def test_wait_shows_result_of_continuing_run(spawnlog: Command, accepting: Recor
     accepting.on("GET", f"/v1/runs/{FIRST}", ended(FIRST, resultText="all of it"))
     result = spawnlog("spawn", "Count", "--wait")
     assert (result.exit_code, result.stdout) == (0, "all of it\n")
-    assert f"run {FIRST} goes on in its place" in result.stderr
+    assert f"run {FIRST} continues in its place" in result.stderr
 
 
 def test_wait_ends_for_dropped_message(spawnlog: Command, api: RecordedApi) -> None:
@@ -405,7 +405,7 @@ def test_attachments_summary_tells_their_state(state: str, words: str) -> None:
         ("lost\x1b[2J", "No such file or directory"),
         ("folder", "Is a directory"),
         ("folder/..", "Is a directory"),
-        (os.fsdecode(b"\xff.txt"), "its name is not UTF-8; attach a copy with another"),
+        (os.fsdecode(b"\xff.txt"), "its name is not UTF-8; attach a copy with another name"),
     ],
 )
 def test_unreadable_attachment_is_refused(
@@ -451,8 +451,8 @@ def test_attachments_fit_into_a_request(
     result = spawnlog("spawn", "x", "--attach", f"{tmp_path}/file")
     assert (result.exit_code, len(accepting.asked)) == ((0, 1) if fits else (2, 0))
     if not fits:
-        assert "cannot attach so much: as a request holds them the files are " in result.stderr
-        assert "bytes, and a server takes 200; attach less, or one archive" in result.stderr
+        assert "the attached files are too large: encoded they have " in result.stderr
+        assert "bytes, and a server accepts 200; attach fewer, or one archive" in result.stderr
 
 
 def test_attached_pipe_is_read_to_its_end(
@@ -488,7 +488,7 @@ def test_later_shared_option_wins_key_by_key(
         ("missing", "cannot be read: No such file or directory"),
         ("folder", "cannot be read: Is a directory"),
         ("binary", "is not UTF-8"),
-        ("long", "has more than 10 bytes"),
+        ("long", "is larger than 10 bytes"),
         ("list\x1b", "is no JSON object"),
     ],
 )

@@ -65,7 +65,7 @@ LINES: list[tuple[str, dict[str, Any], str]] = [
     (
         "ContinuationPlanned",
         {"role": "leaf", "plan": {"runTimeoutSeconds": 9}, "directDelivery": True},
-        "leaf, timeout 9s, brings its result to its thread",
+        "leaf, timeout 9s, delivers its result to its thread",
     ),
     ("RunContinued", {"runId": "r2"}, "by run r2"),
     ("RunWaits", {"runIds": ["r1", "r2"]}, "for r1, r2"),

@@ -46,7 +46,7 @@ def test_steps_are_lines_without_terminal(clock: Clock, capsys: pytest.CaptureFi
     assert captured.err.splitlines() == [
         "folding events 1,000 of 9,000",
         "folding events 6,000 of 9,000, 1,000 a second",
-        "making indexes 3 of 14",
+        "creating indexes 3 of 14",
         "comparing rows",
     ]
 

@@ -78,8 +78,12 @@ def test_command_leads_to_a_place(walk: Walk, commands: tuple[str, ...], version
         (("b",), 1, "first event"),
         (("last", "n"), 5, "last event"),
         (("7",), 1, "go from 1 to 5"),
-        (("archived",), 1, "no stage of this run (requested, queued, started, ended)"),
-        (("g 3",), 1, "begins behind position 3"),
+        (
+            ("archived",),
+            1,
+            "not a command or stage of this run (requested, queued, started, ended)",
+        ),
+        (("g 3",), 1, "begins after position 3"),
         (("?",), 1, "q ends"),
     ],
 )
@@ -113,7 +117,7 @@ def test_state_and_difference_are_side_by_side_if_wide(walk: Walk) -> None:
 
 def test_tree_is_shown_until_the_next_step(walk: Walk) -> None:
     there = after(walk, "3", "t")
-    assert "what else the tree did, 20 to 30" in text_of(there, tree=("  25  RunQueued",))
+    assert "other events of the tree, 20 to 30" in text_of(there, tree=("  25  RunQueued",))
     assert "25  RunQueued" in text_of(there, tree=("  25  RunQueued",))
     assert "nothing" in text_of(there)
     assert "what else" not in text_of(after(there, "n"))
