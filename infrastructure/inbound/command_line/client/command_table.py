@@ -9,7 +9,7 @@ from infrastructure.inbound.command_line.client.deferred import DeferredCommand,
 from infrastructure.inbound.command_line.client.recorded import HELP, OPERATIONS, recorded
 
 GROUPS = {
-    "run": "Inspect, stop, message and repeat runs.",
+    "run": "List, inspect, stop, message and respawn runs.",
     "subagents": "Manage a session's sub-agents, as /subagents does.",
     "agent": "List the agents that a session may spawn.",
     "event": "Search and follow the events of the log.",

@@ -40,9 +40,12 @@ def run_scripts(
         str, typer.Argument(metavar="AGENT", help="Agent, or an alias of one.", show_default=False)
     ],
     task: Annotated[
-        str, typer.Option("--task", help="Task of the trial spawn; - reads standard input.")
+        str,
+        typer.Option(
+            "--task", metavar="TASK", help="Task of the trial spawn; - reads standard input."
+        ),
     ],
-    label: Annotated[str | None, typer.Option(help="A name for the run.")] = None,
+    label: Annotated[str | None, typer.Option(metavar="TEXT", help="A name for the run.")] = None,
     requester: RequesterOption = "main",
     cleanup: Annotated[
         Literal["delete", "keep"] | None, typer.Option(help="Cleanup of the trial spawn.")

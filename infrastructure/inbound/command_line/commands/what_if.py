@@ -65,7 +65,7 @@ class CandidateOptions:
             "--set",
             metavar="POINTER=JSON",
             help="Change one value of that revision, such as "
-            "/agents/defaults/subagents/maxChildrenPerAgent=8; may be repeated.",
+            "/agents/defaults/subagents/maxSpawnDepth=2; may be repeated.",
         ),
     ] = None
 
@@ -116,9 +116,9 @@ def what_if(
     *,
     api: ApiPlace,
 ) -> None:
-    """Decide recorded spawns again under another configuration.
+    """Replay recorded spawn decisions under another configuration.
 
-    Covers messages too. Only decisions are made again: no script, runtime or hook is called, and
+    Covers messages too. Only decisions are replayed: no script, runtime or hook is called, and
     nothing is written. Facts that were not recorded are named, not guessed.
     """
     body = candidate.members()

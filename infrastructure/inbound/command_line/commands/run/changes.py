@@ -130,7 +130,7 @@ def show_history(
     *,
     api: ApiOptions,
 ) -> None:
-    """Show the states of a run, and the event behind each change."""
+    """Show the states of a run, and the event that caused each change."""
     if set_by and (given["after"] is not None or is_typed(context, "limit")):
         raise CommandFailed("--set-by covers all events: leave --after and --limit out")
     items: list[JsonObject] = []

@@ -66,7 +66,7 @@ TreeLines = Callable[[Walk], Sequence[str]]
 def step_run(name: RunName, at: AsOfOption = None, *, api: ApiOptions) -> None:
     """Step through the states of a run.
 
-    n or Enter shows the next state, b the one before, s the state, d the difference, t the other
+    n or Enter shows the next state, b the previous one, s the state, d the difference, t the other
     events of its tree; q ends. A version, a stage or g POSITION jumps there. Without a terminal,
     commands are read from standard input, one a line.
     """

@@ -51,7 +51,7 @@ MessageText = Annotated[
 
 
 def list_subagents(requester: RequesterOption = "main", *, api: ApiPlace) -> None:
-    """List active sub-agents, and those that ended in the last 30 minutes.
+    """List active sub-agents, and those ended in the last 30 minutes.
 
     Prints text for people. Programs read `spawnlog run list --requester KEY -o json`.
     """
