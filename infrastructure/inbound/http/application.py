@@ -91,7 +91,7 @@ def problem_of(scope: Scope, error: Exception) -> HttpProblem | None:
     if isinstance(error, HTTPException):
         return _routing_problem(scope, error)
     if isinstance(error, ClientDisconnect):
-        # The caller left while sending its body or while waiting, so nobody reads this answer.
+        # The caller left while sending its body or while waiting: this answer has no reader.
         return HttpProblem("malformed_json", "the body is incomplete")
     code = next(
         (PROBLEM_CODES[kind] for kind in type(error).__mro__ if kind in PROBLEM_CODES), None

@@ -71,8 +71,8 @@ def parse_run_name(name: str) -> ParsedRunName:
         raise CommandFailed("give the name of a run, such as `last` or a prefix of its id")
     if text == "last":
         return ParsedRunName("place", text, 1)
-    if found := _PLACE.fullmatch(text):
-        place = int(found[1])
+    if match := _PLACE.fullmatch(text):
+        place = int(match[1])
         if place > PLACE_MAX:
             raise CommandFailed(f"a place in the list of runs is at most #{PLACE_MAX}")
         return ParsedRunName("place", text, place)
@@ -202,23 +202,23 @@ def find_run(client: "CommandClient", text: str) -> FoundRun:
 
 def _newest_with_label(client: "CommandClient", label: str) -> list[JsonObject]:
     """Return the newest runs with this label: enough to include one that was not refused."""
-    found = client.items("/v1/runs", {"label": label}, limit=LABELLED_FIRST)
-    if found.more and all(item.get("status") == _REFUSED for item in found.items):
-        found = client.items("/v1/runs", {"label": label}, limit=RUNS_SEARCHED_MAX)
-    return found.items
+    listing = client.items("/v1/runs", {"label": label}, limit=LABELLED_FIRST)
+    if listing.more and all(item.get("status") == _REFUSED for item in listing.items):
+        listing = client.items("/v1/runs", {"label": label}, limit=RUNS_SEARCHED_MAX)
+    return listing.items
 
 
 def _find_by_label(client: "CommandClient", name: ParsedRunName) -> list[JsonObject]:
     """Return runs with this label: enough to see whether all are of one child."""
     query = {"label": name.text}
-    found = client.items("/v1/runs", query, limit=LABELLED_FIRST)
-    if found.more and _items_are_of_one_child(found.items):
-        found = client.items("/v1/runs", query, limit=RUNS_SEARCHED_MAX)
-        if found.more and _items_are_of_one_child(found.items):
+    listing = client.items("/v1/runs", query, limit=LABELLED_FIRST)
+    if listing.more and _items_are_of_one_child(listing.items):
+        listing = client.items("/v1/runs", query, limit=RUNS_SEARCHED_MAX)
+        if listing.more and _items_are_of_one_child(listing.items):
             raise CommandFailed(
                 f"more than {RUNS_SEARCHED_MAX} runs have that label: give the full id"
             )
-    return found.items
+    return listing.items
 
 
 def _items_are_of_one_child(items: list[JsonObject]) -> bool:

@@ -311,5 +311,5 @@ async def _bodies(client: AsyncClient, request: Request[Any]) -> AsyncIterator[J
 def _message_in(content: bytes) -> JsonObject:
     body = read_object(content)
     if body.get("jsonrpc") != "2.0":
-        raise ForeignAnswer("the server is not a spawnlog server: check --url")
+        raise ForeignAnswer("this is not a spawnlog server: check --url")
     return body

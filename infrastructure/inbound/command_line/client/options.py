@@ -71,8 +71,8 @@ class ApiPlace:
         """Return the address of that server."""
         from spawnlog.core.location import locate_server
 
-        found = locate_server(self.url, self.data_dir, os.environ)
-        return replace(found, settings=SETTINGS_OF_ADDRESS)
+        server = locate_server(self.url, self.data_dir, os.environ)
+        return replace(server, settings=SETTINGS_OF_ADDRESS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -320,7 +320,9 @@ def export_events(
     if flags.resume and flags.force:
         raise CommandFailed("--resume continues and --force starts over: give one of them")
     # No log is longer, and the database has no larger integer.
-    first, last = (one and min(one, POSITION_MAX) for one in (flags.first, flags.last))
+    first, last = (
+        position and min(position, POSITION_MAX) for position in (flags.first, flags.last)
+    )
     export_options = ExportOptions(**{**asdict(flags), "first": first, "last": last})
     try:
         with _resumable(), show_transfer_progress("exporting events") as on_progress:

@@ -28,9 +28,9 @@ class WhatIfReport:
 
     def take(self, verdict: JsonObject) -> None:
         """Add a verdict."""
-        those = self.first.setdefault(str(verdict.get("verdict")), [])
-        if len(those) < SHOWN_MAX:
-            those.append(verdict)
+        decisions = self.first.setdefault(str(verdict.get("verdict")), [])
+        if len(decisions) < SHOWN_MAX:
+            decisions.append(verdict)
 
     @property
     def counts(self) -> Mapping[str, int]:

@@ -51,16 +51,16 @@ def stop_run(
         _stop_all(requester, given, api, yes=yes)
         return
     with api.client() as client:
-        found = find_run(client, name)
-        if not (found.exact or yes):
-            _confirm_run(client.get(path_of("runs", found.run_id)).value)
-        run = stop_and_wait(client, found.run_id, given.body(client))
+        match = find_run(client, name)
+        if not (match.exact or yes):
+            _confirm_run(client.get(path_of("runs", match.run_id)).value)
+        run = stop_and_wait(client, match.run_id, given.body(client))
     if print_object(run, api.output):
         return
     if has_reached(run, "ended"):
-        print(f"run {found.run_id} is {run.get('status')}")
+        print(f"run {match.run_id} is {run.get('status')}")
     else:
-        print(f"run {found.run_id} is asked to stop, and still {run.get('status')}")
+        print(f"run {match.run_id} is asked to stop, and still {run.get('status')}")
 
 
 def _stop_all(requester: str, given: Given, api: ApiOptions, *, yes: bool) -> None:

@@ -63,9 +63,9 @@ def list_subagents(requester: RequesterOption = "main", *, api: ApiPlace) -> Non
 def show_info(target: Target, requester: RequesterOption = "main", *, api: ApiPlace) -> None:
     """Show everything about a sub-agent."""
     with api.client() as client:
-        found = _find(_subagents(client, requester), target)
-        run = client.get(path_of("runs", found.run_id)).value
-    print_block(info_text(replace(found, run=run)))
+        subagent = _find(_subagents(client, requester), target)
+        run = client.get(path_of("runs", subagent.run_id)).value
+    print_block(info_text(replace(subagent, run=run)))
 
 
 def show_log(
@@ -86,9 +86,9 @@ def show_log(
     # Progress entries are not printed, so more entries are read than `limit`.
     query: JsonObject = {"last": LAST_ENTRIES_MAX, "tools": "true" if tools else None}
     with api.client() as client:
-        found = _find(_subagents(client, requester), target)
-        page = client.get(path_of("runs", found.run_id, "transcript"), query).value
-    print_block(log_text(found, page.get("items") or (), limit))
+        subagent = _find(_subagents(client, requester), target)
+        page = client.get(path_of("runs", subagent.run_id, "transcript"), query).value
+    print_block(log_text(subagent, page.get("items") or (), limit))
 
 
 def send(
@@ -97,12 +97,12 @@ def send(
     """Send a message to a sub-agent, and wait 30 seconds for the answer."""
     text = read_text_argument(message, "message")
     with api.client() as client:
-        found = _find(_subagents(client, requester), target)
-        sent = _post(client, found, {"message": text})
+        subagent = _find(_subagents(client, requester), target)
+        sent = _post(client, subagent, {"message": text})
         run_id = str(sent.get("runId"))
-        short = run_id[: len(found.short_id)]
+        short = run_id[: len(subagent.short_id)]
         if sent.get("status") == "queued":
-            print_block(f"✅ Sent to {found.label} (run {short}).")
+            print_block(f"✅ Sent to {subagent.label} (run {short}).")
             return
         run = wait_for_run(client, run_id, until="ended", seconds_max=REPLY_SECONDS)
     if not has_reached(run, "ended"):
@@ -111,7 +111,7 @@ def send(
         why = run.get("error") or run.get("outcome")
         print_block(f"⚠️ Subagent error: {why} (run {short}).")
     else:
-        print_block(str(run.get("resultText") or f"✅ Sent to {found.label} (run {short})."))
+        print_block(str(run.get("resultText") or f"✅ Sent to {subagent.label} (run {short})."))
 
 
 def steer(
@@ -120,9 +120,9 @@ def steer(
     """End a sub-agent's run and continue with a message in its place."""
     text = read_text_argument(message, "message")
     with api.client() as client:
-        found = _find(_subagents(client, requester), target)
+        subagent = _find(_subagents(client, requester), target)
         try:
-            sent = _post(client, found, {"message": text, "mode": "steer"})
+            sent = _post(client, subagent, {"message": text, "mode": "steer"})
         except CommandFailed as failed:
             why = printable_line(failed.message, 1000)
             raise type(failed)(_STEER_FAILED.format(why=why), failed.problem) from None
@@ -130,7 +130,9 @@ def steer(
             print_block(str(sent.get("text")))
             return
         await_run(client, str(sent.get("runId")), str(sent.get("childSessionKey")))
-    print_block(f"steered {found.label} (run {str(sent.get('runId'))[: len(found.short_id)]}).")
+    print_block(
+        f"steered {subagent.label} (run {str(sent.get('runId'))[: len(subagent.short_id)]})."
+    )
 
 
 def stop(
@@ -148,11 +150,11 @@ def stop(
             for subagent in known.active:
                 stop_and_wait(client, subagent.run_id, {})
             return
-        found = _find(known, target)
-        if not found.is_active:
-            print_block(f"{found.label} is already finished.")
+        subagent = _find(known, target)
+        if not subagent.is_active:
+            print_block(f"{subagent.label} is already finished.")
             return
-        stop_and_wait(client, found.run_id, {})
+        stop_and_wait(client, subagent.run_id, {})
 
 
 def _find(known: Subagents, target: str) -> Subagent:
@@ -164,8 +166,8 @@ def _find(known: Subagents, target: str) -> Subagent:
         raise CommandFailed(str(error)) from None
 
 
-def _post(client: "CommandClient", found: Subagent, body: JsonObject) -> JsonObject:
-    path = path_of("runs", found.run_id, "messages")
+def _post(client: "CommandClient", subagent: Subagent, body: JsonObject) -> JsonObject:
+    path = path_of("runs", subagent.run_id, "messages")
     return client.post(path, body, idempotency_key=str(uuid.uuid4())).value
 
 

@@ -78,7 +78,7 @@ def test_table_and_message_are_shown(spawnlog: Command, file: Path) -> None:
     assert "identity  injected  prepend  exit 0" in result.stdout
     assert "identity→main (winner)" in result.stdout
     assert "\nidentity adds before the task:\n\nYou are the steward.\n" in result.stdout
-    assert '\ntell gives, behind the task:\n\n{"task":"Review"' in result.stdout
+    assert '\ntell adds after the task:\n\n{"task":"Review"' in result.stdout
     assert "\nmessage:\n\nYou are the steward.\n\nReview" in result.stdout
     assert 'agent "steward" is not configured' in result.stderr
 

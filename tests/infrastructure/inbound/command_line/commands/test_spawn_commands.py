@@ -489,7 +489,7 @@ def test_later_shared_option_wins_key_by_key(
         ("folder", "cannot be read: Is a directory"),
         ("binary", "is not UTF-8"),
         ("long", "is larger than 10 bytes"),
-        ("list\x1b", "is no JSON object"),
+        ("list\x1b", "is not a JSON object"),
     ],
 )
 def test_shared_file_that_cannot_be_used_is_refused(

@@ -73,7 +73,7 @@ LINES: list[tuple[str, dict[str, Any], str]] = [
     (
         "SharedContextChanged",
         {"cause": "patch", "changes": [{"key": "a", "value": {}}, {"key": "b"}], "by": "x"},
-        "a taken away, b taken away, by x",
+        "a removed, b removed, by x",
     ),
     (
         "SharedContextChanged",

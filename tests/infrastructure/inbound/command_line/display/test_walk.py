@@ -77,14 +77,14 @@ def test_command_leads_to_a_place(walk: Walk, commands: tuple[str, ...], version
     [
         (("b",), 1, "first event"),
         (("last", "n"), 5, "last event"),
-        (("7",), 1, "go from 1 to 5"),
+        (("7",), 1, "events are 1 to 5"),
         (
             ("archived",),
             1,
             "not a command or stage of this run (requested, queued, started, ended)",
         ),
         (("g 3",), 1, "begins after position 3"),
-        (("?",), 1, "q ends"),
+        (("?",), 1, "q quit"),
     ],
 )
 def test_command_that_leads_nowhere_says_why(
@@ -119,7 +119,7 @@ def test_tree_is_shown_until_the_next_step(walk: Walk) -> None:
     there = after(walk, "3", "t")
     assert "other events of the tree, 20 to 30" in text_of(there, tree=("  25  RunQueued",))
     assert "25  RunQueued" in text_of(there, tree=("  25  RunQueued",))
-    assert "nothing" in text_of(there)
+    assert "none" in text_of(there)
     assert "what else" not in text_of(after(there, "n"))
     assert after(walk, "d", "t", "n").view == "difference"
 
