@@ -214,8 +214,7 @@ class LogRecorder(ApplicationRecorder):
         *,
         inclusive_of_start: bool = True,
     ) -> Sequence[Notification]:
-        """Return up to `limit` events from position `start` to `stop`, optionally only of these
-        types."""
+        """Return up to `limit` events from position `start` to `stop`; with topics only these."""
         _require_types(topics)
         _require_page(limit, f"limit must be {EVENTS_MAX} or less")
         after = (start or 1) - 1 if inclusive_of_start else start or 0

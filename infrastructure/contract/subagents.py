@@ -269,8 +269,7 @@ def _line(number: int, subagent: Subagent, ellipsis: str) -> str:
 
 
 def _cut(text: str, characters_max: int, ellipsis: str) -> str:
-    """Return the text on one line of at most `characters_max` characters, with this ellipsis if
-    cut."""
+    """Return the text on one line of at most `characters_max` characters, with this ellipsis."""
     line = single_line(text, characters_max=characters_max)
     if not line.endswith(ELLIPSIS) or ellipsis == ELLIPSIS:
         return line

@@ -329,8 +329,7 @@ class ServerProcess:
         return await self._build_workers(work, pool, seal, url)
 
     async def _activate(self) -> None:
-        """Activate the configuration of the file, or keep that of the log. Log which one is in
-        force."""
+        """Activate the configuration of the file, or keep that of the log. Log the result."""
         before = await self.configurations.newest()
         if self.config is not None:
             revision = await self.configurations.activate(self._loaded, SYSTEM)

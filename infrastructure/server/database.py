@@ -41,7 +41,8 @@ from infrastructure.server.migration import first_line, migrate_in_process
 class Database:
     """Location of the log.
 
-    `ensure_running` restarts an embedded server. It is called before a connection is made again.
+    `ensure_running` restarts an embedded server. It is called after a connection failed, before the
+    next attempt.
     """
 
     conninfo: str
@@ -84,7 +85,7 @@ def migrate_database(url: str | None, embedded_home: Path) -> str:
     before, after = migrate_in_process(url, failure)
     if before == after:
         return f"the database was already at revision {after}"
-    return f"the database went from {before or 'empty'} to revision {after}"
+    return f"the database was migrated from {before or 'empty'} to revision {after}"
 
 
 def _inspect(url: str, failure: str, advice: str = "") -> FoundDatabase:

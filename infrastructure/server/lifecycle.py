@@ -91,7 +91,7 @@ async def run_server(process: ServerProcess, listening: socket.socket) -> int:
     try:
         loop.add_signal_handler(signal.SIGHUP, _reload, process)
         if process.settings.no_auth:
-            _log.warning("authentication is off: every program on this machine may do everything")
+            _log.warning("authentication is off: every program on this machine has full access")
         settings = process.settings
         page = () if settings.no_page else page_routes(wants_token=not settings.no_auth)
         files = OpenFiles.of_process()
@@ -159,7 +159,7 @@ def _end_after(seconds: float) -> Iterator[None]:
 
 
 def _exit_at_once(seconds: float) -> None:
-    _log.error("stopping takes more than %d seconds: the process ends as it is", seconds)
+    _log.error("stopping takes more than %d seconds: the process exits now", seconds)
     os._exit(1)
 
 
@@ -220,7 +220,7 @@ async def _find_file_again(process: ServerProcess) -> None:
     try:
         revision = await process.configurations.find_file_again()
     except Exception:
-        _log.exception("the file of the configuration could not be looked for")
+        _log.exception("the file of the configuration could not be read again")
     else:
         _log.info("without --config configuration revision %d stays in force", revision)
 
@@ -239,7 +239,7 @@ async def _reload_now(process: ServerProcess, config: Path) -> None:
         try:
             _log_reload(loaded, before, process.settings)
         except Exception:
-            _log.exception("what the configuration changes could not be logged")
+            _log.exception("the changes of the configuration could not be logged")
         _log.info("configuration revision %d is active", revision)
 
 
@@ -268,8 +268,8 @@ def main_key_warning(before: Configuration, after: Configuration) -> str | None:
     if old == new:
         return None
     return (
-        f"main was session {old} and is {new} now, by session.mainKey, session.scope or the default"
-        " agent; the children, caps and inbox of the former stay with it"
+        f"main was session {old} and is now {new}, because session.mainKey, session.scope or the"
+        " default agent changed; children, caps and inbox of the old session stay with it"
     )
 
 

@@ -151,8 +151,7 @@ class ConfigurationShown:
     _is_built_in: bool
 
     def agent(self, agent_id: str) -> tuple[EffectiveValue, ...] | None:
-        """Return the effective values of an agent and their sources. None if there is no such
-        agent."""
+        """Return the effective values of an agent with their sources, or None if it is unknown."""
         values = effective_agent_values(self._configuration, agent_id)
         if values is None or not self._is_built_in:
             return values

@@ -46,7 +46,7 @@ def run_trial(loaded: LoadedConfiguration, tried: ScriptTrialOptions, agents: Pa
 
 def _trial_request(configuration: Configuration, tried: ScriptTrialOptions) -> TrialRequest:
     if not is_valid_agent_id(tried.agent):
-        raise UserError("AGENT is no agent id: no spawn can name it")
+        raise UserError("AGENT is not a valid agent id")
     try:
         key = configuration.canonical_key(tried.requester)
     except InvalidSessionKey as error:

@@ -127,7 +127,7 @@ def test_impossible_main_key_changes_nothing(server: Server) -> None:
     told = server.reload({**config, "session": {"mainKey": "Desk"}})
     (line,) = [one for one in told.splitlines() if "main was session" in one]
     assert "WARNING" in line
-    assert "main was session agent:main:main and is agent:main:desk now" in line
+    assert "main was session agent:main:main and is now agent:main:desk, " in line
     assert told.count("is active") == 1
     assert "main was session" in server.reload(config)
     assert "never retrieved" not in server.log()

@@ -119,7 +119,7 @@ def test_a_silent_database_does_not_keep_a_server_that_is_told_to_stop(
         hasty_server.terminate()
         assert hasty_server.wait_exit() == 1
         assert time.monotonic() - began < ENDED_SECONDS_MAX
-    assert "the process ends as it is" in hasty_server.log()
+    assert "the process exits now" in hasty_server.log()
     # The next start finds everything in order.
     hasty_server.start()
     is_ready_again(hasty_server)

@@ -31,8 +31,7 @@ class BuiltFile:
 
 
 def find_built_files(*, package: Path = IN_PACKAGE, checkout: Path = IN_CHECKOUT) -> Path | None:
-    """Return the folder of an installed package's page, else that of a checkout, or None if not
-    built."""
+    """Return the folder of the page in the package or checkout, or None if it was not built."""
     folders = (package, checkout)
     return next((folder for folder in folders if (folder / "index.html").is_file()), None)
 

@@ -15,7 +15,7 @@ DOCUMENT = "index.html"
 _FOREVER = {"cache-control": "public, max-age=31536000, immutable"}
 _NOT_BUILT = (
     "The page was not built here. In a checkout `make page` builds it; then start the server again."
-    "\nThe HTTP API is there without it: /openapi.json describes it.\n"
+    "\nThe HTTP API works without it: /openapi.json describes it.\n"
 )
 
 

@@ -72,7 +72,7 @@ def test_migration_leaves_no_library_in_memory(empty_database_url: str) -> None:
         text=True,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("the database went from empty to revision ")
+    assert done.stdout.startswith("the database was migrated from empty to revision ")
 
 
 @pytest.mark.process

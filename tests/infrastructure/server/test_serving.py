@@ -62,7 +62,7 @@ def test_other_settings_need_no_restart(after: Settings) -> None:
 def test_other_main_session_is_told(changed: object, session: str) -> None:
     text = main_key_warning(Configuration(), Configuration.model_validate(changed))
     assert text is not None
-    assert text.startswith(f"main was session agent:main:main and is {session} now, ")
+    assert text.startswith(f"main was session agent:main:main and is now {session}, ")
 
 
 def test_same_main_session_is_not_told() -> None:
@@ -99,7 +99,7 @@ def test_end_that_takes_too_long_is_the_end() -> None:
         command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=False
     )
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert "the process ends as it is" in ended.stderr
+    assert "the process exits now" in ended.stderr
 
 
 GOOD = "{agents: {defaults: {runtime: {type: 'scripted'}}}, session: {mainKey: '%s'}}"
@@ -141,11 +141,13 @@ async def test_untold_change_does_not_stop_reload_or_next(
         await _reload_now(house, file)
         told.append([(one.levelname, one.getMessage()) for one in caplog.records])
     assert told[0] == [
-        ("ERROR", "what the configuration changes could not be logged"),
+        ("ERROR", "the changes of the configuration could not be logged"),
         ("INFO", "configuration revision 2 is active"),
     ]
     assert [level for level, _ in told[1]] == ["WARNING", "INFO"]
-    assert told[1][0][1].startswith("main was session agent:main:desk and is agent:main:board now")
+    assert told[1][0][1].startswith(
+        "main was session agent:main:desk and is now agent:main:board, "
+    )
     assert told[1][1][1] == "configuration revision 3 is active"
 
 

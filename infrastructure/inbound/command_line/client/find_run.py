@@ -51,8 +51,10 @@ class RunMatch:
 
 @dataclass(frozen=True, slots=True)
 class ParsedRunName:
-    """A name by its form. `place` counts from 1. `text` is a label, key or prefix; for `newest`,
-    the label."""
+    """A name by its form.
+
+    `place` counts from 1. `text` is a label, key or prefix; for `newest` it is the label.
+    """
 
     kind: Literal["place", "newest", "id", "text"]
     text: str

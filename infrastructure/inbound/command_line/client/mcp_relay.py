@@ -30,8 +30,10 @@ CALLS_MAX = 64
 """Maximum number of requests in progress; a further one is answered with an error."""
 
 LAST_ANSWERS_SECONDS = 10.0
-"""Time to wait for outstanding answers after the input has ended. A client that wants the process
-to end earlier ends it."""
+"""Time to wait for outstanding answers after the input has ended.
+
+A client that wants the process to end earlier ends it.
+"""
 
 PARSE_ERROR, INVALID_REQUEST, SERVER_ERROR = -32700, -32600, -32000
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
@@ -229,8 +231,7 @@ class McpRelay:
             del self._calls[own]
 
     async def _send(self, message: RelayedMessage) -> None:
-        """Send a message and relay the answers. A request is always answered, at least with an
-        error."""
+        """Send a message and relay the answers. Each request is answered, if only with an error."""
         answered = False
         request: Request[Any] = Request(
             operation="",
@@ -262,8 +263,8 @@ class McpRelay:
     def _locate_again(self) -> None:
         """Look up the server again, since a restarted one may listen elsewhere.
 
-        A new address gets a client of its own: a server on this machine is contacted in another way
-        than a remote one.
+        A new address gets a client of its own, since only a client for a remote server uses proxy
+        settings of the environment.
         """
         try:
             server = self._locate()

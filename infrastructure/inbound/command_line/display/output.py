@@ -64,8 +64,7 @@ def note_more(**options: str | int | None) -> None:
 
 
 def print_table(items: Sequence[Item], columns: Sequence[TableColumn]) -> None:
-    """Print a table, cut to the width of a terminal and full elsewhere. A note replaces an empty
-    one."""
+    """Print a table, cut to the width of a terminal and full elsewhere, or a note if empty."""
     from rich.console import Console
 
     if not items:

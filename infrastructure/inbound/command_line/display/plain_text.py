@@ -15,8 +15,7 @@ _UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def printable_block(text: str) -> str:
-    """Return a text of several lines. Line ends and tabs stay; other control characters are
-    escaped."""
+    """Escape control characters of a text, except for line ends and tabs."""
     unix = text.replace("\r\n", "\n")
     if unix.isascii() and unix.replace("\n", "").replace("\t", "").isprintable():
         return unix

@@ -169,8 +169,7 @@ class BodyIntake:
         self._discards = False
 
     def offer_in(self, scope: MutableMapping[str, Any]) -> None:
-        """Make the intake available to the application, which names the body's owner with
-        `note_owner`."""
+        """Put the intake into the scope, where `note_owner` finds it."""
         scope[_SCOPE_NAME] = self
 
     def note_owner(self, owner: str) -> None:

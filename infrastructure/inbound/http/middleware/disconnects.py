@@ -41,7 +41,7 @@ class _WholeAnswer:
             if self._head:
                 data, self._head = self._head + data, b""
         elif cycle.response_started:
-            # The first data is `100 Continue`; the head follows.
+            # Data before the response starts is `100 Continue`.
             self._cycle = None
             has_body = cycle.scope["method"] != "HEAD"
             if has_body and 0 < cycle.expected_content_length <= JOINED_BYTES_MAX:
@@ -62,8 +62,7 @@ class DroppableConnection(HttpToolsProtocol):
     on_lost: Callable[[], None] | None = None
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Strip blanks after a value: the parser leaves them, but they are not part of it (RFC
-        9110, 5.5)."""
+        """Strip blanks after a value. The parser leaves them; RFC 9110, 5.5 excludes them."""
         super().on_header(name, value.strip(b" \t"))
 
     def on_headers_complete(self) -> None:
@@ -98,8 +97,7 @@ def _connection_of(scope: MutableMapping[str, Any]) -> DroppableConnection | Non
 
 
 def connection_dropper(scope: MutableMapping[str, Any]) -> Callable[[], None] | None:
-    """Return a function that drops a request's connection, or None if the server does not support
-    it."""
+    """Return a function that drops a request's connection, or None if the server has none."""
     connection = _connection_of(scope)
     return connection.drop if connection is not None else None
 

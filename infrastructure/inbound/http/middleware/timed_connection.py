@@ -165,8 +165,9 @@ class TimedConnection(DroppableConnection):
     def _refuse(self) -> None:
         """Refuse a request with too many bytes without progress.
 
-        The connection is only closed if the request, or the one before it, is being answered.
-        Otherwise later data is discarded, so that the caller reads the answer.
+        The connection is closed without an answer if the request was answered, or if it or the one
+        before it is being answered. Otherwise later data is discarded, so that the caller reads the
+        answer.
         """
         cycle = self.cycle
         if cycle is not None and (

@@ -19,8 +19,7 @@ class ServedDocument:
         self._making = asyncio.Lock()
 
     async def answer(self, _: Request) -> Response:
-        """Return the document. It is generated in a thread, so that other requests are served
-        meanwhile."""
+        """Return the document. A thread generates it, so that other requests are served."""
         async with self._making:
             if self._content is None:
                 self._content = await asyncio.to_thread(_described)

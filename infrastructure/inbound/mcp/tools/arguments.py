@@ -102,8 +102,10 @@ def _bounded(schema: Mapping[str, Any], value: object) -> float | None:
 
 
 def _is_position(value: object) -> bool:
-    """Return True for a position of the log. A position is not rounded: another one would mean
-    other events."""
+    """Return True for a position of the log.
+
+    Positions are not moved to the nearest bound, since that would mean other events.
+    """
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < POSITION_MAX
 
 

@@ -66,8 +66,7 @@ class ToolAnswer:
 
 
 async def answered_once(call: McpCall, asked: Awaitable[CommandResponse]) -> StoredAnswer:
-    """Return the answer of a command. If its idempotency key was used before, return the first
-    answer."""
+    """Return the answer of a command, or the first answer if its idempotency key was used."""
     try:
         return (await asked).answer
     except AlreadyReserved as repeated:

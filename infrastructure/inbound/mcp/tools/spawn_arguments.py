@@ -238,8 +238,7 @@ def _number(value: object) -> int | float | None:
 
 
 def _attachments(value: object) -> list[dict[str, object]]:
-    """Read the attachments. A wrong value is refused, since dropping files silently would be
-    harmful."""
+    """Return the attachments. Refuse a wrong value: files must not be dropped silently."""
     if value is None:
         return []
     if not isinstance(value, list | tuple) or len(value) > ATTACHMENTS_MAX:

@@ -94,7 +94,7 @@ def test_failing_script_exits_1(spawnlog: Command, file: Path) -> None:
 @pytest.mark.parametrize(
     ("agent", "more", "says"),
     [
-        ("no agent!", (), "AGENT is no agent id"),
+        ("no agent!", (), "AGENT is not a valid agent id"),
         ("main", ("--requester", "agent::"), "--requester: "),
         ("main", ("--config", "/no/such/file"), "/no/such/file"),
     ],
