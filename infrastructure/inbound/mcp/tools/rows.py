@@ -17,7 +17,6 @@ from application.queries.session_reference import UUID_TEXT, resolve_session_key
 from application.queries.views.view import View
 from infrastructure.inbound.mcp.tools.arguments import (
     OWN_SESSION,
-    TARGET,
     Properties,
     properties_of,
     read_arguments,
@@ -30,7 +29,13 @@ from infrastructure.inbound.mcp.tools.offered import OfferedTool
 RUN, SESSION = "runId", "sessionKey"
 _ARGUMENTS_OF_PATH = {"runId": RUN, "key": SESSION}
 _PROPERTIES: Properties = {
-    RUN: {"type": "string", "description": f"Run id. {TARGET}"},
+    RUN: {
+        "type": "string",
+        "description": (
+            "Run id; or a sub-agent by its number in the list, its label, its session key, or last."
+            " A prefix of a label or run id is enough."
+        ),
+    },
     SESSION: {"type": "string", "description": OWN_SESSION},
 }
 

@@ -95,7 +95,7 @@ class ListSessions(ToolArguments):
 
     limit: int = number(SESSIONS_DEFAULT, 1, SESSIONS_MAX, "Maximum number of sessions.")
     active_minutes: float = number(
-        0, 0, MINUTES_MAX, "Only sessions with an event in the last minutes; 0 for all."
+        0, 0, MINUTES_MAX, "Only sessions active in this many last minutes; 0 for all."
     )
     message_limit: int = number(0, 0, MESSAGES_MAX, "Last messages to include of each.")
 
