@@ -1,4 +1,4 @@
-"""Who may do what: callers, their scopes, and the sessions they may act for."""
+"""Callers, their scopes, and the sessions that they may act for."""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -20,8 +20,11 @@ ALL_SCOPES: frozenset[AccessScope] = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Somebody who showed a token. `patterns` are of session keys in their canonical form, `*`
-    stands for anything; `run_id` is set for a child that acts with its own token."""
+    """A caller identified by a token.
+
+    `patterns` match canonical session keys; `*` matches any text. `run_id` is set for a child that
+    uses its own token.
+    """
 
     actor: Actor
     scopes: frozenset[AccessScope]
@@ -30,41 +33,42 @@ class Caller:
 
     @property
     def sees_everything(self) -> bool:
-        """Whether whole-log questions are open to it."""
+        """Return True if the caller may query the whole log."""
         return "*" in self.patterns
 
     @property
     def only_session(self) -> str | None:
-        """The one session it acts for; None when its patterns may fit more than one."""
+        """Return the only session that the caller acts for, or None if its patterns may match
+        several."""
         if len(self.patterns) != 1 or "*" in self.patterns[0]:
             return None
         return self.patterns[0]
 
     def may(self, scope: AccessScope) -> bool:
-        """Whether it has the scope; `admin` has all."""
+        """Return True if the caller has the scope; `admin` includes every scope."""
         return scope in self.scopes or "admin" in self.scopes
 
     def acts_for(self, session_key: str) -> bool:
-        """Whether it may act for this session."""
+        """Return True if one of the caller's patterns matches the session key."""
         return any(fits(session_key, pattern) for pattern in self.patterns)
 
 
 class TokenVerifier(Protocol):
-    """Knows whose a token is."""
+    """Port that resolves a token to its caller."""
 
     async def caller_of(self, token: str) -> Caller | None:
-        """The caller; None for a token that is unknown, expired or dead with its run."""
+        """Return the caller. None if the token is unknown, expired, or its run is over."""
         ...
 
 
 class Access:
-    """Answers what depends on the record: who stands above whom."""
+    """Access checks that depend on the record of sessions and their parents."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
     async def covers_session(self, caller: Caller, session_key: str) -> bool:
-        """Whether a session is one the caller acts for, or below one."""
+        """Return True if the caller acts for the session or for one of its ancestors."""
         key: str | None = session_key
         for _ in range(ANCESTORS_MAX):
             if key is None:
@@ -78,17 +82,18 @@ class Access:
     async def covers_run(
         self, caller: Caller, run: Run, known: dict[str, bool] | None = None
     ) -> bool:
-        """Whether a run belongs to what the caller may see: its own, or in a tree it acts for.
+        """Return True if the caller may see the run: its own run, or one in a tree that it acts
+        for.
 
-        `known` are the requesters that were looked up before for this caller: whoever asks about
-        many runs keeps it, so that each requester is looked up once.
+        `known` caches the result for each requester. A caller of this method that checks many runs
+        keeps it, so that each requester is looked up once.
         """
         return await self.covers_child(caller, run.run_id, run.requester.session_key, known)
 
     async def covers_child(
         self, caller: Caller, run_id: UUID, requester: str, known: dict[str, bool] | None = None
     ) -> bool:
-        """The same of a run of which no more is at hand than who asked for it."""
+        """Return the result of `covers_run`, given only the run's id and requester."""
         if caller.sees_everything or caller.run_id == run_id:
             return True
         if known is None:
@@ -98,7 +103,7 @@ class Access:
         return known[requester]
 
     async def is_sibling(self, caller: Caller, run: Run) -> bool:
-        """Whether a run has the same requester as the caller's own run."""
+        """Return True if the run has the same requester as the caller's own run."""
         if caller.run_id is None:
             return False
         own = await self._registry.run(caller.run_id)
@@ -106,34 +111,37 @@ class Access:
 
 
 def require_scope(caller: Caller, scope: AccessScope) -> None:
-    """`QueryError` unless the caller has the scope."""
+    """Raise `QueryError` unless the caller has the scope."""
     if not caller.may(scope):
         raise QueryError("not_permitted", f'this token lacks the scope "{scope}"')
 
 
 def require_whole_log(caller: Caller) -> None:
-    """`QueryError` unless questions about the whole log are open to the caller."""
+    """Raise `QueryError` unless the caller may query the whole log."""
     if not caller.sees_everything:
         raise QueryError(
-            "not_permitted", 'this is about the whole log and needs a token with the sessions "*"'
+            "not_permitted",
+            'this reads the whole log, which requires a token for all sessions ("*")',
         )
 
 
 def require_session_access(caller: Caller, session_key: str) -> None:
-    """`QueryError` unless the caller may act for the session."""
+    """Raise `QueryError` unless the caller may act for the session."""
     if not caller.acts_for(session_key):
         raise QueryError(
-            "not_permitted", "this token does not act for that session; use the session's own"
+            "not_permitted", "this token does not act for that session; use the session's own token"
         )
 
 
 def require_agent_access(caller: Caller, agent_id: str, configuration: Configuration) -> None:
-    """`QueryError` unless the caller may act for the agent's main session: whose agent a session is
-    decides what it may spawn, so it is not to be had for the asking."""
-    # Not `main`: under scope `global` that is one session of all agents, and tells of none.
+    """Raise `QueryError` unless the caller may act for the agent's main session.
+
+    The agent of a session decides what it may spawn, so a caller must not choose it freely.
+    """
+    # Not `main`: under scope `global` all agents share that session, so it identifies none.
     own = configuration.canonical_key(f"agent:{agent_id}:{configuration.session.main_key}")
     if not caller.acts_for(own):
         raise QueryError(
             "not_permitted",
-            f'this token does not act for agent "{agent_id}"; leave agentIdOverride out',
+            f'this token does not act for agent "{agent_id}"; omit agentIdOverride',
         )

@@ -1,4 +1,4 @@
-"""The agents that a requester may spawn, as every door lists them."""
+"""The agents that a requester may spawn."""
 
 from pydantic import Field
 
@@ -18,9 +18,9 @@ from domain.values.session_key import MAIN, agent_id_of
 
 
 class ListedAgent(View):
-    """One agent. It may be allowed and not be configured: then only a context script that names
-    another one in its place saves the spawn, and it has no `model` and no `runtime`, which is the
-    type of its runtime."""
+    """One agent. An allowed agent may be absent from the configuration (`configured` false): then a
+    spawn succeeds only if a context script overrides it with another agent, and `model` and
+    `runtime` are null. `runtime` is the type of its runtime."""
 
     id: str
     name: str | None
@@ -30,8 +30,9 @@ class ListedAgent(View):
 
 
 class AgentListing(View):
-    """`requester` is the requester's agent, which is first when it may name itself; the others are
-    sorted. With `allow_any` these are the configured ones, and any other may be named too."""
+    """The agents that a requester may spawn. `requester` is the requester's agent. It comes first
+    if it may spawn itself; the others are sorted. If `allowAny` is true, `agents` lists the
+    configured agents, and any other id is allowed too."""
 
     requester: str
     allow_any: bool
@@ -44,7 +45,9 @@ class ListAgents(ReadAsOf):
     requester: str = Field(
         MAIN,
         max_length=TEXT_CHARACTERS_MAX,
-        description="The requester: its session key in any spelling, its session id, or `current`.",
+        description=(
+            "The requesting session: its key in any spelling, its session id, or `current`."
+        ),
     )
 
 
@@ -54,11 +57,11 @@ class ListAgents(ReadAsOf):
     name="listAgents",
     tag="agents",
     scope="read",
-    summary="The agents a requester may spawn",
+    summary="List the agents that a requester may spawn",
     description=(
-        "The requester's own agent first when it is allowed, the others sorted. The requester"
-        " need not be on record; when it is, its agent is the one on record. It must be a session"
-        " that the token covers. With `at` by the configuration that was in force then."
+        "The requester's own agent comes first if it is allowed; the others are sorted. The token"
+        " must cover the requester, which need not be on record; if it is, its recorded agent is"
+        " used. With `at`, the configuration in force at that moment is used."
     ),
     errors=("not_found",),
     tool=Tool(
@@ -75,7 +78,7 @@ class ListAgents(ReadAsOf):
                 means="requester",
                 default=MAIN,
                 variable="SPAWNLOG_SESSION_KEY",
-                help="Key of the session that asks; a child has its own in the environment.",
+                help="Key of the requesting session; a child finds its own in the environment.",
             )
         },
         items="agents",
@@ -86,13 +89,13 @@ class ListAgents(ReadAsOf):
             Column("MODEL", "model"),
             Column("RUNTIME", "runtime"),
         ),
-        notes={"allowAny": "any other agent may be asked for as well"},
+        notes={"allowAny": "any other agent is allowed too"},
     ),
 )
 async def list_agents(
     services: QueryServices, caller: Caller, query: ListAgents
 ) -> Answer[AgentListing]:
-    """Return the agents that the requester may spawn under the configuration in force then."""
+    """Return the agents that the requester may spawn under the configuration in force at `at`."""
     moment = await resolve_as_of(services, caller, query.at)
     key = await resolve_session_key(
         services, caller, query.requester, pointer="/query/requester", at=moment.position
@@ -100,7 +103,7 @@ async def list_agents(
     if not await services.access.covers_session(caller, key):
         raise QueryError(
             "not_found",
-            "there is no such session for this token; give one of its own as requester",
+            "this token covers no such session; give one of its own as requester",
             position=moment.position,
         )
     session = await services.work.registry.session(key, at=moment.position)
@@ -108,8 +111,8 @@ async def list_agents(
     if configuration is None:
         raise QueryError(
             "not_found",
-            "the configuration that was in force then is not on record: there was none yet, or its"
-            " text was erased",
+            "the configuration in force then is not on record: none was active yet, or its text"
+            " was erased",
             position=moment.position,
         )
     agent_id = session.agent_id if session is not None else agent_id_of(key)
@@ -117,7 +120,7 @@ async def list_agents(
 
 
 def listed_agents(configuration: Configuration, requester_agent_id: str) -> AgentListing:
-    """What a requester of this agent may name."""
+    """Return the agents that a requester with this agent may spawn."""
     allow = configuration.effective_agent(requester_agent_id).subagents.allow_agents
     allowed = allowed_agents(requester_agent_id, allow)
     names = configuration.agent_ids() if allowed is None else allowed

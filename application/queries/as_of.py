@@ -1,4 +1,4 @@
-"""As of when a question is: positions of the log, instants, times ago, and moments of runs."""
+"""Resolves moments to log positions: positions, instants, times ago, and stages of runs."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,8 +14,10 @@ FUTURE_SECONDS_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class AsOf:
-    """The position an answer is true at; `now` when none was asked for. `instant` is the one that
-    was asked for, if one was."""
+    """The position at which an answer is true.
+
+    `now` is True if no moment was requested. `instant` is the requested instant, if one was given.
+    """
 
     position: int
     now: bool
@@ -25,8 +27,18 @@ class AsOf:
 async def resolve_as_of(
     services: QueryServices, caller: Caller, at: str | None, *, pointer: str = "/query/at"
 ) -> AsOf:
-    """The position that `at` means to this caller. `QueryError`, with the pointer, for what means
-    none, or lies ahead, and for a moment of a run that it may not see or that has not come."""
+    """Return the position that `at` means to this caller.
+
+    Args:
+        services: What the position is resolved from.
+        caller: Decides which runs a stage reference may name.
+        at: A moment in any form, or None for now.
+        pointer: JSON pointer of the value, for error messages.
+
+    Raises:
+        QueryError: The text is not a moment, the moment is in the future, or it names a stage of a
+            run that the caller may not see or that the run has not reached.
+    """
     try:
         return await _resolved(services, caller, at)
     except QueryError as error:
@@ -41,13 +53,16 @@ async def _resolved(services: QueryServices, caller: Caller, at: str | None) -> 
         return AsOf(await log.head(), now=True)
     now = log.now()
     moment = read_moment(at, now)
-    # What was followed here is on record.
+    # Positions up to the tail are recorded, so the head need not be read.
     if isinstance(moment, int) and moment <= services.tail.position:
         return AsOf(moment, now=False)
     head = await log.head()
     if isinstance(moment, int):
         if moment > head:
-            raise QueryError("invalid_request", f"the log ends at pos:{head}; ask for that or less")
+            raise QueryError(
+                "invalid_request",
+                f"the log ends at pos:{head}; use that position or an earlier one",
+            )
         return AsOf(moment, now=False)
     if isinstance(moment, RunStageName):
         position = await position_of_stage(services, caller, moment.text, head)
@@ -55,7 +70,9 @@ async def _resolved(services: QueryServices, caller: Caller, at: str | None) -> 
     instant = moment
     ahead = instant - now
     if ahead > timedelta(seconds=FUTURE_SECONDS_MAX):
-        raise QueryError("invalid_request", "that instant lies ahead; ask for the past or for now")
+        raise QueryError(
+            "invalid_request", ("that instant is in the future; use a past one, or omit it for now")
+        )
     if ahead > timedelta(0):
         return AsOf(head, now=True, instant=now)
     position = min(await services.work.registry.position_at(instant), head)
@@ -65,8 +82,12 @@ async def _resolved(services: QueryServices, caller: Caller, at: str | None) -> 
 async def resolve_range(
     services: QueryServices, caller: Caller, since: str | None, until: str | None
 ) -> tuple[AsOf | None, AsOf]:
-    """The moments that the range of a body begins and ends at; without a first one it begins with
-    the log. `QueryError` as for one moment, and when the end lies before the beginning."""
+    """Return the first and last moments of a range given in a body; None means the start of the
+    log.
+
+    Raises:
+        QueryError: As for `resolve_as_of`, or if the range ends before it begins.
+    """
     first = None
     if since is not None:
         first = await resolve_as_of(services, caller, since, pointer="/from")
@@ -75,14 +96,18 @@ async def resolve_range(
         return None, last
     begins, ends = first.instant, last.instant
     is_backwards = first.position > last.position
-    # Before the first event all instants are at one position.
+    # All instants before the first event share one position, so the instants are compared too.
     if is_backwards or (begins is not None and ends is not None and ends < begins):
-        raise invalid_value("/to", f"the range ends at {until}, before it begins: {since}")
+        raise invalid_value("/to", f"the range ends at {until}, before its beginning {since}")
     return first, last
 
 
 def read_moment(text: str, now: datetime) -> Moment:
-    """Return the moment that a parameter means, not looked up yet. `QueryError` for no moment."""
+    """Return the moment that a parameter means, without looking it up.
+
+    Raises:
+        QueryError: The text is not a moment.
+    """
     try:
         return parse_moment(text, now)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""What the token of a caller lets it do."""
+"""What the caller's token allows."""
 
 from typing import get_args
 from uuid import UUID
@@ -11,9 +11,9 @@ from application.queries.views.view import Answer, View
 
 
 class CallerView(View):
-    """What a token is good for: the id it is known by and never the token itself, its scopes, and
-    the patterns of the sessions it may act for. `session` is set when that is just one, `runId` for
-    the token of a child."""
+    """What a token allows: `token` is its id (never the secret), `scopes` its scopes, and
+    `patterns` the session keys that it may act for. `session` is set if the token acts for exactly
+    one session, `runId` if it belongs to a child."""
 
     kind: str
     token: str | None
@@ -29,15 +29,16 @@ class CallerView(View):
     name="getMe",
     tag="access",
     scope=None,
-    summary="What this token may do",
+    summary="Show what this token allows",
     description=(
-        "The scopes of the token, and the patterns of the session keys that it may act for; any"
-        " token may ask. `admin` stands for every scope, and `*` for every session. A child's token"
-        " is that of one run, `runId`. Where authentication is switched off `kind` is `anybody`."
+        "Returns the scopes of the token and the patterns of the session keys that it may act"
+        " for. Requires no scope. `admin` includes every scope, and `*` matches every session. A"
+        " child's token belongs to one run, `runId`. If authentication is off, `kind` is"
+        " `anybody`."
     ),
     command=Command(
         "me",
-        "Show what the token may do, and for which sessions.",
+        "Show the token's scopes and sessions.",
         fields=(
             Column("kind", "kind"),
             Column("token", "token"),
@@ -49,7 +50,7 @@ class CallerView(View):
     ),
 )
 async def get_me(services: QueryServices, caller: Caller) -> Answer[CallerView]:
-    """Return what its token lets the caller do."""
+    """Return what the caller's token allows."""
     view = CallerView.from_source(
         caller.actor,
         run_id=caller.run_id,

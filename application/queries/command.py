@@ -1,6 +1,6 @@
-"""Commands of the command line, as the rows of operations describe them: plain data.
+"""Commands of the command line as plain data, attached to operations.
 
-The generator of the command line's description reads it, together with the models of a row.
+The generator of the command-line description reads them together with the operation's models.
 """
 
 from collections.abc import Mapping
@@ -11,24 +11,24 @@ from domain.values.moments import MOMENT_FORMS
 
 Meaning = Literal["run", "requester", "duration", "files", "objects", "events", "stdin"]
 COMMAND_ITEMS_MAX = 10_000
-"""How many items a list of the command line has at most, in as many pages as that takes."""
+"""Maximum number of items in a list on the command line, read in as many pages as needed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """What the command line makes of a parameter, or of a member of a body, if not the usual.
+    """How the command line presents a parameter or body member, where it differs from the default.
 
     Attributes:
-        flag: In place of `--` and the name in kebab case.
-        metavar: The word for the value in the help; for an argument its name.
-        help: In place of the description.
+        flag: Replaces `--` plus the name in kebab case.
+        metavar: Placeholder of the value in the help; for an argument, its name.
+        help: Replaces the description.
         default: The value that is sent if none is given.
-        means: How the value is read: `run` is the name of a run, `requester` a session or `me`,
-            `duration` becomes seconds, `files` are attached, `objects` are JSON objects or files of
-            them, `events` are types of events, `stdin` is a text, or `-` for standard input.
-        offers: Values that the option takes, if not all, or none, of those of the model.
-        minimum: In place of the minimum of the model; `maximum` likewise.
-        variable: The environment variable that has the default.
+        means: How the value is read: `run` is the name of a run; `requester` a session or `me`;
+            `duration` is converted to seconds; `files` are attached; `objects` are JSON objects or
+            files of them; `events` are event types; `stdin` is a text, or `-` for standard input.
+        offers: Accepted values, if they differ from those of the model.
+        minimum: Replaces the minimum of the model; `maximum` likewise.
+        variable: Environment variable that supplies the default.
     """
 
     flag: str | None = None
@@ -47,14 +47,14 @@ class Column:
     """A column of a table, or a line of a single answer.
 
     Attributes:
-        header: What stands above, or beside.
-        path: Members of an item, as in `event.type`; the first of several with a value, as in
-            `taskPreview|task`. Empty for the whole item.
+        header: The heading above or beside the value.
+        path: Members of an item, as in `event.type`; with `|`, the first one that has a value, as
+            in `taskPreview|task`. Empty for the whole item.
         form: How the value is written: a name in the command line's table of forms.
-        empty: The text in place of no value.
-        marked: A member; if it is true, its name is added in parentheses.
-        if_any: True if the column is left out when no item has a value.
-        narrow: The form for a narrow terminal. The other traits are those of `TableColumn`.
+        empty: The text shown if there is no value.
+        marked: A member whose name is appended in parentheses if it is true.
+        if_any: True to omit the column if no item has a value.
+        narrow: The form for a narrow terminal. The remaining attributes are those of `TableColumn`.
     """
 
     header: str
@@ -77,20 +77,22 @@ class Command:
     """The command of an operation.
 
     Attributes:
-        words: As they are typed. None if the operation has options for functions only.
-        help: What the command does: a sentence, and then, after an empty line, more.
-        arguments: Parameters that are given by their place, after those of the path.
-        options: What differs from the usual, by the name of the parameter or member; a member of a
-            member is named as in `requester.channel`. None if there is no option.
-        by_hand: True if a function runs it, which takes the options of this description.
-        columns: Of the table of items.
-        items: The member of the answer that has the items; they are its pages if it is `items`.
-        fields: Of a single answer. Without fields and `done` it is printed as YAML.
-        done: The sentence in place of a table, with members of the answer and of the request.
+        words: The words that the user types. None if only functions use the options.
+        help: What the command does: one sentence, then an empty line and details.
+        arguments: Parameters given by position, after those of the path.
+        options: Overrides of the defaults, by parameter or member name; nested members are named as
+            in `requester.channel`. None removes the option.
+        by_hand: True if a function implements the command and takes the options of this
+            description.
+        columns: Columns of the table of items.
+        items: The member of the answer that holds the items. It is paged if its name is `items`.
+        fields: Lines of a single answer. Without `fields` and `done`, the answer is printed as
+            YAML.
+        done: A sentence printed instead of a table, filled from the answer and the request.
         notes: Sentences for a person, by the member that must have a value.
-        differs: The member by which the command exits with 1 unless it is true.
-        limit: How many items there are at most if none is given.
-        numbered: True if each item of the whole list is shown with its place.
+        differs: The command exits with 1 unless this member is true.
+        limit: Default maximum number of items.
+        numbered: True to show each item's place in the whole list.
     """
 
     words: str | None
@@ -111,39 +113,44 @@ class Command:
 _TIME = "TIME"
 USUAL: Mapping[str, Option | None] = {
     "agentId": Option(flag="--agent", metavar="ID"),
-    "after": Option(metavar="POSITION", help="Only after this position."),
-    "at": Option(metavar=_TIME, help=f"As it was then: {MOMENT_FORMS}."),
+    "after": Option(metavar="POSITION", help="Only items after this position."),
+    "at": Option(metavar=_TIME, help=f"State as of this moment: {MOMENT_FORMS}."),
     "before": Option(metavar="POSITION"),
-    "cursor": Option(help="Go on from here: the last line of a list that has more names it."),
+    "cursor": Option(help="Continue from this cursor, printed as the last line of a longer list."),
     "from": Option(metavar=_TIME),
-    "limit": Option(help="How many at most.", minimum=1, maximum=COMMAND_ITEMS_MAX),
+    "limit": Option(help="Maximum number of items.", minimum=1, maximum=COMMAND_ITEMS_MAX),
     "q": Option(flag="--words", metavar="TEXT"),
     "requester": Option(metavar="KEY", means="requester"),
-    "respawnedFrom": Option(metavar="NAME", means="run", help="Respawned from this run."),
+    "respawnedFrom": Option(metavar="NAME", means="run", help="Only respawns of this run."),
     "rule": Option(metavar="RULE"),
-    "runId": Option(flag="--run", metavar="NAME", means="run", help="Only of this run."),
+    "runId": Option(flag="--run", metavar="NAME", means="run", help="Only this run."),
     "session": Option(metavar="KEY"),
     "since": Option(metavar=_TIME),
     "to": Option(metavar=_TIME),
-    "tree": Option(metavar="KEY", help="Only the tree of this root session."),
+    "tree": Option(metavar="KEY", help="Only the tree below this root session."),
     "types": Option(
-        flag="--type", metavar="TYPE", means="events", help="Only such events; may be repeated."
+        flag="--type",
+        metavar="TYPE",
+        means="events",
+        help=("Only events of this type; may be repeated."),
     ),
     "until": Option(metavar=_TIME),
-    # The command line reads all pages, and prints what there is.
+    # The command line reads all pages and prints the result, so it has no use for these.
     **dict.fromkeys(("minPosition", "order", "totals", "wait")),
 }
-"""What parameters of these names are to the command line, unless a row says otherwise."""
+"""Default options by parameter name, unless an operation overrides them."""
 
 PATHS: Mapping[str, Option] = {
     "runId": Option(
         metavar="NAME",
         means="run",
-        help="Full id, unique beginning of one (4 or more), label, LABEL@last (its newest run), "
-        "'#2' (second of `run list`), last, or child key.",
+        help=(
+            "Full run id, its first characters (4 or more, if unique), label, LABEL@last"
+            " (newest run with it), '#2' (second of `run list`), last, or child key."
+        ),
     ),
     "key": Option(metavar="SESSION", help="Session key or session id."),
     "id": Option(metavar="ID", help="Id of the announcement."),
-    "revision": Option(metavar="REVISION", help="A revision, by its number.", minimum=1),
+    "revision": Option(metavar="REVISION", help="Number of the revision.", minimum=1),
 }
-"""What the parameters of paths are to the command line."""
+"""Arguments for path parameters."""

@@ -1,4 +1,4 @@
-"""The configuration that an answer is given under: the one in force at its position."""
+"""Reads the configuration under which an answer is given: the one in force at its position."""
 
 from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import NothingInForce, PinnedConfiguration, RevisionErased
@@ -7,13 +7,17 @@ from domain.configuration.problems import ConfigurationError
 
 
 async def revision_on_record(work: UnitOfWork, revision: int) -> PinnedConfiguration:
-    """A revision as anybody may read it now, whichever this process has read before it was erased.
-    `RevisionErased` and `ConfigurationError` when it cannot be read."""
+    """Return a revision as it can be read now, even if this process cached it before it was erased.
+
+    Raises:
+        RevisionErased: The text was erased.
+        ConfigurationError: This program cannot read it.
+    """
     return await _on_record(work, await work.configurations.at(revision))
 
 
 async def configuration_of_revision(work: UnitOfWork, revision: int) -> Configuration | None:
-    """What a revision says; None when its text was erased or a newer program wrote it."""
+    """Return what a revision says. None if its text was erased or a newer program wrote it."""
     try:
         return (await revision_on_record(work, revision)).configuration
     except (RevisionErased, ConfigurationError):
@@ -21,8 +25,10 @@ async def configuration_of_revision(work: UnitOfWork, revision: int) -> Configur
 
 
 async def configuration_in_force(work: UnitOfWork, position: int) -> Configuration | None:
-    """What was in force at a position, whatever is now; None when nothing was yet, its text was
-    erased, or a newer program wrote it."""
+    """Return the configuration in force at a position.
+
+    None if none was active yet, its text was erased, or a newer program wrote it.
+    """
     try:
         pinned = await work.configurations.in_force(position)
         return (await _on_record(work, pinned)).configuration

@@ -1,4 +1,4 @@
-"""Why a query is not answered, as a stable code and in words that every door passes on."""
+"""Errors of queries: a stable code and a message that every interface passes on."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
@@ -29,8 +29,11 @@ QueryErrorCode = Literal[
 
 
 class QueryError(Exception):
-    """A query that is refused. `position` is where the refusal is true, None for now; `errors`
-    name single values by their pointers, `details` are members beside the text."""
+    """A refused query.
+
+    `position` is where the refusal is true, None for now. `errors` name single values by their JSON
+    pointers; `details` are extra members beside the message.
+    """
 
     def __init__(
         self,
@@ -50,7 +53,7 @@ class QueryError(Exception):
 
 
 def invalid_value(pointer: str, detail: str) -> QueryError:
-    """The error for one value of a request."""
+    """Return the error for one value of a request."""
     return QueryError(
         "invalid_request",
         f"{pointer}: {detail}",
@@ -59,12 +62,12 @@ def invalid_value(pointer: str, detail: str) -> QueryError:
 
 
 def validation_problem(failure: ValidationError, body: object) -> QueryError:
-    """Return the error for the faults of a body, each with its place in it."""
+    """Return the error for the validation failures of a body, each with its pointer."""
     return invalid_values(faults_of(failure, body))
 
 
 def invalid_values(errors: Sequence[Mapping[str, str]]) -> QueryError:
-    """Return the error for these faults of a request."""
+    """Return the error for several invalid values of a request."""
     first = errors[0]
     return QueryError(
         "invalid_request",
@@ -74,7 +77,13 @@ def invalid_values(errors: Sequence[Mapping[str, str]]) -> QueryError:
 
 
 def faults_of(failure: ValidationError, values: object, place: str = "") -> list[dict[str, str]]:
-    """Return the faults of values, which are at `place` in the request: pointers and texts."""
+    """Return the pointer and message of each validation failure.
+
+    Args:
+        failure: The failure that pydantic raised.
+        values: The values that were validated.
+        place: JSON pointer of the values within the request.
+    """
     return [
         {
             "pointer": place
@@ -86,7 +95,7 @@ def faults_of(failure: ValidationError, values: object, place: str = "") -> list
 
 
 def _place(error: ErrorDetails, body: Any) -> Iterator[int | str]:
-    """Yield the keys and indexes down to the value. Pydantic adds names of alternatives."""
+    """Yield the keys and indexes down to the value, without pydantic's names of union members."""
     for part in error["loc"]:
         is_index = isinstance(body, list) and isinstance(part, int)
         is_key = isinstance(body, dict) and part in body

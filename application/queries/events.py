@@ -1,4 +1,4 @@
-"""The log: which of its events are wanted, and a page of them at a cost that is bounded."""
+"""Event queries: the filter of events, and pages of the log at a bounded cost."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -26,42 +26,48 @@ TYPES = frozenset(name for name, _ in EVENT_TYPES)
 EVENTS_EXAMINED_MAX = 5_000
 EVENTS_AT_ONCE = 500
 POSITIONS_PASSED_MAX = 100_000
-"""So far the database looks for events that it can leave out by itself, which is cheap."""
+"""Maximum number of positions that one read passes over; skipping them in the database is cheap."""
 
 
 class EventsOfRuns(Parameters):
-    """Which events by their types, and by the run or the tree that they are of."""
+    """Filter of events by type, and by run or tree."""
 
     types: tuple[
         Annotated[
             str, Field(min_length=1, max_length=2000, json_schema_extra={"enum": sorted(TYPES)})
         ],
         ...,
-    ] = Field((), description="Of any of these types: one each time, or names by commas.")
+    ] = Field((), description=("Only events of these types (repeatable, or separated by commas)."))
     run_id: str | None = Field(
-        None, max_length=64, description="Of this run only.", json_schema_extra=RUN_ID_SCHEMA
+        None,
+        max_length=64,
+        description="Only events about this run.",
+        json_schema_extra=RUN_ID_SCHEMA,
     )
     tree: str | None = Field(None, max_length=TEXT_CHARACTERS_MAX, description=TREE_DESCRIPTION)
 
 
 class EventParameters(EventsOfRuns):
-    """Which events, also by who acted."""
+    """Filter of events by type, run or tree, and actor."""
 
     actor: str | None = Field(
         None,
         min_length=1,
         max_length=TEXT_CHARACTERS_MAX,
         description=(
-            "On the word of this actor: a kind (`token`, `child`, `anybody`, `system`), the id of a"
-            " token, or the key of a session that acted."
+            "Only events recorded for this actor: a kind (`token`, `child`, `anybody`, `system`),"
+            " the id of a token, or the key of the session that acted."
         ),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Which events are wanted, and whose the caller may see. `actor` is a kind, the id of a token
-    or the key of a session that acted; `position` the end of the log, or that of `at`."""
+    """A resolved filter of events, restricted to those that the caller may see.
+
+    `actor` is a kind, a token id, or the key of a session that acted. `position` is the end of the
+    log, or that of `at`.
+    """
 
     types: tuple[str, ...]
     run_id: UUID | None
@@ -72,20 +78,20 @@ class EventFilter:
 
     @property
     def takes_everything(self) -> bool:
-        """Whether nothing is left out."""
+        """Return True if no event is filtered out."""
         narrowed = self.types or self.run_id or self.tree or self.actor is not None
         return not narrowed and self.caller.sees_everything
 
     @property
     def trees(self) -> tuple[str, ...] | None:
-        """The trees to which all that is wanted belongs; None when that is not known."""
+        """Return the trees that all matching events belong to, or None if unknown."""
         if self.tree is not None:
             return (self.tree,)
         own = self.caller.only_session if self.run_id is None else None
         return (own,) if own is not None else None
 
     def takes(self, recorded: RecordedEvent) -> bool:
-        """Whether an event is wanted and may be seen."""
+        """Return True if the event matches and the caller may see it."""
         source = recorded.envelope.provenance
         if self.types and recorded.envelope.type not in self.types:
             return False
@@ -102,8 +108,8 @@ class EventFilter:
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """Events, and the position up to which the log was looked through; with the newest first,
-    behind which it was."""
+    """Events, and the position that the scan reached. With the newest first, events after that
+    position were scanned."""
 
     events: list[RecordedEvent]
     position: int
@@ -120,11 +126,11 @@ async def page_of_events(
     passed_max: int = POSITIONS_PASSED_MAX,
     newest_first: bool = False,
 ) -> EventPage:
-    """Up to `limit` events behind `after` and not behind `head`, out of at most `examined_max`, no
-    further than `passed_max` positions on. A question that few events answer goes on from where it
-    ends.
+    """Return up to `limit` matching events after `after`, up to `head`.
 
-    The events of a run stand in an index of their own, so these are looked for up to the end.
+    A page scans at most `examined_max` events and `passed_max` positions; a sparse filter continues
+    from `EventPage.position`. Events of a run have an index of their own and are scanned without a
+    limit of positions.
     """
     low, high = after, head
     if criteria.run_id is None and newest_first:
@@ -166,21 +172,28 @@ async def event_filter(
     at: str | None = None,
     tree_at: int | None = None,
 ) -> EventFilter:
-    """Return the filter of the events that a caller wants and may see, as of `at`. A tree has the
-    root that its name meant then, or at position `tree_at`."""
+    """Return the filter of the events that the caller wants and may see, as of `at`.
+
+    The tree is resolved as of `tree_at`, by default as of `at`.
+
+    Raises:
+        QueryError: A type is unknown, or the caller may not see the run or tree.
+    """
     run_id, tree = wanted.run_id, wanted.tree
     names = tuple(name.strip() for name in ",".join(wanted.types).split(",") if name.strip())
     unknown = [name for name in names if name not in TYPES]
     if wanted.types and not names:
-        raise invalid_value("/query/types", "must name a type of events: leave it out")
+        raise invalid_value("/query/types", "must name an event type; omit it instead")
     if unknown:
-        detail = f"there is no event type {unknown[0]}; there are {', '.join(sorted(TYPES))}"
+        detail = f"there is no event type {unknown[0]}; the types are {', '.join(sorted(TYPES))}"
         errors = ({"pointer": "/query/types", "detail": detail},)
         raise QueryError("invalid_request", detail, errors=errors)
     when = await resolve_as_of(services, caller, at)
     run = await readable_run(services, caller, run_id, when) if run_id is not None else None
     if run is None and caller.run_id is not None:
-        raise QueryError("not_permitted", "a child's token reads events of one run: give runId")
+        raise QueryError(
+            "not_permitted", ("a child's token may only read the events of one run; give runId")
+        )
     if tree is not None:
         tree_at = when.position if tree_at is None else tree_at
         tree = await resolve_root(services, caller, tree, at=tree_at)
@@ -198,14 +211,23 @@ class ListEvents(EventParameters, ReadAsOf):
     """Parameters of `list_events`."""
 
     after: int | None = Field(
-        None, ge=0, le=POSITION_MAX, description="Behind this position; streams default to now."
+        None,
+        ge=0,
+        le=POSITION_MAX,
+        description=(
+            "Only events after this position. Default: the beginning of the log; for a"
+            " stream, its head."
+        ),
     )
-    limit: int = Field(LIMIT_DEFAULT, ge=1, le=LIMIT_MAX, description="How many items at most.")
+    limit: int = Field(LIMIT_DEFAULT, ge=1, le=LIMIT_MAX, description="Maximum number of items.")
     before: int | None = Field(
-        None, ge=1, le=POSITION_MAX, description="Before this position, the newest first."
+        None, ge=1, le=POSITION_MAX, description="Only events before this position, newest first."
     )
     order: Literal["asc", "desc"] | None = Field(
-        None, description="`desc` for the newest first, which is so with `before` anyway."
+        None,
+        description=(
+            "Order by position; `desc` is newest first. Default: `asc`; with `before`, `desc`."
+        ),
     )
 
 
@@ -215,15 +237,16 @@ class ListEvents(EventParameters, ReadAsOf):
     name="listEvents",
     tag="log",
     scope="read",
-    summary="The log",
+    summary="List events of the log",
     description=(
-        "A page of events behind `after`, or of the newest ones with `before` or `order=desc`, as"
-        " of `at`. With `Accept: text/event-stream` it is a live stream that resumes from"
-        " `Last-Event-ID`, else `after`, else the head. With filters the stream sends `checkpoint`"
-        " events, so that a resume skips what was filtered. A reader that is too slow is"
-        " disconnected and resumes where it was. One request for a page looks at a bounded number"
-        " of events, so a page may be short or empty: go on behind `nextAfter` until it is `head`,"
-        " and with the newest first before `nextBefore` until that is null."
+        "Returns a page of events after `after`, or the newest ones with `before` or"
+        " `order=desc`, as of `at`. With `Accept: text/event-stream` it is a live stream that"
+        " resumes after `Last-Event-ID`, else after `after`, else at the head. A filtered stream"
+        " also sends `checkpoint` events, so that a resume skips the events that were filtered"
+        " out. A reader that is too slow is disconnected and may resume where it stopped. Each"
+        " request scans a bounded number of events, so a page may be short or empty: continue"
+        " after `nextAfter` until it equals `head`, or, newest first, before `nextBefore` until"
+        " that is null."
     ),
     errors=("not_found", "foreign_cursor"),
     streams=True,
@@ -231,11 +254,15 @@ class ListEvents(EventParameters, ReadAsOf):
         "event list",
         by_hand=True,
         options={
-            "before": Option(metavar="POSITION", help="Only before it, the newest first."),
+            "before": Option(
+                metavar="POSITION", help=("Only events before this position, newest first.")
+            ),
             "actor": Option(
                 metavar="WHO",
-                help="Only on this word: token, child, anybody, system, a token's id, a session's"
-                " key.",
+                help=(
+                    "Only events recorded for this actor: token, child, anybody, system, a"
+                    " token id, or a session key."
+                ),
             ),
         },
         columns=(
@@ -250,14 +277,16 @@ class ListEvents(EventParameters, ReadAsOf):
 async def list_events(
     services: QueryServices, caller: Caller, query: ListEvents
 ) -> Answer[EventListView]:
-    """Return a page of the log: the first events after `after`, or, with `before` or in the order
-    `desc`, the last ones before it, the newest first."""
+    """Return a page of the log: the first events after `after`, or the last ones before `before`.
+
+    With `before` or order `desc`, the newest event comes first.
+    """
     criteria = await event_filter(services, caller, query, at=query.at)
     after, before, order = query.after or 0, query.before, query.order
     if before is not None and order == "asc":
         raise invalid_value(
             "/query/order",
-            "is desc where before is given: leave one of them out",
+            "must be desc if before is given; omit one of them",
         )
     head = criteria.position
     newest_first = order == "desc" or before is not None

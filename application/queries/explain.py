@@ -1,4 +1,4 @@
-"""Explains how a run came to be from what was recorded when it was decided."""
+"""Explains how a run was decided, from what was recorded at the time."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -26,8 +26,8 @@ from domain.run.state import Run
 from domain.values.record import ContentRef
 
 EVENTS_MAX = 500
-"""More than a run has of the events that decide it: one or two for each step, and one more for each
-server that died in the middle of it."""
+"""More deciding events than any run has: one or two for each step, and one more for each server
+that died during it."""
 
 
 _OF_SPAWNS = tuple(kind.__name__ for kind in DECIDING)
@@ -35,8 +35,8 @@ _OF_MESSAGES = tuple(kind.__name__ for kind in CONTINUING)
 
 
 class RuleView(View):
-    """What a rule compared, and what came of it; `position` is that of the event which records it,
-    null when nothing does."""
+    """A rule, the facts that it compared, and its result. `position` is that of the event that
+    records it, null if none does."""
 
     step: str
     rule: ExplainedName
@@ -48,7 +48,7 @@ class RuleView(View):
 
 
 class RefusalView(View):
-    """A refusal as the caller was answered."""
+    """A refusal as it was returned to the caller."""
 
     rule: RuleName
     status: AnswerStatus
@@ -59,9 +59,9 @@ class RefusalView(View):
 
 
 class GivenTextsView(View):
-    """What was asked for and is kept beside the log; null what was not given, or is a name and
-    stands in the events. `dependencies` are the runs that it was to wait for, as JSON, when one of
-    the names stood for no run, or for several."""
+    """Arguments of the request that are stored outside the events; null for one that was not given,
+    or is a name and therefore in the events. `dependencies` are the runs to wait for, as JSON, if
+    one of the names matched no run or several."""
 
     agent_id: str | None
     model: str | None
@@ -71,7 +71,7 @@ class GivenTextsView(View):
 
 
 class ExplanationView(View):
-    """Every rule in the order of the decision, and the refusal, null when there is none."""
+    """Every rule in the order of the decision. `refused` is the refusal, null if there is none."""
 
     run_id: UUID
     stage: RecordedStage
@@ -87,40 +87,41 @@ class ExplanationView(View):
     name="explainRun",
     tag="runs",
     scope="read",
-    summary="How a spawn, or a message, was decided",
+    summary="Explain how a spawn or a message was decided",
     description=(
-        "Every rule in the order in which they are judged: what it compared (`compared`, and in"
-        " words `text`), its `result`, and the position and configuration revision under which that"
-        " was recorded. `passed` did not refuse the spawn, `refused` did; `not_judged` stands for"
-        " rules to which the decision did not come, or not yet, and `not_recorded` for what the"
-        " release that decided did not record. A step that made something for the child stands at"
-        " the event that says so. `refused` is the rule that refused, with the text"
-        " that the caller was told, or null. `given` holds what was asked for and is kept beside"
-        " the log: a workspace, and words that are no name. `configured` of the tools and"
-        " `workspaceRoots` are what the revision says, as its file wrote it; null when it cannot"
-        " be read any more. Of a run that goes on with a session after a message the only rule of"
-        " admission is `active_children`, no script runs, and the workspace is `kept`. Nothing is"
-        " judged again."
+        "Returns every rule in the order in which they are evaluated: the facts that it compared"
+        " (`compared`, and in words `text`), its `result`, and the position and configuration"
+        " revision at which it was recorded. `passed` did not refuse the spawn; `refused` did;"
+        " `not_judged` was not reached, or not yet; `not_recorded` was not recorded by the"
+        " release that decided. A step that made something for the child appears at the event"
+        " that records it. `refused` is the rule that refused, with the text that the caller"
+        " received, or null. `given` holds arguments that are stored outside the events: a"
+        " workspace, and values that are no names. `configured` of the tools and `workspaceRoots`"
+        " are quoted from the configuration file of that revision; null if it cannot be read any"
+        " more. For a run that continues a session after a message, the only admission rule is"
+        " `active_children`, no script runs, and the workspace is `kept`. No rule is evaluated"
+        " again."
     ),
     errors=("not_found",),
     tool=Tool(
         name="runs_explain",
         title="Explain a run",
         description=(
-            "Why a spawn was accepted or refused, with the rules, what each compared, and the"
-            " configuration that held."
+            "Explains why a spawn was accepted or refused: the rules, the facts that each"
+            " compared, and the configuration in force."
         ),
     ),
     command=Command(
         "run explain",
-        "Show why a run was permitted or refused, rule by rule.\n\n"
-        "Each rule stands with what it compared.",
+        "Show why a run was permitted or refused, rule by rule.\n"
+        "\n"
+        "Each rule is shown with the facts that it compared.",
     ),
 )
 async def explain_run(
     services: QueryServices, caller: Caller, run_id: str, query: ReadAsOf
 ) -> Answer[ExplanationView]:
-    """Return how a run was decided, as far as that was decided by `at`."""
+    """Return how a run was decided, as far as it was decided by `at`."""
     moment = await resolve_as_of(services, caller, query.at)
     run = await readable_run(services, caller, run_id, moment)
     view = await explanation_of(
@@ -130,27 +131,35 @@ async def explain_run(
 
 
 async def explanation_of(work: UnitOfWork, run: Run, *, until: int, full: bool) -> ExplanationView:
-    """How a run was decided up to a position, where `run` is as it was then. Without `full` only
-    the beginnings of texts are shown."""
+    """Return how a run was decided up to a position.
+
+    Args:
+        work: Where events and texts are read from.
+        run: The run as of `until`.
+        until: The last position to read.
+        full: False to show only previews of texts.
+    """
     types, explained_by = _OF_SPAWNS, explain
     if run.continues is not None:
         types, explained_by = _OF_MESSAGES, explain_continuation
     events = await work.log.read(run_id=run.run_id, types=types, until=until, limit=EVENTS_MAX)
-    # Nothing was decided yet about a message that waits.
+    # Nothing has been decided yet about a waiting message.
     decisions = (
         explained_by(
             [
                 EventAtRevision(
-                    one.envelope.position, one.envelope.provenance.config_revision, one.event
+                    recorded.envelope.position,
+                    recorded.envelope.provenance.config_revision,
+                    recorded.event,
                 )
-                for one in events
+                for recorded in events
             ],
             await configuration_of_revision(work, run.config_revision),
         )
         if events
         else ()
     )
-    refs_by_name = _requested_texts([one.event for one in events])
+    refs_by_name = _requested_texts([recorded.event for recorded in events])
     refusal = run.refusal.text if run.refusal is not None else None
     refs = [ref for ref in (*refs_by_name.values(), refusal) if ref is not None]
     texts = await (work.contents.texts(refs) if full else work.contents.previews(refs))
@@ -173,7 +182,7 @@ def _refusal_view(run: Run, text: str | None) -> RefusalView | None:
 
 
 def _requested_texts(events: Sequence[AnyEvent]) -> dict[str, ContentRef | None]:
-    """What was asked for and is no name: it stands in no event."""
+    """Return the arguments of the request that are no names, and thus not in its event."""
     for event in events:
         if isinstance(event, SpawnRequested):
             return {

@@ -1,4 +1,4 @@
-"""A session's inbox, and the ledger of announcements over all of them."""
+"""The inbox of a session, and the ledger of all announcements."""
 
 import time
 from typing import Literal
@@ -20,14 +20,14 @@ from application.queries.wait import wait_for_growth, wait_seconds
 from domain.run.state import Run
 
 LedgerState = Literal["parked", "due", "delivered", "acknowledged"]
-"""`parked` and `due` are about webhooks: one of them is not sent it any more, or is to be; the
-others about the inbox."""
+"""`parked` and `due` refer to webhooks: delivery to one was abandoned, or is still to come. The
+others refer to the inbox."""
 
 
 ANNOUNCEMENTS_EXAMINED_MAX = 1_000
 ANNOUNCEMENTS_AT_ONCE = 200
 ANNOUNCING = ("RunAnnounced", "SpawnRefused", "EffectParked")
-"""The events that may put something into an inbox."""
+"""Events that may add an announcement to an inbox."""
 
 
 class ListAnnouncements(ReadAsOf, PageAfter):
@@ -42,11 +42,11 @@ class ListAnnouncements(ReadAsOf, PageAfter):
     name="listAnnouncements",
     tag="announcements",
     scope="read",
-    summary="A session's inbox",
+    summary="List the announcements in a session's inbox",
     description=(
-        "Announcements by position, those behind `after`. With `wait` an empty answer waits for"
-        " the first one. `origin` is where the result is to be sent from here, if anybody said."
-        " With `at` each is as it was then: `state`, `acknowledgedAt` and `deliveries` too."
+        "Returns announcements after `after`, by position. With `wait`, an empty response waits"
+        " for the first one. `origin` says where to send the result, if known. With `at`, each"
+        " announcement is shown as of then, including `state`, `acknowledgedAt` and `deliveries`."
     ),
     errors=("not_found",),
     command=Command(
@@ -64,11 +64,11 @@ class ListAnnouncements(ReadAsOf, PageAfter):
 async def list_announcements(
     services: QueryServices, caller: Caller, key: str, query: ListAnnouncements
 ) -> Answer[InboxView]:
-    """Return a page of the inbox of a session, as it was then; if it is empty now, after `wait`."""
+    """Return a page of a session's inbox as of `at`; with `wait`, wait while it is empty."""
     at, after, limit, wait = query.at, query.after, query.limit, query.wait
     seconds = wait_seconds(wait)
     if wait is not None and at is not None:
-        raise QueryError("invalid_request", "wait and at speak of different times: use one")
+        raise QueryError("invalid_request", "wait cannot be combined with at")
     moment = await resolve_as_of(services, caller, at)
     session_key = await resolve_session_key(services, caller, key, at=moment.position)
     require_session_access(caller, session_key)
@@ -96,9 +96,9 @@ class ListLedger(ReadAsOf, PageAfter):
     state: LedgerState | None = Field(
         None,
         description=(
-            "`parked`: some webhook has not taken it and is not sent it any more; `due`: some"
-            " webhook is to be sent it; `delivered` and `acknowledged`: its session has not taken"
-            " it, or has."
+            "Only announcements in this state. `parked`: delivery to some webhook was abandoned;"
+            " `due`: delivery to some webhook is still to come; `delivered`: in the inbox, not"
+            " acknowledged; `acknowledged`: acknowledged by its session."
         ),
     )
 
@@ -109,18 +109,19 @@ class ListLedger(ReadAsOf, PageAfter):
     name="listLedger",
     tag="announcements",
     scope="read",
-    summary="The ledger of announcements",
+    summary="List the announcements of all sessions",
     description=(
-        "Of all sessions that the token covers, in this `state` or in any, by position, behind"
-        " `after`; one that was parked stands where that was recorded last. `deliveries` has the"
-        " state, the attempts and the next time of each webhook. One request looks at a bounded"
-        " number, so a page may be short or empty: the ledger is over when `nextAfter` is null."
+        "Returns the announcements of all sessions that the token covers, in this `state` or in"
+        " any, by position, after `after`. A parked announcement is listed at the position where"
+        " it was last parked. `deliveries` has the state, attempts and next attempt for each"
+        " webhook. Each request scans a bounded number of announcements, so a page may be short"
+        " or empty: the ledger is complete only when `nextAfter` is null."
     ),
     errors=("not_found",),
     command=Command(
         "announcement list",
         by_hand=True,
-        options={"state": Option(help="Of all sessions: those in this state.")},
+        options={"state": Option(help="Of all sessions: only announcements in this state.")},
         columns=(
             Column("POSITION", "position", right=True),
             Column("ID", "id"),
@@ -170,5 +171,5 @@ def _is_in(run: Run, state: LedgerState | None) -> bool:
     if state in (None, "parked"):
         return True
     if state == "due":
-        return any(one.phase == "due" for one in run.effects_of("webhook"))
+        return any(delivery.phase == "due" for delivery in run.effects_of("webhook"))
     return announcement_state(run).state == state

@@ -1,4 +1,4 @@
-"""The lanes: who holds a slot, and who waits."""
+"""Lanes: the runs that hold a slot, and the queue."""
 
 from uuid import UUID
 
@@ -16,7 +16,8 @@ from application.queries.views.view import Answer, View
 
 
 class RunningView(View):
-    """A run in a slot, and the server that holds it; null what the caller may not see."""
+    """A run that holds a slot, and the server that executes it. Fields that the caller may not see
+    are null."""
 
     run_id: UUID | None
     label: str | None
@@ -24,7 +25,7 @@ class RunningView(View):
 
 
 class QueuedView(View):
-    """A run that waits, its place from 1 on, and for what."""
+    """A queued run, its place in the queue (from 1), and what it waits for."""
 
     run_id: UUID | None
     label: str | None
@@ -33,8 +34,7 @@ class QueuedView(View):
 
 
 class LaneView(View):
-    """One lane at one depth. `width` is by the configuration in force; null when that was
-    erased."""
+    """A lane at one depth. `width` follows the configuration in force; null if that was erased."""
 
     lane: str
     depth: int
@@ -44,7 +44,7 @@ class LaneView(View):
 
 
 class LaneListView(View):
-    """The lanes that have somebody in them."""
+    """The lanes that are not empty."""
 
     items: list[LaneView]
 
@@ -52,7 +52,7 @@ class LaneListView(View):
 class ListLanes(ReadAsOf):
     """Parameters of `list_lanes`."""
 
-    limit: int = Field(LIMIT_MAX, ge=1, le=LIMIT_MAX, description="How many items at most.")
+    limit: int = Field(LIMIT_MAX, ge=1, le=LIMIT_MAX, description="Maximum number of items.")
 
 
 @operation(
@@ -61,16 +61,16 @@ class ListLanes(ReadAsOf):
     name="listLanes",
     tag="agents",
     scope="read",
-    summary="The lanes",
+    summary="List the lanes",
     description=(
-        "Width, who holds a slot, who waits in which place and for what. The width counts per"
-        " depth, so that a parent that waits never starves its child; with `at` it is that of the"
-        " configuration in force then."
+        "Returns each lane's width, the runs that hold a slot, and the queued runs with their"
+        " places and what they wait for. The width applies per depth, so that a waiting parent"
+        " never starves its child. With `at`, it is the width in force at that moment."
     ),
     errors=("not_found",),
     command=Command(
         "lane list",
-        "Show what runs in each lane, and what waits for a place.",
+        "Show the running and queued runs of each lane.",
         options={"limit": None},
         limit=COMMAND_ITEMS_MAX,
     ),
@@ -78,8 +78,10 @@ class ListLanes(ReadAsOf):
 async def list_lanes(
     services: QueryServices, caller: Caller, query: ListLanes
 ) -> Answer[LaneListView]:
-    """Return the lanes as they were then, with the width that was in force. Each depth has one, so
-    one page holds them all."""
+    """Return the lanes as of `at`, with the width in force then.
+
+    There is one lane per depth, so a single page holds them all.
+    """
     moment = await resolve_as_of(services, caller, query.at)
     lanes = await services.work.registry.lanes(at=moment.position)
     configuration = await configuration_in_force(services.work, moment.position)
@@ -113,7 +115,7 @@ async def _lane(
 async def _visible_name(
     services: QueryServices, caller: Caller, place: LanePlace, known: dict[str, bool]
 ) -> tuple[UUID | None, str | None]:
-    """Which run it is; a run that the caller may not see only takes its place."""
+    """Return the id and label of a run; None for a run that the caller may not see."""
     if not await services.access.covers_child(caller, place.run_id, place.requester, known):
         return None, None
     return place.run_id, place.label

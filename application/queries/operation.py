@@ -1,7 +1,7 @@
-"""Operations: each is a function, its models, and the row that `@operation` writes beside it.
+"""Operations of the API: a handler, its models, and the row that `@operation` attaches to it.
 
-A row says everything that HTTP, the OpenAPI document, the command line and the client need to know
-of an operation. They derive from it and add nothing by hand.
+HTTP, the OpenAPI document, the command line and the client derive everything from the row and add
+nothing by hand.
 """
 
 import inspect
@@ -30,23 +30,23 @@ PATH_NAME = re.compile(r"\{(\w+)\}")
 
 
 def _describe_texts(schema: dict[str, Any], model: type["Parameters"]) -> None:
-    """Give the texts in the schema of a model the length that its validator requires."""
+    """Set `minLength` of each string in the schema to the length that the validator requires."""
     for name, about in model.model_fields.items():
         described = schema["properties"][about.alias or name]
-        for one in (described, described.get("items", {}), *described.get("anyOf", ())):
-            if one.get("type") == "string" and "enum" not in one:
-                one.setdefault("minLength", int(name not in model.MAY_BE_EMPTY))
+        for schema_part in (described, described.get("items", {}), *described.get("anyOf", ())):
+            if schema_part.get("type") == "string" and "enum" not in schema_part:
+                schema_part.setdefault("minLength", int(name not in model.MAY_BE_EMPTY))
 
 
 class Parameters(BaseModel):
     """Query parameters of an operation: camelCase in a URL, snake_case in Python.
 
-    A field that is a tuple may be given more than once. HTTP refuses unknown and repeated names.
-    An empty text is refused: a filter without a value would be ignored.
+    A tuple field may be repeated. HTTP refuses unknown parameters and repeated scalar ones. An
+    empty string is refused, because a filter without a value would be ignored.
     """
 
     MAY_BE_EMPTY: ClassVar[frozenset[str]] = frozenset()
-    """Names of fields for which an empty text is a value."""
+    """Names of fields that accept an empty string."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -61,59 +61,59 @@ class Parameters(BaseModel):
     @classmethod
     def _require_value(cls, value: Any, info: ValidationInfo) -> Any:
         if value == "" and info.field_name not in cls.MAY_BE_EMPTY:
-            raise ValueError("must not be empty: leave it out")
+            raise ValueError("must not be empty; omit it instead")
         return value
 
 
 class Read(Parameters):
-    """Parameters of a read."""
+    """Parameters common to all reads."""
 
     min_position: int | None = Field(
         None,
         ge=0,
         le=POSITION_MAX,
         description=(
-            "Answer no earlier state than that of this position, which another server has told;"
-            " 503 when it is not known here within a second."
+            "Return a state at or after this log position, such as one returned by another"
+            " server. 503 if this server does not reach it within one second."
         ),
     )
 
 
 class ReadAsOf(Read):
-    """Parameters of a read of the present or of the past."""
+    """Parameters of a read that can show an earlier state."""
 
     at: str | None = Field(
         None,
         max_length=MOMENT_CHARACTERS_MAX,
         description=(
-            f"As of when: {MOMENT_FORMS}. A run is named by its id, 8 or more characters of its"
-            " beginning, or its label. Default: now."
+            f"Return the state as of this moment: {MOMENT_FORMS}. A run is named by its id, by 8"
+            " or more of the first characters of its id, or by its label. Default: now."
         ),
         examples=["pos:18342"],
     )
 
 
 class Page(Parameters):
-    """Parameters of a list that is read in pages by a cursor."""
+    """Parameters of a list that is paged by cursor."""
 
-    limit: int = Field(LIMIT_DEFAULT, ge=1, le=LIMIT_MAX, description="How many items at most.")
+    limit: int = Field(LIMIT_DEFAULT, ge=1, le=LIMIT_MAX, description="Maximum number of items.")
     cursor: str | None = Field(
         None,
         max_length=CURSOR_CHARACTERS_MAX,
-        description="`nextCursor` of the page before this one.",
+        description="`nextCursor` of the previous page.",
     )
 
 
 class PageAfter(Parameters):
-    """Parameters of a list that is read in pages by position or number."""
+    """Parameters of a list that is paged by position or sequence number."""
 
     after: int = Field(
         0,
         ge=0,
         le=POSITION_MAX,
-        description="Only what stands behind this: `nextAfter` of a page.",
+        description="Return only items after this number: `nextAfter` of the previous page.",
     )
-    limit: int = Field(LIMIT_DEFAULT, ge=1, le=LIMIT_MAX, description="How many items at most.")
+    limit: int = Field(LIMIT_DEFAULT, ge=1, le=LIMIT_MAX, description="Maximum number of items.")
 
 
 WAIT: Any = Field(
@@ -122,36 +122,38 @@ WAIT: Any = Field(
     description=f"How long to wait, 60 s at most: {DURATION_FORMS}.",
     examples=["30s"],
 )
-"""The field of a read that can wait."""
+"""Query parameter of reads that can long-poll."""
 
 
 class LogPart(Parameters):
-    """Parameters of a read of a part of the log, by moments."""
+    """Parameters of a read of one range of the log."""
 
     begin: str | None = Field(
         None,
         alias="from",
         max_length=MOMENT_CHARACTERS_MAX,
-        description=f"Only what was recorded after this moment: {MOMENT_FORMS}. Default: all.",
+        description=(
+            f"Start of the range, exclusive: {MOMENT_FORMS}. Default: the beginning of the log."
+        ),
         examples=["pos:0"],
     )
     end: str | None = Field(
         None,
         alias="to",
         max_length=MOMENT_CHARACTERS_MAX,
-        description=f"And not after this moment: {MOMENT_FORMS}. Default: now.",
+        description=f"End of the range, inclusive: {MOMENT_FORMS}. Default: now.",
         examples=["pos:18342"],
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """The tool by which models are offered an operation that reads.
+    """The MCP tool that exposes a read operation to models.
 
-    Its arguments are the parameters of the path, and those of the query that `arguments` names.
-    `runId` takes any name of a sub-agent. `key` is `sessionKey`, by default the caller's session,
-    which is also `requester`. If several operations have the same tool, a call is of the one with
-    the most parameters of the path that are all given.
+    Its arguments are the path parameters and the query parameters listed in `arguments`. `runId`
+    accepts any name of a sub-agent. `key` is exposed as `sessionKey` and defaults to the caller's
+    session; so does `requester`. If several operations share a tool, a call uses the operation with
+    the most path parameters that are all given.
     """
 
     name: str
@@ -162,7 +164,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """The resource by which models read an operation of one run, with this query."""
+    """The MCP resource that exposes an operation on one run, with a fixed query."""
 
     name: str
     title: str
@@ -172,34 +174,35 @@ class Resource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """A row of the table of operations.
+    """One row of the operation table.
 
     Attributes:
-        name: The operation id, camelCase, unique.
-        scope: The scope that the caller's token needs, checked before parameters and body are read.
-            None if the handler decides, after they are read.
-        token: False for operations that anybody may ask.
-        errors: Codes of the problems that this operation can have beside those that all have.
+        name: The operation id: camelCase, unique.
+        scope: The scope that the caller's token requires, checked before parameters and body are
+            read. None if the handler decides after they are read.
+        token: False if no token is required.
+        errors: Codes of the problems specific to this operation.
         answer: The model of a success, a union of models, or `str` for plain text.
-        status: The status of a success; `statuses` has others by the kind of a stored answer.
-        query: The model of the query parameters; `Read` if the handler of a read does not take it.
-        body: The model of the request body; `Body` if the method has one and the handler does not
-            take it.
-        repeat: `key` if an `Idempotency-Key` is honored, `itself` if a second request does no more
-            than the first, `once` if a client must not send it twice by itself.
-        location: The template of the `Location` header, of members of the answer.
-        shows_position: True if the answer has the position as a member.
-        etag: Makes the entity tag of an answer. With `if_none_match`, 304 answers a known one.
-        if_match: True if the request names the version that it was made for, which is a number.
-        media_types: What the body may be declared as; the first one is named in problems.
-        essential: True if it is answered past the limit of open files too.
+        status: The HTTP status of a success; `statuses` maps kinds of stored answers to others.
+        query: The model of the query parameters. `Read` if the handler of a read takes no `query`.
+        body: The model of the request body. `Body` if the method has one and the handler takes
+            none.
+        repeat: `key` if the operation honors an `Idempotency-Key`, `itself` if repeating a request
+            is a no-op, `once` if a client must not retry it.
+        location: The template of the `Location` header, filled from members of the answer.
+        shows_position: True if the answer contains the position as a member.
+        etag: Returns the entity tag of an answer. With `if_none_match`, a known tag is answered
+            with 304.
+        if_match: True if `If-Match` names the version that the request was made for, as a number.
+        media_types: Accepted content types of the body; problems name the first one.
+        essential: True if the operation is answered even beyond the limit of open files.
         lines: True if the handler returns `Lines`; `answer` is the union of their models.
-        streams: True if `Accept: text/event-stream` gets a live stream.
-        other_answers: Descriptions and models of further statuses, for the document.
-        values_max: How many JSON values a body may hold, if that is not the common limit.
-        tool: The tool of the Model Context Protocol, if models are offered the operation as one.
-        resource: Its resource of the Model Context Protocol.
-        command: Its command on the command line, or the reason why it has none.
+        streams: True if `Accept: text/event-stream` starts a live stream.
+        other_answers: Descriptions and models of further statuses, for the OpenAPI document.
+        values_max: Maximum number of JSON values in a body, if not the common limit.
+        tool: The MCP tool of the operation, if models may call it.
+        resource: The MCP resource of the operation.
+        command: The command of the operation, or the reason why it has none.
     """
 
     handler: Callable[..., Any]
@@ -233,14 +236,14 @@ class Operation:
     resource: Resource | None = None
     command: Command | str = ""
     path_arguments: Mapping[str, str]
-    """The parameters of the path by their names in it, and as the handler names them."""
+    """The path parameters: their names in the path, mapped to the handler's parameter names."""
     query: type[Parameters] | None
     body: type[BaseModel] | None
     takes: frozenset[str]
-    """The names of the handler's parameters."""
+    """Names of the handler's parameters."""
 
     PROVIDED: ClassVar = frozenset({"services", "caller", "query", "body", "command", "request"})
-    """Names of parameters of a handler that are no part of the path."""
+    """Names of handler parameters that are not part of the path."""
 
 
 def operation(
@@ -255,23 +258,23 @@ def operation(
     answer: Any = None,
     **more: Any,
 ) -> Callable[[HandlerT], HandlerT]:
-    """Make a function an operation.
+    """Return a decorator that turns a function into an operation.
 
-    The function takes, by name and in any order: `services`, `caller`, the parameters of its path
-    in snake_case, `query` (annotated with a subclass of `Parameters`), `body` (annotated with a
-    model), `command` (`CommandContext`), or `request`, if it answers HTTP itself. It returns an
-    `Answer`, a `View` that is true at no position, a `StoredAnswer`, a `CommandResponse` or a
+    The function accepts, by name and in any order: `services`, `caller`, the path parameters in
+    snake_case, `query` (annotated with a subclass of `Parameters`), `body` (annotated with a
+    model), `command` (`CommandContext`), and `request` if it answers HTTP itself. It returns an
+    `Answer`, a `View` that holds at no position, a `StoredAnswer`, a `CommandResponse` or a
     response.
 
     Raises:
-        TypeError: The signature and the path do not agree.
+        TypeError: The signature does not match the path.
     """
 
     def decorate(handler: HandlerT) -> HandlerT:
         signature = inspect.signature(handler)
         names = PATH_NAME.findall(path)
         takes = frozenset(signature.parameters)
-        expected = {to_snake(one) for one in names} | (takes & Operation.PROVIDED)
+        expected = {to_snake(name_in_path) for name_in_path in names} | (takes & Operation.PROVIDED)
         if takes != expected:
             raise TypeError(f"{name}: parameters {sorted(takes)} do not fit {path}")
         row = Operation(
@@ -284,7 +287,7 @@ def operation(
             description=description,
             scope=scope,
             answer=answer or _answer_of(signature.return_annotation),
-            path_arguments={one: to_snake(one) for one in names},
+            path_arguments={path_name: to_snake(path_name) for path_name in names},
             query=_annotation(signature, "query")
             or (Read if method == "GET" and path.startswith("/v1/") else None),
             body=_annotation(signature, "body") or (Body if method in METHODS_WITH_BODY else None),
@@ -298,7 +301,7 @@ def operation(
 
 
 def operation_of(handler: Callable[..., Any]) -> Operation:
-    """Return the row of a function that `@operation` decorates."""
+    """Return the operation row of a function decorated with `@operation`."""
     row: Operation = handler.operation  # type: ignore[attr-defined]
     return row
 
@@ -312,6 +315,6 @@ def _answer_of(annotation: Any) -> type | UnionType:
     if isinstance(annotation, type) and issubclass(annotation, View):
         return annotation
     if get_origin(annotation) is not Answer:
-        raise TypeError(f"{annotation} is no Answer: give `answer`")
+        raise TypeError(f"{annotation} is not an Answer; pass `answer`")
     model: type | UnionType = get_args(annotation)[0]
     return model

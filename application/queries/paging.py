@@ -1,4 +1,4 @@
-"""Cursors: opaque to callers, and bound to a log, a snapshot and a question."""
+"""Cursors: opaque to callers, and bound to a log, a snapshot and a query."""
 
 import base64
 import binascii
@@ -17,10 +17,10 @@ LIMIT_DEFAULT = 50
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where the next page begins: behind `behind`, in the registry as of `at`.
+    """The start of the next page: after `behind`, in the registry as of `at`.
 
-    `window` are the positions between which a part of the log is listed. From `counts_back_from`,
-    the instant of the first page, the times ago of a filter are counted.
+    `window` are the positions that bound a listing of part of the log. Times ago in a filter are
+    counted from `counts_back_from`, the instant of the first page.
     """
 
     at: int
@@ -30,12 +30,12 @@ class Cursor:
 
 
 def fingerprint(*question: object) -> str:
-    """By this a cursor knows the question it belongs to."""
+    """Return a hash that binds a cursor to its query."""
     return hashlib.sha256(repr(question).encode()).hexdigest()[:16]
 
 
 def encode_cursor(cursor: Cursor, log_id: UUID, question: str) -> str:
-    """The cursor as callers hold it."""
+    """Return the cursor as opaque text."""
     instant = cursor.counts_back_from
     parts = [
         str(log_id),
@@ -49,8 +49,11 @@ def encode_cursor(cursor: Cursor, log_id: UUID, question: str) -> str:
 
 
 def read_cursor(text: str, log_id: UUID, head: int) -> tuple[Cursor, str]:
-    """The cursor again, and the question that it belongs to. `QueryError` for one of another log,
-    and for what is none."""
+    """Return a decoded cursor and the fingerprint of its query.
+
+    Raises:
+        QueryError: The cursor belongs to another log, or is invalid.
+    """
     try:
         padded = text.encode("ascii") + b"=" * (-len(text) % 4)
         parts = orjson.loads(base64.b64decode(padded, b"-_", validate=True))
@@ -61,9 +64,13 @@ def read_cursor(text: str, log_id: UUID, head: int) -> tuple[Cursor, str]:
     if not isinstance(log, str):
         raise _invalid_cursor()
     if log != str(log_id):
-        raise QueryError("foreign_cursor", "this cursor is of another log; begin again without it")
+        raise QueryError(
+            "foreign_cursor", ("this cursor belongs to another log; start again without it")
+        )
     positions = [at, behind, *window]
-    if not isinstance(query, str) or not all(_is_position(one, head) for one in positions):
+    if not isinstance(query, str) or not all(
+        _is_position(position, head) for position in positions
+    ):
         raise _invalid_cursor()
     if not window:
         return Cursor(at, behind, None, instant), query
@@ -73,8 +80,11 @@ def read_cursor(text: str, log_id: UUID, head: int) -> tuple[Cursor, str]:
 
 
 def decode_cursor(text: str, log_id: UUID, question: str, head: int) -> Cursor:
-    """The cursor again. `QueryError` for one of another log, and for what is none of this
-    question."""
+    """Return a decoded cursor.
+
+    Raises:
+        QueryError: The cursor belongs to another log or query, or is invalid.
+    """
     cursor, found = read_cursor(text, log_id, head)
     if found != question:
         raise foreign_question()
@@ -82,14 +92,14 @@ def decode_cursor(text: str, log_id: UUID, question: str, head: int) -> Cursor:
 
 
 def foreign_question() -> QueryError:
-    """The error for a cursor that belongs to another question."""
+    """Return the error for a cursor of another query."""
     return QueryError(
-        "invalid_request", "this cursor belongs to another question; begin again without it"
+        "invalid_request", "this cursor belongs to another query; start again without it"
     )
 
 
 def _instant(text: str) -> datetime:
-    """The instant of a cursor. ValueError for none with an offset."""
+    """Return the instant of a cursor. Raise ValueError if it has no UTC offset."""
     instant = datetime.fromisoformat(text)
     if instant.utcoffset() is None:
         raise ValueError(text)
@@ -101,4 +111,4 @@ def _is_position(value: object, head: int) -> bool:
 
 
 def _invalid_cursor() -> QueryError:
-    return QueryError("invalid_request", "this is no cursor; begin again without it")
+    return QueryError("invalid_request", "this is not a cursor; start again without it")

@@ -1,4 +1,4 @@
-"""Revisions of the configuration: which was active when, and what each of them says."""
+"""Revisions of the configuration: when each was active, and its content."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -26,9 +26,9 @@ from domain.values.record import CONFIG_STREAM
 
 
 class RevisionSummary(View):
-    """A revision, and the positions and instants between which it was active: `untilPosition` and
-    `untilAt` are those at which the next one took its place, null for the one that is active.
-    `source` is the absolute path of its file, or `built-in`; `erased` whether its text is gone."""
+    """A revision, and the positions and instants between which it was active. `untilPosition` and
+    `untilAt` are those at which the next revision replaced it; null for the active one. `source` is
+    the absolute path of its file, or `built-in`. `erased` is true if its text was erased."""
 
     revision: int
     position: int
@@ -42,14 +42,14 @@ class RevisionSummary(View):
 
 
 class RevisionView(RevisionSummary):
-    """A revision with its content as it is kept: secrets are references. Null when it was
-    erased."""
+    """A revision with its stored content, in which secrets are references. `content` is null if it
+    was erased."""
 
     content: RecordedJson
 
 
 class RevisionListView(View):
-    """A page of revisions, the newest first; `nextCursor` is null behind the last one."""
+    """A page of revisions, newest first; `nextCursor` is null on the last page."""
 
     items: list[RevisionSummary]
     next_cursor: str | None
@@ -59,7 +59,7 @@ class ListRevisions(ReadAsOf, Page):
     """Parameters of `list_revisions`."""
 
     cursor: str | None = Field(
-        None, max_length=1024, description="`nextCursor` of the page before."
+        None, max_length=1024, description="`nextCursor` of the previous page."
     )
 
 
@@ -69,15 +69,16 @@ class ListRevisions(ReadAsOf, Page):
     name="listRevisions",
     tag="configuration",
     scope="read",
-    summary="Which configuration was active when",
+    summary="List the configuration revisions",
     description=(
-        "The revisions of the configuration, the newest first: the first one is that which is"
-        " active, or was `at` then. Needs a token for the sessions `*`."
+        "Returns the revisions of the configuration, newest first, with the times between which"
+        " each was active. The first one is the active revision, now or as of `at`. Requires a"
+        " token for all sessions (`*`)."
     ),
     errors=("foreign_cursor",),
     command=Command(
         "config history",
-        "Show which configuration was active when, the newest first.",
+        "List the configuration revisions, newest first.",
         columns=(
             Column("REVISION", "revision", right=True),
             Column("POSITION", "position", right=True),
@@ -92,7 +93,7 @@ class ListRevisions(ReadAsOf, Page):
 async def list_revisions(
     services: QueryServices, caller: Caller, query: ListRevisions
 ) -> Answer[RevisionListView]:
-    """Return a page of the revisions that there were, the newest first: at first the active one."""
+    """Return a page of revisions, newest first, beginning with the active one."""
     require_whole_log(caller)
     at, cursor, limit = query.at, query.cursor, query.limit
     log = services.work.log
@@ -104,7 +105,8 @@ async def list_revisions(
         head = (await resolve_as_of(services, caller, None)).position
         place = decode_cursor(cursor, log.log_id, question, head)
         first = place.behind - 1
-    # One more in front, which says when the first one ended, and one behind, whether there are any.
+    # One extra revision before the page says when its first one ended; one after it, whether more
+    # follow.
     found = list(await _revisions(log, up_to=first + 1, limit=limit + 2)) if first > 0 else []
     following = _take_following(found, first, place.at)
     items = await _summaries(services, found[:limit], following)
@@ -123,18 +125,17 @@ async def list_revisions(
     name="getRevision",
     tag="configuration",
     scope="read",
-    summary="What a configuration said",
+    summary="Get a configuration revision",
     description=(
-        "A revision with its content as it is kept, in which secrets are references. Needs a token"
-        " with scope `content` for the sessions `*`."
+        "Returns a revision with its stored content, in which secrets are references. Requires"
+        " scope `content` for all sessions (`*`)."
     ),
     errors=("not_found",),
-    command=Command("config revision", "Show a revision of the configuration, with its content."),
+    command=Command("config revision", "Show one configuration revision with its content."),
 )
 async def get_revision(
     services: QueryServices, caller: Caller, revision: int, query: ReadAsOf
 ) -> Answer[RevisionView]:
-    """Return one revision with its content."""
     require_whole_log(caller)
     require_scope(caller, "content")
     log = services.work.log
@@ -143,7 +144,7 @@ async def get_revision(
     following = _take_following(found, revision, moment.position)
     if not found or found[0].envelope.position > moment.position or _number(found[0]) != revision:
         last = await revision_at(log, moment.position)
-        detail = f"there is no revision {revision}; the last one is {last}"
+        detail = f"there is no revision {revision}; the latest is {last}"
         raise QueryError("not_found", detail, position=moment.position)
     (summary,) = await _summaries(services, found[:1], following)
     text = await services.work.contents.text(_activation(found[0]).content)
@@ -153,8 +154,10 @@ async def get_revision(
 
 
 async def revision_at(log: EventLog, position: int) -> int:
-    """The revision that was active at a position; 0 before the first one. Looks at a few
-    revisions, however many there are."""
+    """Return the revision that was active at a position; 0 before the first one.
+
+    Uses binary search, so it reads few revisions even if there are many.
+    """
     newest = await _revisions(log, up_to=None, limit=1)
     last = _number(newest[0]) if newest else 0
     if not newest or newest[0].envelope.position <= position:
@@ -171,14 +174,14 @@ async def revision_at(log: EventLog, position: int) -> int:
 
 
 async def _revisions(log: EventLog, *, up_to: int | None, limit: int) -> Sequence[RecordedEvent]:
-    """The newest first."""
-    # The number of a revision is the version of its event in the stream.
+    """Return revisions, newest first."""
+    # A revision's number is the version of its event in the stream.
     return await log.newest_of_stream(CONFIG_STREAM, version_max=up_to, limit=limit)
 
 
 def _take_following(found: list[RecordedEvent], first: int, at: int) -> RecordedEvent | None:
-    """Take the revision behind the `first` one out of those that were found, the newest first; None
-    unless there was one at the position `at`."""
+    """Remove and return the revision after `first`, or None if it was not active by position
+    `at`."""
     if not found or _number(found[0]) <= first:
         return None
     following = found.pop(0)
@@ -188,7 +191,9 @@ def _take_following(found: list[RecordedEvent], first: int, at: int) -> Recorded
 async def _summaries(
     services: QueryServices, found: Sequence[RecordedEvent], following: RecordedEvent | None
 ) -> list[RevisionSummary]:
-    previews = await services.work.contents.previews([_activation(one).content for one in found])
+    previews = await services.work.contents.previews(
+        [_activation(revision).content for revision in found]
+    )
     items = []
     for recorded in found:
         event, envelope = _activation(recorded), recorded.envelope

@@ -1,4 +1,4 @@
-"""The filter of runs: each field says which column of the rows of runs it compares, and how."""
+"""The filter of runs: each field names the column of run rows that it compares, and how."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -30,18 +30,20 @@ RUN_ID_SCHEMA: dict[str, Any] = {
     "minLength": RUN_ID_CHARACTERS,
     "maxLength": RUN_ID_CHARACTERS,
 }
-"""Described and not declared as a limit: another text is the id of no run, and 404."""
-TREE_DESCRIPTION = "In the tree below this root session: a key, a session id, or `current`."
+"""Documented but not enforced as a limit: any other text is a run that does not exist (404)."""
+TREE_DESCRIPTION = (
+    "Only the tree below this root session: a session key, a session id, or `current`."
+)
 
 
 class FilterContext(NamedTuple):
-    """What the value of a filter is resolved by: the caller's names, as of a position."""
+    """What a filter value is resolved with: the caller's names, as of a position."""
 
     services: QueryServices
     caller: Caller
     place: Cursor
     pointer: str
-    """Where the value is in the request, for errors."""
+    """JSON pointer of the value in the request, for error messages."""
 
 
 Resolver = Callable[[FilterContext, Any], Awaitable[Any]]
@@ -49,14 +51,14 @@ Resolver = Callable[[FilterContext, Any], Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Metadata of a filter: what it compares in the rows of runs.
+    """Metadata of a filter field: how it compares run rows.
 
     Attributes:
         column: A column of `RunRow`.
-        comparison: How to compare it.
+        comparison: The comparison operator.
         resolve: Returns the value to compare, or a whole condition.
-        needs_family: True if no index helps, and too many runs would be looked at without
-            `requester`, `tree` or `rule`.
+        needs_family: True if no index supports the filter. It then requires `requester`, `tree` or
+            `rule`, which bound the number of rows to scan.
     """
 
     column: str
@@ -65,8 +67,8 @@ class Where:
     needs_family: bool = False
 
     async def condition(self, context: FilterContext, given: Any) -> RunCondition:
-        """Return the condition of a value that a caller has given."""
-        # In an order that is not the caller's: the same question has the same cursor.
+        """Return the condition for the value that the caller gave."""
+        # Sorted, so that equal queries have equal cursors.
         value = tuple(sorted(set(given))) if isinstance(given, tuple) else given
         if self.resolve is not None:
             value = await self.resolve(context, value)
@@ -86,7 +88,7 @@ async def _tree(context: FilterContext, text: str) -> str:
 
 
 async def _statuses(_: FilterContext, names: Sequence[RunStatus]) -> Sequence[StatusRows]:
-    return tuple(ROWS_BY_STATUS[one] for one in names)
+    return tuple(ROWS_BY_STATUS[status] for status in names)
 
 
 def _creation(of_position: Comparison, of_instant: Comparison) -> Resolver:
@@ -112,69 +114,76 @@ Label = Annotated[str, Field(min_length=1, max_length=TEXT_CHARACTERS_MAX)]
 
 
 class RunFilter(Parameters):
-    """The filter of runs. Several values of one field mean any of them.
+    """The filter of runs. A run matches if, for each given field, it matches any of its values.
 
-    A new filter is a field with `Where`. If it compares a value of one of `COLUMNS_BY_CREATION`,
-    searches go along the index of that column.
+    A new filter is a field with `Where`. If it compares a column of `COLUMNS_BY_CREATION`, searches
+    use the index of that column.
     """
 
     requester: Annotated[str | None, Where("requester", resolve=_requester)] = Field(
         None,
         max_length=TEXT_CHARACTERS_MAX,
-        description="Spawned by this session: its key in any spelling, its id, or `current`.",
+        description=(
+            "Only runs requested by this session: its key in any spelling, its session id, or"
+            " `current`."
+        ),
     )
     tree: Annotated[str | None, Where("root", resolve=_tree)] = Field(
         None, max_length=TEXT_CHARACTERS_MAX, description=TREE_DESCRIPTION
     )
     agent_ids: Annotated[tuple[AgentId, ...], Where("agent_id", "any of")] = Field(
-        (), alias="agentId", description="Of this agent, after any override; of any of several."
+        (),
+        alias="agentId",
+        description=("Only runs of this agent, after any override (repeatable)."),
     )
     labels: Annotated[tuple[Label, ...], Where("label", "any of")] = Field(
-        (), alias="label", description="With exactly this label, or any of several."
+        (), alias="label", description="Only runs with exactly this label (repeatable)."
     )
     stages: Annotated[tuple[RecordedStage, ...], Where("stage", "any of")] = Field(
-        (), alias="stage", description="At this stage, or any of several."
+        (), alias="stage", description="Only runs at this stage (repeatable)."
     )
     statuses: Annotated[tuple[RunStatus, ...], Where("status", "any of", _statuses)] = Field(
-        (), alias="status", description="With this status, or any of several."
+        (), alias="status", description="Only runs with this status (repeatable)."
     )
     outcomes: Annotated[tuple[RunOutcome, ...], Where("outcome", "any of")] = Field(
-        (), alias="outcome", description="Ended like this, or like any of several."
+        (),
+        alias="outcome",
+        description=("Only runs that ended with this outcome (repeatable)."),
     )
     since: Annotated[str | None, Where("created_at", resolve=_creation(">", ">="))] = Field(
         None,
         max_length=MOMENT_CHARACTERS_MAX,
-        description=f"Created at this moment or later: {MOMENT_FORMS}.",
+        description=f"Only runs created at or after this moment: {MOMENT_FORMS}.",
         examples=["12h"],
     )
     until: Annotated[str | None, Where("created_at", resolve=_creation("<=", "<"))] = Field(
         None,
         max_length=MOMENT_CHARACTERS_MAX,
-        description=f"Created before this moment: {MOMENT_FORMS}.",
+        description=f"Only runs created before this moment: {MOMENT_FORMS}.",
         examples=["2026-03-01T09:00:00Z"],
     )
     rule: Annotated[str | None, Where("rule")] = Field(
         None,
         max_length=64,
-        description="Refused by this rule.",
+        description="Only runs refused by this rule.",
         json_schema_extra={"enum": [*RULE_NAMES]},
     )
     depth: Annotated[int | None, Where("depth", needs_family=True)] = Field(
         None,
         ge=0,
         le=DEPTH_MAX,
-        description="So deep; needs `requester`, `tree` or `rule` beside it.",
+        description="Exact depth. Requires `requester`, `tree` or `rule`.",
     )
     label_prefix: Annotated[str | None, Where("label", "begins with", needs_family=True)] = Field(
         None,
         max_length=TEXT_CHARACTERS_MAX,
         description=(
-            "With a label that begins like this; needs `requester`, `tree` or `rule` beside it."
+            "Only runs whose label starts with this text. Requires `requester`, `tree` or `rule`."
         ),
     )
     respawned_from: Annotated[UUID | None, Where("respawned_from")] = Field(
         None,
-        description="Respawned from the run with this id.",
+        description="Only respawns of the run with this id.",
         json_schema_extra=RUN_ID_SCHEMA,
     )
 
@@ -198,38 +207,41 @@ def _filters(model: type[RunFilter]) -> Sequence[_Filter]:
 async def run_query(
     services: QueryServices, caller: Caller, criteria: RunFilter, place: Cursor
 ) -> RunQuery:
-    """Return the filter with canonical keys and moments, as they were understood when the first
-    page was asked for.
+    """Return the filter as a query with canonical keys and resolved moments.
+
+    Names and times ago are resolved as of the first page, so that all pages use the same query.
 
     Raises:
-        QueryError: A value means nothing, or a filter needs another one beside it.
+        QueryError: A value is invalid, or a filter requires another one.
     """
     given = [
-        (one, value)
-        for one in _filters(type(criteria))
-        if (value := getattr(criteria, one.name)) is not None and value != ()
+        (filter_field, value)
+        for filter_field in _filters(type(criteria))
+        if (value := getattr(criteria, filter_field.name)) is not None and value != ()
     ]
     _require_bounds(criteria, given)
     conditions = list[RunCondition]()
-    for one, value in given:
-        context = FilterContext(services, caller, place, f"/query/{one.parameter}")
-        conditions.append(await one.where.condition(context, value))
+    for filter_field, value in given:
+        context = FilterContext(services, caller, place, f"/query/{filter_field.parameter}")
+        conditions.append(await filter_field.where.condition(context, value))
     return RunQuery(tuple(conditions))
 
 
 def _require_bounds(criteria: RunFilter, given: Sequence[tuple[_Filter, Any]]) -> None:
     if criteria.rule is not None and criteria.rule not in RULE_NAMES:
-        raise invalid_value("/query/rule", f"is no rule; there are {', '.join(sorted(RULE_NAMES))}")
-    if any(one is not None for one in (criteria.requester, criteria.tree, criteria.rule)):
+        raise invalid_value(
+            "/query/rule", (f"is not a rule; the rules are {', '.join(sorted(RULE_NAMES))}")
+        )
+    if any(value is not None for value in (criteria.requester, criteria.tree, criteria.rule)):
         return
-    for one, _ in given:
-        if one.where.needs_family:
-            detail = "needs a requester, a tree or a rule beside it"
-            raise invalid_value(f"/query/{one.parameter}", detail)
+    for filter_field, _ in given:
+        if filter_field.where.needs_family:
+            detail = "requires requester, tree or rule"
+            raise invalid_value(f"/query/{filter_field.parameter}", detail)
 
 
 async def narrow_to_tree(registry: Registry, caller: Caller, query: RunQuery) -> RunQuery:
-    """Return the query within the one tree of which a caller for one session may see runs."""
+    """Restrict the query to the caller's tree if the caller acts for a single session."""
     if caller.only_session is None or query.value_of("root") is not None:
         return query
     session = await registry.session(caller.only_session)

@@ -1,4 +1,4 @@
-"""Runs: which a caller may see, the registry in pages, one run, and what is kept of it."""
+"""Runs: access checks, the registry in pages, one run, its events, prompt and transcript."""
 
 import asyncio
 import hashlib
@@ -84,15 +84,22 @@ SPOKEN_KINDS = ("session", "message", "progress", "result", "text")
 
 
 def run_id_of(text: str, noun: str = "run") -> UUID:
-    """Return a run's id out of a path, which may be that of its announcement. Refuse what is no id,
-    by that noun."""
+    """Return the run id in a path segment, which may also be the id of its announcement.
+
+    Raises:
+        QueryError: The text is not an id; the message names the `noun`.
+    """
     if not UUID_TEXT.fullmatch(text):
         raise QueryError("not_found", f"there is no such {noun}")
     return UUID(text)
 
 
 async def visible_run(services: QueryServices, caller: Caller, text: str, at: AsOf) -> Run:
-    """A run that the caller may see; `QueryError` when there is none, or none for this caller."""
+    """Return a run that the caller may see.
+
+    Raises:
+        QueryError: No such run exists, or the caller may not see it.
+    """
     run_id = run_id_of(text)
     run = await find_run(services.work, run_id, at=at.position)
     return await _must_be_visible(services, caller, run, run_id, at)
@@ -114,9 +121,11 @@ async def _must_be_visible(
 async def newest_run(
     services: QueryServices, caller: Caller, text: str, min_position: int | None = None
 ) -> tuple[Run, AsOf]:
-    """The same as the run is now, and where that is: not behind anything that anybody was told
-    before, or, for who names a position, not behind that one. A run that was followed here up to
-    there is not asked for."""
+    """Return the current state of a run, and the position at which it holds.
+
+    The position is at least `min_position`, or, without one, the end of the log. A run that this
+    process has followed up to that position is served from memory.
+    """
     run_id = run_id_of(text)
     if min_position is None:
         moment = await resolve_as_of(services, caller, None)
@@ -133,8 +142,10 @@ async def newest_run(
 
 
 async def readable_run(services: QueryServices, caller: Caller, text: str, at: AsOf) -> Run:
-    """A run whose contents the caller may see: not a sibling's. A child that goes on sees what it
-    did before."""
+    """Return a run whose texts the caller may read; those of a sibling are refused.
+
+    A child whose session continues may also read its earlier runs.
+    """
     run = await visible_run(services, caller, text, at)
     went_on = caller.run_id is not None and run.child_session_key == caller.only_session
     if not went_on and not await services.access.covers_run(caller, run):
@@ -143,7 +154,7 @@ async def readable_run(services: QueryServices, caller: Caller, text: str, at: A
     return run
 
 
-# A page of the registry as one caller may see it, at a cost that is bounded.
+# Pages of the registry, at a bounded cost.
 
 
 RUNS_EXAMINED_MAX = 5_000
@@ -152,7 +163,7 @@ RUNS_AT_ONCE = 200
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """The runs of a page, and the position behind which the next one begins; None at the end."""
+    """Runs of one page, and the position after which the next page begins, or None."""
 
     runs: list[Run]
     behind: int | None
@@ -169,9 +180,9 @@ async def visible_runs(
     ascending: bool,
     examined_max: int = RUNS_EXAMINED_MAX,
 ) -> RunPage:
-    """Up to `limit` runs that the caller may see, out of at most `examined_max`.
+    """Return up to `limit` runs that the caller may see, scanning at most `examined_max`.
 
-    Who may see few of many runs gets a short or empty page, and goes on where it ends.
+    A caller that may see few of many runs gets a short or empty page, and continues after it.
     """
     query = await narrow_to_tree(registry, caller, query)
     found: list[Run] = []
@@ -198,8 +209,8 @@ async def visible_runs(
 
 _RUNS_AT = Tool(
     name="runs_at",
-    title="Look at a past moment",
-    description="The runs that your session had asked for, or one run, as of any moment.",
+    title="Show a past state",
+    description="Shows one run, or the runs that your session requested, as of any moment.",
     arguments=("at", "limit", "cursor"),
 )
 
@@ -207,19 +218,19 @@ _RUNS_AT = Tool(
 class ListRuns(ReadAsOf, Page, RunFilter):
     """Parameters of `list_runs`."""
 
-    order: Literal["asc", "desc"] = Field("desc", description="By creation.")
+    order: Literal["asc", "desc"] = Field("desc", description="Order by creation time.")
     q: str | None = Field(
         None,
         max_length=WORDS_CHARACTERS_MAX,
         description=(
-            f"With each of these words, {WORDS_MAX} at most, in label or task, in upper or lower"
-            " case. The first 10,000 characters of a task are looked through; for a token without"
-            " `content` those that lists show."
+            f"Only runs whose label or task contains each of these words, {WORDS_MAX} at most,"
+            " ignoring case. Searches the first 10,000 characters of a task; for a token without"
+            " scope `content`, only the preview that lists show."
         ),
     )
     totals: bool = Field(
         False,
-        description="Tell how many runs there are by status, agent and rule, on the first page.",
+        description="Include the number of runs by status, agent and rule in the first page.",
     )
 
 
@@ -229,30 +240,29 @@ class ListRuns(ReadAsOf, Page, RunFilter):
     name="listRuns",
     tag="runs",
     scope="read",
-    summary="The registry",
+    summary="List runs",
     description=(
-        "Runs, newest first, as summaries. The pages of one listing are one snapshot: a cursor"
-        " keeps the position at which the listing began. One request looks at a bounded number of"
-        " runs, so a page may be short or empty for a token that may see few of them: the listing"
-        " is over when `nextCursor` is null, and not before."
+        "Runs as summaries, newest first. All pages of one listing show one snapshot: the cursor"
+        " keeps the position at which the listing began. Each request scans a bounded number of"
+        " runs, so a page may be short or empty for a token that may see few of them. The listing"
+        " is complete only when `nextCursor` is null."
     ),
     errors=("not_found", "foreign_cursor"),
     tool=_RUNS_AT,
     command=Command(
         "run list",
-        "Show the runs, the newest first; what is refused is a run too.",
+        "Show runs, newest first, including refused ones.",
         numbered=True,
         options={
             "requester": Option(
                 metavar="KEY",
                 means="requester",
-                help="Only what this session asked for; me: that of SPAWNLOG_SESSION_KEY, else"
-                " main.",
+                help="Only runs requested by this session; me: SPAWNLOG_SESSION_KEY, else main.",
             ),
             "q": Option(
                 flag="--words",
                 metavar="TEXT",
-                help="Only with each of these words in label or task.",
+                help="Only runs with each of these words in label or task.",
             ),
         },
         columns=(
@@ -283,7 +293,7 @@ async def list_runs(
         place = Cursor(position, -1, counts_back_from=services.work.log.now())
     else:
         place, asked = read_cursor(cursor, log_id, await services.work.log.head())
-    # What the keys in the question mean is said by the moment of the first page.
+    # Session names are resolved as of the first page, so that the query stays the same.
     criteria = await run_query(services, caller, query, place)
     question = fingerprint(criteria, order, caller.patterns, at, *(wanted or ()))
     if asked not in (None, question):
@@ -310,7 +320,6 @@ async def list_runs(
 
 
 async def _outputs_so_far(services: QueryServices, runs: Sequence[Run]) -> dict[UUID, OutputSoFar]:
-    """Return what those of the runs that are at work have told by now."""
     at_work = [run for run in runs if run.stage == "started"]
     return dict(await services.outputs.so_far(services.transcripts, at_work))
 
@@ -320,9 +329,11 @@ async def _shown(
     runs: Sequence[Run],
     outputs: Mapping[UUID, OutputSoFar] | None,
 ) -> list[Run]:
-    """Return runs as they read: now, those at work with the time taken and the tokens of their
-    `outputs`; as of a position (no outputs) as they are on record, so that the answer about it
-    never changes and is the one that histories and diffs have."""
+    """Return runs as they read now, with elapsed time and the tokens of their `outputs`.
+
+    Without `outputs`, runs are returned as recorded: the answer about an earlier position never
+    changes, and matches histories and diffs.
+    """
     if outputs is None:
         return list(runs)
     now = services.work.log.now()
@@ -358,23 +369,28 @@ class GetRun(ReadAsOf):
     """Parameters of `get_run`."""
 
     version: int | None = Field(
-        None, ge=1, le=VERSION_MAX, description="The run as it was after so many of its events."
+        None,
+        ge=1,
+        le=VERSION_MAX,
+        description=("Show the run as it was after this number of its own events."),
     )
     wait: str | None = WAIT
     until: WaitStage | None = Field(
         None,
-        description="What to wait for; `ended` when left out. A refusal ends every wait.",
+        description=(
+            "Stage to wait for. Requires `wait`. Default: `ended`. A refusal ends every wait."
+        ),
     )
 
 
 def run_etag(view: RunView | RunMetadataView) -> str:
-    """Return an entity tag that changes with each field of the view but the running time."""
+    """Return an entity tag that changes with every field of the view except the running time."""
     if view.version == 0:
-        # A waiting message has no event: events of the runs before it change its view.
+        # A waiting message has no events of its own: those of earlier runs change its view.
         return f'"0.{hashlib.sha256(view.model_dump_json().encode()).hexdigest()[:32]}"'
-    # No event of the run itself says that another one was made from it.
+    # A respawn is recorded by the new run, not by an event of this one.
     respawns = f"-{len(view.respawns)}" if view.respawns else ""
-    # Nor does one say what a run at work has told of tokens and progress.
+    # Nor is there an event for the tokens and progress of a running run.
     is_told = view.stage == "started" and view.transcript_entries is not None
     entries = f".{view.transcript_entries}" if is_told else ""
     return f'"{view.version}{respawns}{entries}"'
@@ -386,13 +402,14 @@ def run_etag(view: RunView | RunMetadataView) -> str:
     name="getRun",
     tag="runs",
     scope="read",
-    summary="One run",
+    summary="Get one run",
     description=(
-        "The run now, as of a position or instant, or after so many of its own events. With"
-        " `wait` and `until` the answer comes when the stage is reached, on a refusal, or when"
-        " the time is over. Of a run at work `usage`, `estimatedCostUsd`, `transcriptEntries` and,"
-        " for a token with the scope `content`, the last `progress` are those of its transcript so"
-        " far, and `runtimeMs` goes up to now; as of an earlier position all of them are null."
+        "Returns the run as of now, as of `at`, or after `version` of its own events. With"
+        " `wait`, the response comes when the stage `until` is reached, the run is refused, or"
+        " the wait is over. While a run is running, `usage`, `estimatedCostUsd`,"
+        " `transcriptEntries` and, for a token with scope `content`, the last `progress` come"
+        " from its transcript so far, and `runtimeMs` counts up to now. As of an earlier"
+        " position, all of them are null."
     ),
     errors=("not_found",),
     etag=run_etag,
@@ -401,11 +418,11 @@ def run_etag(view: RunView | RunMetadataView) -> str:
     resource=Resource(
         name="run",
         title="A run",
-        description="One run: its stage, plan, result and what it cost.",
+        description="One run: its stage, plan, result and cost.",
     ),
     command=Command(
         "run get",
-        "Show one run, as it is or as it was.",
+        "Show one run, now or at an earlier moment.",
         options={"version": None, "until": None},
         fields=(
             Column("run", "runId"),
@@ -443,18 +460,18 @@ def run_etag(view: RunView | RunMetadataView) -> str:
 async def get_run(
     services: QueryServices, caller: Caller, run_id: str, query: GetRun
 ) -> Answer[RunView | RunMetadataView]:
-    """Return one run: now, as of `at`, after `version` of its events, or when it has reached the
-    stage `until`, after `wait` at the latest. Without its texts if the caller may not read them."""
+    """Return one run: now, as of `at`, after `version` events, or once it reaches `until`.
+
+    Texts are left out if the caller may not read them.
+    """
     asked_at = time.monotonic()
     at, version, wait, until = query.at, query.version, query.wait, query.until
     min_position = query.min_position
     seconds = wait_seconds(wait)
-    if sum(one is not None for one in (wait, at, version)) > 1:
-        raise QueryError(
-            "invalid_request", "wait, at and version speak of different times: use one"
-        )
+    if sum(value is not None for value in (wait, at, version)) > 1:
+        raise QueryError("invalid_request", "use only one of wait, at and version")
     if until is not None and wait is None:
-        raise QueryError("invalid_request", "until says what to wait for: give wait too, as in 30s")
+        raise QueryError("invalid_request", "`until` requires `wait`, for example `wait=30s`")
     if at is not None:
         moment = await resolve_as_of(services, caller, at)
         run = await visible_run(services, caller, run_id, moment)
@@ -462,7 +479,7 @@ async def get_run(
         if seconds:
             await _wait_for_stage(services, caller, run_id, until or "ended", seconds)
         if min_position is None:
-            # Not behind anything that anybody was told before this was asked.
+            # At least the end of the log when the request came, so that no read goes backwards.
             min_position = services.tail.end_since(asked_at)
         run, moment = await newest_run(services, caller, run_id, min_position)
     if version is not None:
@@ -472,7 +489,7 @@ async def get_run(
             raise QueryError("not_found", detail, position=moment.position)
         run = earlier
     work = services.work
-    # A run after some of its events is shown as of the last of them.
+    # A run at an earlier version is shown as of that version's event.
     shown_at = moment.position
     if version is not None:
         shown_at = await _position_of(services, run, version)
@@ -485,7 +502,7 @@ async def get_run(
     (shown,) = await _shown(services, (run,), outputs)
     is_full = caller.may("content") and await services.access.covers_run(caller, run)
     form = RunView if is_full else RunMetadataView
-    # Who waited for a stage is told its texts as they were recorded with it.
+    # After a wait, texts that this process has just recorded are taken from memory.
     view = await read_run(
         form, shown, work.contents, services.run_bars, respawns, recent=seconds > 0
     )
@@ -494,7 +511,7 @@ async def get_run(
 
 
 async def _position_of(services: QueryServices, run: Run, version: int) -> int:
-    """Where that event of the run's own stream stands."""
+    """Return the position of the run's event with this version."""
     until = await services.work.log.head()
     events = await events_of_run(services, run.run_id, after=0, until=until, count=version)
     return events[-1].envelope.position
@@ -503,19 +520,18 @@ async def _position_of(services: QueryServices, run: Run, version: int) -> int:
 async def _visible_respawns(
     services: QueryServices, caller: Caller, run: Run, at: int
 ) -> list[UUID]:
-    """The runs that were made from a run, as far as the caller may see them."""
     respawns = await services.work.registry.respawns(run.run_id, at=at)
     if caller.sees_everything:
-        return [one.run_id for one in respawns]
-    keys = {one.requester for one in respawns}
+        return [respawn.run_id for respawn in respawns]
+    keys = {respawn.requester for respawn in respawns}
     covered = {key for key in keys if await services.access.covers_session(caller, key)}
-    return [one.run_id for one in respawns if one.requester in covered]
+    return [respawn.run_id for respawn in respawns if respawn.requester in covered]
 
 
 async def _wait_for_stage(
     services: QueryServices, caller: Caller, text: str, until: WaitStage, seconds: float
 ) -> None:
-    # To begin to wait, what was seen last is enough: what comes next is waited for.
+    # The last state in memory is enough to start waiting: later events wake the wait.
     known = services.tail.newest(run_id_of(text))
     run, _ = await newest_run(services, caller, text, services.tail.position if known else None)
     await wait_until(services, run, until, seconds)
@@ -524,7 +540,7 @@ async def _wait_for_stage(
 class ListRunEvents(PageAfter, ReadAsOf):
     """Parameters of `list_run_events`."""
 
-    limit: int = Field(LIMIT_MAX, ge=1, le=LIMIT_MAX, description="How many items at most.")
+    limit: int = Field(LIMIT_MAX, ge=1, le=LIMIT_MAX, description="Maximum number of items.")
 
 
 @operation(
@@ -533,12 +549,12 @@ class ListRunEvents(PageAfter, ReadAsOf):
     name="listRunEvents",
     tag="runs",
     scope="read",
-    summary="The events of a run",
+    summary="List the events of a run",
     description=(
-        "In order, those behind `after`, with their envelopes. Free texts are references. Only why"
-        " an effect failed is told, as `texts.error` of an `EffectAttempted`, and why"
-        " context scripts failed, as `texts.errors` of `ScriptsResolved`, by their ids; both to a"
-        " token with the scope `content`."
+        "Returns events after `after`, in order, with their envelopes. Free texts are references."
+        " A token with scope `content` also gets the texts of failures: `texts.error` of an"
+        " `EffectAttempted` says why an effect failed, and `texts.errors` of `ScriptsResolved`"
+        " why context scripts failed, by their ids."
     ),
     errors=("not_found",),
     command=Command(
@@ -551,7 +567,7 @@ class ListRunEvents(PageAfter, ReadAsOf):
 async def list_run_events(
     services: QueryServices, caller: Caller, run_id: str, query: ListRunEvents
 ) -> Answer[RunEventListView]:
-    """Return a page of the events of one run's own stream, as of `at`."""
+    """Return a page of the events in the run's own stream, as of `at`."""
     moment = await resolve_as_of(services, caller, query.at)
     run = await visible_run(services, caller, run_id, moment)
     limit = query.limit
@@ -562,7 +578,7 @@ async def list_run_events(
     if caller.may("content") and await services.access.covers_run(caller, run):
         items = await events_with_texts(page, services.work.contents)
     else:
-        items = [event_view(one) for one in page]
+        items = [event_view(event) for event in page]
     following = items[-1].position if len(events) > limit else None
     return Answer(RunEventListView(items=items, next_after=following), moment.position)
 
@@ -570,14 +586,16 @@ async def list_run_events(
 async def events_of_run(
     services: QueryServices, run_id: UUID, *, after: int, until: int, count: int
 ) -> list[RecordedEvent]:
-    """At least `count` events of the run's own stream, or all there are: what is about it may stand
-    in other streams too."""
+    """Return at least `count` events of the run's own stream, or all if there are fewer.
+
+    The log's index also returns events about the run from other streams, which are skipped.
+    """
     found: list[RecordedEvent] = []
     while len(found) < count:
         page = await services.work.log.read(
             after=after, limit=LIMIT_MAX, run_id=run_id, until=until
         )
-        found += [one for one in page if one.envelope.stream == run_stream(run_id)]
+        found += [recorded for recorded in page if recorded.envelope.stream == run_stream(run_id)]
         if len(page) < LIMIT_MAX:
             break
         after = page[-1].envelope.position
@@ -590,23 +608,24 @@ async def events_of_run(
     name="getRunPrompt",
     tag="runs",
     scope="content",
-    summary="The prompt as the child got it",
+    summary="Show the prompt that the child received",
     description=(
-        "Both texts, and parts that cover every byte of them: where each comes from, its UTF-8"
-        " offsets within its text, and the SHA-256 of its bytes."
+        "Returns system prompt and message, and the parts that cover every byte of both. Each"
+        " part has its source, its UTF-8 byte offsets within its text, and the SHA-256 of its"
+        " bytes."
     ),
     errors=("not_found", "not_started", "erased"),
     resource=Resource(
         name="prompt",
         title="A run's prompt",
-        description="What the sub-agent was given, as it got it.",
+        description="The prompt that the sub-agent received.",
     ),
-    command=Command("run prompt", "Show the prompt of a run, and where each part came from."),
+    command=Command("run prompt", "Show the prompt of a run and the source of each part."),
 )
 async def get_run_prompt(
     services: QueryServices, caller: Caller, run_id: str, query: ReadAsOf
 ) -> Answer[PromptView]:
-    """Return the prompt as the child got it, if the run had started by `at`."""
+    """Return the prompt that the child received, if the run had started by `at`."""
     moment = await resolve_as_of(services, caller, query.at)
     run = await readable_run(services, caller, run_id, moment)
     if run.system_prompt is None or run.message is None:
@@ -637,34 +656,36 @@ async def get_run_prompt(
 
 
 async def _reused_scripts(services: QueryServices, run: Run) -> dict[str, UUID]:
-    """The context scripts that were not run for a run, as parts of its prompt name them, and the
-    runs for which they said what stands there."""
+    """Return the earlier run whose script output was reused, by source of a prompt part."""
     if run.respawn is None or run.respawn.scripts == "again":
         return {}
     resolved = await services.work.event(ScriptsResolved, run.run_id)
     return {
-        f"script:{one.id}": one.reused_from
-        for one in resolved.receipts
-        if one.reused_from is not None
+        f"script:{receipt.id}": receipt.reused_from
+        for receipt in resolved.receipts
+        if receipt.reused_from is not None
     }
 
 
 class GetRunTranscript(PageAfter, ReadAsOf):
     """Parameters of `get_run_transcript`."""
 
-    tools: bool = Field(False, description="With tool calls and token counts.")
+    tools: bool = Field(False, description="Include tool calls and token counts.")
     last: int | None = Field(
         None,
         ge=1,
         le=LIMIT_MAX,
-        description="The last entries, so many; not with `after` or `limit`.",
+        description=(
+            "Return this number of entries from the end. Cannot be combined with `after` or"
+            " `limit`."
+        ),
     )
     wait: str | None = Field(
         None,
         max_length=16,
         description=(
-            "How long to wait for an entry behind `after`, or for the end of the run, 60 s at"
-            f" most: {DURATION_FORMS}. Not with `at` or `last`."
+            "How long to wait for an entry after `after`, or for the end of the run, 60 s at"
+            f" most: {DURATION_FORMS}. Cannot be combined with `at` or `last`."
         ),
         examples=["30s"],
     )
@@ -676,32 +697,33 @@ class GetRunTranscript(PageAfter, ReadAsOf):
     name="getRunTranscript",
     tag="runs",
     scope="content",
-    summary="What the child said",
+    summary="Show the transcript of a run",
     description=(
-        "Entries as they came, also while the run goes on; the first one of its own is what it was"
-        " told. Tool calls and token counts are shown with `tools=true`. An entry `session` in"
-        " front says that those behind it, as many as its `entries`, are those of the requester's"
-        " session that the child began with. With `at` it has the entries that had come when that"
-        " position was recorded, all of them once the run had ended. To follow a run at work, ask"
-        " again with `wait` and with `nextAfter`, else `lastSequence`, as `after`, until `complete`"
-        " is true and `nextAfter` is null; or ask with `Accept: text/event-stream`: each entry is"
-        " an event `entry` whose `id` is its number, and an event `end` follows the last one. The"
-        " stream resumes from `Last-Event-ID`, else `after`, else the first entry."
+        "Returns entries in order, also before the run ends. The first entry of the run's own is"
+        " its message. Tool calls and token counts are included with `tools=true`. If the child's"
+        " context was forked, a leading `session` entry says how many of the following entries"
+        " (`entries`) come from the requester's session. With `at`, it has the entries that had"
+        " arrived when that position was recorded, or all of them if the run had ended by then."
+        " To follow a run, repeat the request with `wait` and with `after` set to `nextAfter`, or"
+        " to `lastSequence` if that is null, until `complete` is true and `nextAfter` is null."
+        " Alternatively, send `Accept: text/event-stream`: each entry is an event `entry` whose"
+        " `id` is its sequence number, and an event `end` follows the last one. The stream"
+        " resumes after `Last-Event-ID`, else after `after`, else at the first entry."
     ),
     errors=("not_found", "erased"),
     streams=True,
     resource=Resource(
         name="transcript",
         title="A run's transcript",
-        description="What was said in it, the last entries.",
+        description="The last entries of the transcript.",
         query={"last": LIMIT_MAX, "tools": True},
     ),
     command=Command(
         "run log",
         by_hand=True,
         options={
-            "after": Option(metavar="SEQUENCE", help="Go on after this entry."),
-            "tools": Option(help="With the calls of tools."),
+            "after": Option(metavar="SEQUENCE", help="Only entries after this sequence number."),
+            "tools": Option(help="Include tool calls."),
             "last": None,
         },
         limit=200,
@@ -710,14 +732,16 @@ class GetRunTranscript(PageAfter, ReadAsOf):
 async def get_run_transcript(
     services: QueryServices, caller: Caller, run_id: str, query: GetRunTranscript
 ) -> Answer[TranscriptView]:
-    """Return a page of the transcript, or its `last` entries. With `wait` a page without entries
-    waits for the first one after `after`, or for the end of the run."""
+    """Return a page of the transcript, or its `last` entries.
+
+    With `wait`, an empty page waits for the first entry after `after`, or for the end of the run.
+    """
     after, limit, last, wait = query.after, query.limit, query.last, query.wait
     seconds = wait_seconds(wait)
     if wait is not None and (query.at is not None or last is not None):
-        raise invalid_value("/query/wait", "is for entries to come; leave at and last out")
+        raise invalid_value("/query/wait", "cannot be combined with at or last")
     if last is not None and (after or "limit" in query.model_fields_set):
-        raise invalid_value("/query/last", "is for the end; leave after and limit out")
+        raise invalid_value("/query/last", "cannot be combined with after or limit")
     moment = await resolve_as_of(services, caller, query.at)
     run = await readable_run(services, caller, run_id, moment)
     kinds = None if query.tools else SPOKEN_KINDS
@@ -743,9 +767,14 @@ async def get_run_transcript(
 
 
 class EntryPage(NamedTuple):
-    """Entries of a transcript. `following` is the number behind which the next page begins, if
-    there is one; up to `last` everything is known. Nothing comes behind the last page of a
-    transcript that `is_complete`."""
+    """Entries of a transcript.
+
+    Attributes:
+        run: The run as of the page.
+        entries: The entries.
+        following: The sequence number after which the next page begins, or None.
+        last: The sequence number up to which the transcript was read, including other kinds.
+    """
 
     run: Run
     entries: Sequence[RecordedEntry]
@@ -754,20 +783,21 @@ class EntryPage(NamedTuple):
 
     @property
     def is_complete(self) -> bool:
-        """Return True if the run was over when the page was read."""
+        """Return True if the run was over when the page was read, so that no page follows the last
+        one."""
         return self.run.stage in OVER
 
     @property
     def status(self) -> RunStatus:
-        """The status of the run when the page was read."""
+        """Return the run's status when the page was read."""
         return status_of(self.run)
 
 
 async def newest_entries(
     services: QueryServices, run: Run, *, after: int, limit: int, kinds: Sequence[str] | None
 ) -> EntryPage:
-    """Return the entries behind number `after` that are there now."""
-    # The state first: a run that is over by then has all its entries.
+    """Return the entries after sequence number `after` that exist now."""
+    # Read the state first: if the run is over by then, all its entries are written.
     now = await current_run(services, run)
     if now.transcript is not None:
         last = now.transcript.count
@@ -787,18 +817,17 @@ async def entries_between(
     limit: int,
     kinds: Sequence[str] | None,
 ) -> EntryPage:
-    """Return entries behind number `after`, up to number `last`."""
+    """Return the entries after sequence number `after`, up to `last`."""
     if last <= after:
         return EntryPage(run, (), None, max(after, last))
     entries = await services.transcripts.read(run.run_id, after=after, limit=limit + 1, kinds=kinds)
-    entries = [one for one in entries if one.sequence <= last]
+    entries = [entry for entry in entries if entry.sequence <= last]
     following = entries[limit - 1].sequence if len(entries) > limit else None
     return EntryPage(run, entries[:limit], following, last)
 
 
 async def wait_for_entry(services: QueryServices, run: Run, *, after: int, seconds: float) -> None:
-    """Return when there is an entry behind number `after`, the run is over, the time is, or the
-    service stops."""
+    """Wait for an entry after `after`, the end of the run, the timeout, or the service to stop."""
     deadline = time.monotonic() + seconds
     position = services.tail.position
     now = await current_run(services, run)
@@ -831,8 +860,10 @@ FOLLOW_ENTRIES = 50
 async def follow_transcript(
     services: QueryServices, caller: Caller, run_id: str, *, after: int, tools: bool
 ) -> AsyncGenerator[EntryPage]:
-    """Return the pages of a transcript as it grows, until the run is over or the service stops; an
-    empty one now and then while nothing comes."""
+    """Yield the pages of a transcript as it grows, until the run is over or the service stops.
+
+    An empty page is yielded about every 15 s while no entry arrives.
+    """
     moment = await resolve_as_of(services, caller, None)
     run = await readable_run(services, caller, run_id, moment)
     await require_transcript(services, run, moment.position)
@@ -855,22 +886,22 @@ async def _follow(
 
 
 async def require_transcript(services: QueryServices, run: Run, position: int) -> None:
-    """`QueryError` if the entries of a run were erased."""
+    """Raise `QueryError` if the entries of the run were erased."""
     if await is_transcript_gone(services, run):
         raise QueryError(
             "erased",
-            "the transcript of this run is gone: it was erased, or left out of this copy",
+            "the transcript of this run was erased, or not included in this copy of the log",
             position=position,
         )
 
 
 async def entries_until(services: QueryServices, run: Run, at: AsOf) -> int | None:
-    """Return the number of the last entry that the transcript had then; None for all there are.
+    """Return the sequence number of the transcript's last entry as of `at`; None for no limit.
 
-    Entries are beside the log. A run that had ended has those that its end says: entries that a
-    replaced holder wrote after the seal are not part of the transcript. A run at work has those
-    that had come when the position was recorded. A run that had not started has none, even if it
-    started in the same instant.
+    Entries are stored beside the log. If the run had ended, its end event gives the count: entries
+    that a replaced lease owner wrote after the seal are not part of the transcript. If it was
+    running, the entries that had arrived when the position was recorded count. If it had not
+    started, there are none, even if it started in the same instant.
     """
     if run.transcript is not None:
         return run.transcript.count
@@ -884,8 +915,10 @@ async def entries_until(services: QueryServices, run: Run, at: AsOf) -> int | No
 
 
 async def is_transcript_gone(services: QueryServices, run: Run) -> bool:
-    """Whether entries were recorded and are there no more, or the key of their session is not,
-    without which nothing shows that they are those that were recorded."""
+    """Return True if recorded entries are missing, or can no longer be verified.
+
+    They cannot be verified if the key of their session was erased.
+    """
     first = await services.transcripts.read(run.run_id, after=0, limit=1)
     recorded = run.transcript.count if run.transcript is not None else len(first)
     if not recorded:
@@ -895,7 +928,7 @@ async def is_transcript_gone(services: QueryServices, run: Run) -> bool:
 
 def _transcript_view(page: EntryPage) -> TranscriptView:
     return TranscriptView(
-        items=[entry_view(one) for one in page.entries],
+        items=[entry_view(entry) for entry in page.entries],
         next_after=page.following,
         last_sequence=page.last,
         complete=page.is_complete,
@@ -903,5 +936,4 @@ def _transcript_view(page: EntryPage) -> TranscriptView:
 
 
 def entry_view(entry: RecordedEntry) -> TranscriptEntryView:
-    """Return an entry as readers get it."""
     return TranscriptEntryView.from_source(entry)

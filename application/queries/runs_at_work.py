@@ -1,4 +1,4 @@
-"""Runs at work: tokens and progress so far, and the time that they have taken."""
+"""Running runs: tokens and progress so far, and the elapsed time."""
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ _KINDS = ("usage", "progress")
 
 @dataclass(frozen=True, slots=True)
 class OutputSoFar:
-    """The fold of a transcript up to entry number `entries`."""
+    """Tokens and progress folded from the first `entries` entries of a transcript."""
 
     entries: int = 0
     reading: RuntimeReading = field(default_factory=RuntimeReading)
@@ -28,8 +28,10 @@ class OutputSoFar:
 
 
 class OutputReadings:
-    """Reads what runs at work have told of tokens and progress. Each transcript is read on from
-    where it was read last: entries that are written do not change."""
+    """Incremental reader of the tokens and progress of running runs.
+
+    Written entries never change, so each transcript is read from where the last read ended.
+    """
 
     def __init__(self) -> None:
         self._known: OrderedDict[UUID, OutputSoFar] = OrderedDict()
@@ -37,7 +39,7 @@ class OutputReadings:
     async def so_far(
         self, transcripts: Transcripts, runs: Sequence[Run]
     ) -> Mapping[UUID, OutputSoFar]:
-        """Return the fold of all entries that are written by now, for each of the runs."""
+        """Return the fold of all entries written by now, for each run."""
         known = {run.run_id: self._known.get(run.run_id, OutputSoFar()) for run in runs}
         last = await transcripts.last_entries(known) if known else {}
         afters = {
@@ -79,8 +81,8 @@ def _fold(output: OutputSoFar, entries: Sequence[RecordedEntry]) -> OutputSoFar:
 
 
 async def shown_now(work: UnitOfWork, run: Run, output: OutputSoFar | None, now: datetime) -> Run:
-    """Return the run as it reads at an instant: if it is at work, with the time that it has taken
-    and the tokens of `output`."""
+    """Return the run as of an instant: if it is running, with its elapsed time and the tokens so
+    far."""
     if run.stage != "started" or run.started_at is None:
         return run
     seconds = max(0.0, (now - run.started_at).total_seconds())
@@ -91,8 +93,7 @@ async def shown_now(work: UnitOfWork, run: Run, output: OutputSoFar | None, now:
 
 
 def with_output(view: RunView | RunMetadataView, output: OutputSoFar) -> RunView | RunMetadataView:
-    """Return the view of a run at work with the number of its entries and, if it shows texts, its
-    progress."""
+    """Return the view with the number of entries and, if the view shows texts, the progress."""
     changes = {"transcript_entries": output.entries, "progress": output.progress}
     return view.model_copy(
         update={name: changes[name] for name in changes if name in type(view).model_fields}

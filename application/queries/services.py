@@ -1,4 +1,4 @@
-"""What queries read from, and what they wait on."""
+"""Dependencies of queries."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,9 +18,11 @@ from application.queries.runs_at_work import OutputReadings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryServices:
-    """Put together by the composition root. `candidates` reads configurations that are only thought
-    of, `processor_room` is for questions that take a whole processor. `closing` says whether the
-    server stops, and `stopped` is done then."""
+    """What queries read from and wait on, assembled by the composition root.
+
+    `candidates` reads hypothetical configurations. `processor_room` limits queries that use a whole
+    processor. `closing` returns True while the server stops; `stopped` completes then.
+    """
 
     work: UnitOfWork
     transcripts: Transcripts

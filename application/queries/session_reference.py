@@ -1,4 +1,4 @@
-"""Sessions as callers name them: a key in any spelling, an id, or `current`."""
+"""Resolves sessions as callers name them: a key in any spelling, an id, or `current`."""
 
 import re
 from typing import NamedTuple
@@ -12,10 +12,10 @@ from domain.values.session_key import InvalidSessionKey, render_session_key, sha
 from domain.values.text import quote_name
 
 CURRENT = "current"
-"""Stands for the one session that the caller acts for."""
+"""Name of the only session that the caller acts for."""
 
 
-_NO_CURRENT = "current stands for the session of a token that acts for one; give the session's key"
+_NO_CURRENT = "current is only valid for a token that acts for one session; give the session's key"
 UUID_TEXT = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 KEY_POINTER = "/path/key"
 
@@ -28,9 +28,18 @@ async def resolve_session_key(
     pointer: str = KEY_POINTER,
     at: int | None = None,
 ) -> str:
-    """The canonical key of the session that is meant: by its id, as `current`, or by any spelling
-    of its key, as it was understood at position `at`; without one as it is by whoever records
-    something now. `QueryError` with `pointer` for what means none."""
+    """Return the canonical key of the session that the caller named.
+
+    Args:
+        services: What names are resolved from.
+        caller: Decides which session `current` is.
+        spelling: A session id, `current`, or a key in any spelling.
+        pointer: JSON pointer of the value, for error messages.
+        at: The position as of which the name is resolved; None for the active configuration.
+
+    Raises:
+        QueryError: The text names no session, or the configuration in force then is not on record.
+    """
     named = await resolve_session_reference(services, caller, spelling, pointer, at=at)
     if named is not None:
         return named
@@ -38,13 +47,13 @@ async def resolve_session_key(
         return canonical_key(
             spelling, services.work.configurations.current().configuration, pointer
         )
-    # A key that names its agent is the same under every configuration.
+    # A key that names its agent does not depend on the configuration.
     shape = shape_of(spelling)
     configuration = await configuration_in_force(services.work, at) if shape != "agent" else None
     if configuration is None and shape == "legacy_or_alias":
         raise QueryError(
             "not_found",
-            "which session that was cannot be told: the configuration that was in force is not on"
+            "the session name cannot be resolved: the configuration in force then is not on"
             " record; give the whole key, as in agent:<agentId>:<session>",
             position=at,
         )
@@ -54,20 +63,25 @@ async def resolve_session_key(
 async def resolve_root(
     services: QueryServices, caller: Caller, spelling: str, *, at: int, must_exist: bool = False
 ) -> str:
-    """The canonical key of the root session whose tree is meant, as it was understood at position
-    `at`. `QueryError` for a session that was spawned itself: a tree is everything below its root.
-    With `must_exist` also for one that the caller does not cover, or that was not on record."""
+    """Return the canonical key of a tree's root session, resolved as of position `at`.
+
+    Raises:
+        QueryError: The session was spawned itself, so it is no root. With `must_exist`, also if it
+            is not on record or the caller does not cover it.
+    """
     key = await resolve_session_key(services, caller, spelling, pointer="/query/tree", at=at)
     registry = services.work.registry
     session = await registry.session(key, at=at)
     if session is None and must_exist:
-        # It may have come behind the end of what is asked about.
+        # The session may be newer than the position asked about.
         session = await registry.session(key)
     if session is not None and not await services.access.covers_session(caller, key):
         session = None
     if session is not None and session.root_session_key != key:
         raise invalid_value(
-            "/query/tree", "is a session that was spawned itself: give the root session of its tree"
+            "/query/tree",
+            "is not a root session, because it was spawned itself; give the root"
+            " session of its tree",
         )
     if session is None and must_exist:
         raise unknown_session(spelling, position=at)
@@ -75,7 +89,7 @@ async def resolve_root(
 
 
 def unknown_session(name: str, *, position: int | None = None) -> QueryError:
-    """Return the refusal of a session that the caller may not see, or that is not on record."""
+    """Return the error for a session that is not on record, or that the caller may not see."""
     return QueryError(
         "not_found", f"there is no session {quote_name(name)} on record", position=position
     )
@@ -89,8 +103,10 @@ async def resolve_session_reference(
     *,
     at: int | None = None,
 ) -> str | None:
-    """The key of the session that `current` or a session id stands for; None for anything else,
-    which is the spelling of a key. Only what looks like an id is looked up."""
+    """Return the key of the session that `current` or a session id refers to.
+
+    None for any other text, which is a session key. Only a text in the form of an id is looked up.
+    """
     parts = [part for part in map(str.strip, spelling.split(":")) if part]
     if len(parts) != 1:
         return None
@@ -106,7 +122,11 @@ async def resolve_session_reference(
 
 
 def canonical_key(spelling: str, configuration: Configuration, pointer: str) -> str:
-    """The canonical form of a session key; `QueryError` with `pointer` for a text that is none."""
+    """Return the canonical form of a session key.
+
+    Raises:
+        QueryError: The text is not a session key.
+    """
     try:
         return configuration.canonical_key(spelling)
     except InvalidSessionKey as error:
@@ -114,7 +134,7 @@ def canonical_key(spelling: str, configuration: Configuration, pointer: str) -> 
 
 
 class TargetSession(NamedTuple):
-    """Its canonical key, and how it is shown to people."""
+    """A session's canonical key and its display form."""
 
     session_key: str
     display_key: str
@@ -123,8 +143,11 @@ class TargetSession(NamedTuple):
 async def resolve_target_session(
     services: QueryServices, caller: Caller, spelling: str
 ) -> TargetSession:
-    """The session that a path names in any spelling; `QueryError` for what names none, and unless
-    the caller acts for it."""
+    """Return the session that a path names in any spelling.
+
+    Raises:
+        QueryError: The text names no session, or the caller does not act for it.
+    """
     named = await resolve_session_reference(services, caller, spelling, KEY_POINTER)
     configuration = services.work.configurations.current().configuration
     session_key = named or canonical_key(spelling, configuration, KEY_POINTER)

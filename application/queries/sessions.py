@@ -1,4 +1,4 @@
-"""Sessions, and what they share with their families."""
+"""Sessions and their shared contexts."""
 
 from collections.abc import Mapping
 from uuid import UUID
@@ -48,8 +48,11 @@ async def visible_session(
     *,
     pointer: str = KEY_POINTER,
 ) -> Session:
-    """A session that the caller covers, in any spelling; `QueryError`, with the pointer, when there
-    is none, or none for this caller."""
+    """Return a session that the caller covers, named in any spelling.
+
+    Raises:
+        QueryError: No such session is on record, or the caller does not cover it.
+    """
     session_key = await resolve_session_key(
         services, caller, spelling, pointer=pointer, at=at.position
     )
@@ -65,22 +68,22 @@ async def visible_session(
     name="getSession",
     tag="sessions",
     scope="read",
-    summary="One session",
+    summary="Get one session",
     description=(
-        "By its key in any spelling, by its session id, or as `current`. `assertedBy` says on whose"
-        " word it was first seen (`spawn` for a child), `assertions` which facts rest on that word"
-        " alone, and `depthFrom` where its depth was found. `runs` are those that it asked for,"
-        " `ownRuns` those of a child itself, the newest first."
+        "Finds the session by its key in any spelling, its session id, or `current`. `assertedBy`"
+        " is the actor whose word it was first recorded on (`spawn` for a child), `assertions`"
+        " the facts that rest on that word alone, and `depthFrom` where its depth was found."
+        " `runs` are the runs that it requested, `ownRuns` those of a child itself, newest first."
     ),
     errors=("not_found",),
     tool=Tool(
         name="session_status",
         title="Look at a session",
-        description="What is on record of a session: depth, role, children, model, what waits.",
+        description="Returns a session: its depth, role, children, model and queued messages.",
     ),
     command=Command(
         "session get",
-        "Show a session, its own runs, and its children.",
+        "Show a session, its own runs and its children.",
         fields=(
             Column("session", "sessionKey|key"),
             Column("id", "sessionId"),
@@ -99,7 +102,6 @@ async def visible_session(
 async def get_session(
     services: QueryServices, caller: Caller, key: str, query: ReadAsOf
 ) -> Answer[SessionView]:
-    """Return one session with its runs."""
     moment = await resolve_as_of(services, caller, query.at)
     session = await visible_session(services, caller, key, moment)
     registry = services.work.registry
@@ -127,22 +129,24 @@ async def get_session(
 
 
 async def _queue(services: QueryServices, newest: Run | None) -> list[QueuedMessageView]:
-    """Return the messages that wait for the newest run, with previews of their texts."""
+    """Return the messages waiting for the newest run, with previews of their texts."""
     waiting = (newest.queue or ()) if newest is not None else ()
     texts: Mapping[UUID, str] = {}
     if waiting:
-        texts = await services.work.contents.previews([one.message for one in waiting])
+        texts = await services.work.contents.previews([message.message for message in waiting])
     return [
-        QueuedMessageView.from_source(one, message_preview=texts.get(one.message.id))
-        for one in waiting
+        QueuedMessageView.from_source(message, message_preview=texts.get(message.message.id))
+        for message in waiting
     ]
 
 
 async def _own_runs(
     services: QueryServices, session: Session, at: AsOf
 ) -> tuple[Run | None, list[OwnRunView]]:
-    """The newest run of a child itself as it was then, and its runs, the newest first: from that
-    one on each leads to the one before it."""
+    """Return the newest run of a child session, and its runs, newest first.
+
+    Each run leads to the one before it.
+    """
     found: list[OwnRunView] = []
     newest: Run | None = None
     run_id = session.run_id
@@ -162,19 +166,21 @@ async def _own_runs(
     name="getSharedContext",
     tag="shared context",
     scope="content",
-    summary="What a session shares with its family",
+    summary="Show a session's shared context",
     description=(
-        "What its next child starts with, for tokens with scope `content`. `sizes` has the bytes of"
-        " each value, `sources` who wrote each key where, `history` what was written in which order"
-        " (the 200 newest), `startedWith` which children started with"
-        " which version (the 500 newest). The `ETag` is the version, 0 while nothing was shared."
+        "Returns the context that the session's next child starts with. Requires scope `content`."
+        " `sizes` has the bytes of each value; `sources` who wrote each key, and in which"
+        " session; `history` the newest 200 changes in order; `startedWith` the newest 500"
+        " children, each with the version it started with. The `ETag` is the version, 0 while"
+        " nothing is shared."
     ),
     errors=("not_found",),
     etag=shared_context_etag,
     command=Command(
         "session context",
-        "Show what a session shares with its children.\n\n"
-        "The values, who wrote them, and which run started with which version.",
+        "Show the context that a session shares with its children.\n"
+        "\n"
+        "Shows the values, who wrote them, and which run started with which version.",
         fields=(
             Column("session", "sessionKey"),
             Column("version", "version"),
@@ -185,7 +191,6 @@ async def _own_runs(
 async def get_shared_context(
     services: QueryServices, caller: Caller, key: str, query: ReadAsOf
 ) -> Answer[SharedContextView]:
-    """Return what a session shares with its family."""
     moment = await resolve_as_of(services, caller, query.at)
     session = await visible_session(services, caller, key, moment)
     view = await shared_context_view(services.work, session, moment.position)
@@ -198,28 +203,27 @@ async def get_shared_context(
     name="getRunSharedContext",
     tag="shared context",
     scope="content",
-    summary="What a run was given of its family's context",
+    summary="Show the shared context that a run received",
     description=(
-        "Whole, also what its prompt shortens; a child reads it with its own token. `position` is"
-        " where the run was claimed: the context is as it was then, null when nothing was shared."
-        " `erased` has the keys whose values are gone."
+        "Returns the whole context, including values that the prompt truncates. A child may read"
+        " its own with its own token. `position` is where the run was claimed, and the context is"
+        " as of then; null if nothing was shared. `erased` lists the keys whose values were"
+        " erased."
     ),
     errors=("not_found", "not_started"),
-    command=Command(
-        "run context", "Show what a run was given of the shared context when it started."
-    ),
+    command=Command("run context", "Show the shared context that a run received at its start."),
 )
 async def get_run_shared_context(
     services: QueryServices, caller: Caller, run_id: str, query: ReadAsOf
 ) -> Answer[RunSharedContextView]:
-    """Return what a started run was given of its family's context when it was claimed."""
+    """Return the shared context that a run received when it was claimed."""
     moment = await resolve_as_of(services, caller, query.at)
     run = await readable_run(services, caller, run_id, moment)
     recorded = await services.work.log.first("RunStarted", run.run_id)
     if recorded is None or recorded.envelope.position > moment.position:
         raise QueryError(
             "not_started",
-            "the run has not started, so it was given nothing yet",
+            "the run has not started, so it has received no shared context yet",
             position=moment.position,
         )
     assert isinstance(recorded.event, RunStarted)

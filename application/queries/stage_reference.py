@@ -1,5 +1,4 @@
-"""A stage of a run by name, as in `run:reviewer@started`: which run that is for a caller, and where
-it came to the stage."""
+"""Resolves stage references such as `run:reviewer@started` to a run and a position."""
 
 import re
 from collections.abc import Sequence
@@ -32,19 +31,23 @@ REACHING = {
     for stage in LIFECYCLE
     if stage != "unborn"
 }
-"""By stage the events with which a run comes to it."""
+"""By stage, the events with which a run reaches it."""
 
 
 async def position_of_stage(services: QueryServices, caller: Caller, text: str, head: int) -> int:
-    """Where the run that `text` names reached the stage that it names. `QueryError` when that is no
-    such form, when the caller may see no such run or several, and when it has not come to that."""
+    """Return the position at which the run that `text` names reached the stage that it names.
+
+    Raises:
+        QueryError: The text is malformed, it names no run or several that the caller may see, or
+            the run has not reached the stage.
+    """
     name, at_sign, stage = text.removeprefix(STAGE_PREFIX).rpartition("@")
     if not name or not at_sign or stage not in REACHING:
         raise QueryError(
             "invalid_request",
-            "a moment of a run has the form run:<name>@<stage>, where the name is an id, 8 or more"
-            " characters of its beginning, a label, or <label>@last for the newest run with it, and"
-            f" the stage one of {', '.join(REACHING)}",
+            "a stage of a run has the form run:<name>@<stage>, where the name is a run id, 8 or"
+            " more of its first characters, a label, or <label>@last for the newest run with"
+            f" that label, and the stage is one of {', '.join(REACHING)}",
         )
     run = await _named_run(services, caller, name, stage, head)
     events = await services.work.log.read(
@@ -53,7 +56,7 @@ async def position_of_stage(services: QueryServices, caller: Caller, text: str, 
     if not events:
         raise QueryError(
             "not_found",
-            f"run {run.run_id} has not come to {stage}: it is {run.stage}",
+            f"run {run.run_id} has not reached {stage}; it is {run.stage}",
             position=head,
             runId=str(run.run_id),
         )
@@ -63,9 +66,11 @@ async def position_of_stage(services: QueryServices, caller: Caller, text: str, 
 async def _named_run(
     services: QueryServices, caller: Caller, name: str, stage: str, head: int
 ) -> Run:
-    """By its whole id, else by its label, else by the beginning of its id. Of the runs of one
-    session it is the newest. A refused run has its label too, and is meant by its refusal alone
-    when there are others."""
+    """Return the run with this id, else with this label, else with this beginning of its id.
+
+    Of the runs of one session, the newest is meant. A refused run has its label too, but if other
+    runs have it, it is meant only with the stage `refused`.
+    """
     is_newest = name.endswith(NEWEST_SUFFIX)
     name = name.removesuffix(NEWEST_SUFFIX)
     registry, word = services.work.registry, name.lower()
@@ -82,8 +87,8 @@ async def _named_run(
     if not meant:
         raise QueryError(
             "not_found",
-            "a moment names a run that is not on record: give its id, 8 or more characters of the"
-            " beginning of it, or its label",
+            "no run on record has that name; give its id, 8 or more of its first characters, or"
+            " its label",
             position=head,
         )
     if _are_several(meant) and not is_newest:
@@ -94,8 +99,10 @@ async def _named_run(
 async def _labelled(
     services: QueryServices, caller: Caller, label: str, stage: str, head: int
 ) -> list[Run]:
-    """The newest runs with this label that the caller may see, out of a bounded number: as many as
-    it takes to know whether there are several."""
+    """Return the newest runs with this label that the caller may see, from a bounded scan.
+
+    The scan stops once several sessions match.
+    """
     query, behind = RunQuery.where(label=label), None
     visible: list[Run] = []
     known: dict[str, bool] = {}
@@ -120,7 +127,7 @@ async def _visible(
 
 
 def _eligible(runs: Sequence[Run], stage: str) -> list[Run]:
-    """Those that a stage is asked of first: refused ones for their refusal alone."""
+    """Return the runs that a stage may mean: refused runs only for `refused`."""
     return [run for run in runs if (run.stage == "refused") == (stage == "refused")]
 
 

@@ -1,4 +1,4 @@
-"""The long poll: waiting until a run has reached a stage, or the log has grown."""
+"""Long polling: waits until a run reaches a stage, or the log grows."""
 
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -21,7 +21,7 @@ REACHED: Mapping[WaitStage, tuple[str, ...]] = {
     "announced": ("announced", "archived", "refused"),
     "archived": ("archived", "refused"),
 }
-"""The stages at which each `until` is reached; a refusal ends every wait."""
+"""Stages that satisfy each `until`; a refusal ends every wait."""
 
 
 REACHING: Mapping[WaitStage, tuple[str, ...]] = {
@@ -30,11 +30,15 @@ REACHING: Mapping[WaitStage, tuple[str, ...]] = {
     "announced": ("RunAnnounced", "SpawnRefused"),
     "archived": ("RunArchived", "SpawnRefused"),
 }
-"""The events with which each is reached."""
+"""Events by which each stage is reached."""
 
 
 def wait_seconds(text: str | None) -> float:
-    """Return the seconds of a duration, 60 at most; 0 for none. `QueryError` for no duration."""
+    """Return a duration in seconds, capped at 60; 0 if none is given.
+
+    Raises:
+        QueryError: The text is not a duration.
+    """
     if text is None:
         return 0.0
     try:
@@ -44,17 +48,17 @@ def wait_seconds(text: str | None) -> float:
 
 
 async def current_run(services: QueryServices, run: Run) -> Run:
-    """Return a run as it is now, or the message that waits to become it."""
+    """Return the current state of a run, or of the waiting message that will become it."""
     known = services.tail.newest(run.run_id)
     return known or await find_run(services.work, run.run_id) or run
 
 
 MESSAGE_MOVED = ("RunContinued", "MessagesDropped", "ContinuationFailed")
-"""Events of a run that decide about a message that waits for it."""
+"""Events of a run that decide about a message waiting for it."""
 
 
 async def wait_until(services: QueryServices, run: Run, until: WaitStage, seconds: float) -> None:
-    """Return when the run has reached a stage, the time is over, or the service stops."""
+    """Wait until the run reaches a stage, the time is over, or the service stops."""
     deadline = time.monotonic() + seconds
     while True:
         position = services.tail.position
@@ -71,8 +75,11 @@ async def wait_until(services: QueryServices, run: Run, until: WaitStage, second
 
 
 async def reach_position(services: QueryServices, position: int) -> None:
-    """Wait until this process knows of a position that its caller was told. Raises `LogUnavailable`
-    when that takes too long."""
+    """Wait until this process knows a position that another server returned to its caller.
+
+    Raises:
+        LogUnavailable: The position is not known within `REACH_SECONDS_MAX`.
+    """
     if services.tail.position >= position or await services.work.log.head() >= position:
         return
     deadline = time.monotonic() + REACH_SECONDS_MAX
@@ -80,8 +87,8 @@ async def reach_position(services: QueryServices, position: int) -> None:
         after = services.tail.position
         if not await wait_for_growth(services, (), after=after, deadline=deadline):
             raise LogUnavailable(
-                f"position {position} is not known here yet; ask again in a moment, or without"
-                " minPosition"
+                f"position {position} is not known to this server yet; ask again in a moment, or"
+                " omit minPosition"
             )
 
 
@@ -93,10 +100,17 @@ async def wait_for_growth(
     deadline: float,
     types: Sequence[str] = (),
 ) -> bool:
-    """Wait for the log to grow behind `after` (about one of those runs, by events of those types,
-    if any are given).
+    """Wait until the log grows beyond `after`.
 
-    False when the time, of the monotonic clock, is over, or the service stops.
+    Args:
+        services: Provides the tail and the stop signal.
+        run_ids: Only events about these runs count, if any are given.
+        after: The position that is known already.
+        deadline: When to stop waiting, on the monotonic clock.
+        types: Only events of these types count, if any are given.
+
+    Returns:
+        False if the deadline has passed or the service stops.
     """
     left = deadline - time.monotonic()
     if left <= 0:

@@ -182,24 +182,25 @@ class AsyncMethods(AsyncSender):
         at: str | datetime | None = None,
         min_position: int | None = None,
     ) -> RunComparisonView:
-        """Two runs side by side.
+        """Compare two runs.
 
-        As they are or were as of `at`: what was asked for, each rule that was decided, the
-        plan, the prompts by their parts, the transcripts up to the first entry that differs,
-        and what came of both. What names a run itself would differ always: its id, its
-        session's id and its child key read as `{runId}`, `{sessionId}` and
-        `{childSessionKey}`. How long each took is shown and does not count for `same`.
-        Prompts and transcripts are for the scope `content`.
+        Compares the runs, now or as of `at`: requests, decisions by rule, plans, prompts by
+        part, transcripts up to the first entry that differs, and outcomes. Names of a run
+        itself would always differ, so its id, session id and child key appear as `{runId}`,
+        `{sessionId}` and `{childSessionKey}`. Run time is shown but ignored in `same`.
+        Prompts and transcripts require scope `content`.
 
         Args:
             run_id: The run's id.
-            with_: The id of the run on the right.
-            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
-                more characters of its beginning, or its label. Default: now.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
+            with_: The id of the run on the right side.
+            at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. A run is named
+                by its id, by 8 or more of the first characters of its id, or by its label.
+                Default: now.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
         """
         request: Request[RunComparisonView] = read_request(
             "compareRuns",
@@ -222,32 +223,34 @@ class AsyncMethods(AsyncSender):
         tree: str | None = None,
         types: Sequence[str] = (),
     ) -> HistogramView:
-        """How much happened when.
+        """Count events over time.
 
-        The events of the log between `from_` and `to` in buckets of as many positions each,
-        or of as much time, with their counts by type, by outcome of runs that ended, and by
-        rule that refused a spawn. It takes as long for a log of millions as for a short one.
-        With `run_id` or `tree` their events are looked at one by one, 20,000 at most:
-        `counted_to` says where that ended, and is None when all were counted. `actor` needs
-        one of the two. Without them the token needs the pattern `*`.
+        Counts the events of the log between `from_` and `to` in buckets of equal size, by
+        position or by time: by type, by outcome of runs that ended, and by rule that refused
+        a spawn. The cost does not depend on the size of the log. With `run_id` or `tree`,
+        events are scanned one by one, 20,000 at most: `counted_to` says where the scan
+        stopped, and is None if all were counted. `actor` requires `run_id` or `tree`. Without
+        these, a token for all sessions (`*`) is required.
 
         Args:
-            actor: On the word of this actor: a kind (`token`, `child`, `anybody`,
-                `system`), the id of a token, or the key of a session that acted.
-            buckets: How many buckets at most.
-            by: Buckets of as many positions, or of as much time.
-            from_: Only what was recorded after this moment: pos:18342, an RFC 3339
-                instant with an offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or
-                -12h (ms, s, m, h, d or w), or a stage of a run such as run:reviewer@started.
-                Default: all.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
-            run_id: Of this run only.
-            to: And not after this moment: pos:18342, an RFC 3339 instant with an offset
+            actor: Only events recorded for this actor: a kind (`token`, `child`,
+                `anybody`, `system`), the id of a token, or the key of the session that acted.
+            buckets: Maximum number of buckets.
+            by: Bucket by equal numbers of positions, or by equal lengths of time.
+            from_: Start of the range, exclusive: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. Default: the
+                beginning of the log.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
+            run_id: Only events about this run.
+            to: End of the range, inclusive: pos:18342, an RFC 3339 instant with an offset
                 such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d
                 or w), or a stage of a run such as run:reviewer@started. Default: now.
-            tree: In the tree below this root session: a key, a session id, or `current`.
-            types: Of any of these types: one each time, or names by commas.
+            tree: Only the tree below this root session: a session key, a session id, or
+                `current`.
+            types: Only events of these types (repeatable, or separated by commas).
         """
         request: Request[HistogramView] = read_request(
             "countEvents",
@@ -305,29 +308,31 @@ class AsyncMethods(AsyncSender):
     async def explain_run(
         self, run_id: str, *, at: str | datetime | None = None, min_position: int | None = None
     ) -> ExplanationView:
-        """How a spawn, or a message, was decided.
+        """Explain how a spawn or a message was decided.
 
-        Every rule in the order in which they are judged: what it compared (`compared`, and in
-        words `text`), its `result`, and the position and configuration revision under which
-        that was recorded. `passed` did not refuse the spawn, `refused` did; `not_judged`
-        stands for rules to which the decision did not come, or not yet, and `not_recorded`
-        for what the release that decided did not record. A step that made something for the
-        child stands at the event that says so. `refused` is the rule that refused, with the
-        text that the caller was told, or None. `given` holds what was asked for and is kept
-        beside the log: a workspace, and words that are no name. `configured` of the tools and
-        `workspaceRoots` are what the revision says, as its file wrote it; None when it cannot
-        be read any more. Of a run that goes on with a session after a message the only rule
-        of admission is `active_children`, no script runs, and the workspace is `kept`.
-        Nothing is judged again.
+        Returns every rule in the order in which they are evaluated: the facts that it
+        compared (`compared`, and in words `text`), its `result`, and the position and
+        configuration revision at which it was recorded. `passed` did not refuse the spawn;
+        `refused` did; `not_judged` was not reached, or not yet; `not_recorded` was not
+        recorded by the release that decided. A step that made something for the child appears
+        at the event that records it. `refused` is the rule that refused, with the text that
+        the caller received, or None. `given` holds arguments that are stored outside the
+        events: a workspace, and values that are no names. `configured` of the tools and
+        `workspaceRoots` are quoted from the configuration file of that revision; None if it
+        cannot be read any more. For a run that continues a session after a message, the only
+        admission rule is `active_children`, no script runs, and the workspace is `kept`. No
+        rule is evaluated again.
 
         Args:
             run_id: The run's id.
-            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
-                more characters of its beginning, or its label. Default: now.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
+            at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. A run is named
+                by its id, by 8 or more of the first characters of its id, or by its label.
+                Default: now.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
         """
         request: Request[ExplanationView] = read_request(
             "explainRun",
@@ -356,41 +361,44 @@ class AsyncMethods(AsyncSender):
         types: Sequence[str] = (),
         when: str | None = None,
     ) -> SearchView:
-        """Since when something is so.
+        """Find since when something holds.
 
-        The first positions, between `from_` and `to`, at which a condition begins to hold
-        (`when`), a field of a run's or a session's state becomes a value (`field` with
-        `becomes` or `changes`), or an event was recorded (`types`, `rule`). Numbers of a
-        condition count runs by status, `spawned` and `archived` ones, `active` places, the
-        revision of the configuration (`config`) and the `position`; `run_id`, `session`,
-        `tree`, `agent_id` and `rule` say of which runs. One request looks at a bounded number
-        of events: as long as there is a `next_cursor` there may be more. Without `run_id`,
-        `session` or `tree` it needs a token for the sessions `*`.
+        Returns the first positions between `from_` and `to` at which a condition begins to
+        hold (`when`), a field of a run or session becomes a value (`field` with `becomes` or
+        `changes`), or an event was recorded (`types`, `rule`). The numbers of a condition
+        count runs by status, `spawned` and `archived` runs, and `active` places; `config` is
+        the configuration revision and `position` the position. `run_id`, `session`, `tree`,
+        `agent_id` and `rule` restrict the runs. Each request scans a bounded number of
+        events: there may be more as long as `next_cursor` is set. Without `run_id`, `session`
+        or `tree` it requires a token for all sessions (`*`).
 
         Args:
-            agent_id: Of runs of this agent, as it is then.
-            becomes: The value that it comes to have.
-            changes: Any change of the field.
-            cursor: `next_cursor` of the page before this one.
-            field: A field of a run's state, or of that of `session`, by the view's name.
-            from_: Where to begin: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. Default: the beginning of the
-                log.
-            limit: How many positions at most.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
-            rule: Refusals by this rule alone.
-            run_id: Of this run only.
-            session: Of this session and the runs that it asked for: a key, an id,
-                `current`.
-            to: And not after this moment: pos:18342, an RFC 3339 instant with an offset
+            agent_id: Only runs of this agent, as of each event.
+            becomes: Find where the field becomes this value. Requires `field`.
+            changes: Find every change of the field. Requires `field`.
+            cursor: `next_cursor` of the previous page.
+            field: Find where this field of a run, or of `session`, changes. Requires
+                `becomes` or `changes`.
+            from_: Start of the range, exclusive: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. Default: the
+                beginning of the log.
+            limit: Maximum number of positions.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
+            rule: Only refusals by this rule.
+            run_id: Only events about this run.
+            session: Only this session and the runs that it requested: a session key, a
+                session id, or `current`.
+            to: End of the range, inclusive: pos:18342, an RFC 3339 instant with an offset
                 such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d
                 or w), or a stage of a run such as run:reviewer@started. Default: now.
-            tree: In the tree below this root session: a key, a session id, or `current`.
-            types: Of any of these types: one each time, or names by commas.
-            when: A condition: comparisons (`> >= < <= = !=`) of numbers, with `and`,
-                `or`, `not` and parentheses.
+            tree: Only the tree below this root session: a session key, a session id, or
+                `current`.
+            types: Only events of these types (repeatable, or separated by commas).
+            when: Find where this condition begins to hold: comparisons (`> >= < <= = !=`)
+                of numbers, with `and`, `or`, `not` and parentheses.
         """
         request: PageRequest[SearchView, BreakpointView] = page_request(
             "findEvents",
@@ -428,29 +436,32 @@ class AsyncMethods(AsyncSender):
         session: str | None = None,
         tree: str | None = None,
     ) -> DiffView:
-        """What changed between two moments.
+        """Compare two moments.
 
-        Of a run, a session, a tree, or, for a token with the pattern `*`, of the whole
-        registry: who came to be, who is not there, and who changed, each with a patch (RFC
-        6902) that makes the left into the right, where `None` stands for one that was not
-        there. Items are in the order of their first events between the two. One request looks
-        at a bounded number of events, so a page may be short or empty: the diff is over when
-        `next_cursor` is None; `counts` are those of the page. A session in the diff of a tree
-        or of the registry is what its own events say; with `session` it is all that
-        `get_session` shows.
+        Returns the changes of a run, a session, a tree or, for a token with the pattern `*`,
+        the whole registry: items that were added, removed or changed, each with a patch (RFC
+        6902) from left to right, in which `None` stands for an absent item. Items are ordered
+        by their first event between the two moments. Each request scans a bounded number of
+        events, so a page may be short or empty: the diff is complete only when `next_cursor`
+        is None; `counts` are those of the page. In the diff of a tree or of the registry, a
+        session has only the fields that follow from its own events; with `session`, it has
+        all that `get_session` shows.
 
         Args:
-            from_: The left side: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started.
-            to: The right side, which may be the earlier one.
-            cursor: `next_cursor` of the page before this one.
-            limit: How many items at most.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
-            run_id: Of this run alone.
-            session: Of this session as it reads: a key, a session id, or `current`.
-            tree: Of the runs and sessions below this root session, and of itself.
+            from_: Left side of the comparison: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started.
+            to: Right side of the comparison, in the same forms; it may be the earlier
+                moment.
+            cursor: `next_cursor` of the previous page.
+            limit: Maximum number of items.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
+            run_id: Only this run.
+            session: Only this session, as `GET /v1/sessions/{key}` shows it: a session
+                key, a session id, or `current`.
+            tree: Only this root session and the runs and sessions below it.
         """
         request: PageRequest[DiffView, DiffItemView] = page_request(
             "getDiff",
@@ -489,12 +500,14 @@ class AsyncMethods(AsyncSender):
         began them, as they are now. Needs a token for the sessions `*`.
 
         Args:
-            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
-                more characters of its beginning, or its label. Default: now.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
+            at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. A run is named
+                by its id, by 8 or more of the first characters of its id, or by its label.
+                Default: now.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
         """
         request: Request[LogHeadView] = read_request(
             "getLogHead", path_of("log"), {"at": at, "minPosition": min_position}, "LogHeadView"
@@ -502,16 +515,17 @@ class AsyncMethods(AsyncSender):
         return (await self.answer(request)).value
 
     async def get_me(self, *, min_position: int | None = None) -> CallerView:
-        """What this token may do.
+        """Show what this token allows.
 
-        The scopes of the token, and the patterns of the session keys that it may act for; any
-        token may ask. `admin` stands for every scope, and `*` for every session. A child's
-        token is that of one run, `run_id`. Where authentication is switched off `kind` is
+        Returns the scopes of the token and the patterns of the session keys that it may act
+        for. Requires no scope. `admin` includes every scope, and `*` matches every session. A
+        child's token belongs to one run, `run_id`. If authentication is off, `kind` is
         `anybody`.
 
         Args:
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
         """
         request: Request[CallerView] = read_request(
             "getMe", path_of("me"), {"minPosition": min_position}, "CallerView"
@@ -536,19 +550,21 @@ class AsyncMethods(AsyncSender):
         at: str | datetime | None = None,
         min_position: int | None = None,
     ) -> MomentView:
-        """A moment of the log.
+        """Show a moment of the log.
 
-        Which position an instant is, and at which instant a position was recorded, with the
-        number of the configuration in force then and the events on both sides of it.
+        Returns the position of an instant, the instant at which a position was recorded, the
+        configuration revision in force then, and the events on both sides.
 
         Args:
-            around: How many events on each side.
-            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
-                more characters of its beginning, or its label. Default: now.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
+            around: Maximum number of events on each side.
+            at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. A run is named
+                by its id, by 8 or more of the first characters of its id, or by its label.
+                Default: now.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
         """
         request: Request[MomentView] = read_request(
             "getMoment",
@@ -571,19 +587,21 @@ class AsyncMethods(AsyncSender):
     async def get_revision(
         self, revision: int, *, at: str | datetime | None = None, min_position: int | None = None
     ) -> RevisionView:
-        """What a configuration said.
+        """Get a configuration revision.
 
-        A revision with its content as it is kept, in which secrets are references. Needs a
-        token with scope `content` for the sessions `*`.
+        Returns a revision with its stored content, in which secrets are references. Requires
+        scope `content` for all sessions (`*`).
 
         Args:
             revision: The number of the revision, from 1.
-            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
-                more characters of its beginning, or its label. Default: now.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
+            at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. A run is named
+                by its id, by 8 or more of the first characters of its id, or by its label.
+                Default: now.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
         """
         request: Request[RevisionView] = read_request(
             "getRevision",
@@ -603,25 +621,28 @@ class AsyncMethods(AsyncSender):
         version: int | None = None,
         wait: float | None = None,
     ) -> RunView | RunMetadataView:
-        """One run.
+        """Get one run.
 
-        The run now, as of a position or instant, or after so many of its own events. With
-        `wait` and `until` the answer comes when the stage is reached, on a refusal, or when
-        the time is over. Of a run at work `usage`, `estimated_cost_usd`, `transcript_entries`
-        and, for a token with the scope `content`, the last `progress` are those of its
-        transcript so far, and `runtime_ms` goes up to now; as of an earlier position all of
-        them are None.
+        Returns the run as of now, as of `at`, or after `version` of its own events. With
+        `wait`, the response comes when the stage `until` is reached, the run is refused, or
+        the wait is over. While a run is running, `usage`, `estimated_cost_usd`,
+        `transcript_entries` and, for a token with scope `content`, the last `progress` come
+        from its transcript so far, and `runtime_ms` counts up to now. As of an earlier
+        position, all of them are None.
 
         Args:
             run_id: The run's id.
-            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
-                more characters of its beginning, or its label. Default: now.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
-            until: What to wait for; `ended` when left out. A refusal ends every wait.
-            version: The run as it was after so many of its events.
+            at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. A run is named
+                by its id, by 8 or more of the first characters of its id, or by its label.
+                Default: now.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
+            until: Stage to wait for. Requires `wait`. Default: `ended`. A refusal ends
+                every wait.
+            version: Show the run as it was after this number of its own events.
             wait: How long to wait, 60 seconds at most.
         """
         request: Request[RunView | RunMetadataView] = read_request(
@@ -649,27 +670,29 @@ class AsyncMethods(AsyncSender):
         limit: int | None = None,
         min_position: int | None = None,
     ) -> RunHistoryView:
-        """The states of a run one after the other.
+        """Show the history of a run.
 
-        For each event of the run what it changed, as a patch (RFC 6902) from the run as it
-        read before to how it read then; the first begins with `{}`. All in order give what
-        `version` of the run shows. `set_by` has for each field of the newest state, or of
-        that as of `at`, the event that set it last; with `field` for those fields alone. A
-        text that was erased is None, and who set it is known still. The run is read with its
-        texts by a token with the scope `content`, else as a summary.
+        Returns, for each event of the run, its changes as a patch (RFC 6902) from the
+        previous state of the run to the next; the first patch applies to `{}`. All patches in
+        order give the run at `version`. `set_by` maps each field of the newest state, or of
+        the state as of `at`, to the event that last set it; with `field`, only those fields.
+        An erased text is None, but the event that set it is still known. A token with scope
+        `content` gets the run with its texts, others a summary.
 
         Args:
             run_id: The run's id.
-            after: Only states behind this version: `next_after`.
-            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
-                more characters of its beginning, or its label. Default: now.
-            field: Only what changed this field of a run, by its name or by a JSON pointer
-                such as `/announcement/state`; or any of several.
-            limit: How many items at most.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
+            after: Only states after this version: `next_after` of the previous page.
+            at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. A run is named
+                by its id, by 8 or more of the first characters of its id, or by its label.
+                Default: now.
+            field: Only changes of this field of the run (repeatable): its name, or a JSON
+                pointer such as `/announcement/state`.
+            limit: Maximum number of items.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
         """
         request: PageRequest[RunHistoryView, StateChangeView] = page_request(
             "getRunHistory",
@@ -682,19 +705,22 @@ class AsyncMethods(AsyncSender):
     async def get_run_prompt(
         self, run_id: str, *, at: str | datetime | None = None, min_position: int | None = None
     ) -> PromptView:
-        """The prompt as the child got it.
+        """Show the prompt that the child received.
 
-        Both texts, and parts that cover every byte of them: where each comes from, its UTF-8
-        offsets within its text, and the SHA-256 of its bytes.
+        Returns system prompt and message, and the parts that cover every byte of both. Each
+        part has its source, its UTF-8 byte offsets within its text, and the SHA-256 of its
+        bytes.
 
         Args:
             run_id: The run's id.
-            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
-                more characters of its beginning, or its label. Default: now.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
+            at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. A run is named
+                by its id, by 8 or more of the first characters of its id, or by its label.
+                Default: now.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
         """
         request: Request[PromptView] = read_request(
             "getRunPrompt",
@@ -707,20 +733,23 @@ class AsyncMethods(AsyncSender):
     async def get_run_shared_context(
         self, run_id: str, *, at: str | datetime | None = None, min_position: int | None = None
     ) -> RunSharedContextView:
-        """What a run was given of its family's context.
+        """Show the shared context that a run received.
 
-        Whole, also what its prompt shortens; a child reads it with its own token. `position`
-        is where the run was claimed: the context is as it was then, None when nothing was
-        shared. `erased` has the keys whose values are gone.
+        Returns the whole context, including values that the prompt truncates. A child may
+        read its own with its own token. `position` is where the run was claimed, and the
+        context is as of then; None if nothing was shared. `erased` lists the keys whose
+        values were erased.
 
         Args:
             run_id: The run's id.
-            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
-                more characters of its beginning, or its label. Default: now.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
+            at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. A run is named
+                by its id, by 8 or more of the first characters of its id, or by its label.
+                Default: now.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
         """
         request: Request[RunSharedContextView] = read_request(
             "getRunSharedContext",
@@ -742,33 +771,37 @@ class AsyncMethods(AsyncSender):
         tools: bool | None = None,
         wait: float | None = None,
     ) -> TranscriptView:
-        """What the child said.
+        """Show the transcript of a run.
 
-        Entries as they came, also while the run goes on; the first one of its own is what it
-        was told. Tool calls and token counts are shown with `tools=True`. An entry `session`
-        in front says that those behind it, as many as its `entries`, are those of the
-        requester's session that the child began with. With `at` it has the entries that had
-        come when that position was recorded, all of them once the run had ended. To follow a
-        run at work, ask again with `wait` and with `next_after`, else `last_sequence`, as
-        `after`, until `complete` is true and `next_after` is None; or ask with `Accept:
-        text/event-stream`: each entry is an event `entry` whose `id` is its number, and an
-        event `end` follows the last one. The stream resumes from `Last-Event-ID`, else
-        `after`, else the first entry.
+        Returns entries in order, also before the run ends. The first entry of the run's own
+        is its message. Tool calls and token counts are included with `tools=True`. If the
+        child's context was forked, a leading `session` entry says how many of the following
+        entries (`entries`) come from the requester's session. With `at`, it has the entries
+        that had arrived when that position was recorded, or all of them if the run had ended
+        by then. To follow a run, repeat the request with `wait` and with `after` set to
+        `next_after`, or to `last_sequence` if that is None, until `complete` is true and
+        `next_after` is None. Alternatively, send `Accept: text/event-stream`: each entry is
+        an event `entry` whose `id` is its sequence number, and an event `end` follows the
+        last one. The stream resumes after `Last-Event-ID`, else after `after`, else at the
+        first entry.
 
         Args:
             run_id: The run's id.
-            after: Only what stands behind this: `next_after` of a page.
-            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
-                more characters of its beginning, or its label. Default: now.
-            last: The last entries, so many; not with `after` or `limit`.
-            limit: How many items at most.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
-            tools: With tool calls and token counts.
-            wait: How long to wait for an entry behind `after`, or for the end of the run,
-                60 seconds at most. Not with `at` or `last`.
+            after: Return only items after this number: `next_after` of the previous page.
+            at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. A run is named
+                by its id, by 8 or more of the first characters of its id, or by its label.
+                Default: now.
+            last: Return this number of entries from the end. Cannot be combined with
+                `after` or `limit`.
+            limit: Maximum number of items.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
+            tools: Include tool calls and token counts.
+            wait: How long to wait for an entry after `after`, or for the end of the run,
+                60 seconds at most. Cannot be combined with `at` or `last`.
         """
         request: PageRequest[TranscriptView, TranscriptEntryView] = page_request(
             "getRunTranscript",
@@ -789,22 +822,25 @@ class AsyncMethods(AsyncSender):
     async def get_session(
         self, key: str, *, at: str | datetime | None = None, min_position: int | None = None
     ) -> SessionView:
-        """One session.
+        """Get one session.
 
-        By its key in any spelling, by its session id, or as `current`. `asserted_by` says on
-        whose word it was first seen (`spawn` for a child), `assertions` which facts rest on
-        that word alone, and `depth_from` where its depth was found. `runs` are those that it
-        asked for, `own_runs` those of a child itself, the newest first.
+        Finds the session by its key in any spelling, its session id, or `current`.
+        `asserted_by` is the actor whose word it was first recorded on (`spawn` for a child),
+        `assertions` the facts that rest on that word alone, and `depth_from` where its depth
+        was found. `runs` are the runs that it requested, `own_runs` those of a child itself,
+        newest first.
 
         Args:
             key: The session's key in any spelling, its id, or `current` for the one
                 session that the token acts for.
-            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
-                more characters of its beginning, or its label. Default: now.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
+            at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. A run is named
+                by its id, by 8 or more of the first characters of its id, or by its label.
+                Default: now.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
         """
         request: Request[SessionView] = read_request(
             "getSession",
@@ -823,26 +859,29 @@ class AsyncMethods(AsyncSender):
         limit: int | None = None,
         min_position: int | None = None,
     ) -> SessionTreeView:
-        """A session and all below it.
+        """Show the tree below a session.
 
-        The session with its own runs and, below it, those that it spawned, each with its
-        runs, the position and instant of every stage, and how many places it has taken. Level
-        by level, `limit` nodes at most: `cut` says that some are left out, and `children_cut`
-        of a node that they are below that one, whose own tree has them. `refused` of a node
-        are the spawns that it asked for and that were refused, each with its `rule`; of the
-        whole tree `limit` at most. `refused_cut` says that the registry has more of them.
+        Returns the session with its own runs and, below it, the sessions that it spawned,
+        each with its runs, the position and instant of every stage, and the number of places
+        that it occupies. The tree is filled level by level, up to `limit` nodes. `cut` says
+        that nodes are missing; `children_cut` of a node that they are below it, and its own
+        tree has them. `refused` of a node are the refused spawns that it requested, each with
+        its `rule`, up to `limit` in the whole tree. `refused_cut` says that there are more:
+        list runs to see them.
 
         Args:
             key: The session's key in any spelling, its id, or `current` for the one
                 session that the token acts for.
-            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
-                more characters of its beginning, or its label. Default: now.
-            depth: How many levels below the session at most.
-            limit: How many nodes at most.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
+            at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. A run is named
+                by its id, by 8 or more of the first characters of its id, or by its label.
+                Default: now.
+            depth: Maximum number of levels below the session.
+            limit: Maximum number of nodes.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
         """
         request: Request[SessionTreeView] = read_request(
             "getSessionTree",
@@ -855,22 +894,25 @@ class AsyncMethods(AsyncSender):
     async def get_shared_context(
         self, key: str, *, at: str | datetime | None = None, min_position: int | None = None
     ) -> SharedContextView:
-        """What a session shares with its family.
+        """Show a session's shared context.
 
-        What its next child starts with, for tokens with scope `content`. `sizes` has the
-        bytes of each value, `sources` who wrote each key where, `history` what was written in
-        which order (the 200 newest), `started_with` which children started with which version
-        (the 500 newest). The `ETag` is the version, 0 while nothing was shared.
+        Returns the context that the session's next child starts with. Requires scope
+        `content`. `sizes` has the bytes of each value; `sources` who wrote each key, and in
+        which session; `history` the newest 200 changes in order; `started_with` the newest
+        500 children, each with the version it started with. The `ETag` is the version, 0
+        while nothing is shared.
 
         Args:
             key: The session's key in any spelling, its id, or `current` for the one
                 session that the token acts for.
-            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
-                more characters of its beginning, or its label. Default: now.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
+            at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. A run is named
+                by its id, by 8 or more of the first characters of its id, or by its label.
+                Default: now.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
         """
         request: Request[SharedContextView] = read_request(
             "getSharedContext",
@@ -887,20 +929,22 @@ class AsyncMethods(AsyncSender):
         min_position: int | None = None,
         requester: str | None = None,
     ) -> AgentListing:
-        """The agents a requester may spawn.
+        """List the agents that a requester may spawn.
 
-        The requester's own agent first when it is allowed, the others sorted. The requester
-        need not be on record; when it is, its agent is the one on record. It must be a
-        session that the token covers. With `at` by the configuration that was in force then.
+        The requester's own agent comes first if it is allowed; the others are sorted. The
+        token must cover the requester, which need not be on record; if it is, its recorded
+        agent is used. With `at`, the configuration in force at that moment is used.
 
         Args:
-            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
-                more characters of its beginning, or its label. Default: now.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
-            requester: The requester: its session key in any spelling, its session id, or
+            at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. A run is named
+                by its id, by 8 or more of the first characters of its id, or by its label.
+                Default: now.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
+            requester: The requesting session: its key in any spelling, its session id, or
                 `current`.
         """
         request: Request[AgentListing] = read_request(
@@ -921,23 +965,26 @@ class AsyncMethods(AsyncSender):
         min_position: int | None = None,
         wait: float | None = None,
     ) -> InboxView:
-        """A session's inbox.
+        """List the announcements in a session's inbox.
 
-        Announcements by position, those behind `after`. With `wait` an empty answer waits for
-        the first one. `origin` is where the result is to be sent from here, if anybody said.
-        With `at` each is as it was then: `state`, `acknowledged_at` and `deliveries` too.
+        Returns announcements after `after`, by position. With `wait`, an empty response waits
+        for the first one. `origin` says where to send the result, if known. With `at`, each
+        announcement is shown as of then, including `state`, `acknowledged_at` and
+        `deliveries`.
 
         Args:
             key: The session's key in any spelling, its id, or `current` for the one
                 session that the token acts for.
-            after: Only what stands behind this: `next_after` of a page.
-            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
-                more characters of its beginning, or its label. Default: now.
-            limit: How many items at most.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
+            after: Return only items after this number: `next_after` of the previous page.
+            at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. A run is named
+                by its id, by 8 or more of the first characters of its id, or by its label.
+                Default: now.
+            limit: Maximum number of items.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
             wait: How long to wait, 60 seconds at most.
         """
         request: PageRequest[InboxView, AnnouncementView] = page_request(
@@ -962,32 +1009,38 @@ class AsyncMethods(AsyncSender):
         tree: str | None = None,
         types: Sequence[str] = (),
     ) -> EventListView:
-        """The log.
+        """List events of the log.
 
-        A page of events behind `after`, or of the newest ones with `before` or `order=desc`,
-        as of `at`. With `Accept: text/event-stream` it is a live stream that resumes from
-        `Last-Event-ID`, else `after`, else the head. With filters the stream sends
-        `checkpoint` events, so that a resume skips what was filtered. A reader that is too
-        slow is disconnected and resumes where it was. One request for a page looks at a
-        bounded number of events, so a page may be short or empty: go on behind `next_after`
-        until it is `head`, and with the newest first before `next_before` until that is None.
+        Returns a page of events after `after`, or the newest ones with `before` or
+        `order=desc`, as of `at`. With `Accept: text/event-stream` it is a live stream that
+        resumes after `Last-Event-ID`, else after `after`, else at the head. A filtered stream
+        also sends `checkpoint` events, so that a resume skips the events that were filtered
+        out. A reader that is too slow is disconnected and may resume where it stopped. Each
+        request scans a bounded number of events, so a page may be short or empty: continue
+        after `next_after` until it equals `head`, or, newest first, before `next_before`
+        until that is None.
 
         Args:
-            actor: On the word of this actor: a kind (`token`, `child`, `anybody`,
-                `system`), the id of a token, or the key of a session that acted.
-            after: Behind this position; streams default to now.
-            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
-                more characters of its beginning, or its label. Default: now.
-            before: Before this position, the newest first.
-            limit: How many items at most.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
-            order: `desc` for the newest first, which is so with `before` anyway.
-            run_id: Of this run only.
-            tree: In the tree below this root session: a key, a session id, or `current`.
-            types: Of any of these types: one each time, or names by commas.
+            actor: Only events recorded for this actor: a kind (`token`, `child`,
+                `anybody`, `system`), the id of a token, or the key of the session that acted.
+            after: Only events after this position. Default: the beginning of the log; for
+                a stream, its head.
+            at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. A run is named
+                by its id, by 8 or more of the first characters of its id, or by its label.
+                Default: now.
+            before: Only events before this position, newest first.
+            limit: Maximum number of items.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
+            order: Order by position; `desc` is newest first. Default: `asc`; with
+                `before`, `desc`.
+            run_id: Only events about this run.
+            tree: Only the tree below this root session: a session key, a session id, or
+                `current`.
+            types: Only events of these types (repeatable, or separated by commas).
         """
         request: PageRequest[EventListView, EventView] = page_request(
             "listEvents",
@@ -1015,20 +1068,22 @@ class AsyncMethods(AsyncSender):
         limit: int | None = None,
         min_position: int | None = None,
     ) -> LaneListView:
-        """The lanes.
+        """List the lanes.
 
-        Width, who holds a slot, who waits in which place and for what. The width counts per
-        depth, so that a parent that waits never starves its child; with `at` it is that of
-        the configuration in force then.
+        Returns each lane's width, the runs that hold a slot, and the queued runs with their
+        places and what they wait for. The width applies per depth, so that a waiting parent
+        never starves its child. With `at`, it is the width in force at that moment.
 
         Args:
-            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
-                more characters of its beginning, or its label. Default: now.
-            limit: How many items at most.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
+            at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. A run is named
+                by its id, by 8 or more of the first characters of its id, or by its label.
+                Default: now.
+            limit: Maximum number of items.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
         """
         request: Request[LaneListView] = read_request(
             "listLanes",
@@ -1047,25 +1102,28 @@ class AsyncMethods(AsyncSender):
         min_position: int | None = None,
         state: Literal["parked", "due", "delivered", "acknowledged"] | None = None,
     ) -> InboxView:
-        """The ledger of announcements.
+        """List the announcements of all sessions.
 
-        Of all sessions that the token covers, in this `state` or in any, by position, behind
-        `after`; one that was parked stands where that was recorded last. `deliveries` has the
-        state, the attempts and the next time of each webhook. One request looks at a bounded
-        number, so a page may be short or empty: the ledger is over when `next_after` is None.
+        Returns the announcements of all sessions that the token covers, in this `state` or in
+        any, by position, after `after`. A parked announcement is listed at the position where
+        it was last parked. `deliveries` has the state, attempts and next attempt for each
+        webhook. Each request scans a bounded number of announcements, so a page may be short
+        or empty: the ledger is complete only when `next_after` is None.
 
         Args:
-            after: Only what stands behind this: `next_after` of a page.
-            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
-                more characters of its beginning, or its label. Default: now.
-            limit: How many items at most.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
-            state: `parked`: some webhook has not taken it and is not sent it any more;
-                `due`: some webhook is to be sent it; `delivered` and `acknowledged`: its
-                session has not taken it, or has.
+            after: Return only items after this number: `next_after` of the previous page.
+            at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. A run is named
+                by its id, by 8 or more of the first characters of its id, or by its label.
+                Default: now.
+            limit: Maximum number of items.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
+            state: Only announcements in this state. `parked`: delivery to some webhook
+                was abandoned; `due`: delivery to some webhook is still to come; `delivered`:
+                in the inbox, not acknowledged; `acknowledged`: acknowledged by its session.
         """
         request: PageRequest[InboxView, AnnouncementView] = page_request(
             "listLedger",
@@ -1083,20 +1141,23 @@ class AsyncMethods(AsyncSender):
         limit: int | None = None,
         min_position: int | None = None,
     ) -> RevisionListView:
-        """Which configuration was active when.
+        """List the configuration revisions.
 
-        The revisions of the configuration, the newest first: the first one is that which is
-        active, or was `at` then. Needs a token for the sessions `*`.
+        Returns the revisions of the configuration, newest first, with the times between which
+        each was active. The first one is the active revision, now or as of `at`. Requires a
+        token for all sessions (`*`).
 
         Args:
-            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
-                more characters of its beginning, or its label. Default: now.
-            cursor: `next_cursor` of the page before.
-            limit: How many items at most.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
+            at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. A run is named
+                by its id, by 8 or more of the first characters of its id, or by its label.
+                Default: now.
+            cursor: `next_cursor` of the previous page.
+            limit: Maximum number of items.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
         """
         request: PageRequest[RevisionListView, RevisionSummary] = page_request(
             "listRevisions",
@@ -1115,23 +1176,25 @@ class AsyncMethods(AsyncSender):
         limit: int | None = None,
         min_position: int | None = None,
     ) -> RunEventListView:
-        """The events of a run.
+        """List the events of a run.
 
-        In order, those behind `after`, with their envelopes. Free texts are references. Only
-        why an effect failed is told, as `texts.error` of an `EffectAttempted`, and why
-        context scripts failed, as `texts.errors` of `ScriptsResolved`, by their ids; both to
-        a token with the scope `content`.
+        Returns events after `after`, in order, with their envelopes. Free texts are
+        references. A token with scope `content` also gets the texts of failures:
+        `texts.error` of an `EffectAttempted` says why an effect failed, and `texts.errors` of
+        `ScriptsResolved` why context scripts failed, by their ids.
 
         Args:
             run_id: The run's id.
-            after: Only what stands behind this: `next_after` of a page.
-            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
-                more characters of its beginning, or its label. Default: now.
-            limit: How many items at most.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
+            after: Return only items after this number: `next_after` of the previous page.
+            at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. A run is named
+                by its id, by 8 or more of the first characters of its id, or by its label.
+                Default: now.
+            limit: Maximum number of items.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
         """
         request: PageRequest[RunEventListView, EventWithTexts | EventView] = page_request(
             "listRunEvents",
@@ -1191,47 +1254,50 @@ class AsyncMethods(AsyncSender):
         tree: str | None = None,
         until: str | datetime | None = None,
     ) -> RunListView:
-        """The registry.
+        """List runs.
 
-        Runs, newest first, as summaries. The pages of one listing are one snapshot: a cursor
-        keeps the position at which the listing began. One request looks at a bounded number
-        of runs, so a page may be short or empty for a token that may see few of them: the
-        listing is over when `next_cursor` is None, and not before.
+        Runs as summaries, newest first. All pages of one listing show one snapshot: the
+        cursor keeps the position at which the listing began. Each request scans a bounded
+        number of runs, so a page may be short or empty for a token that may see few of them.
+        The listing is complete only when `next_cursor` is None.
 
         Args:
-            agent_id: Of this agent, after any override; of any of several.
-            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
-                more characters of its beginning, or its label. Default: now.
-            cursor: `next_cursor` of the page before this one.
-            depth: So deep; needs `requester`, `tree` or `rule` beside it.
-            label: With exactly this label, or any of several.
-            label_prefix: With a label that begins like this; needs `requester`, `tree` or
-                `rule` beside it.
-            limit: How many items at most.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
-            order: By creation.
-            outcome: Ended like this, or like any of several.
-            q: With each of these words, 8 at most, in label or task, in upper or lower
-                case. The first 10,000 characters of a task are looked through; for a token
-                without `content` those that lists show.
-            requester: Spawned by this session: its key in any spelling, its id, or
-                `current`.
-            respawned_from: Respawned from the run with this id.
-            rule: Refused by this rule.
-            since: Created at this moment or later: pos:18342, an RFC 3339 instant with an
+            agent_id: Only runs of this agent, after any override (repeatable).
+            at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
                 offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
-                h, d or w), or a stage of a run such as run:reviewer@started.
-            stage: At this stage, or any of several.
-            status: With this status, or any of several.
-            totals: Tell how many runs there are by status, agent and rule, on the first
+                h, d or w), or a stage of a run such as run:reviewer@started. A run is named
+                by its id, by 8 or more of the first characters of its id, or by its label.
+                Default: now.
+            cursor: `next_cursor` of the previous page.
+            depth: Exact depth. Requires `requester`, `tree` or `rule`.
+            label: Only runs with exactly this label (repeatable).
+            label_prefix: Only runs whose label starts with this text. Requires
+                `requester`, `tree` or `rule`.
+            limit: Maximum number of items.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
+            order: Order by creation time.
+            outcome: Only runs that ended with this outcome (repeatable).
+            q: Only runs whose label or task contains each of these words, 8 at most,
+                ignoring case. Searches the first 10,000 characters of a task; for a token
+                without scope `content`, only the preview that lists show.
+            requester: Only runs requested by this session: its key in any spelling, its
+                session id, or `current`.
+            respawned_from: Only respawns of the run with this id.
+            rule: Only runs refused by this rule.
+            since: Only runs created at or after this moment: pos:18342, an RFC 3339
+                instant with an offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or
+                -12h (ms, s, m, h, d or w), or a stage of a run such as run:reviewer@started.
+            stage: Only runs at this stage (repeatable).
+            status: Only runs with this status (repeatable).
+            totals: Include the number of runs by status, agent and rule in the first
                 page.
-            tree: In the tree below this root session: a key, a session id, or `current`.
-            until: Created before this moment: pos:18342, an RFC 3339 instant with an
-                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
-                h, d or w), or a stage of a run such as run:reviewer@started.
+            tree: Only the tree below this root session: a session key, a session id, or
+                `current`.
+            until: Only runs created before this moment: pos:18342, an RFC 3339 instant
+                with an offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h
+                (ms, s, m, h, d or w), or a stage of a run such as run:reviewer@started.
         """
         request: PageRequest[RunListView, RunSummary] = page_request(
             "listRuns",
@@ -1312,51 +1378,54 @@ class AsyncMethods(AsyncSender):
         tree: str | None = None,
         until: str | datetime | None = None,
     ) -> TimelineView:
-        """Runs as bars.
+        """List runs as bars of a timeline.
 
-        The runs that were asked for and not over between `from_` and `to`, the newest first,
-        each with the position and instant of every stage that it had come to as of `at`, and
-        buckets of as much time each with what was recorded in them, as `/v1/events/histogram`
-        has them. The buckets count all of the log in that part, or the tree that is asked
-        for; the other filters are for runs alone. A token that does not see all of the log
-        gets none unless it names a tree of its own.
+        Returns the runs that were requested and not over between `from_` and `to`, newest
+        first, each with the position and instant of every stage that it had reached as of
+        `at`; and time buckets of equal length with the events in them, as in
+        `/v1/events/histogram`. The buckets count the whole log in that range, or only `tree`
+        if given; the other filters apply to runs alone. A token that does not see the whole
+        log gets no buckets unless it names a tree of its own.
 
         Args:
-            agent_id: Of this agent, after any override; of any of several.
-            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
-                more characters of its beginning, or its label. Default: now.
-            buckets: How many buckets of time; 0 for none, 100 when left out.
-            cursor: `next_cursor` of the page before this one.
-            depth: So deep; needs `requester`, `tree` or `rule` beside it.
-            from_: Only what was recorded after this moment: pos:18342, an RFC 3339
+            agent_id: Only runs of this agent, after any override (repeatable).
+            at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. A run is named
+                by its id, by 8 or more of the first characters of its id, or by its label.
+                Default: now.
+            buckets: Number of time buckets; 0 for none. Default: 100.
+            cursor: `next_cursor` of the previous page.
+            depth: Exact depth. Requires `requester`, `tree` or `rule`.
+            from_: Start of the range, exclusive: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. Default: the
+                beginning of the log.
+            label: Only runs with exactly this label (repeatable).
+            label_prefix: Only runs whose label starts with this text. Requires
+                `requester`, `tree` or `rule`.
+            limit: Maximum number of runs.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
+            outcome: Only runs that ended with this outcome (repeatable).
+            requester: Only runs requested by this session: its key in any spelling, its
+                session id, or `current`.
+            respawned_from: Only respawns of the run with this id.
+            rule: Only runs refused by this rule.
+            since: Only runs created at or after this moment: pos:18342, an RFC 3339
                 instant with an offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or
                 -12h (ms, s, m, h, d or w), or a stage of a run such as run:reviewer@started.
-                Default: all.
-            label: With exactly this label, or any of several.
-            label_prefix: With a label that begins like this; needs `requester`, `tree` or
-                `rule` beside it.
-            limit: How many runs at most.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
-            outcome: Ended like this, or like any of several.
-            requester: Spawned by this session: its key in any spelling, its id, or
-                `current`.
-            respawned_from: Respawned from the run with this id.
-            rule: Refused by this rule.
-            since: Created at this moment or later: pos:18342, an RFC 3339 instant with an
-                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
-                h, d or w), or a stage of a run such as run:reviewer@started.
-            stage: At this stage, or any of several.
-            status: With this status, or any of several.
-            to: And not after this moment: pos:18342, an RFC 3339 instant with an offset
+            stage: Only runs at this stage (repeatable).
+            status: Only runs with this status (repeatable).
+            to: End of the range, inclusive: pos:18342, an RFC 3339 instant with an offset
                 such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d
                 or w), or a stage of a run such as run:reviewer@started. Default: now.
-            tree: In the tree below this root session: a key, a session id, or `current`.
-            until: Created before this moment: pos:18342, an RFC 3339 instant with an
-                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
-                h, d or w), or a stage of a run such as run:reviewer@started.
+            tree: Only the tree below this root session: a session key, a session id, or
+                `current`.
+            until: Only runs created before this moment: pos:18342, an RFC 3339 instant
+                with an offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h
+                (ms, s, m, h, d or w), or a stage of a run such as run:reviewer@started.
         """
         request: PageRequest[TimelineView, RunBarView] = page_request(
             "listTimeline",
@@ -1886,14 +1955,14 @@ class AsyncMethods(AsyncSender):
     ) -> AsyncIterator[
         WhatIfVerdictView | WhatIfProgressView | WhatIfTotalsView | WhatIfFailureView
     ]:
-        """What another configuration would have decided.
+        """Decide again under another configuration.
 
         Decides recorded spawns and messages again under another configuration, each from the
-        facts that were recorded for it: no script, runtime or hook is asked, nothing is
-        looked up and nothing is written. A line of JSON for each decision with its verdict,
-        one about once a second with how far it is, the totals last; an answer that ends with
-        `failure`, or without totals, is not whole. It goes over the whole log, so it needs a
-        token for sessions "*", and scope `content` for `prompts`.
+        facts recorded for it. It calls no script, runtime or hook, looks nothing up and
+        writes nothing. The answer is JSON lines: one for each decision with its verdict, one
+        about every second with the progress, and the totals last. An answer that ends with
+        `failure`, or without totals, is incomplete. Requires a token for all sessions (`*`),
+        and scope `content` for `prompts`.
         """
         request: LinesRequest[
             WhatIfVerdictView | WhatIfProgressView | WhatIfTotalsView | WhatIfFailureView
@@ -1995,39 +2064,42 @@ class AsyncMethods(AsyncSender):
     ) -> AsyncIterator[BreakpointView]:
         """Yield the items of all pages of `find_events`; request pages as needed.
 
-        The first positions, between `from_` and `to`, at which a condition begins to hold
-        (`when`), a field of a run's or a session's state becomes a value (`field` with
-        `becomes` or `changes`), or an event was recorded (`types`, `rule`). Numbers of a
-        condition count runs by status, `spawned` and `archived` ones, `active` places, the
-        revision of the configuration (`config`) and the `position`; `run_id`, `session`,
-        `tree`, `agent_id` and `rule` say of which runs. One request looks at a bounded number
-        of events: as long as there is a `next_cursor` there may be more. Without `run_id`,
-        `session` or `tree` it needs a token for the sessions `*`.
+        Returns the first positions between `from_` and `to` at which a condition begins to
+        hold (`when`), a field of a run or session becomes a value (`field` with `becomes` or
+        `changes`), or an event was recorded (`types`, `rule`). The numbers of a condition
+        count runs by status, `spawned` and `archived` runs, and `active` places; `config` is
+        the configuration revision and `position` the position. `run_id`, `session`, `tree`,
+        `agent_id` and `rule` restrict the runs. Each request scans a bounded number of
+        events: there may be more as long as `next_cursor` is set. Without `run_id`, `session`
+        or `tree` it requires a token for all sessions (`*`).
 
         Args:
-            agent_id: Of runs of this agent, as it is then.
-            becomes: The value that it comes to have.
-            changes: Any change of the field.
-            cursor: `next_cursor` of the page before this one.
-            field: A field of a run's state, or of that of `session`, by the view's name.
-            from_: Where to begin: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. Default: the beginning of the
-                log.
-            limit: How many positions at most.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
-            rule: Refusals by this rule alone.
-            run_id: Of this run only.
-            session: Of this session and the runs that it asked for: a key, an id,
-                `current`.
-            to: And not after this moment: pos:18342, an RFC 3339 instant with an offset
+            agent_id: Only runs of this agent, as of each event.
+            becomes: Find where the field becomes this value. Requires `field`.
+            changes: Find every change of the field. Requires `field`.
+            cursor: `next_cursor` of the previous page.
+            field: Find where this field of a run, or of `session`, changes. Requires
+                `becomes` or `changes`.
+            from_: Start of the range, exclusive: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. Default: the
+                beginning of the log.
+            limit: Maximum number of positions.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
+            rule: Only refusals by this rule.
+            run_id: Only events about this run.
+            session: Only this session and the runs that it requested: a session key, a
+                session id, or `current`.
+            to: End of the range, inclusive: pos:18342, an RFC 3339 instant with an offset
                 such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d
                 or w), or a stage of a run such as run:reviewer@started. Default: now.
-            tree: In the tree below this root session: a key, a session id, or `current`.
-            types: Of any of these types: one each time, or names by commas.
-            when: A condition: comparisons (`> >= < <= = !=`) of numbers, with `and`,
-                `or`, `not` and parentheses.
+            tree: Only the tree below this root session: a session key, a session id, or
+                `current`.
+            types: Only events of these types (repeatable, or separated by commas).
+            when: Find where this condition begins to hold: comparisons (`> >= < <= = !=`)
+                of numbers, with `and`, `or`, `not` and parentheses.
         """
         request: PageRequest[SearchView, BreakpointView] = page_request(
             "findEvents",
@@ -2067,27 +2139,30 @@ class AsyncMethods(AsyncSender):
     ) -> AsyncIterator[DiffItemView]:
         """Yield the items of all pages of `get_diff`; request pages as needed.
 
-        Of a run, a session, a tree, or, for a token with the pattern `*`, of the whole
-        registry: who came to be, who is not there, and who changed, each with a patch (RFC
-        6902) that makes the left into the right, where `None` stands for one that was not
-        there. Items are in the order of their first events between the two. One request looks
-        at a bounded number of events, so a page may be short or empty: the diff is over when
-        `next_cursor` is None; `counts` are those of the page. A session in the diff of a tree
-        or of the registry is what its own events say; with `session` it is all that
-        `get_session` shows.
+        Returns the changes of a run, a session, a tree or, for a token with the pattern `*`,
+        the whole registry: items that were added, removed or changed, each with a patch (RFC
+        6902) from left to right, in which `None` stands for an absent item. Items are ordered
+        by their first event between the two moments. Each request scans a bounded number of
+        events, so a page may be short or empty: the diff is complete only when `next_cursor`
+        is None; `counts` are those of the page. In the diff of a tree or of the registry, a
+        session has only the fields that follow from its own events; with `session`, it has
+        all that `get_session` shows.
 
         Args:
-            from_: The left side: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started.
-            to: The right side, which may be the earlier one.
-            cursor: `next_cursor` of the page before this one.
-            limit: How many items at most.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
-            run_id: Of this run alone.
-            session: Of this session as it reads: a key, a session id, or `current`.
-            tree: Of the runs and sessions below this root session, and of itself.
+            from_: Left side of the comparison: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started.
+            to: Right side of the comparison, in the same forms; it may be the earlier
+                moment.
+            cursor: `next_cursor` of the previous page.
+            limit: Maximum number of items.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
+            run_id: Only this run.
+            session: Only this session, as `GET /v1/sessions/{key}` shows it: a session
+                key, a session id, or `current`.
+            tree: Only this root session and the runs and sessions below it.
         """
         request: PageRequest[DiffView, DiffItemView] = page_request(
             "getDiff",
@@ -2119,25 +2194,27 @@ class AsyncMethods(AsyncSender):
     ) -> AsyncIterator[StateChangeView]:
         """Yield the items of all pages of `get_run_history`; request pages as needed.
 
-        For each event of the run what it changed, as a patch (RFC 6902) from the run as it
-        read before to how it read then; the first begins with `{}`. All in order give what
-        `version` of the run shows. `set_by` has for each field of the newest state, or of
-        that as of `at`, the event that set it last; with `field` for those fields alone. A
-        text that was erased is None, and who set it is known still. The run is read with its
-        texts by a token with the scope `content`, else as a summary.
+        Returns, for each event of the run, its changes as a patch (RFC 6902) from the
+        previous state of the run to the next; the first patch applies to `{}`. All patches in
+        order give the run at `version`. `set_by` maps each field of the newest state, or of
+        the state as of `at`, to the event that last set it; with `field`, only those fields.
+        An erased text is None, but the event that set it is still known. A token with scope
+        `content` gets the run with its texts, others a summary.
 
         Args:
             run_id: The run's id.
-            after: Only states behind this version: `next_after`.
-            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
-                more characters of its beginning, or its label. Default: now.
-            field: Only what changed this field of a run, by its name or by a JSON pointer
-                such as `/announcement/state`; or any of several.
-            limit: How many items at most.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
+            after: Only states after this version: `next_after` of the previous page.
+            at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. A run is named
+                by its id, by 8 or more of the first characters of its id, or by its label.
+                Default: now.
+            field: Only changes of this field of the run (repeatable): its name, or a JSON
+                pointer such as `/announcement/state`.
+            limit: Maximum number of items.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
         """
         request: PageRequest[RunHistoryView, StateChangeView] = page_request(
             "getRunHistory",
@@ -2161,31 +2238,35 @@ class AsyncMethods(AsyncSender):
     ) -> AsyncIterator[TranscriptEntryView]:
         """Yield the items of all pages of `get_run_transcript`; request pages as needed.
 
-        Entries as they came, also while the run goes on; the first one of its own is what it
-        was told. Tool calls and token counts are shown with `tools=True`. An entry `session`
-        in front says that those behind it, as many as its `entries`, are those of the
-        requester's session that the child began with. With `at` it has the entries that had
-        come when that position was recorded, all of them once the run had ended. To follow a
-        run at work, ask again with `wait` and with `next_after`, else `last_sequence`, as
-        `after`, until `complete` is true and `next_after` is None; or ask with `Accept:
-        text/event-stream`: each entry is an event `entry` whose `id` is its number, and an
-        event `end` follows the last one. The stream resumes from `Last-Event-ID`, else
-        `after`, else the first entry.
+        Returns entries in order, also before the run ends. The first entry of the run's own
+        is its message. Tool calls and token counts are included with `tools=True`. If the
+        child's context was forked, a leading `session` entry says how many of the following
+        entries (`entries`) come from the requester's session. With `at`, it has the entries
+        that had arrived when that position was recorded, or all of them if the run had ended
+        by then. To follow a run, repeat the request with `wait` and with `after` set to
+        `next_after`, or to `last_sequence` if that is None, until `complete` is true and
+        `next_after` is None. Alternatively, send `Accept: text/event-stream`: each entry is
+        an event `entry` whose `id` is its sequence number, and an event `end` follows the
+        last one. The stream resumes after `Last-Event-ID`, else after `after`, else at the
+        first entry.
 
         Args:
             run_id: The run's id.
-            after: Only what stands behind this: `next_after` of a page.
-            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
-                more characters of its beginning, or its label. Default: now.
-            last: The last entries, so many; not with `after` or `limit`.
-            limit: How many items at most.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
-            tools: With tool calls and token counts.
-            wait: How long to wait for an entry behind `after`, or for the end of the run,
-                60 seconds at most. Not with `at` or `last`.
+            after: Return only items after this number: `next_after` of the previous page.
+            at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. A run is named
+                by its id, by 8 or more of the first characters of its id, or by its label.
+                Default: now.
+            last: Return this number of entries from the end. Cannot be combined with
+                `after` or `limit`.
+            limit: Maximum number of items.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
+            tools: Include tool calls and token counts.
+            wait: How long to wait for an entry after `after`, or for the end of the run,
+                60 seconds at most. Cannot be combined with `at` or `last`.
         """
         request: PageRequest[TranscriptView, TranscriptEntryView] = page_request(
             "getRunTranscript",
@@ -2215,21 +2296,24 @@ class AsyncMethods(AsyncSender):
     ) -> AsyncIterator[AnnouncementView]:
         """Yield the items of all pages of `list_announcements`; request pages as needed.
 
-        Announcements by position, those behind `after`. With `wait` an empty answer waits for
-        the first one. `origin` is where the result is to be sent from here, if anybody said.
-        With `at` each is as it was then: `state`, `acknowledged_at` and `deliveries` too.
+        Returns announcements after `after`, by position. With `wait`, an empty response waits
+        for the first one. `origin` says where to send the result, if known. With `at`, each
+        announcement is shown as of then, including `state`, `acknowledged_at` and
+        `deliveries`.
 
         Args:
             key: The session's key in any spelling, its id, or `current` for the one
                 session that the token acts for.
-            after: Only what stands behind this: `next_after` of a page.
-            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
-                more characters of its beginning, or its label. Default: now.
-            limit: How many items at most.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
+            after: Return only items after this number: `next_after` of the previous page.
+            at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. A run is named
+                by its id, by 8 or more of the first characters of its id, or by its label.
+                Default: now.
+            limit: Maximum number of items.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
             wait: How long to wait, 60 seconds at most.
         """
         request: PageRequest[InboxView, AnnouncementView] = page_request(
@@ -2256,30 +2340,36 @@ class AsyncMethods(AsyncSender):
     ) -> AsyncIterator[EventView]:
         """Yield the items of all pages of `list_events`; request pages as needed.
 
-        A page of events behind `after`, or of the newest ones with `before` or `order=desc`,
-        as of `at`. With `Accept: text/event-stream` it is a live stream that resumes from
-        `Last-Event-ID`, else `after`, else the head. With filters the stream sends
-        `checkpoint` events, so that a resume skips what was filtered. A reader that is too
-        slow is disconnected and resumes where it was. One request for a page looks at a
-        bounded number of events, so a page may be short or empty: go on behind `next_after`
-        until it is `head`, and with the newest first before `next_before` until that is None.
+        Returns a page of events after `after`, or the newest ones with `before` or
+        `order=desc`, as of `at`. With `Accept: text/event-stream` it is a live stream that
+        resumes after `Last-Event-ID`, else after `after`, else at the head. A filtered stream
+        also sends `checkpoint` events, so that a resume skips the events that were filtered
+        out. A reader that is too slow is disconnected and may resume where it stopped. Each
+        request scans a bounded number of events, so a page may be short or empty: continue
+        after `next_after` until it equals `head`, or, newest first, before `next_before`
+        until that is None.
 
         Args:
-            actor: On the word of this actor: a kind (`token`, `child`, `anybody`,
-                `system`), the id of a token, or the key of a session that acted.
-            after: Behind this position; streams default to now.
-            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
-                more characters of its beginning, or its label. Default: now.
-            before: Before this position, the newest first.
-            limit: How many items at most.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
-            order: `desc` for the newest first, which is so with `before` anyway.
-            run_id: Of this run only.
-            tree: In the tree below this root session: a key, a session id, or `current`.
-            types: Of any of these types: one each time, or names by commas.
+            actor: Only events recorded for this actor: a kind (`token`, `child`,
+                `anybody`, `system`), the id of a token, or the key of the session that acted.
+            after: Only events after this position. Default: the beginning of the log; for
+                a stream, its head.
+            at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. A run is named
+                by its id, by 8 or more of the first characters of its id, or by its label.
+                Default: now.
+            before: Only events before this position, newest first.
+            limit: Maximum number of items.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
+            order: Order by position; `desc` is newest first. Default: `asc`; with
+                `before`, `desc`.
+            run_id: Only events about this run.
+            tree: Only the tree below this root session: a session key, a session id, or
+                `current`.
+            types: Only events of these types (repeatable, or separated by commas).
         """
         request: PageRequest[EventListView, EventView] = page_request(
             "listEvents",
@@ -2311,23 +2401,26 @@ class AsyncMethods(AsyncSender):
     ) -> AsyncIterator[AnnouncementView]:
         """Yield the items of all pages of `list_ledger`; request pages as needed.
 
-        Of all sessions that the token covers, in this `state` or in any, by position, behind
-        `after`; one that was parked stands where that was recorded last. `deliveries` has the
-        state, the attempts and the next time of each webhook. One request looks at a bounded
-        number, so a page may be short or empty: the ledger is over when `next_after` is None.
+        Returns the announcements of all sessions that the token covers, in this `state` or in
+        any, by position, after `after`. A parked announcement is listed at the position where
+        it was last parked. `deliveries` has the state, attempts and next attempt for each
+        webhook. Each request scans a bounded number of announcements, so a page may be short
+        or empty: the ledger is complete only when `next_after` is None.
 
         Args:
-            after: Only what stands behind this: `next_after` of a page.
-            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
-                more characters of its beginning, or its label. Default: now.
-            limit: How many items at most.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
-            state: `parked`: some webhook has not taken it and is not sent it any more;
-                `due`: some webhook is to be sent it; `delivered` and `acknowledged`: its
-                session has not taken it, or has.
+            after: Return only items after this number: `next_after` of the previous page.
+            at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. A run is named
+                by its id, by 8 or more of the first characters of its id, or by its label.
+                Default: now.
+            limit: Maximum number of items.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
+            state: Only announcements in this state. `parked`: delivery to some webhook
+                was abandoned; `due`: delivery to some webhook is still to come; `delivered`:
+                in the inbox, not acknowledged; `acknowledged`: acknowledged by its session.
         """
         request: PageRequest[InboxView, AnnouncementView] = page_request(
             "listLedger",
@@ -2347,18 +2440,21 @@ class AsyncMethods(AsyncSender):
     ) -> AsyncIterator[RevisionSummary]:
         """Yield the items of all pages of `list_revisions`; request pages as needed.
 
-        The revisions of the configuration, the newest first: the first one is that which is
-        active, or was `at` then. Needs a token for the sessions `*`.
+        Returns the revisions of the configuration, newest first, with the times between which
+        each was active. The first one is the active revision, now or as of `at`. Requires a
+        token for all sessions (`*`).
 
         Args:
-            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
-                more characters of its beginning, or its label. Default: now.
-            cursor: `next_cursor` of the page before.
-            limit: How many items at most.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
+            at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. A run is named
+                by its id, by 8 or more of the first characters of its id, or by its label.
+                Default: now.
+            cursor: `next_cursor` of the previous page.
+            limit: Maximum number of items.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
         """
         request: PageRequest[RevisionListView, RevisionSummary] = page_request(
             "listRevisions",
@@ -2379,21 +2475,23 @@ class AsyncMethods(AsyncSender):
     ) -> AsyncIterator[EventWithTexts | EventView]:
         """Yield the items of all pages of `list_run_events`; request pages as needed.
 
-        In order, those behind `after`, with their envelopes. Free texts are references. Only
-        why an effect failed is told, as `texts.error` of an `EffectAttempted`, and why
-        context scripts failed, as `texts.errors` of `ScriptsResolved`, by their ids; both to
-        a token with the scope `content`.
+        Returns events after `after`, in order, with their envelopes. Free texts are
+        references. A token with scope `content` also gets the texts of failures:
+        `texts.error` of an `EffectAttempted` says why an effect failed, and `texts.errors` of
+        `ScriptsResolved` why context scripts failed, by their ids.
 
         Args:
             run_id: The run's id.
-            after: Only what stands behind this: `next_after` of a page.
-            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
-                more characters of its beginning, or its label. Default: now.
-            limit: How many items at most.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
+            after: Return only items after this number: `next_after` of the previous page.
+            at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. A run is named
+                by its id, by 8 or more of the first characters of its id, or by its label.
+                Default: now.
+            limit: Maximum number of items.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
         """
         request: PageRequest[RunEventListView, EventWithTexts | EventView] = page_request(
             "listRunEvents",
@@ -2455,45 +2553,48 @@ class AsyncMethods(AsyncSender):
     ) -> AsyncIterator[RunSummary]:
         """Yield the items of all pages of `list_runs`; request pages as needed.
 
-        Runs, newest first, as summaries. The pages of one listing are one snapshot: a cursor
-        keeps the position at which the listing began. One request looks at a bounded number
-        of runs, so a page may be short or empty for a token that may see few of them: the
-        listing is over when `next_cursor` is None, and not before.
+        Runs as summaries, newest first. All pages of one listing show one snapshot: the
+        cursor keeps the position at which the listing began. Each request scans a bounded
+        number of runs, so a page may be short or empty for a token that may see few of them.
+        The listing is complete only when `next_cursor` is None.
 
         Args:
-            agent_id: Of this agent, after any override; of any of several.
-            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
-                more characters of its beginning, or its label. Default: now.
-            cursor: `next_cursor` of the page before this one.
-            depth: So deep; needs `requester`, `tree` or `rule` beside it.
-            label: With exactly this label, or any of several.
-            label_prefix: With a label that begins like this; needs `requester`, `tree` or
-                `rule` beside it.
-            limit: How many items at most.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
-            order: By creation.
-            outcome: Ended like this, or like any of several.
-            q: With each of these words, 8 at most, in label or task, in upper or lower
-                case. The first 10,000 characters of a task are looked through; for a token
-                without `content` those that lists show.
-            requester: Spawned by this session: its key in any spelling, its id, or
-                `current`.
-            respawned_from: Respawned from the run with this id.
-            rule: Refused by this rule.
-            since: Created at this moment or later: pos:18342, an RFC 3339 instant with an
+            agent_id: Only runs of this agent, after any override (repeatable).
+            at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
                 offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
-                h, d or w), or a stage of a run such as run:reviewer@started.
-            stage: At this stage, or any of several.
-            status: With this status, or any of several.
-            totals: Tell how many runs there are by status, agent and rule, on the first
+                h, d or w), or a stage of a run such as run:reviewer@started. A run is named
+                by its id, by 8 or more of the first characters of its id, or by its label.
+                Default: now.
+            cursor: `next_cursor` of the previous page.
+            depth: Exact depth. Requires `requester`, `tree` or `rule`.
+            label: Only runs with exactly this label (repeatable).
+            label_prefix: Only runs whose label starts with this text. Requires
+                `requester`, `tree` or `rule`.
+            limit: Maximum number of items.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
+            order: Order by creation time.
+            outcome: Only runs that ended with this outcome (repeatable).
+            q: Only runs whose label or task contains each of these words, 8 at most,
+                ignoring case. Searches the first 10,000 characters of a task; for a token
+                without scope `content`, only the preview that lists show.
+            requester: Only runs requested by this session: its key in any spelling, its
+                session id, or `current`.
+            respawned_from: Only respawns of the run with this id.
+            rule: Only runs refused by this rule.
+            since: Only runs created at or after this moment: pos:18342, an RFC 3339
+                instant with an offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or
+                -12h (ms, s, m, h, d or w), or a stage of a run such as run:reviewer@started.
+            stage: Only runs at this stage (repeatable).
+            status: Only runs with this status (repeatable).
+            totals: Include the number of runs by status, agent and rule in the first
                 page.
-            tree: In the tree below this root session: a key, a session id, or `current`.
-            until: Created before this moment: pos:18342, an RFC 3339 instant with an
-                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
-                h, d or w), or a stage of a run such as run:reviewer@started.
+            tree: Only the tree below this root session: a session key, a session id, or
+                `current`.
+            until: Only runs created before this moment: pos:18342, an RFC 3339 instant
+                with an offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h
+                (ms, s, m, h, d or w), or a stage of a run such as run:reviewer@started.
         """
         request: PageRequest[RunListView, RunSummary] = page_request(
             "listRuns",
@@ -2576,49 +2677,52 @@ class AsyncMethods(AsyncSender):
     ) -> AsyncIterator[RunBarView]:
         """Yield the items of all pages of `list_timeline`; request pages as needed.
 
-        The runs that were asked for and not over between `from_` and `to`, the newest first,
-        each with the position and instant of every stage that it had come to as of `at`, and
-        buckets of as much time each with what was recorded in them, as `/v1/events/histogram`
-        has them. The buckets count all of the log in that part, or the tree that is asked
-        for; the other filters are for runs alone. A token that does not see all of the log
-        gets none unless it names a tree of its own.
+        Returns the runs that were requested and not over between `from_` and `to`, newest
+        first, each with the position and instant of every stage that it had reached as of
+        `at`; and time buckets of equal length with the events in them, as in
+        `/v1/events/histogram`. The buckets count the whole log in that range, or only `tree`
+        if given; the other filters apply to runs alone. A token that does not see the whole
+        log gets no buckets unless it names a tree of its own.
 
         Args:
-            agent_id: Of this agent, after any override; of any of several.
-            at: As of when: pos:18342, an RFC 3339 instant with an offset such as
-                2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w), or
-                a stage of a run such as run:reviewer@started. A run is named by its id, 8 or
-                more characters of its beginning, or its label. Default: now.
-            buckets: How many buckets of time; 0 for none, 100 when left out.
-            cursor: `next_cursor` of the page before this one.
-            depth: So deep; needs `requester`, `tree` or `rule` beside it.
-            from_: Only what was recorded after this moment: pos:18342, an RFC 3339
+            agent_id: Only runs of this agent, after any override (repeatable).
+            at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. A run is named
+                by its id, by 8 or more of the first characters of its id, or by its label.
+                Default: now.
+            buckets: Number of time buckets; 0 for none. Default: 100.
+            cursor: `next_cursor` of the previous page.
+            depth: Exact depth. Requires `requester`, `tree` or `rule`.
+            from_: Start of the range, exclusive: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. Default: the
+                beginning of the log.
+            label: Only runs with exactly this label (repeatable).
+            label_prefix: Only runs whose label starts with this text. Requires
+                `requester`, `tree` or `rule`.
+            limit: Maximum number of runs.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
+            outcome: Only runs that ended with this outcome (repeatable).
+            requester: Only runs requested by this session: its key in any spelling, its
+                session id, or `current`.
+            respawned_from: Only respawns of the run with this id.
+            rule: Only runs refused by this rule.
+            since: Only runs created at or after this moment: pos:18342, an RFC 3339
                 instant with an offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or
                 -12h (ms, s, m, h, d or w), or a stage of a run such as run:reviewer@started.
-                Default: all.
-            label: With exactly this label, or any of several.
-            label_prefix: With a label that begins like this; needs `requester`, `tree` or
-                `rule` beside it.
-            limit: How many runs at most.
-            min_position: Answer no earlier state than that of this position, which
-                another server has told; 503 when it is not known here within a second.
-            outcome: Ended like this, or like any of several.
-            requester: Spawned by this session: its key in any spelling, its id, or
-                `current`.
-            respawned_from: Respawned from the run with this id.
-            rule: Refused by this rule.
-            since: Created at this moment or later: pos:18342, an RFC 3339 instant with an
-                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
-                h, d or w), or a stage of a run such as run:reviewer@started.
-            stage: At this stage, or any of several.
-            status: With this status, or any of several.
-            to: And not after this moment: pos:18342, an RFC 3339 instant with an offset
+            stage: Only runs at this stage (repeatable).
+            status: Only runs with this status (repeatable).
+            to: End of the range, inclusive: pos:18342, an RFC 3339 instant with an offset
                 such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d
                 or w), or a stage of a run such as run:reviewer@started. Default: now.
-            tree: In the tree below this root session: a key, a session id, or `current`.
-            until: Created before this moment: pos:18342, an RFC 3339 instant with an
-                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
-                h, d or w), or a stage of a run such as run:reviewer@started.
+            tree: Only the tree below this root session: a session key, a session id, or
+                `current`.
+            until: Only runs created before this moment: pos:18342, an RFC 3339 instant
+                with an offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h
+                (ms, s, m, h, d or w), or a stage of a run such as run:reviewer@started.
         """
         request: PageRequest[TimelineView, RunBarView] = page_request(
             "listTimeline",

@@ -89,8 +89,9 @@ class UsageBody(TypedDict):
 
 
 class WhatIfFilter(TypedDict):
-    """Which decisions: of one run, of the tree below a root session, of one requester, for any
-    of these agents. With `cascade` the others are decided too, and not given out.
+    """The decisions to report: those of one run, of the tree below a root session, of one
+    requester, or for any of these agents. With `cascade`, all others are decided too, but not
+    reported.
     """
 
     runId: NotRequired[str]

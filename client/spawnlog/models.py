@@ -17,7 +17,7 @@ class AcknowledgedAnswer(AnswerModel):
 
 
 class ActorView(AnswerModel):
-    """On whose word something is recorded: `kind` is `token`, `child`, `anybody` or `system`."""
+    """Who caused an event: `kind` is `token`, `child`, `anybody` or `system`."""
 
     kind: str
     token: str | None
@@ -25,7 +25,7 @@ class ActorView(AnswerModel):
 
 
 class AnnouncementStateView(AnswerModel):
-    """What became of an announcement."""
+    """The state of an announcement."""
 
     state: Literal["none", "pending", "delivered", "acknowledged", "skipped", "not_required"]
     reason: str | None
@@ -52,8 +52,8 @@ class AttachmentsReceipt(AnswerModel):
 
 class AttachmentsView(AnswerModel):
     """
-    The receipt of files that were written, in `rel_dir` below the child's workspace, and what
-    has become of them.
+    The receipt of the attachments written to `rel_dir` below the child's workspace, and their
+    current state.
     """
 
     count: int
@@ -64,9 +64,9 @@ class AttachmentsView(AnswerModel):
 
 class CallerView(AnswerModel):
     """
-    What a token is good for: the id it is known by and never the token itself, its scopes,
-    and the patterns of the sessions it may act for. `session` is set when that is just one,
-    `run_id` for the token of a child.
+    What a token allows: `token` is its id (never the secret), `scopes` its scopes, and
+    `patterns` the session keys that it may act for. `session` is set if the token acts for
+    exactly one session, `run_id` if it belongs to a child.
     """
 
     kind: str
@@ -100,7 +100,7 @@ class ComparedEntryView(AnswerModel):
 
 
 class ComparedRuleView(AnswerModel):
-    """How a rule was decided for one of the runs."""
+    """The decision of a rule for one of the runs."""
 
     result: Literal["passed", "refused", "not_judged", "not_recorded"]
     compared: dict[str, Any] | None
@@ -148,8 +148,8 @@ class Change(AnswerModel):
 
 class ComparedSectionView(AnswerModel):
     """
-    A part of both runs, and the patch (RFC 6902) from the left to the right one. `erased` are
-    the members whose texts are gone and may have differed.
+    A section of both runs, and the patch (RFC 6902) from left to right. `erased` lists members
+    whose texts were erased and may have differed.
     """
 
     same: bool
@@ -173,9 +173,9 @@ class ContinuedAnswer(AnswerModel):
 
 class DeliveryView(AnswerModel):
     """
-    How far an announcement has come on its way to one webhook. `status_code` and `error` are
-    of the last attempt, `next_attempt_at` is None when there is to be none; `parked_for` is
-    why then.
+    The delivery of an announcement to one webhook. `status_code` and `error` belong to the
+    last attempt. `next_attempt_at` is None if no attempt is scheduled; `parked_for` says why
+    it was parked.
     """
 
     webhook: str
@@ -189,10 +189,9 @@ class DeliveryView(AnswerModel):
 
 class DependencyView(AnswerModel):
     """
-    A run that another one waits for. `state` is `unmet` when that one was over itself before
-    this was done as it was required to be. `run_id` is None where one of the names in a
-    request stood for no run, or for several: then nothing was waited for, and lists of runs
-    show none.
+    A run that this run depends on. `state` is `unmet` if this run was over before that run
+    ended as required. `run_id` is None if a name in the request matched no run, or several:
+    then nothing was awaited, and lists of runs omit the entry.
     """
 
     run_id: str | None
@@ -203,7 +202,10 @@ class DependencyView(AnswerModel):
 
 
 class DiffCountsView(AnswerModel):
-    """How many are on the page; `unchanged` have events between the two, and read the same."""
+    """
+    The number of items on the page. `unchanged` items have events between the two moments but
+    equal states.
+    """
 
     added: int
     removed: int
@@ -219,8 +221,8 @@ class PatchItem(AnswerModel):
 
 class DiffItemView(AnswerModel):
     """
-    A run by its id, or a session by its key. `patch` (RFC 6902) makes what it was at the left
-    into what it is at the right; `None` stands for one that was not there.
+    A run by its id, or a session by its key. `patch` (RFC 6902) transforms its left state
+    into its right state; `None` stands for an absent one.
     """
 
     kind: Literal["run", "session"]
@@ -231,10 +233,10 @@ class DiffItemView(AnswerModel):
 
 class DiffView(AnswerModel):
     """
-    What makes the left, as of `from_position`, into the right, as of `to_position`, in the
-    order of the first events between them; `next_cursor` is None behind the last page. The
-    revisions are those of the configuration that was in force at either, None for none: what
-    it says is not part of what is compared.
+    Changes from the left state, as of `from_position`, to the right state, as of
+    `to_position`, in the order of the first events between them. `next_cursor` is None on the
+    last page. The configuration revisions are those in force at each position, None for none;
+    their contents are not compared.
     """
 
     from_position: int
@@ -250,8 +252,8 @@ class DiffView(AnswerModel):
 
 class DifferenceView(AnswerModel):
     """
-    The first thing that differs: which it is, as a JSON pointer, as it was recorded, and as it
-    would be.
+    The first difference: its JSON pointer, the recorded value, and the value under the other
+    configuration.
     """
 
     field: str
@@ -268,10 +270,10 @@ class EndedAnswer(AnswerModel):
 
 class EventBucketView(AnswerModel):
     """
-    What was recorded in a bucket: from `first_position` at `first_at` up to `last_position`
-    at `last_at`, which are None where nothing was. `outcomes` are those of runs that ended,
-    `rules` those that refused a spawn. `since` and `until` are the edges of a bucket of time:
-    behind the one, and not behind the other.
+    The events of one bucket, from `first_position` at `first_at` to `last_position` at
+    `last_at`; None if there are none. `outcomes` counts runs that ended, by outcome; `rules`
+    counts refusals, by rule. `since` (exclusive) and `until` (inclusive) are the edges of a
+    time bucket.
     """
 
     first_position: int | None
@@ -287,7 +289,7 @@ class EventBucketView(AnswerModel):
 
 
 class EventView(AnswerModel):
-    """The envelope and the payload. Free texts are references in it, never the texts."""
+    """An event with its envelope and payload. Free texts appear only as references."""
 
     position: int
     stream: str
@@ -312,15 +314,15 @@ class EventView(AnswerModel):
 
 class FailureText(AnswerModel):
     """
-    Why a step could not be undone, or a webhook or hook did not take what it was sent; None
-    if that was erased.
+    Why a step could not be undone, or why a webhook or hook did not accept its message; None
+    if the text was erased.
     """
 
     error: str | None
 
 
 class FailureView(AnswerModel):
-    """Why the answer goes no further."""
+    """Why the answer ends early."""
 
     detail: str
 
@@ -337,7 +339,7 @@ class FinishedAnswer(AnswerModel):
 
 
 class FirstDifferenceView(AnswerModel):
-    """The first entries that differ; None where the transcript had ended."""
+    """The first entries that differ; None on the side whose transcript had ended."""
 
     left: ComparedEntryView | None
     right: ComparedEntryView | None
@@ -345,9 +347,9 @@ class FirstDifferenceView(AnswerModel):
 
 class GivenTextsView(AnswerModel):
     """
-    What was asked for and is kept beside the log; None what was not given, or is a name and
-    stands in the events. `dependencies` are the runs that it was to wait for, as JSON, when
-    one of the names stood for no run, or for several.
+    Arguments of the request that are stored outside the events; None for one that was not
+    given, or is a name and therefore in the events. `dependencies` are the runs to wait for,
+    as JSON, if one of the names matched no run or several.
     """
 
     agent_id: str | None
@@ -379,8 +381,8 @@ class HeartbeatAnswer(AnswerModel):
 
 class HistogramView(AnswerModel):
     """
-    Buckets of the events behind position `after` up to position `until`. `counted_to` is None
-    when all of them were counted; else what stands behind that position was not looked at.
+    Buckets of the events after position `after`, up to position `until`. `counted_to` is None
+    if all were counted; otherwise events after that position were not scanned.
     """
 
     by: Literal["position", "time"]
@@ -392,9 +394,9 @@ class HistogramView(AnswerModel):
 
 class ListedAgent(AnswerModel):
     """
-    One agent. It may be allowed and not be configured: then only a context script that names
-    another one in its place saves the spawn, and it has no `model` and no `runtime`, which is the
-    type of its runtime.
+    One agent. An allowed agent may be absent from the configuration (`configured` false):
+    then a spawn succeeds only if a context script overrides it with another agent, and
+    `model` and `runtime` are None. `runtime` is the type of its runtime.
     """
 
     id: str
@@ -405,7 +407,7 @@ class ListedAgent(AnswerModel):
 
 
 class ListedAttachmentsView(AnswerModel):
-    """The receipt with the files by name."""
+    """The receipt of a run's attachments, with the files by name."""
 
     count: int
     total_bytes: int
@@ -415,7 +417,7 @@ class ListedAttachmentsView(AnswerModel):
 
 
 class LogDifferenceView(AnswerModel):
-    """The first thing that is not as it was recorded, and the position at which it shows."""
+    """The first difference from the record, and the position at which it appears."""
 
     position: int
     kind: str
@@ -424,8 +426,8 @@ class LogDifferenceView(AnswerModel):
 
 class ModelUsageView(AnswerModel):
     """
-    The share of one model, by the name that the runtime reported; None for one that it did
-    not name. `cost_usd` None: there is no price for it.
+    Usage of one model, by the name that the runtime reported; None if it reported no name.
+    `cost_usd` is None if no price is configured for the model.
     """
 
     model: str | None
@@ -448,7 +450,7 @@ class NearEventView(AnswerModel):
 
 
 class OwnRunView(AnswerModel):
-    """A run of a child's session itself; `continues` is the one before it."""
+    """A run of the child session itself; `continues` is the run before it."""
 
     run_id: str
     stage: Literal[
@@ -488,8 +490,8 @@ class PageTokenAnswer(AnswerModel):
 
 class PendingUndoView(AnswerModel):
     """
-    A step that is to be undone and is not yet: where that is, how often it failed and why the
-    last time, and when it is tried again.
+    A step that is still to be undone: where it is, how often undoing it failed and why it failed
+    last, and when it is retried.
     """
 
     step: Literal["thread_binding", "context_fork", "workspace", "attachments", "context_engine"]
@@ -513,7 +515,7 @@ class PreambleAnswer(AnswerModel):
 
 
 class PreambleView(AnswerModel):
-    """How much of what its parent said was handed over, in characters."""
+    """Length of the preamble that the parent gave, before and after truncation, in characters."""
 
     given_characters: int
     kept_characters: int
@@ -521,7 +523,7 @@ class PreambleView(AnswerModel):
 
 
 class ProgressCountView(AnswerModel):
-    """Up to which position the log was gone through, of so many, and how many decisions it was."""
+    """The log position reached so far, the last position, and the number of decisions."""
 
     position: int
     until: int
@@ -529,14 +531,14 @@ class ProgressCountView(AnswerModel):
 
 
 class ProgressView(AnswerModel):
-    """The last progress that a run at work has told, and when."""
+    """The latest progress that the run reported while running, and when."""
 
     text: str
     at: datetime
 
 
 class PromptPartSideView(AnswerModel):
-    """A part of one of the prompts; `sha256` is of its bytes, None when they were erased."""
+    """A part of one of the prompts. `sha256` is the hash of its bytes; None if they were erased."""
 
     bytes: int
     sha256: str | None
@@ -544,9 +546,9 @@ class PromptPartSideView(AnswerModel):
 
 class PromptPartView(AnswerModel):
     """
-    A stretch of a prompt text: where it comes from, UTF-8 offsets `[start, end)` within the
-    text, and the SHA-256 of its bytes. `reused_from` is the earlier run for which a context
-    script said it; None when it was run for this one, and for what no script said.
+    A part of a prompt text: its source, its UTF-8 byte offsets `[start, end)` within the
+    text, and the SHA-256 of its bytes. `reused_from` is the earlier run whose recorded script
+    output was reused; None if the script ran for this run, or no script wrote the part.
     """
 
     of: Literal["systemPrompt", "message"]
@@ -558,7 +560,7 @@ class PromptPartView(AnswerModel):
 
 
 class PromptView(AnswerModel):
-    """The prompt as the child got it; the parts cover every byte of both texts."""
+    """The prompt that the child received; the parts cover every byte of both texts."""
 
     system_prompt: str
     message: str
@@ -581,8 +583,8 @@ class QueuedAnswer(AnswerModel):
 
 class QueuedMessageView(AnswerModel):
     """
-    A message that waits for the session's run at work. `run_id` is that of the run which will
-    go on with it; `message_preview` None: its text was erased.
+    A message waiting for the session's current run to end. `run_id` is the run that it will
+    become. `message_preview` is None if its text was erased.
     """
 
     run_id: str
@@ -593,7 +595,7 @@ class QueuedMessageView(AnswerModel):
 
 
 class QueuedView(AnswerModel):
-    """A run that waits, its place from 1 on, and for what."""
+    """A queued run, its place in the queue (from 1), and what it waits for."""
 
     run_id: str | None
     label: str | None
@@ -602,7 +604,7 @@ class QueuedView(AnswerModel):
 
 
 class ReachedStageView(AnswerModel):
-    """That a run came to a stage: at which position of the log, and when."""
+    """A stage that a run reached, with the log position and time."""
 
     stage: Literal[
         "requested",
@@ -637,7 +639,7 @@ class RedrivenAnswer(AnswerModel):
 
 
 class RefusalView(AnswerModel):
-    """A refusal as the caller was answered."""
+    """A refusal as it was returned to the caller."""
 
     rule: Literal[
         "agent_id",
@@ -677,8 +679,8 @@ class RefusalView(AnswerModel):
 
 class RefusedRunView(AnswerModel):
     """
-    A run that was refused, and the rule that refused it. Of a refused message
-    `child_session_key` is the session that it was for; of most spawns it is None.
+    A run that was refused, and the rule that refused it. `child_session_key` is the session
+    that a refused message was sent to; for most spawns it is None.
     """
 
     run_id: str
@@ -755,7 +757,7 @@ class ReportedAnswer(AnswerModel):
 
 
 class RequestedRunView(AnswerModel):
-    """A run that a session asked for."""
+    """A run that the session requested."""
 
     run_id: str
     label: str | None
@@ -776,10 +778,10 @@ class RequestedRunView(AnswerModel):
 
 class RevisionSummary(AnswerModel):
     """
-    A revision, and the positions and instants between which it was active: `until_position`
-    and `until_at` are those at which the next one took its place, None for the one that is
-    active. `source` is the absolute path of its file, or `built-in`; `erased` whether its
-    text is gone.
+    A revision, and the positions and instants between which it was active. `until_position`
+    and `until_at` are those at which the next revision replaced it; None for the active one.
+    `source` is the absolute path of its file, or `built-in`. `erased` is true if its text was
+    erased.
     """
 
     revision: int
@@ -795,8 +797,8 @@ class RevisionSummary(AnswerModel):
 
 class RevisionView(AnswerModel):
     """
-    A revision with its content as it is kept: secrets are references. Null when it was
-    erased.
+    A revision with its stored content, in which secrets are references. `content` is None if
+    it was erased.
     """
 
     revision: int
@@ -819,8 +821,8 @@ class RevokedAnswer(AnswerModel):
 
 class RuleView(AnswerModel):
     """
-    What a rule compared, and what came of it; `position` is that of the event which records
-    it, None when nothing does.
+    A rule, the facts that it compared, and its result. `position` is that of the event that
+    records it, None if none does.
     """
 
     step: str
@@ -870,8 +872,8 @@ class RuleView(AnswerModel):
 
 class RunBarView(AnswerModel):
     """
-    A run as a bar. `parent_run_id` is the run that asked for it; None where that is a session
-    that nobody spawned here.
+    A run as a bar. `parent_run_id` is the run that requested it; None if its requester is a
+    session that was not spawned here.
     """
 
     run_id: str
@@ -912,10 +914,10 @@ class RunBarView(AnswerModel):
 
 class RunTotalsView(AnswerModel):
     """
-    How many runs the filters leave, at that moment and for that token: all of them, by
-    status, by agent (the hundred with the most) and, of those refused, by rule. What has none
-    is left out. `counted_to` is None when all were counted; else only the newest were, down
-    to the one created at that position.
+    The number of runs that match the filters, as of the first page and for this token: in all
+    (`runs`), by status, by agent (the hundred with the most runs) and, for refused runs, by
+    rule. Zero counts are omitted. `counted_to` is None if all runs were counted; otherwise
+    only the newest were, down to the one created at that position.
     """
 
     runs: int
@@ -926,7 +928,10 @@ class RunTotalsView(AnswerModel):
 
 
 class RunningView(AnswerModel):
-    """A run in a slot, and the server that holds it; None what the caller may not see."""
+    """
+    A run that holds a slot, and the server that executes it. Fields that the caller may not
+    see are None.
+    """
 
     run_id: str | None
     label: str | None
@@ -934,7 +939,7 @@ class RunningView(AnswerModel):
 
 
 class ScriptFailureTexts(AnswerModel):
-    """Why context scripts failed or were skipped, each under its id."""
+    """Why context scripts failed or were skipped, by script id."""
 
     errors: dict[str, str | None]
 
@@ -954,13 +959,13 @@ class SessionStoppedAnswer(AnswerModel):
 
 class SessionView(AnswerModel):
     """
-    A session. `asserted_by` is on whose word it is on record, `assertions` which facts rest
-    on that alone, `depth_from` where its depth was found. Model and thinking are those of its
-    newest run, with where they come from; `queue` are the messages that wait for it,
-    `unread_reports` its children that are done and of which no run of it was told. A session
-    that nobody spawned here has none of them. `preamble_position` is where the preamble of
-    its later runs was written; None for the one of its spawn. `max_children` is by the
-    configuration in force; None when that was erased.
+    A session. `asserted_by` is the actor whose word it was recorded on; `assertions` lists
+    the facts that rest on that word alone. `depth_from` says where its depth was found. Model
+    and thinking are those of its newest run, with their sources. `queue` holds the messages
+    waiting for that run; `unread_reports` lists finished children not yet reported to any of
+    its runs. These are empty for a session that was not spawned here. `preamble_position` is
+    where the preamble of its later runs was written; None for the preamble of its spawn.
+    `max_children` follows the configuration in force; None if that was erased.
     """
 
     session_key: str
@@ -1000,7 +1005,7 @@ class SessionView(AnswerModel):
 
 
 class SetByView(AnswerModel):
-    """The event that set a field last."""
+    """The event that last set a field."""
 
     position: int
     version: int
@@ -1019,7 +1024,7 @@ class SharedChangeView(AnswerModel):
 
 
 class SharedSizesView(AnswerModel):
-    """How many bytes a session shares under which key, without what it is."""
+    """The size in bytes of each key that a session shares, without its value."""
 
     session_key: str
     version: int
@@ -1029,8 +1034,9 @@ class SharedSizesView(AnswerModel):
 
 class SharedSourceView(AnswerModel):
     """
-    Who wrote a key: in which session first, and since which position it is so; `run_id` is
-    the spawn that brought it or the run whose result it is, `by` who patched it.
+    The writer of a shared key: the session in which it was first written, and the position of
+    the write. `run_id` is the spawn that wrote it, or the run whose result it is; `by` is the
+    actor that patched it.
     """
 
     kind: Literal["literal", "reference"]
@@ -1051,8 +1057,8 @@ class SharedStartView(AnswerModel):
 
 class StateChangeView(AnswerModel):
     """
-    What one event made of the run: `changes` is the patch (RFC 6902) from the state before it,
-    at first `{}`, to the state of `version`.
+    The effect of one event on the run. `changes` is the patch (RFC 6902) from the previous
+    state, initially `{}`, to the state of `version`.
     """
 
     position: int
@@ -1088,9 +1094,9 @@ class StoppedAnswer(AnswerModel):
 
 class TimelineView(AnswerModel):
     """
-    Runs that were asked for and not over between the positions `after` and `until`, the
-    newest first, and the buckets of what was recorded in between. `buckets_counted_to` is
-    None when all of that was counted; `next_cursor` is None behind the last run.
+    Runs that were requested and not over between the positions `after` and `until`, newest
+    first, and a histogram of the events in that range. `buckets_counted_to` is None if all
+    events were counted; `next_cursor` is None on the last page.
     """
 
     after: int
@@ -1102,17 +1108,14 @@ class TimelineView(AnswerModel):
 
 
 class ToolsView(AnswerModel):
-    """The tools of a child; `allow` None allows all that are not denied."""
+    """The tools of a child. If `allow` is None, every tool that is not denied is allowed."""
 
     allow: list[str] | None
     deny: list[str]
 
 
 class TotalsView(AnswerModel):
-    """
-    All decisions from one position to another: how many there are of each verdict, by agent
-    (the one that was requested) and by rule.
-    """
+    """Totals of all decisions in a range of positions: by verdict, requested agent and rule."""
 
     from_position: int
     to_position: int
@@ -1124,8 +1127,8 @@ class TotalsView(AnswerModel):
 
 class TranscriptEntryView(AnswerModel):
     """
-    An entry of a transcript; `sequence` counts from 1 within the run, `recorded_at` is when
-    the entry came from the agent.
+    An entry of a transcript. `sequence` counts from 1 within the run; `recorded_at` is when
+    the entry arrived from the agent.
     """
 
     sequence: int
@@ -1147,9 +1150,9 @@ class TranscriptProvidedAnswer(AnswerModel):
 
 class TranscriptView(AnswerModel):
     """
-    A page of a transcript; `next_after` is None behind the last one. Up to `last_sequence`
-    all entries were looked at, those of other kinds too: ask again with it as `after`. If
-    `complete`, the run is over, and no entry comes behind the last page.
+    A page of a transcript; `next_after` is None on the last page. Entries up to
+    `last_sequence` were scanned, including other kinds: pass it as `after` to continue. If
+    `complete`, the run is over, and no entry follows the last page.
     """
 
     items: list[TranscriptEntryView]
@@ -1159,7 +1162,7 @@ class TranscriptView(AnswerModel):
 
 
 class TreeRunView(AnswerModel):
-    """A run in a tree. `respawned_from` is the run that it was made from, in whichever tree."""
+    """A run in a tree. `respawned_from` is the run that it was respawned from, in any tree."""
 
     run_id: str
     stage: Literal[
@@ -1196,8 +1199,8 @@ class TreeRunView(AnswerModel):
 
 class UsageView(AnswerModel):
     """
-    Tokens as the runtime reported them; `total_tokens` is input and output, those of the
-    cache stand beside.
+    Token counts as reported by the runtime. `total_tokens` is input plus output; cache tokens
+    are separate.
     """
 
     input_tokens: int
@@ -1210,14 +1213,13 @@ class UsageView(AnswerModel):
 
 class VerificationView(AnswerModel):
     """
-    One verification. `state` is `running`, `right`, `different`, `stopped` by somebody,
-    `failed` because it could not go on, or `broken-off` when its process is gone. It began
-    behind position `began`, all is right up to `checked`, and it ends at `last`, None before
-    it knows; `head_hash` is the chain hash there once it has ended. `noted_at` is when it was
-    last heard of, `seconds` how long it took or takes so far. `origin` is `server` or
-    `command`, and `process` which one. The counts are of what was compared: rows of runs and
-    sessions, texts and transcripts, and of those the `erased` ones that are gone with their
-    keys.
+    One verification of the log. `state` is `running`, `right`, `different`, `stopped` (on
+    request), `failed` (it could not continue) or `broken-off` (its process is gone). It began
+    after position `began`; everything up to `checked` is verified, and it ends at `last`,
+    None until that is known. `head_hash` is the chain hash there once it has ended.
+    `noted_at` is its last sign of life, `seconds` the elapsed time. `origin` is `server` or
+    `command`; `process` identifies it. The counts are of compared rows of runs and sessions,
+    texts and transcripts; `erased` counts those whose keys were erased.
     """
 
     number: int
@@ -1244,30 +1246,29 @@ class VerificationView(AnswerModel):
 
 
 class WhatIfFailureView(AnswerModel):
-    """The last line of an answer that is not whole."""
+    """The last line of an incomplete answer."""
 
     failure: FailureView
 
 
 class WhatIfProgressView(AnswerModel):
-    """How far the answer is; about once a second."""
+    """Progress of the answer, about once a second."""
 
     progress: ProgressCountView
 
 
 class WhatIfTotalsView(AnswerModel):
-    """The last line of an answer that is whole."""
+    """The last line of a complete answer."""
 
     totals: TotalsView
 
 
 class WhatIfVerdictView(AnswerModel):
     """
-    What would have come of one decision: of a `spawn`, or of a `message` to a session.
-    `position` is that of its request, `rule` the one that would refuse it, or, of what is newly
-    allowed, the one that refused it; `text` is what the caller would have been told. `missing`
-    names what is not on record and decides it, `assumed` what is not on record and was taken to be
-    in order.
+    The verdict on one decision, a `spawn` or a `message` to a session. `position` is that of its
+    request. `rule` is the rule that would refuse it or, if it is newly allowed, the rule that
+    refused it. `text` is what the caller would have received. `missing` lists unrecorded facts that
+    decide it; `assumed` lists unrecorded facts that were assumed to hold.
     """
 
     run_id: str
@@ -1370,8 +1371,9 @@ class AcceptedSpawn(AnswerModel):
 
 class AgentListing(AnswerModel):
     """
-    `requester` is the requester's agent, which is first when it may name itself; the others are
-    sorted. With `allow_any` these are the configured ones, and any other may be named too.
+    The agents that a requester may spawn. `requester` is the requester's agent. It comes
+    first if it may spawn itself; the others are sorted. If `allow_any` is true, `agents`
+    lists the configured agents, and any other id is allowed too.
     """
 
     requester: str
@@ -1381,10 +1383,10 @@ class AgentListing(AnswerModel):
 
 class AnnouncementView(AnswerModel):
     """
-    An announcement in an inbox. `origin` has those of `channel`, `accountId`, `to` and
-    `threadId` that are known: where the result is to be sent from here. `requester` is whose inbox
-    it is; `deliveries` are its ways to webhooks, and when one of them was parked it stands in the
-    inbox again, further on, and is not taken any more.
+    An announcement in an inbox. `requester` owns the inbox. `origin` says where to send the
+    result: those of `channel`, `accountId`, `to` and `threadId` that are known. `deliveries` are
+    its deliveries to webhooks. If one is parked, the announcement appears in the inbox again at a
+    later position, unacknowledged.
     """
 
     id: str
@@ -1405,10 +1407,11 @@ class AnnouncementView(AnswerModel):
 
 class BreakpointView(AnswerModel):
     """
-    Where something begins to be so: `as_of` is the `at` by which everything is shown as it
-    was then, `event` what was recorded there, None when nothing of what was looked at was.
-    `before` and `after` are the numbers or the field in front of it and from it on.
-    `already_held`: it was so before the range began, which is where it begins.
+    A position at which something begins to hold. Pass `as_of` as `at` to other endpoints to
+    see the state there. `event` is the event recorded there, None if none of the scanned
+    events was. `before` and `after` are the numbers or the field before that position and
+    from it on. `already_held` is true if it held already when the range began; the position
+    is then the beginning.
     """
 
     position: int
@@ -1423,7 +1426,7 @@ class BreakpointView(AnswerModel):
 
 
 class ComparedDecisionView(AnswerModel):
-    """A rule in both explanations; None where the explanation has no such rule."""
+    """A rule in both explanations; None on the side whose explanation lacks it."""
 
     step: str
     rule: Literal[
@@ -1470,8 +1473,9 @@ class ComparedDecisionView(AnswerModel):
 
 class ComparedPartView(AnswerModel):
     """
-    A part of the prompts. `erased`: it may have differed, and nobody can tell any more.
-    `diff` is a unified diff, None for equal parts and for such as are too long.
+    A part of the prompts. `verdict` is `erased` if the part may have differed, which can no
+    longer be verified. `diff` is a unified diff; None for equal parts and for parts that are
+    too long.
     """
 
     of: Literal["systemPrompt", "message"]
@@ -1491,10 +1495,10 @@ class ComparedPromptsView(AnswerModel):
 
 class ComparedTranscriptsView(AnswerModel):
     """
-    How many entries each has (None while the run is at work), how many are equal from the
-    first one on, and the first that differ. `same` is None when so many are equal that the
-    others were not looked at. With `erased` entries of one of them are gone, and may have
-    differed.
+    Comparison of the transcripts: the number of entries of each (None while the run is
+    running), the number of equal entries from the start, and the first entries that differ.
+    `same` is None if the comparison stopped after many equal entries. If `erased`, entries of
+    one of them were erased and may have differed.
     """
 
     same: bool | None
@@ -1507,10 +1511,9 @@ class ComparedTranscriptsView(AnswerModel):
 
 class EventListView(AnswerModel):
     """
-    A page of the log. It was looked through up to `next_after`; `head` is where the log ends,
-    or ended at the moment that was asked about. With the newest first it was looked through
-    from `next_after` down to `next_before`, which is None when nothing that was asked for is
-    older, and on pages with the oldest first.
+    A page of the log. `head` is the end of the log, now or as of `at`. The page was scanned
+    up to `next_after`; newest first, it was scanned from `next_after` down to `next_before`.
+    `next_before` is None if no older event matches, and on pages with the oldest first.
     """
 
     items: list[EventView]
@@ -1520,7 +1523,7 @@ class EventListView(AnswerModel):
 
 
 class EventWithTexts(AnswerModel):
-    """An event with those of its texts that can be read nowhere else."""
+    """An event with the texts that no other endpoint returns."""
 
     position: int
     stream: str
@@ -1545,7 +1548,7 @@ class EventWithTexts(AnswerModel):
 
 
 class ExplanationView(AnswerModel):
-    """Every rule in the order of the decision, and the refusal, None when there is none."""
+    """Every rule in the order of the decision. `refused` is the refusal, None if there is none."""
 
     run_id: str
     stage: Literal[
@@ -1567,17 +1570,14 @@ class ExplanationView(AnswerModel):
 
 
 class InboxView(AnswerModel):
-    """A page of an inbox; `next_after` is None behind the last one."""
+    """A page of an inbox; `next_after` is None on the last page."""
 
     items: list[AnnouncementView]
     next_after: int | None
 
 
 class LaneView(AnswerModel):
-    """
-    One lane at one depth. `width` is by the configuration in force; None when that was
-    erased.
-    """
+    """A lane at one depth. `width` follows the configuration in force; None if that was erased."""
 
     lane: str
     depth: int
@@ -1588,9 +1588,9 @@ class LaneView(AnswerModel):
 
 class LogHeadView(AnswerModel):
     """
-    Where the log ends, or ended then, and the hash that chains all of it: None where there is
-    no event. The verifications are those of now, the newest first: no moment of the log has
-    them.
+    The end of the log, now or as of `at`, and the hash that chains all events up to it; None
+    if there is no event. `verifications` are always the current ones, newest first, because
+    they are not part of the log.
     """
 
     log_id: str
@@ -1602,11 +1602,11 @@ class LogHeadView(AnswerModel):
 
 class MomentView(AnswerModel):
     """
-    A position of the log and when its event was recorded: None before all events.
-    `append_last` is the last position of the append that it is of, `config_revision` the
-    number of the configuration in force then, None before the first one and for who does not
-    see all of the log. `before` are the events up to the position, `after` those behind it,
-    both in order; of what others did a token sees nothing.
+    A position of the log and the time when its event was recorded; None before the first
+    event. `append_last` is the last position of its append. `config_revision` is the
+    configuration revision in force; None before the first one, and for tokens that do not see
+    the whole log. `before` are the events up to the position, `after` those after it, both in
+    order, without events that the token may not see.
     """
 
     position: int
@@ -1618,7 +1618,7 @@ class MomentView(AnswerModel):
 
 
 class RevisionListView(AnswerModel):
-    """A page of revisions, the newest first; `next_cursor` is None behind the last one."""
+    """A page of revisions, newest first; `next_cursor` is None on the last page."""
 
     items: list[RevisionSummary]
     next_cursor: str | None
@@ -1626,8 +1626,8 @@ class RevisionListView(AnswerModel):
 
 class RunComparisonView(AnswerModel):
     """
-    Two runs side by side. `same` is whether nothing differs; how long each took does not
-    count. `prompt` and `transcript` are None for a token without the scope `content`.
+    Two runs side by side. `same` is true if nothing differs; run time is ignored. `prompt`
+    and `transcript` are None for a token without scope `content`.
     """
 
     same: bool
@@ -1642,7 +1642,7 @@ class RunComparisonView(AnswerModel):
 
 
 class RunEventListView(AnswerModel):
-    """Events of one run; `next_after` is None behind the last page."""
+    """Events of one run; `next_after` is None on the last page."""
 
     items: list[EventWithTexts | EventView]
     next_after: int | None
@@ -1650,9 +1650,8 @@ class RunEventListView(AnswerModel):
 
 class RunHistoryView(AnswerModel):
     """
-    States of a run in order. `version` is the newest one that is looked at; `set_by` has of
-    each field of that state the event which set it last; `next_after` is None behind the last
-    page.
+    The states of a run in order. `version` is the newest state considered; `set_by` maps each
+    of its fields to the event that last set it. `next_after` is None on the last page.
     """
 
     run_id: str
@@ -1664,9 +1663,9 @@ class RunHistoryView(AnswerModel):
 
 class RunMetadataView(AnswerModel):
     """
-    One run for a caller that may not read its texts: previews of the task and of an error, and
-    every field that holds no text. `respawns` are the first hundred runs that were made from it,
-    of those that the caller may see. Times are UTC, `*Ms` milliseconds.
+    A run for a caller that may not read its texts: previews of the task and of an error, and
+    every field that holds no text. `respawns` lists the first hundred respawns that the caller may
+    see. Times are UTC; `*Ms` fields are milliseconds.
     """
 
     run_id: str
@@ -1781,8 +1780,8 @@ class RunMetadataView(AnswerModel):
 
 class RunSharedContextView(AnswerModel):
     """
-    What a run was given when it was claimed at `position`; `erased` are the keys whose values
-    are None because they were erased.
+    The shared context that a run received when it was claimed at `position`. `erased` lists
+    the keys whose values are None because they were erased.
     """
 
     run_id: str
@@ -1793,10 +1792,7 @@ class RunSharedContextView(AnswerModel):
 
 
 class RunSummary(AnswerModel):
-    """
-    A run with the beginning of its task, as lists show it. Times are UTC, `*Ms`
-    milliseconds.
-    """
+    """A run in a list, with a preview of its task. Times are UTC; `*Ms` fields are milliseconds."""
 
     run_id: str
     stage: Literal[
@@ -1907,8 +1903,8 @@ class RunSummary(AnswerModel):
 
 class RunView(AnswerModel):
     """
-    A run with its texts. `respawns` are the first hundred runs that were made from it, of those
-    that the caller may see. Times are UTC, `*Ms` milliseconds.
+    A run with its texts. `respawns` lists the first hundred respawns that the caller may see.
+    Times are UTC; `*Ms` fields are milliseconds.
     """
 
     run_id: str
@@ -2025,9 +2021,8 @@ class RunView(AnswerModel):
 
 class SearchView(AnswerModel):
     """
-    The breakpoints that were found, in order, and what that took: `events_read` in `reads`
-    questions to the log, up to `searched_to`. With a `next_cursor` the search is not at its
-    end.
+    The breakpoints found, in order, and the cost: `events_read` events in `reads` queries of
+    the log, up to `searched_to`. If `next_cursor` is set, the search is not complete.
     """
 
     items: list[BreakpointView]
@@ -2041,7 +2036,7 @@ class SearchView(AnswerModel):
 
 
 class SharedContextView(AnswerModel):
-    """What a session shares, and how it came to that."""
+    """The shared context of a session, and its history."""
 
     session_key: str
     version: int
@@ -2056,12 +2051,11 @@ class SharedContextView(AnswerModel):
 
 class TreeNodeView(AnswerModel):
     """
-    A session with its own runs in order of creation, and those below it. `session_key` is
-    None for a spawn that is prepared and has no session yet. `children_cut` says that there
-    may be others below it than those in `children`: ask for the tree of this session.
-    `refused` are the runs that this session asked for and that were refused, in order of
-    creation: spawns, and messages to its children. `refused_cut` says that there may be more
-    of them: ask the registry.
+    A session with its own runs in order of creation, and the sessions below it. `session_key`
+    is None for a spawn that is being prepared and has no session yet. If `children_cut`,
+    there may be more children than those in `children`: request the tree of this session.
+    `refused` are the refused runs that this session requested, in order of creation: spawns,
+    and messages to its children. If `refused_cut`, there may be more: list runs to see them.
     """
 
     session_key: str | None
@@ -2081,8 +2075,8 @@ class TreeNodeView(AnswerModel):
 
 class VerificationStartView(AnswerModel):
     """
-    The verification that is under way: whether this request `began` it, or another one did
-    before. A short one may be over already.
+    The running verification. `began` is true if this request started it, false if it was running
+    already. A short one may be over already.
     """
 
     began: bool
@@ -2090,7 +2084,10 @@ class VerificationStartView(AnswerModel):
 
 
 class VerificationStopView(AnswerModel):
-    """Whether one was under way, which stops within some seconds; and the newest one, if any."""
+    """
+    `was_under_way` is true if a verification was running; it stops within a few seconds.
+    `verification` is the newest one, if any.
+    """
 
     was_under_way: bool
     verification: VerificationView | None
@@ -2122,15 +2119,15 @@ class AcceptedBatchOfOne(AnswerModel):
 
 
 class LaneListView(AnswerModel):
-    """The lanes that have somebody in them."""
+    """The lanes that are not empty."""
 
     items: list[LaneView]
 
 
 class RunListView(AnswerModel):
     """
-    A page of the registry; `next_cursor` is None behind the last one. `totals` are there when
-    they were asked for, beside the first page.
+    A page of runs; `next_cursor` is None on the last page. `totals` is set on the first page
+    if it was requested.
     """
 
     items: list[RunSummary]
@@ -2140,9 +2137,10 @@ class RunListView(AnswerModel):
 
 class SessionTreeView(AnswerModel):
     """
-    A session and its descendants. `nodes` counts sessions and spawns that are prepared. `cut`
-    says that some are left out: the nodes above them say so. `position` is where it is true, `at`
-    the instant that was asked for, or when the position was recorded.
+    A session and its descendants. `nodes` counts sessions and spawns being prepared. If
+    `cut`, nodes are missing; `children_cut` marks the nodes above them. `position` is where
+    the answer is true; `at` is the requested instant, or the time when that position was
+    recorded.
     """
 
     position: int

@@ -139,7 +139,7 @@ def test_question_too_many_is_told_when_to_ask_again(server: Server) -> None:
         with command(server, "--set", "/tools={}") as refused:
             shown, errors = refused.communicate(timeout=SECONDS_MAX)
         assert (refused.returncode, shown) == (2, "")
-        assert "ask again when one of them is done" in errors
+        assert "retry when one of them is done" in errors
         assert server.http.get("/v1/runs").status_code == 200
     wait_for("both places", lambda: all_places_are_free(server))
 

@@ -1,7 +1,7 @@
-"""Two runs side by side: request, decisions, plan, prompt by parts, transcript, outcome.
+"""Compares two runs: request, decisions, plan, prompt by parts, transcript and outcome.
 
-What names a run itself would differ always: its id, its session's id and its child key read as
-`{runId}`, `{sessionId}` and `{childSessionKey}` in what is compared and shown.
+Names of the run itself would always differ. In compared and shown values, its id, session id and
+child key are therefore replaced by `{runId}`, `{sessionId}` and `{childSessionKey}`.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ ENTRIES_COMPARED_MAX = 2_000
 ENTRIES_AT_ONCE = 200
 DIFF_BYTES_MAX = 64 * 1024
 DIFF_LINES_MAX = 1_000
-"""Parts that are longer than one of these are only said to differ."""
+"""Longer parts have no diff; they are only reported as different."""
 DIFF_LINES_SHOWN_MAX = 400
 
 PartVerdict = Literal["equal", "different", "left_only", "right_only", "erased"]
@@ -54,8 +54,8 @@ class ComparedRunView(RunView):
 
 
 class ComparedSectionView(View):
-    """A part of both runs, and the patch (RFC 6902) from the left to the right one. `erased` are
-    the members whose texts are gone and may have differed."""
+    """A section of both runs, and the patch (RFC 6902) from left to right. `erased` lists members
+    whose texts were erased and may have differed."""
 
     same: bool
     left: dict[str, JsonValue]
@@ -65,7 +65,7 @@ class ComparedSectionView(View):
 
 
 class ComparedRuleView(View):
-    """How a rule was decided for one of the runs."""
+    """The decision of a rule for one of the runs."""
 
     result: RuleResult
     compared: dict[str, JsonValue] | None
@@ -74,7 +74,7 @@ class ComparedRuleView(View):
 
 
 class ComparedDecisionView(View):
-    """A rule in both explanations; null where the explanation has no such rule."""
+    """A rule in both explanations; null on the side whose explanation lacks it."""
 
     step: str
     rule: ExplainedName
@@ -84,15 +84,16 @@ class ComparedDecisionView(View):
 
 
 class PromptPartSideView(View):
-    """A part of one of the prompts; `sha256` is of its bytes, null when they were erased."""
+    """A part of one of the prompts. `sha256` is the hash of its bytes; null if they were erased."""
 
     bytes: int
     sha256: str | None
 
 
 class ComparedPartView(View):
-    """A part of the prompts. `erased`: it may have differed, and nobody can tell any more. `diff`
-    is a unified diff, null for equal parts and for such as are too long."""
+    """A part of the prompts. `verdict` is `erased` if the part may have differed, which can no
+    longer be verified. `diff` is a unified diff; null for equal parts and for parts that are too
+    long."""
 
     of: Literal["systemPrompt", "message"]
     source: str
@@ -118,16 +119,17 @@ class ComparedEntryView(View):
 
 
 class FirstDifferenceView(View):
-    """The first entries that differ; null where the transcript had ended."""
+    """The first entries that differ; null on the side whose transcript had ended."""
 
     left: ComparedEntryView | None
     right: ComparedEntryView | None
 
 
 class ComparedTranscriptsView(View):
-    """How many entries each has (null while the run is at work), how many are equal from the first
-    one on, and the first that differ. `same` is null when so many are equal that the others were
-    not looked at. With `erased` entries of one of them are gone, and may have differed."""
+    """Comparison of the transcripts: the number of entries of each (null while the run is running),
+    the number of equal entries from the start, and the first entries that differ. `same` is null if
+    the comparison stopped after many equal entries. If `erased`, entries of one of them were erased
+    and may have differed."""
 
     same: bool | None
     left_entries: int | None
@@ -138,8 +140,8 @@ class ComparedTranscriptsView(View):
 
 
 class RunComparisonView(View):
-    """Two runs side by side. `same` is whether nothing differs; how long each took does not count.
-    `prompt` and `transcript` are null for a token without the scope `content`."""
+    """Two runs side by side. `same` is true if nothing differs; run time is ignored. `prompt` and
+    `transcript` are null for a token without scope `content`."""
 
     same: bool
     left: ComparedRunView
@@ -158,7 +160,7 @@ class CompareRuns(ReadAsOf):
     other: str = Field(
         alias="with",
         max_length=RUN_ID_CHARACTERS,
-        description="The id of the run on the right.",
+        description="The id of the run on the right side.",
     )
 
 
@@ -168,26 +170,26 @@ class CompareRuns(ReadAsOf):
     name="compareRuns",
     tag="runs",
     scope="read",
-    summary="Two runs side by side",
+    summary="Compare two runs",
     description=(
-        "As they are or were as of `at`: what was asked for, each rule that was decided, the plan,"
-        " the prompts by their parts, the transcripts up to the first entry that differs, and what"
-        " came of both. What names a run itself would differ always: its id, its session's id and"
-        " its child key read as `{runId}`, `{sessionId}` and `{childSessionKey}`. How long each"
-        " took is shown and does not count for `same`. Prompts and transcripts are for the scope"
-        " `content`."
+        "Compares the runs, now or as of `at`: requests, decisions by rule, plans, prompts by"
+        " part, transcripts up to the first entry that differs, and outcomes. Names of a run"
+        " itself would always differ, so its id, session id and child key appear as `{runId}`,"
+        " `{sessionId}` and `{childSessionKey}`. Run time is shown but ignored in `same`. Prompts"
+        " and transcripts require scope `content`."
     ),
     errors=("not_found",),
     command=Command(
         "run compare",
-        "Show what differs between two runs.\n\n"
-        "Their requests, decisions, plans, prompts, transcripts and outcomes are compared. Exit"
-        " status 1 when something differs.",
+        "Show the differences between two runs.\n"
+        "\n"
+        "Compares their requests, decisions, plans, prompts, transcripts and outcomes. Exits with"
+        " status 1 if anything differs.",
         arguments=("with",),
         options={
             "runId": replace(PATHS["runId"], metavar="LEFT"),
             "with": Option(
-                metavar="RIGHT", means="run", help="The other run, named like the first."
+                metavar="RIGHT", means="run", help="The other run, named as the first one."
             ),
         },
         differs="same",
@@ -196,12 +198,12 @@ class CompareRuns(ReadAsOf):
 async def compare_runs(
     services: QueryServices, caller: Caller, run_id: str, query: CompareRuns
 ) -> Answer[RunComparisonView]:
-    """Return two runs that the caller may read side by side, now or as of `at`."""
+    """Return a comparison of two runs that the caller may read, now or as of `at`."""
     moment = await resolve_as_of(services, caller, query.at)
     is_full = caller.may("content")
     left = _Side(await readable_run(services, caller, run_id, moment), is_full)
     right = _Side(await readable_run(services, caller, query.other, moment), is_full)
-    refs = [ref for one in (left, right) for ref in one.texts().values() if ref is not None]
+    refs = [ref for side in (left, right) for ref in side.texts().values() if ref is not None]
     contents = services.work.contents
     texts = await (contents.texts if is_full else contents.previews)(refs)
     request, plan, outcome = (
@@ -209,15 +211,15 @@ async def compare_runs(
     )
     until = moment.position
     explained = [
-        await explanation_of(services.work, one.run, until=until, full=is_full)
-        for one in (left, right)
+        await explanation_of(services.work, side.run, until=until, full=is_full)
+        for side in (left, right)
     ]
-    decisions = _decisions(left, right, *(one.decisions for one in explained))
+    decisions = _decisions(left, right, *(explanation.decisions for explanation in explained))
     prompt = await _prompts(services, left, right) if is_full else None
     transcript = await _transcripts(services, left, right, moment) if is_full else None
     view = RunComparisonView(
-        same=all(one.same for one in (request, plan, outcome))
-        and all(one.same for one in decisions)
+        same=all(section.same for section in (request, plan, outcome))
+        and all(decision.same for decision in decisions)
         and (prompt is None or prompt.same)
         and (transcript is None or transcript.same is not False),
         left=left.view(),
@@ -232,7 +234,7 @@ async def compare_runs(
     return Answer(view, moment.position)
 
 
-# What is compared, by the names of `RunView` where it has the same.
+# The compared fields, by their names in `RunView` where it has them.
 
 _REQUEST = (
     "requester_session_key", "requested_agent_id", "label", "task", "context_preamble",
@@ -252,9 +254,9 @@ _READERS: Mapping[str, Callable[[Run], Any]] = {
     "result_bytes": lambda run: run.result.bytes if run.result is not None else None,
     "reason": attrgetter("end_reason"),
 }
-"""How to read the names that the state of a run does not have."""
+"""Readers of the fields that are not attributes of the state."""
 _IN_PLACE = ("options", "plan")
-"""Facts whose members stand beside the other names."""
+"""Facts whose members are listed among the other fields."""
 _TEXTS: Mapping[str, Callable[[Run], ContentRef | None]] = {
     "task": attrgetter("task"),
     "model_argument": attrgetter("model_argument"),
@@ -265,22 +267,21 @@ _TEXTS: Mapping[str, Callable[[Run], ContentRef | None]] = {
     "result_text": attrgetter("result"),
 }
 _FOR_CONTENT = ("depends_on", "context_preamble", "result_text")
-"""Texts that only the scope `content` reads."""
+"""Texts that require scope `content`."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One of the two runs, with all its texts or with previews of those that may be previewed."""
+    """One of the two runs, with whole texts, or with previews where these are permitted."""
 
     run: Run
     is_full: bool
 
     def view(self) -> ComparedRunView:
-        """Which run it is."""
         return ComparedRunView.from_source(self.run, status=status_of(self.run))
 
     def plain(self, value: Any) -> Any:
-        """The value without the run's own names."""
+        """Return the value with the run's own names replaced by placeholders."""
         if isinstance(value, str):
             run = self.run
             if run.child_session_key is not None:
@@ -288,11 +289,11 @@ class _Side:
             value = value.replace(str(run.session_id), "{sessionId}")
             return value.replace(str(run.run_id), "{runId}")
         if isinstance(value, dict):
-            return {name: self.plain(one) for name, one in value.items()}
-        return [self.plain(one) for one in value] if isinstance(value, list | tuple) else value
+            return {name: self.plain(member) for name, member in value.items()}
+        return [self.plain(item) for item in value] if isinstance(value, list | tuple) else value
 
     def texts(self) -> dict[str, ContentRef | None]:
-        """The texts of the sections, by the names that show them."""
+        """Return references to the texts of the sections, by field."""
         return {
             name: read(self.run)
             for name, read in _TEXTS.items()
@@ -300,7 +301,7 @@ class _Side:
         }
 
     def document(self, names: Sequence[str], texts: Mapping[UUID, str]) -> dict[str, Any]:
-        """The run by these names."""
+        """Return these fields of the run as JSON."""
         refs, members = self.texts(), dict[str, Any]()
         for name in names:
             if name == "depends_on":
@@ -317,12 +318,12 @@ class _Side:
     def _dependencies(
         self, ref: ContentRef | None, texts: Mapping[UUID, str]
     ) -> list[dict[str, str]]:
-        """The runs that it was to wait for, also when one of the names stood for none."""
+        """Return the requested dependencies, even if one of the names matched no run."""
         text = text_of(ref, texts)
         unbound = read_dependencies(text) if text is not None else ()
         return [
-            {"name": one.name, "via": one.via, "require": one.require}
-            for one in self.run.dependencies or unbound
+            {"name": dependency.name, "via": dependency.via, "require": dependency.require}
+            for dependency in self.run.dependencies or unbound
         ]
 
 
@@ -334,11 +335,11 @@ def _section(
         to_camel(name)
         for name in names
         if (ref := refs.get(name)) != (other := others.get(name))
-        if any(one is not None and one.id not in texts for one in (ref, other))
+        if any(text_ref is not None and text_ref.id not in texts for text_ref in (ref, other))
     ]
     documents = left.document(names, texts), right.document(names, texts)
     changes = difference(*documents)
-    counted = [one for one in changes if one["path"] != "/runtimeMs"]
+    counted = [change for change in changes if change["path"] != "/runtimeMs"]
     return ComparedSectionView(
         same=not counted and not erased,
         left=documents[0],
@@ -354,26 +355,32 @@ def _section(
 def _decisions(
     left: _Side, right: _Side, left_rules: Sequence[RuleView], right_rules: Sequence[RuleView]
 ) -> list[ComparedDecisionView]:
-    """Every rule of the left in its order, then those of the right alone."""
+    """Return every rule of the left run in order, then those that only the right run has."""
     ours, others = _by_name(left_rules), _by_name(right_rules)
     found = []
     for key in [*ours, *(key for key in others if key not in ours)]:
-        one = _rule_view(left, ours.get(key))
-        other = _rule_view(right, others.get(key))
+        left_view = _rule_view(left, ours.get(key))
+        right_view = _rule_view(right, others.get(key))
         same = (
-            one is not None
-            and other is not None
-            and (one.result, _counted(one.compared)) == (other.result, _counted(other.compared))
+            left_view is not None
+            and right_view is not None
+            and (left_view.result, _counted(left_view.compared))
+            == (right_view.result, _counted(right_view.compared))
         )
         found.append(
-            ComparedDecisionView(step=key[0], rule=key[1], same=same, left=one, right=other)
+            ComparedDecisionView(
+                step=key[0], rule=key[1], same=same, left=left_view, right=right_view
+            )
         )
     return found
 
 
 def _counted(compared: Mapping[str, JsonValue] | None) -> Mapping[str, JsonValue] | None:
-    """What counts when two are compared: not how long it took, nor where the depth of the requester
-    was read, which is another place for its first child."""
+    """Return the facts to compare.
+
+    Durations are left out, and so is the source of the requester's depth, which differs for its
+    first child.
+    """
     if compared is None:
         return None
     return {name: value for name, value in compared.items() if name not in _NOT_COUNTED}
@@ -383,12 +390,12 @@ _NOT_COUNTED = frozenset({"durationMs", "depthFrom"})
 
 
 def _by_name(rules: Sequence[RuleView]) -> dict[tuple[str, str, int], RuleView]:
-    """A rule that stands several times, as one for each script does, by its place too."""
+    """Return the rules by step and name, numbered if repeated, as for several scripts."""
     counts = Counter[tuple[str, str]]()
     found: dict[tuple[str, str, int], RuleView] = {}
-    for one in rules:
-        counts[one.step, one.rule] += 1
-        found[one.step, one.rule, counts[one.step, one.rule]] = one
+    for rule in rules:
+        counts[rule.step, rule.rule] += 1
+        found[rule.step, rule.rule, counts[rule.step, rule.rule]] = rule
     return found
 
 
@@ -405,13 +412,13 @@ def _rule_view(side: _Side, rule: RuleView | None) -> ComparedRuleView | None:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A part of a prompt and its bytes; None when they were erased."""
+    """A part of a prompt and its bytes; None if they were erased."""
 
     part: PromptPart
     data: bytes | None
 
     def view(self) -> PromptPartSideView:
-        """Its size and hash."""
+        """Return the size and hash of the part."""
         digest = hashlib.sha256(self.data).hexdigest() if self.data is not None else None
         return PromptPartSideView(bytes=self.part.end - self.part.start, sha256=digest)
 
@@ -425,9 +432,9 @@ async def _prompts(services: QueryServices, left: _Side, right: _Side) -> Compar
     views = []
     for key in [*ours, *(key for key in others if key not in ours)]:
         views.append(_part_view(key, left, right, ours.get(key), others.get(key), same_key))
-        # Each diff takes its time, and others wait.
+        # A diff takes long, so let other requests run in between.
         await asyncio.sleep(0)
-    return ComparedPromptsView(same=all(one.verdict == "equal" for one in views), parts=views)
+    return ComparedPromptsView(same=all(part.verdict == "equal" for part in views), parts=views)
 
 
 async def _parts(services: QueryServices, run: Run) -> dict[PartKey, _Part]:
@@ -452,21 +459,26 @@ async def _parts(services: QueryServices, run: Run) -> dict[PartKey, _Part]:
 
 
 def _part_view(
-    key: PartKey, left: _Side, right: _Side, one: _Part | None, other: _Part | None, same_key: bool
+    key: PartKey,
+    left: _Side,
+    right: _Side,
+    ours: _Part | None,
+    theirs: _Part | None,
+    same_key: bool,
 ) -> ComparedPartView:
     verdict: PartVerdict
     diff: str | None = None
-    if one is None or other is None:
-        verdict = "right_only" if one is None else "left_only"
-    elif same_key and one.part.hmac == other.part.hmac:
-        # Under the key of one session the recorded hashes tell, also of what is erased.
+    if ours is None or theirs is None:
+        verdict = "right_only" if ours is None else "left_only"
+    elif same_key and ours.part.hmac == theirs.part.hmac:
+        # Within one session the recorded keyed hashes are comparable, even of erased texts.
         verdict = "equal"
-    elif one.data is None or other.data is None:
+    elif ours.data is None or theirs.data is None:
         verdict = "erased"
     else:
         texts = [
             side.plain(data.decode("utf-8", "replace"))
-            for side, data in ((left, one.data), (right, other.data))
+            for side, data in ((left, ours.data), (right, theirs.data))
         ]
         verdict = "equal" if texts[0] == texts[1] else "different"
         diff = unified_diff(*texts) if verdict == "different" else None
@@ -474,14 +486,14 @@ def _part_view(
         of=key[0],
         source=key[1],
         verdict=verdict,
-        left=one.view() if one is not None else None,
-        right=other.view() if other is not None else None,
+        left=ours.view() if ours is not None else None,
+        right=theirs.view() if theirs is not None else None,
         diff=diff,
     )
 
 
 def unified_diff(left: str, right: str) -> str | None:
-    """The lines that differ, with three around them; None for texts that are too long."""
+    """Return a unified diff with three lines of context, or None if a text is too long."""
     if max(len(left), len(right)) > DIFF_BYTES_MAX:
         return None
     sides = left.splitlines(), right.splitlines()
@@ -506,7 +518,7 @@ async def _transcripts(
         for side in (left, right)
     ]
     if any([await is_transcript_gone(services, side.run) for side in (left, right)]):
-        # Under the key of one session the recorded hashes tell, also of what is erased.
+        # Within one session the recorded keyed hashes are comparable, even of erased texts.
         seals = [(side.run.session_id, side.run.transcript) for side in (left, right)]
         return ComparedTranscriptsView(
             same=left.run.transcript is not None and seals[0] == seals[1],
@@ -525,10 +537,14 @@ async def _transcripts(
             for side, end in zip((left, right), ends, strict=True)
         ]
         for number in range(max(len(ours), len(others))):
-            one = _entry_view(left, ours[number]) if number < len(ours) else None
-            other = _entry_view(right, others[number]) if number < len(others) else None
-            if one is None or other is None or (one.kind, one.body) != (other.kind, other.body):
-                first = FirstDifferenceView(left=one, right=other)
+            left_entry = _entry_view(left, ours[number]) if number < len(ours) else None
+            right_entry = _entry_view(right, others[number]) if number < len(others) else None
+            if (
+                left_entry is None
+                or right_entry is None
+                or (left_entry.kind, left_entry.body) != (right_entry.kind, right_entry.body)
+            ):
+                first = FirstDifferenceView(left=left_entry, right=right_entry)
                 break
             equal += 1
         if len(ours) < ENTRIES_AT_ONCE and len(others) < ENTRIES_AT_ONCE:
@@ -548,7 +564,7 @@ async def _entries(
     services: QueryServices, run: Run, *, after: int, until: int | None
 ) -> list[RecordedEntry]:
     found = await services.transcripts.read(run.run_id, after=after, limit=ENTRIES_AT_ONCE)
-    return [one for one in found if until is None or one.sequence <= until]
+    return [entry for entry in found if until is None or entry.sequence <= until]
 
 
 def _entry_view(side: _Side, entry: RecordedEntry) -> ComparedEntryView:

@@ -1,7 +1,7 @@
-"""What changed between two moments: of a run, a session, a tree, or the whole registry.
+"""Computes the changes between two moments of a run, a session, a tree or the whole registry.
 
-What is looked at are the events between the two, so that the cost grows with them and not with the
-record: whoever has no event there has not changed.
+Only the events between the two are scanned, so the cost grows with their number and not with the
+size of the log. A run or session without such an event is unchanged.
 """
 
 import asyncio
@@ -49,17 +49,17 @@ from domain.values.moments import MOMENT_CHARACTERS_MAX, MOMENT_FORMS
 from domain.values.record import CONFIG_STREAM, ContentRef, run_id_of, run_stream, session_key_of
 
 EVENTS_EXAMINED_MAX = 5_000
-"""So many events one page looks at; who changed there is on it."""
+"""Maximum number of events scanned for one page; it contains everything that they changed."""
 TEXT_BYTES_MAX = 16 * 1024 * 1024
-"""A page ends behind the texts that take so many bytes together."""
+"""A page ends after the item whose texts exceed this total."""
 
 DiffKind = Literal["run", "session"]
 ChangeVerdict = Literal["added", "removed", "changed"]
 
 
 class DiffItemView(View):
-    """A run by its id, or a session by its key. `patch` (RFC 6902) makes what it was at the left
-    into what it is at the right; `null` stands for one that was not there."""
+    """A run by its id, or a session by its key. `patch` (RFC 6902) transforms its left state into
+    its right state; `null` stands for an absent one."""
 
     kind: DiffKind
     id: str
@@ -68,7 +68,8 @@ class DiffItemView(View):
 
 
 class DiffCountsView(View):
-    """How many are on the page; `unchanged` have events between the two, and read the same."""
+    """The number of items on the page. `unchanged` items have events between the two moments but
+    equal states."""
 
     added: int
     removed: int
@@ -77,10 +78,10 @@ class DiffCountsView(View):
 
 
 class DiffView(View):
-    """What makes the left, as of `fromPosition`, into the right, as of `toPosition`, in the order
-    of the first events between them; `nextCursor` is null behind the last page. The revisions are
-    those of the configuration that was in force at either, null for none: what it says is not part
-    of what is compared."""
+    """Changes from the left state, as of `fromPosition`, to the right state, as of `toPosition`, in
+    the order of the first events between them. `nextCursor` is null on the last page. The
+    configuration revisions are those in force at each position, null for none; their contents are
+    not compared."""
 
     from_position: int
     to_position: int
@@ -94,7 +95,7 @@ class DiffView(View):
 
 
 class _Pair(NamedTuple):
-    """What somebody was and is; None when not there."""
+    """The left and right state of a run or session; None where it does not exist."""
 
     kind: DiffKind
     id: str
@@ -106,7 +107,7 @@ class _Pair(NamedTuple):
 
 @dataclass(slots=True)
 class _Page:
-    """Items as they are found; `behind` is where the next page goes on, None at the end."""
+    """Items found so far. `behind` is where the next page begins, None at the end."""
 
     items: dict[ChangeVerdict, list[DiffItemView]] = field(
         default_factory=lambda: {"added": [], "removed": [], "changed": []}
@@ -121,25 +122,30 @@ class GetDiff(Page, Read):
     left: str = Field(
         alias="from",
         max_length=MOMENT_CHARACTERS_MAX,
-        description=f"The left side: {MOMENT_FORMS}.",
+        description=f"Left side of the comparison: {MOMENT_FORMS}.",
         examples=["pos:18000"],
     )
     right: str = Field(
         alias="to",
         max_length=MOMENT_CHARACTERS_MAX,
-        description="The right side, which may be the earlier one.",
+        description=(
+            "Right side of the comparison, in the same forms; it may be the earlier moment."
+        ),
         examples=["pos:18342"],
     )
-    run_id: str | None = Field(None, max_length=RUN_ID_CHARACTERS, description="Of this run alone.")
+    run_id: str | None = Field(None, max_length=RUN_ID_CHARACTERS, description="Only this run.")
     session: str | None = Field(
         None,
         max_length=TEXT_CHARACTERS_MAX,
-        description="Of this session as it reads: a key, a session id, or `current`.",
+        description=(
+            "Only this session, as `GET /v1/sessions/{key}` shows it: a session key, a"
+            " session id, or `current`."
+        ),
     )
     tree: str | None = Field(
         None,
         max_length=TEXT_CHARACTERS_MAX,
-        description="Of the runs and sessions below this root session, and of itself.",
+        description="Only this root session and the runs and sessions below it.",
     )
 
 
@@ -149,16 +155,16 @@ class GetDiff(Page, Read):
     name="getDiff",
     tag="log",
     scope="read",
-    summary="What changed between two moments",
+    summary="Compare two moments",
     description=(
-        "Of a run, a session, a tree, or, for a token with the pattern `*`, of the whole registry:"
-        " who came to be, who is not there, and who changed, each with a patch (RFC 6902) that"
-        " makes the left into the right, where `null` stands for one that was not there. Items are"
-        " in the order of their first events between the two. One request looks at a bounded"
-        " number of events, so a page may be short or empty: the diff is over when `nextCursor` is"
-        " null; `counts` are those of the page. A session in the diff of a tree or of the"
-        " registry is what its own events say; with `session` it is all that"
-        " `GET /v1/sessions/{key}` shows."
+        "Returns the changes of a run, a session, a tree or, for a token with the pattern `*`,"
+        " the whole registry: items that were added, removed or changed, each with a patch (RFC"
+        " 6902) from left to right, in which `null` stands for an absent item. Items are ordered"
+        " by their first event between the two moments. Each request scans a bounded number of"
+        " events, so a page may be short or empty: the diff is complete only when `nextCursor` is"
+        " null; `counts` are those of the page. In the diff of a tree or of the registry, a"
+        " session has only the fields that follow from its own events; with `session`, it has all"
+        " that `GET /v1/sessions/{key}` shows."
     ),
     errors=("not_found", "foreign_cursor"),
     command=Command(
@@ -166,20 +172,23 @@ class GetDiff(Page, Read):
         by_hand=True,
         arguments=("from", "to"),
         options={
-            "from": Option(metavar="FROM", help=f"A moment: {MOMENT_FORMS}."),
-            "to": Option(metavar="TO", help="Another one, likewise."),
-            "session": Option(metavar="KEY", help="Of this session as it reads."),
+            "from": Option(metavar="FROM", help=f"Left side: {MOMENT_FORMS}."),
+            "to": Option(metavar="TO", help="Right side, in the same forms."),
+            "session": Option(metavar="KEY", help="Only this session, as `session get` shows it."),
         },
         limit=1_000,
     ),
 )
 async def get_diff(services: QueryServices, caller: Caller, query: GetDiff) -> Answer[DiffView]:
-    """Return what changed from `left` to `right`, of which either may be the later moment: of one
-    run, one session, the tree below a root session, or, if the caller sees everything, of all."""
+    """Return the changes from `left` to `right`; either may be the later moment.
+
+    They are those of one run, one session, the tree below a root session, or, if the caller sees
+    everything, of all.
+    """
     left, right, cursor = query.left, query.right, query.cursor
     run_id, session, tree = query.run_id, query.session, query.tree
-    if sum(one is not None for one in (run_id, session, tree)) > 1:
-        raise QueryError("invalid_request", "runId, session and tree exclude each other: use one")
+    if sum(value is not None for value in (run_id, session, tree)) > 1:
+        raise QueryError("invalid_request", "give at most one of runId, session and tree")
     question = ("diff", left, right, run_id, session, tree, caller.patterns)
     behind: int | None = None
     if cursor is None:
@@ -187,7 +196,7 @@ async def get_diff(services: QueryServices, caller: Caller, query: GetDiff) -> A
             resolve_as_of(services, caller, left, pointer="/query/from"),
             resolve_as_of(services, caller, right, pointer="/query/to"),
         )
-        span = _Span(*(one.position for one in sides))
+        span = _Span(*(side.position for side in sides))
     else:
         span, behind = await _place_of(services, cursor, question)
     later = AsOf(span.last, now=False)
@@ -207,7 +216,9 @@ async def get_diff(services: QueryServices, caller: Caller, query: GetDiff) -> A
             services, span, root, behind=behind, limit=query.limit, is_full=caller.may("content")
         )
     log = services.work.log
-    revisions = await asyncio.gather(*(log.version_of(CONFIG_STREAM, at=one) for one in span))
+    revisions = await asyncio.gather(
+        *(log.version_of(CONFIG_STREAM, at=position) for position in span)
+    )
     view = DiffView(
         from_position=span.left,
         to_position=span.right,
@@ -226,19 +237,19 @@ async def get_diff(services: QueryServices, caller: Caller, query: GetDiff) -> A
 
 
 class _Span(NamedTuple):
-    """The positions of the left and of the right side."""
+    """The positions of the left and right side."""
 
     left: int
     right: int
 
     @property
     def first(self) -> int:
-        """The earlier position."""
+        """Return the earlier position."""
         return min(self)
 
     @property
     def last(self) -> int:
-        """The later position."""
+        """Return the later position."""
         return max(self)
 
 
@@ -248,7 +259,8 @@ class _Touched(NamedTuple):
 
 
 def _cursor(services: QueryServices, span: _Span, behind: int, question: tuple[object, ...]) -> str:
-    """That of a page, with the position of the left in front, by which its question is known."""
+    """Return the cursor of a page, prefixed with the left position, which its fingerprint
+    includes."""
     text = fingerprint(span.left, *question)
     return (
         f"{span.left}.{encode_cursor(Cursor(span.right, behind), services.work.log.log_id, text)}"
@@ -258,11 +270,11 @@ def _cursor(services: QueryServices, span: _Span, behind: int, question: tuple[o
 async def _place_of(
     services: QueryServices, cursor: str, question: tuple[object, ...]
 ) -> tuple[_Span, int]:
-    """Between which positions a page is, and behind which it begins."""
+    """Return the two positions of a cursor, and the position after which its page begins."""
     head = await services.work.log.head()
     match = re.fullmatch(r"([0-9]{1,18})\.(.*)", cursor, re.DOTALL)
     if match is None:
-        raise QueryError("invalid_request", "this is no cursor; begin again without it")
+        raise QueryError("invalid_request", "this is not a cursor; start again without it")
     left = int(match[1])
     text = fingerprint(left, *question)
     place = decode_cursor(match[2], services.work.log.log_id, text, head)
@@ -270,12 +282,13 @@ async def _place_of(
 
 
 async def _root(services: QueryServices, caller: Caller, tree: str | None, at: AsOf) -> str | None:
-    """The root session of the tree that is meant, which the caller covers; None for all trees."""
+    """Return the root session of the tree, which the caller must cover; None for all trees."""
     if tree is None:
         if not caller.sees_everything:
             raise QueryError(
                 "not_permitted",
-                "the whole registry is for tokens with the pattern *; give runId, session or tree",
+                "the whole registry requires a token for all sessions (*); give runId, session or"
+                " tree",
             )
         return None
     return await resolve_root(services, caller, tree, at=at.position, must_exist=True)
@@ -297,9 +310,11 @@ async def _registry_page(
         events_max=EVENTS_EXAMINED_MAX,
         tree=tree,
     )
-    touched = [_Touched(*one) for one in changed.streams]
-    # The configuration is in neither of the two tables.
-    touched = [one for one in touched if run_id_of(one.stream) or session_key_of(one.stream)]
+    touched = [_Touched(*pair) for pair in changed.streams]
+    # Other streams, such as the configuration, are neither runs nor sessions.
+    touched = [
+        change for change in touched if run_id_of(change.stream) or session_key_of(change.stream)
+    ]
     end = changed.examined
     if len(touched) > limit:
         del touched[limit:]
@@ -314,10 +329,10 @@ async def _registry_page(
 async def _pairs(
     services: QueryServices, touched: Sequence[_Touched], span: _Span, is_full: bool
 ) -> list[_Pair]:
-    """What they were and are, as documents with references in the place of texts."""
+    """Return the states on both sides as documents, with references in place of texts."""
     registry, contents = services.work.registry, services.work.contents
-    run_ids = [id for one in touched if (id := run_id_of(one.stream)) is not None]
-    keys = [key for one in touched if (key := session_key_of(one.stream)) is not None]
+    run_ids = [id for change in touched if (id := run_id_of(change.stream)) is not None]
+    keys = [key for change in touched if (key := session_key_of(change.stream)) is not None]
     left, right = sides = await registry.states(run_ids, keys, at=span)
     runs = [*left.runs.values(), *right.runs.values()]
     inner, stages = await asyncio.gather(
@@ -342,9 +357,12 @@ async def _pairs(
             pairs.append(_Pair("run", str(run_id), label, position, *documents))
         elif key is not None:
             sessions = [side.sessions.get(key) for side in (left, right)]
-            label = next((one.display_key for one in sessions if one is not None), None)
+            label = next(
+                (side.display_key for side in sessions if side is not None),
+                None,
+            )
             documents = [
-                _json(session_record_view(one)) if one is not None else None for one in sessions
+                _json(session_record_view(side)) if side is not None else None for side in sessions
             ]
             pairs.append(_Pair("session", key, label, position, *documents))
     return pairs
@@ -353,20 +371,23 @@ async def _pairs(
 async def _stages(
     services: QueryServices, sides: Sequence[StatesAsOf], span: _Span
 ) -> list[dict[UUID, list[ReachedStage]]]:
-    """The stages that each run had come to on either side."""
+    """Return the stages that each run had reached on either side."""
     versions: dict[UUID, int] = {}
     for side in sides:
         for run in side.runs.values():
             versions[run.run_id] = max(run.version, versions.get(run.run_id, 0))
     reached = await services.run_bars.stages(versions)
     return [
-        {run_id: [one for one in those if one.position <= at] for run_id, those in reached.items()}
+        {
+            run_id: [stage for stage in those if stage.position <= at]
+            for run_id, those in reached.items()
+        }
         for at in span
     ]
 
 
 async def _session_pair(services: QueryServices, caller: Caller, key: str, span: _Span) -> _Pair:
-    """A session by itself, with all that its view has from elsewhere."""
+    """Return both states of a session as its view shows them."""
     sides: list[StateDocument | None] = []
     label: str | None = None
     for position in span:
@@ -389,7 +410,7 @@ def _json(view: View) -> StateDocument:
 async def _page_of(
     services: QueryServices, pairs: Sequence[_Pair], *, is_full: bool = True
 ) -> _Page:
-    """The differences of these, as many as their texts leave room for."""
+    """Return the differences, as many as the limit of text bytes permits."""
     page = _Page()
     found: list[tuple[_Pair, bool, list[Operation]]] = []
     refs: list[ContentRef] = []

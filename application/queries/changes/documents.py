@@ -1,7 +1,7 @@
-"""Runs as JSON to be compared, with references in the place of their texts.
+"""Runs as JSON documents to compare, with references in place of their texts.
 
-What differs is found without reading a text; those that stand in a difference are read afterwards.
-A text that was written anew differs, also when it was erased since: then it reads as null.
+Differences are found without reading texts; only those in a difference are read afterwards. A text
+that was replaced counts as a difference even if it was erased since; then it reads as null.
 """
 
 import re
@@ -41,12 +41,12 @@ PatchOperation = Annotated[
 """An operation of RFC 6902; `remove` has no value."""
 
 StateDocument = Mapping[str, Any]
-# No text that is recorded has a NUL in it.
+# No recorded text contains a NUL.
 _REFERENCE = re.compile("\0text:([0-9a-f-]{36}):([0-9]+):([0-9a-f]*)")
 _PRINTED_REFERENCE = re.compile(rb'"\\u0000text:([0-9a-f-]{36}):([0-9]+):([0-9a-f]*)"')
 _BEGINNING = "\0text:"
 SET_BY_NO_EVENT = "respawns"
-"""The field of a run that is set by no event of its own."""
+"""The field of a run that no event of its own sets."""
 _WITH_TEXTS = frozenset({str, dict, list})
 
 
@@ -57,57 +57,65 @@ def run_document(
     *,
     is_full: bool,
 ) -> StateDocument:
-    """Return a run as it reads, with its texts or with previews of them. `texts` are those that a
-    view looks into (`inner_texts`), `stages` those it has
-    come to. The runs made from it (`respawns`) are not part of its states."""
+    """Return a run as JSON, with references in place of its texts, or of their previews.
+
+    Args:
+        run: The run.
+        texts: The texts that a view parses (see `inner_texts`).
+        stages: The stages that the run has reached.
+        is_full: False for a caller without access to texts.
+
+    Returns:
+        The document without `respawns`, which is not part of the run's own state.
+    """
     replaced = [*summary_texts(run), *([run.result] if run.result is not None else [])]
     shown = {**texts, **{ref.id: reference_to(ref) for ref in replaced}}
     form = RunView if is_full else RunMetadataView
     view = view_of_run(form, run, shown, stages)
     document = orjson.loads(view.json_bytes())
-    # By whom it was respawned is told by the other runs, and changes without an event of its own.
+    # Respawns are recorded by other runs, so the field changes without an event of this run.
     document.pop(SET_BY_NO_EVENT, None)
     return cast("StateDocument", document)
 
 
 def inner_texts(run: Run) -> list[ContentRef]:
-    """Texts that are JSON, and of which a view shows parts."""
+    """Return references to JSON texts of which a view shows parts."""
     return [ref for ref in (run.requester.origin, attachment_list(run)) if ref is not None]
 
 
 def reference_to(ref: ContentRef) -> str:
-    """What stands for a text."""
+    """Return the placeholder of a text."""
     return f"\0text:{ref.id}:{ref.bytes}:{ref.hmac}"
 
 
 def references_in(value: Any) -> list[ContentRef]:
-    """The texts for which something stands in a value, in the order in which it is printed."""
+    """Return the texts whose placeholders occur in a value, in printed order."""
     return [
-        ContentRef(id=UUID(one[1].decode()), bytes=int(one[2]), hmac=one[3].decode())
-        for one in _PRINTED_REFERENCE.finditer(orjson.dumps(value))
+        ContentRef(id=UUID(match[1].decode()), bytes=int(match[2]), hmac=match[3].decode())
+        for match in _PRINTED_REFERENCE.finditer(orjson.dumps(value))
     ]
 
 
 def with_texts(value: Any, texts: Mapping[UUID, str]) -> Any:
-    """The value with its texts; null for those that are not there."""
+    """Return the value with its texts; null for texts that are missing."""
     if isinstance(value, str):
         match = _reference(value)
         return texts.get(UUID(match[1])) if match else value
     if isinstance(value, dict):
         return {
-            name: with_texts(one, texts) if type(one) in _WITH_TEXTS else one
-            for name, one in value.items()
+            name: with_texts(member, texts) if type(member) in _WITH_TEXTS else member
+            for name, member in value.items()
         }
-    return [with_texts(one, texts) for one in value] if isinstance(value, list) else value
+    return [with_texts(item, texts) for item in value] if isinstance(value, list) else value
 
 
 def _reference(text: str) -> re.Match[str] | None:
-    # Few texts begin like that.
+    # The prefix check avoids most matches.
     return _REFERENCE.fullmatch(text) if text.startswith(_BEGINNING) else None
 
 
 async def texts_of(
     refs: Iterable[ContentRef], contents: Contents, *, is_full: bool
 ) -> Mapping[UUID, str]:
-    """Texts by id, or their beginnings."""
+    """Return texts, or their previews, by id."""
     return await (contents.texts if is_full else contents.previews)(refs)

@@ -1,4 +1,4 @@
-"""The states of a run one after the other: which event changed what, and who set a field last.
+"""The states of a run in order: the changes by each event, and the event that last set each field.
 
 The states are those that `GET /v1/runs/{runId}` shows, folded once from the run's own events.
 """
@@ -39,16 +39,16 @@ from domain.run.lifecycle import STAGE_REACHED_BY
 from domain.states import states
 
 EVENTS_MAX = 10_000
-"""A run has some dozens; one that cannot be undone gets another with each attempt."""
+"""A run usually has a few dozen events; an undo that keeps failing adds one per attempt."""
 FIELDS_MAX = 50
 FIELD_CHARACTERS_MAX = 256
 STATES_AT_ONCE = 50
-"""So many are made without a pause; each takes some 100 µs."""
+"""States computed without a pause; each takes about 100 µs."""
 
 
 class StateChangeView(View):
-    """What one event made of the run: `changes` is the patch (RFC 6902) from the state before it,
-    at first `{}`, to the state of `version`."""
+    """The effect of one event on the run. `changes` is the patch (RFC 6902) from the previous
+    state, initially `{}`, to the state of `version`."""
 
     position: int
     version: int
@@ -59,7 +59,7 @@ class StateChangeView(View):
 
 
 class SetByView(View):
-    """The event that set a field last."""
+    """The event that last set a field."""
 
     position: int
     version: int
@@ -67,8 +67,8 @@ class SetByView(View):
 
 
 class RunHistoryView(View):
-    """States of a run in order. `version` is the newest one that is looked at; `setBy` has of each
-    field of that state the event which set it last; `nextAfter` is null behind the last page."""
+    """The states of a run in order. `version` is the newest state considered; `setBy` maps each of
+    its fields to the event that last set it. `nextAfter` is null on the last page."""
 
     run_id: UUID
     version: int
@@ -85,7 +85,10 @@ class GetRunHistory(PageAfter, ReadAsOf):
     """Parameters of `get_run_history`."""
 
     after: int = Field(
-        0, ge=0, le=VERSION_MAX, description="Only states behind this version: `nextAfter`."
+        0,
+        ge=0,
+        le=VERSION_MAX,
+        description=("Only states after this version: `nextAfter` of the previous page."),
     )
     fields_changed: tuple[
         Annotated[str, Field(min_length=1, max_length=FIELD_CHARACTERS_MAX)], ...
@@ -94,8 +97,8 @@ class GetRunHistory(PageAfter, ReadAsOf):
         max_length=FIELDS_MAX,
         alias="field",
         description=(
-            "Only what changed this field of a run, by its name or by a JSON pointer such as"
-            " `/announcement/state`; or any of several."
+            "Only changes of this field of the run (repeatable): its name, or a JSON pointer such"
+            " as `/announcement/state`."
         ),
     )
 
@@ -106,14 +109,14 @@ class GetRunHistory(PageAfter, ReadAsOf):
     name="getRunHistory",
     tag="runs",
     scope="read",
-    summary="The states of a run one after the other",
+    summary="Show the history of a run",
     description=(
-        "For each event of the run what it changed, as a patch (RFC 6902) from the run as it read"
-        " before to how it read then; the first begins with `{}`. All in order give what `version`"
-        " of the run shows. `setBy` has for each field of the newest state, or of that as of `at`,"
-        " the event that set it last; with `field` for those fields alone. A text that was erased"
-        " is null, and who set it is known still. The run is read with its texts by a token with"
-        " the scope `content`, else as a summary."
+        "Returns, for each event of the run, its changes as a patch (RFC 6902) from the previous"
+        " state of the run to the next; the first patch applies to `{}`. All patches in order"
+        " give the run at `version`. `setBy` maps each field of the newest state, or of the state"
+        " as of `at`, to the event that last set it; with `field`, only those fields. An erased"
+        " text is null, but the event that set it is still known. A token with scope `content`"
+        " gets the run with its texts, others a summary."
     ),
     errors=("not_found",),
     command=Command(
@@ -123,8 +126,10 @@ class GetRunHistory(PageAfter, ReadAsOf):
             "after": Option(metavar="VERSION", help="Only states after this version."),
             "field": Option(
                 metavar="FIELD",
-                help="Only what changed this field: a name, or a pointer as /announcement/state."
-                " May be repeated.",
+                help=(
+                    "Only changes of this field: a name, or a pointer such as"
+                    " /announcement/state. May be repeated."
+                ),
             ),
         },
         limit=1_000,
@@ -141,8 +146,7 @@ class GetRunHistory(PageAfter, ReadAsOf):
 async def get_run_history(
     services: QueryServices, caller: Caller, run_id: str, query: GetRunHistory
 ) -> Answer[RunHistoryView]:
-    """Return the states of a run after its version `after`: all, or those that changed one of the
-    fields asked for, with what they changed of it."""
+    """Return the states of a run after version `after`, restricted to the requested fields."""
     moment = await resolve_as_of(services, caller, query.at)
     run = await visible_run(services, caller, run_id, moment)
     is_full = caller.may("content") and await services.access.covers_run(caller, run)
@@ -152,7 +156,7 @@ async def get_run_history(
         services, run.run_id, after=0, until=moment.position, count=EVENTS_MAX + 1
     )
     if len(events) > EVENTS_MAX:
-        detail = f"the run has more than {EVENTS_MAX} events; ask for an earlier state with at"
+        detail = f"the run has more than {EVENTS_MAX} events; use at to read an earlier state"
         raise QueryError("invalid_request", detail, position=moment.position)
     contents = services.work.contents
     inner = await contents.texts(inner_texts(run)) if is_full else {}
@@ -181,22 +185,26 @@ async def get_run_history(
         run_id=run.run_id,
         version=run.version,
         items=[_change_view(recorded, operations, texts) for recorded, operations in page],
-        set_by={_name_of(path): one.envelope for path, one in set_by.items()},
+        set_by={_name_of(path): recorded.envelope for path, recorded in set_by.items()},
         next_after=following,
     )
     return Answer(view, moment.position)
 
 
 def _reached(recorded: RecordedEvent) -> list[ReachedStage]:
-    """The stage that a run comes to by an event, if it does by one of this kind."""
+    """Return the stage that a run reaches by an event, if it does."""
     envelope = recorded.envelope
     stage = STAGE_REACHED_BY.get(envelope.type)
     return [ReachedStage(stage, envelope.position, envelope.recorded_at)] if stage else []
 
 
 def _field_path(text: str, view: type[View]) -> FieldPath:
-    """The way to a field from its name or pointer; `QueryError` for what no run has."""
-    fields = [one.alias or name for name, one in view.model_fields.items()]
+    """Return the path of a field given by name or JSON pointer.
+
+    Raises:
+        QueryError: A run has no such field.
+    """
+    fields = [field.alias or name for name, field in view.model_fields.items()]
     names = [name for name in fields if name != SET_BY_NO_EVENT]
     try:
         path = parts_of(text) if text.startswith("/") else (text,)
@@ -205,12 +213,14 @@ def _field_path(text: str, view: type[View]) -> FieldPath:
     if path and path[0] == SET_BY_NO_EVENT:
         raise invalid_value(
             "/query/field",
-            f"{SET_BY_NO_EVENT} is set by no event of the run: each run that was made from it tells"
-            " it in its own history, as respawnedFrom; list runs by respawnedFrom to find them",
+            f"{SET_BY_NO_EVENT} is not set by events of this run, but recorded by each respawn as"
+            " respawnedFrom; list runs by respawnedFrom to find them",
         )
     if not path or path[0] not in names:
         raise invalid_value(
-            "/query/field", f"is a field of a run, or a JSON pointer into one: {', '.join(names)}"
+            "/query/field",
+            "must be a field of a run, or a JSON pointer into one; the fields"
+            f" are {', '.join(names)}",
         )
     return path
 
@@ -222,9 +232,9 @@ def _name_of(path: FieldPath) -> str:
 def _changed_fields(
     before: StateDocument, document: StateDocument, wanted: Sequence[FieldPath]
 ) -> list[FieldPath]:
-    """Those of the fields, or of all at the top, that differ."""
+    """Return the wanted fields, or all top-level fields, that differ."""
     if not wanted:
-        # By far the most are equal and plain, and there are some fifty of each state.
+        # A state has about fifty fields, and nearly all are equal scalars.
         return [
             (name,)
             for name, value in document.items()
@@ -248,13 +258,13 @@ def _value_at(document: Any, path: FieldPath) -> Any:
 
 
 def _about(operations: list[Operation], wanted: Sequence[FieldPath]) -> list[Operation]:
-    """Those of the operations that change one of the fields, or what it is in."""
+    """Return the operations that change one of the wanted fields or a value that contains it."""
     if not wanted:
         return operations
     return [
-        one
-        for one in operations
-        if any(_is_about(parts_of(str(one["path"])), path) for path in wanted)
+        operation
+        for operation in operations
+        if any(_is_about(parts_of(str(operation["path"])), path) for path in wanted)
     ]
 
 
@@ -269,5 +279,5 @@ def _change_view(
     return StateChangeView.from_source(
         recorded.envelope,
         actor=recorded.envelope.provenance.actor,
-        changes=[with_texts(one, texts) for one in operations],
+        changes=[with_texts(operation, texts) for operation in operations],
     )

@@ -1,7 +1,7 @@
-"""JSON Patch (RFC 6902): what changes one value into another, and the value that it gives.
+"""JSON Patch (RFC 6902): computes the difference of two values, and applies patches.
 
-`difference` writes `add`, `remove` and `replace` alone and is a pure function of its two values:
-the same two give the same operations, in the same order. `apply_patch` takes all six operations.
+`difference` emits only `add`, `remove` and `replace`. It is a pure function: equal inputs give
+equal operations in the same order. `apply_patch` accepts all six operations.
 """
 
 import re
@@ -16,14 +16,14 @@ from domain.values.json_text import JSON_DEPTH_MAX, compact_json
 
 OPERATIONS_MAX = 1_000
 LIST_PAIRS_MAX = 40_000
-"""How many pairs of items of two lists are compared to find those that they share."""
+"""Maximum number of item pairs compared to find the common items of two lists."""
 VALUES_COPIED_MAX = 1_000_000
-"""How many values one patch may write: a copy of a copy of a copy grows without end."""
+"""Maximum number of values that one patch may write, because nested copies grow exponentially."""
 CHARACTERS_COPIED_MAX = 16 * 1024 * 1024
-"""How many characters of texts and names one patch may write: copies of a long text share it until
-they are printed, each at its full length."""
+"""Maximum number of characters, in texts and member names, that one patch may write. Copies of a
+long text share memory until they are printed, each at full length."""
 IDENTITIES = ("runId", "id", "key", "sequence", "name", "step", "sessionKey", "model")
-"""By which of its members an item of a list is known; the first that every item has."""
+"""Members that identify the items of a list; the first one that every item has is used."""
 
 Operation = dict[str, Any]
 Path = tuple[str | int, ...]
@@ -41,7 +41,8 @@ _MEMBERS: Mapping[str, frozenset[str]] = {
 
 
 class PatchError(ValueError):
-    """A patch that is none, or that does not fit the value. `pointer` is the place in the patch."""
+    """A malformed patch, or one that does not fit the value. `pointer` is the place in the
+    patch."""
 
     def __init__(self, pointer: str, detail: str) -> None:
         super().__init__(f"{pointer or '/'}: {detail}")
@@ -50,18 +51,18 @@ class PatchError(ValueError):
 
 
 def difference(left: Any, right: Any, *, operations_max: int = OPERATIONS_MAX) -> list[Operation]:
-    """The operations that make `right` of `left`; none when both are the same JSON.
+    """Return the operations that transform `left` into `right`; none if both are equal JSON.
 
-    Members that are gone come first, in the order of `left`, then the others in the order of
-    `right`. Of lists, what both share stays; items with an identity (`IDENTITIES`) are compared
-    with the item of the same identity. What would take more than `operations_max` operations is
-    replaced as a whole.
+    Removed members come first, in the order of `left`, then all others in the order of `right`.
+    Common items of lists are kept; items with an identity (`IDENTITIES`) are compared with the item
+    of the same identity. A value that would take more than `operations_max` operations is replaced
+    as a whole.
     """
     return _difference((), left, right, max(operations_max, 1))
 
 
 def is_same(left: Any, right: Any) -> bool:
-    """Whether both are the same JSON: `1`, `1.0` and `true` are three things."""
+    """Return True if both are equal JSON; `1`, `1.0` and `true` are different."""
     if type(left) is not type(right):
         return False
     if isinstance(left, dict):
@@ -76,7 +77,7 @@ def is_same(left: Any, right: Any) -> bool:
 def _difference(path: Path, left: Any, right: Any, operations_max: int) -> list[Operation]:
     operations: list[Operation] | None = None
     if path and isinstance(left, dict | list) and _print_alike(left, right):
-        # Most of what stands within two states is the same, and printed faster than gone through.
+        # Nested values are usually equal, and comparing their print is faster than walking them.
         return []
     if isinstance(left, dict) and isinstance(right, dict):
         operations = _of_objects(path, left, right, operations_max)
@@ -90,12 +91,12 @@ def _difference(path: Path, left: Any, right: Any, operations_max: int) -> list[
 
 
 def _print_alike(left: Any, right: Any) -> bool:
-    printed, other = _printed([left, right])
-    return printed == other
+    printed_left, printed_right = _printed([left, right])
+    return printed_left == printed_right
 
 
 def _printed(values: Sequence[Any]) -> list[bytes]:
-    """Each value as JSON, all by the same printer."""
+    """Return each value as JSON, all by the same printer."""
     try:
         return [orjson.dumps(value) for value in values]
     except TypeError:
@@ -112,7 +113,7 @@ def _of_objects(
             operations.append(_operation("add", (*path, name), value))
             continue
         before = left[name]
-        # Most values are the same, and neither list nor object.
+        # Most values are equal scalars.
         if before is value or (type(before) is type(value) in _PLAIN and before == value):
             continue
         operations += _difference((*path, name), before, value, operations_max)
@@ -122,8 +123,10 @@ def _of_objects(
 def _of_lists(
     path: Path, left: list[Any], right: list[Any], operations_max: int
 ) -> list[Operation]:
-    """From the first item to the last: `index` is where the next one stands once the operations
-    before it are done."""
+    """Return the operations for two lists, from first item to last.
+
+    `index` is the place of the next item once the operations before it are applied.
+    """
     keys_left, keys_right, identified = _keys_of(left, right)
     operations: list[Operation] = []
     index = 0
@@ -150,7 +153,7 @@ def _of_lists(
 
 
 def _keys_of(left: list[Any], right: list[Any]) -> tuple[list[bytes], list[bytes], bool]:
-    """What the items of two lists are known by, and whether that is an identity."""
+    """Return the keys of the items of both lists, and True if they are identities."""
     items = (*left, *right)
     for name in IDENTITIES:
         if not items or _identity(items[0], name) is None:
@@ -158,9 +161,9 @@ def _keys_of(left: list[Any], right: list[Any]) -> tuple[list[bytes], list[bytes
         keys = [_identity(item, name) for item in items]
         if all(key is not None for key in keys):
             found = _printed(keys)
-            mine, other = found[: len(left)], found[len(left) :]
-            if len(set(mine)) == len(mine) and len(set(other)) == len(other):
-                return mine, other, True
+            own, others = found[: len(left)], found[len(left) :]
+            if len(set(own)) == len(own) and len(set(others)) == len(others):
+                return own, others, True
     found = _printed(items)
     return found[: len(left)], found[len(left) :], False
 
@@ -173,8 +176,10 @@ def _identity(item: Any, name: str) -> str | int | None:
 def _shared(
     left: Sequence[bytes], right: Sequence[bytes], *, unique: bool
 ) -> list[tuple[int, int]]:
-    """The places of a longest row of items that both lists have in the same order; of two lists
-    that are too long to compare, those at their beginnings and ends alone."""
+    """Return the places of a longest common subsequence.
+
+    For two lists that are too long to compare, only the common beginning and end are returned.
+    """
     start = 0
     while start < min(len(left), len(right)) and left[start] == right[start]:
         start += 1
@@ -186,22 +191,22 @@ def _shared(
     inner = longest(left[start : len(left) - end], right[start : len(right) - end])
     return [
         *((at, at) for at in range(start)),
-        *((start + one, start + other) for one, other in inner),
+        *((start + place, start + other_place) for place, other_place in inner),
         *((len(left) - at, len(right) - at) for at in range(end, 0, -1)),
     ]
 
 
 def _longest_of_unique(left: Sequence[bytes], right: Sequence[bytes]) -> list[tuple[int, int]]:
-    """A longest row that rises in both: no key stands twice in either list."""
+    """Return the longest common subsequence of lists without repeated keys."""
     at_right = {key: place for place, key in enumerate(right)}
     pairs = [(place, at_right[key]) for place, key in enumerate(left) if key in at_right]
     lowest: list[int] = []
     rows: list[int] = []
     before: list[int | None] = []
-    for number, (_, other) in enumerate(pairs):
-        length = bisect_left(lowest, other)
+    for number, (_, place) in enumerate(pairs):
+        length = bisect_left(lowest, place)
         before.append(rows[length - 1] if length else None)
-        lowest[length : length + 1] = [other]
+        lowest[length : length + 1] = [place]
         rows[length : length + 1] = [number]
     found: list[tuple[int, int]] = []
     last = rows[-1] if rows else None
@@ -215,23 +220,23 @@ def _longest(left: Sequence[bytes], right: Sequence[bytes]) -> list[tuple[int, i
     if not left or not right or len(left) * len(right) > LIST_PAIRS_MAX:
         return []
     lengths = [[0] * (len(right) + 1) for _ in range(len(left) + 1)]
-    for one in range(len(left) - 1, -1, -1):
-        for other in range(len(right) - 1, -1, -1):
-            lengths[one][other] = (
-                lengths[one + 1][other + 1] + 1
-                if left[one] == right[other]
-                else max(lengths[one + 1][other], lengths[one][other + 1])
+    for at_left in range(len(left) - 1, -1, -1):
+        for at_right in range(len(right) - 1, -1, -1):
+            lengths[at_left][at_right] = (
+                lengths[at_left + 1][at_right + 1] + 1
+                if left[at_left] == right[at_right]
+                else max(lengths[at_left + 1][at_right], lengths[at_left][at_right + 1])
             )
     places = []
-    one = other = 0
-    while one < len(left) and other < len(right):
-        if left[one] == right[other]:
-            places.append((one, other))
-            one, other = one + 1, other + 1
-        elif lengths[one + 1][other] >= lengths[one][other + 1]:
-            one += 1
+    at_left = at_right = 0
+    while at_left < len(left) and at_right < len(right):
+        if left[at_left] == right[at_right]:
+            places.append((at_left, at_right))
+            at_left, at_right = at_left + 1, at_right + 1
+        elif lengths[at_left + 1][at_right] >= lengths[at_left][at_right + 1]:
+            at_left += 1
         else:
-            other += 1
+            at_right += 1
     return places
 
 
@@ -243,11 +248,13 @@ def _operation(op: str, path: Path, *value: Any) -> Operation:
 
 
 def apply_patch(patch: Any, value: Any, *, operations_max: int = OPERATIONS_MAX) -> Any:
-    """The value after all operations of the patch, or none: `value` itself stays as it is.
+    """Return the value after all operations of the patch; `value` itself is not changed.
 
-    `PatchError` for what is no patch, for more than `operations_max` operations, for a place that
-    is not there, and for a `test` that fails. A member that an operation does not have is refused:
-    nothing in a patch is ignored.
+    A member that an operation does not define is refused: nothing in a patch is ignored.
+
+    Raises:
+        PatchError: The patch is malformed, has more than `operations_max` operations, names a place
+            that does not exist, or a `test` fails.
     """
     if not isinstance(patch, list):
         raise PatchError("", "a patch is a list of operations")
@@ -257,7 +264,7 @@ def apply_patch(patch: Any, value: Any, *, operations_max: int = OPERATIONS_MAX)
 
 
 class _Application:
-    """A value while it is patched, and how much was written."""
+    """A value while it is patched, and the amount written so far."""
 
     def __init__(self, value: Any) -> None:
         self._copied = self._characters_copied = 0
@@ -276,7 +283,7 @@ class _Application:
         missing = sorted(_MEMBERS[op] - operation.keys())
         unknown = sorted(str(name) for name in operation.keys() - _MEMBERS[op])
         if missing:
-            raise PatchError(pointer, f"{op} needs {' and '.join(missing)}")
+            raise PatchError(pointer, f"{op} requires {' and '.join(missing)}")
         if unknown:
             raise PatchError(f"{pointer}{pointer_of(unknown[:1])}", f"{op} has no such member")
         path = _parts(operation["path"], f"{pointer}/path")
@@ -290,7 +297,7 @@ class _Application:
                 self._put(path, operation["value"], pointer)
             case "test":
                 if not _is_equal(self._find(path, f"{pointer}/path"), operation["value"]):
-                    raise PatchError(pointer, f"the value at {_shown(path)} is another one")
+                    raise PatchError(pointer, f"the value at {_shown(path)} is different")
             case _:
                 source = _parts(operation["from"], f"{pointer}/from")
                 value = self._find(source, f"{pointer}/from")
@@ -358,16 +365,17 @@ class _Application:
             raise PatchError(pointer, f"JSON is nested at most {JSON_DEPTH_MAX} levels")
         if isinstance(value, dict):
             return {
-                name: self._copy(one, pointer, depth + 1, counted=counted)
-                for name, one in value.items()
+                name: self._copy(member, pointer, depth + 1, counted=counted)
+                for name, member in value.items()
             }
         if isinstance(value, list):
-            return [self._copy(one, pointer, depth + 1, counted=counted) for one in value]
+            return [self._copy(item, pointer, depth + 1, counted=counted) for item in value]
         return value
 
 
 def _characters(value: Any) -> int:
-    """Of a text, or of the names of an object's members; what is within these is counted alone."""
+    """Return the length of a text, or of the names of an object's members, without nested
+    values."""
     if isinstance(value, dict):
         return sum(map(len, value))
     return len(value) if isinstance(value, str) else 0
@@ -392,7 +400,7 @@ def _index(part: str, length: int, path: Sequence[str], pointer: str) -> int:
 
 
 def _is_equal(left: Any, right: Any) -> bool:
-    """As `test` has it: numbers that are equal are the same, however they are written."""
+    """Return True if two values are equal for `test`: numbers are compared by value."""
     number = (int, float)
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
@@ -400,7 +408,7 @@ def _is_equal(left: Any, right: Any) -> bool:
         return left == right
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(
-            _is_equal(one, right[name]) for name, one in left.items()
+            _is_equal(member, right[name]) for name, member in left.items()
         )
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(map(_is_equal, left, right))

@@ -1,1 +1,1 @@
-"""Breakpoints on the record: since when something is so."""
+"""Search for breakpoints in the log."""

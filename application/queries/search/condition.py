@@ -37,7 +37,7 @@ _WORDS = frozenset({"and", "or", "not"})
 
 
 class ConditionError(ValueError):
-    """A text that is no condition; `column` is where, from 1 on."""
+    """A text that is not a condition. `column` is the place of the error, from 1."""
 
     def __init__(self, column: int, detail: str) -> None:
         super().__init__(f"column {column}: {detail}")
@@ -45,7 +45,7 @@ class ConditionError(ValueError):
 
 
 class _Token(NamedTuple):
-    """A word, digits or signs; `kind` is "end" behind the last one."""
+    """A word, digits or signs; `kind` is "end" after the last one."""
 
     kind: str
     text: str
@@ -54,26 +54,26 @@ class _Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two numbers, each by its name or as it is."""
+    """A comparison of two operands, each a number or the name of one."""
 
     left: str | int
     sign: str
     right: str | int
 
     def holds(self, numbers: Numbers) -> bool:
-        """Whether it is so."""
+        """Return True if the comparison holds."""
         return _SIGNS[self.sign](_value(self.left, numbers), _value(self.right, numbers))
 
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """Conditions of which all hold ("and"), or one ("or"); or one that does not ("not")."""
+    """Conditions joined by "and" or "or", or a single one negated by "not"."""
 
     word: str
     parts: tuple["Comparison | Combination", ...]
 
     def holds(self, numbers: Numbers) -> bool:
-        """Whether it is so."""
+        """Return True if the combination holds."""
         if self.word == "not":
             return not self.parts[0].holds(numbers)
         some = any if self.word == "or" else all
@@ -82,34 +82,41 @@ class Combination:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition as it was read; `names` are the numbers that it speaks of."""
+    """A parsed condition; `names` are the numbers that it refers to."""
 
     root: Comparison | Combination
     names: frozenset[str]
     comparisons: tuple[Comparison, ...]
 
     def holds(self, numbers: Numbers) -> bool:
-        """Whether it is so with these numbers."""
+        """Return True if the condition holds for these numbers."""
         return self.root.holds(numbers)
 
     def grows(self, growing: Collection[str]) -> bool:
-        """Whether it holds on, once it holds, when these numbers never become smaller."""
+        """Return True if the condition is monotonic in these numbers: once true, it stays true."""
         return _grows(self.root, growing)
 
     def turning_positions(self, numbers: Numbers) -> list[int]:
-        """Where it may begin or cease to hold while all numbers but the position stay as they are:
-        in order."""
+        """Return, in order, the positions at which the condition may change while the other numbers
+        do not."""
         found: set[int] = set()
-        for one in self.comparisons:
-            for mine, other in ((one.left, one.right), (one.right, one.left)):
-                if mine == POSITION and other != POSITION:
-                    value = _value(other, numbers)
+        for comparison in self.comparisons:
+            for side, opposite in (
+                (comparison.left, comparison.right),
+                (comparison.right, comparison.left),
+            ):
+                if side == POSITION and opposite != POSITION:
+                    value = _value(opposite, numbers)
                     found |= {value, value + 1}
         return sorted(found)
 
 
 def parse_condition(text: str, names: Collection[str]) -> Condition:
-    """The condition that a text says, over the numbers of these names. `ConditionError`."""
+    """Return the condition in a text, over numbers with these names.
+
+    Raises:
+        ConditionError: The text is not a condition, or is too long or too deeply nested.
+    """
     if len(text) > LENGTH_MAX:
         raise ConditionError(LENGTH_MAX + 1, f"a condition has at most {LENGTH_MAX} characters")
     return _Parser(text, names).parse()
@@ -121,7 +128,7 @@ def _value(side: str | int, numbers: Numbers) -> int:
 
 def _grows(part: Comparison | Combination, growing: Collection[str]) -> bool:
     if isinstance(part, Combination):
-        return part.word != "not" and all(_grows(one, growing) for one in part.parts)
+        return part.word != "not" and all(_grows(inner, growing) for inner in part.parts)
     left, sign, right = part.left, part.sign, part.right
     if isinstance(left, int):
         left, sign, right = right, _TURNED[sign], left
@@ -131,8 +138,7 @@ def _grows(part: Comparison | Combination, growing: Collection[str]) -> bool:
 
 
 class _Parser:
-    """One token after another, by recursive descent; what is nested too deeply is refused before
-    it could fill the stack."""
+    """Recursive-descent parser. It refuses deep nesting before the stack overflows."""
 
     def __init__(self, text: str, names: Collection[str]) -> None:
         self._text = text
@@ -147,8 +153,8 @@ class _Parser:
             raise self._unexpected("and, or, or the end")
         names = {
             side
-            for one in self._comparisons
-            for side in (one.left, one.right)
+            for comparison in self._comparisons
+            for side in (comparison.left, comparison.right)
             if isinstance(side, str)
         }
         return Condition(root, frozenset(names), tuple(self._comparisons))
@@ -203,13 +209,14 @@ class _Parser:
                 raise ConditionError(token.column, f"a number has at most {DIGITS_MAX} digits")
             return int(self._take().text)
         if token.kind != "name" or token.text in _WORDS:
-            raise self._unexpected("a number or the name of one")
+            raise self._unexpected("a number or its name")
         if token.text not in self._names:
             nearest = nearest_word(token.text, self._names)
             hint = f'did you mean "{nearest}"? ' if nearest else ""
             there = ", ".join(sorted(self._names))
             raise ConditionError(
-                token.column, f'there is no number "{token.text[:40]}"; {hint}there are {there}'
+                token.column,
+                (f'there is no number "{token.text[:40]}"; {hint}the numbers are {there}'),
             )
         return self._take().text
 
@@ -223,7 +230,7 @@ class _Parser:
             rest = self._text[self._at :].lstrip()
             column = len(self._text) - len(rest) + 1
             if rest:
-                raise ConditionError(column, f"{rest[0]!a} has no meaning here")
+                raise ConditionError(column, f"unexpected character {rest[0]!a}")
             return _Token("end", "", column)
         self._at = match.end()
         name, digits, signs = match.groups()
@@ -233,4 +240,4 @@ class _Parser:
 
     def _unexpected(self, wanted: str) -> ConditionError:
         found = f'"{self._next.text[:40]}"' if self._next.text else "the end"
-        return ConditionError(self._next.column, f"{wanted} is expected, not {found}")
+        return ConditionError(self._next.column, f"expected {wanted}, not {found}")

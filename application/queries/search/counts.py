@@ -1,4 +1,4 @@
-"""The numbers of a registry while the log is looked through: how many runs are at what."""
+"""Counts of runs by status and other numbers, updated while the log is scanned."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -33,12 +33,12 @@ from domain.values.record import run_id_of, session_stream
 STATUSES: tuple[str, ...] = get_args(RunStatus)
 ARCHIVED, SPAWNED, ACTIVE, CONFIG = "archived", "spawned", "active", "config"
 NAMES = frozenset({*STATUSES, SPAWNED, ARCHIVED, ACTIVE, CONFIG, POSITION})
-"""The numbers that there are: of runs by status, all that were asked for, those put away, the
-places that are taken, the revision of the configuration, and the position."""
+"""Names of all numbers: runs by status, requested runs, archived runs, occupied places,
+configuration revision, and position."""
 GROWING = frozenset({SPAWNED, "refused", ARCHIVED, CONFIG, POSITION})
-"""Those that never become smaller."""
+"""Numbers that never decrease."""
 MARKS_MAX = 50_000
-"""How many runs are in memory between two pages of events."""
+"""Maximum number of runs in memory between two pages of events."""
 
 _BIRTHS = (SpawnRequested, MessageReceived)
 _PLACES = (ChildAdmitted, ChildReleased)
@@ -56,7 +56,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     CONFIG: (ConfigurationActivated,),
     POSITION: (),
 }
-"""The events by which a number changes, those by which a run leaves a status included."""
+"""The events that change each number, including those by which a run leaves a status."""
 _LEFT_BY: Mapping[type, frozenset[str]] = {
     RunStarted: frozenset({"queued"}),
     RunQueued: frozenset({"preparing", "waiting"}),
@@ -67,15 +67,18 @@ _LEFT_BY: Mapping[type, frozenset[str]] = {
     StopRequested: frozenset(STATUS_BY_OUTCOME.values()),
     RunArchived: frozenset(),
 }
-"""The statuses that a run may leave by an event: only for these it has to be known what it was.
-Which runs are still waited for has to be known anyway."""
+"""The statuses that a run may leave by an event.
+
+Only for these must the run's previous status be known. The runs that a run still waits for must be
+known anyway.
+"""
 _TYPES_OF_AGENTS = (*_BIRTHS, AgentOverridden, SessionCreated)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunScope:
-    """Of which runs something is wanted; None means any. `requester` is the canonical key of the
-    session that asked for them, `rule` that by which they were refused."""
+    """The runs to count; None matches any. `requester` is the canonical key of the requesting
+    session, `rule` the rule that refused them."""
 
     run_id: UUID | None = None
     requester: str | None = None
@@ -84,7 +87,7 @@ class RunScope:
     rule: str | None = None
 
     def takes(self, run: Run) -> bool:
-        """Whether a run, as it is, is wanted."""
+        """Return True if the run is in scope."""
         if self.run_id is not None and run.run_id != self.run_id:
             return False
         if self.tree is not None and run.requester.root_session_key != self.tree:
@@ -92,15 +95,19 @@ class RunScope:
         return self.takes_mark(run.requester.session_key, run.agent_id)
 
     def takes_mark(self, requester: str | None, agent_id: str | None) -> bool:
-        """The same of what is known of a run; those of other trees are not looked at."""
+        """Return True if a run with this requester and agent is in scope. The tree is not
+        checked."""
         if self.requester is not None and requester != self.requester:
             return False
         return self.agent_id is None or agent_id == self.agent_id
 
 
 class RunMark(NamedTuple):
-    """What a count needs of a run. Without a status it is at none that is counted; requester and
-    agent are known when they are asked about."""
+    """What counting needs to know of a run.
+
+    Without a status, the run is counted nowhere. Requester and agent are known if they are filtered
+    by.
+    """
 
     status: str | None = None
     waits_for: frozenset[UUID] = frozenset()
@@ -114,8 +121,11 @@ UNMARKED = RunMark()
 
 
 class RunCounts:
-    """The numbers as they are after the events that were taken in. `names` are those wanted;
-    `numbers` goes on from where an earlier one was, else the first event is the log's first."""
+    """The numbers after the events processed so far.
+
+    `names` are the numbers to count. Counting resumes from `numbers` if given; otherwise it must
+    begin with the log's first event.
+    """
 
     def __init__(
         self,
@@ -130,30 +140,33 @@ class RunCounts:
         self._place_stream = session_stream(scope.requester) if scope.requester else None
         self._marks: dict[UUID, RunMark] = {}
         self._are_complete = numbers is None
-        """Whether a run without a mark is at nothing that is counted."""
 
     @property
     def _is_narrow(self) -> bool:
-        """Whether it has to be known of each run whose it is."""
+        """Return True if the requester or agent of each run must be known."""
         return self._scope.agent_id is not None or self._scope.requester is not None
 
     def _must_know(self, event: object) -> bool:
-        """Whether what was before the event makes a difference."""
+        """Return True if the run's state before the event affects the numbers."""
         if self._is_narrow or SPAWNED in self.numbers:
             return True
         return not self.numbers.keys().isdisjoint(_LEFT_BY.get(type(event), NAMES))
 
     @property
     def types(self) -> tuple[str, ...]:
-        """The events that change one of the numbers."""
+        """Return the names of the events that change one of the numbers."""
         kinds = {kind for name in self.numbers for kind in _TYPES[name]}
         if self._is_narrow and self.numbers.keys() - {POSITION, CONFIG, ACTIVE}:
             kinds.update(_TYPES_OF_AGENTS)
         return type_names(kinds)
 
     async def load(self, events: Sequence[RecordedEvent], after: int) -> None:
-        """Have in memory, as of the position `after`, what these events go on from; they are all
-        that is wanted behind it, in order."""
+        """Load the state of the runs before these events, as of position `after`.
+
+        Args:
+            events: All matching events after `after`, in order.
+            after: The position that the counts have reached.
+        """
         if len(self._marks) > MARKS_MAX:
             for oldest in list(self._marks)[: len(self._marks) - MARKS_MAX]:
                 del self._marks[oldest]
@@ -162,19 +175,19 @@ class RunCounts:
             return
         known: set[UUID] = set()
         unknown: dict[UUID, None] = {}
-        for one in events:
-            run_id = run_id_of(one.envelope.stream)
+        for recorded in events:
+            run_id = run_id_of(recorded.envelope.stream)
             if run_id is None or run_id in self._marks or run_id in known or run_id in unknown:
                 continue
-            if one.envelope.version == 1 or not self._must_know(one.event):
+            if recorded.envelope.version == 1 or not self._must_know(recorded.event):
                 known.add(run_id)
             else:
                 unknown[run_id] = None
-        found = await asyncio.gather(*(self._registry.run(one, at=after) for one in unknown))
+        found = await asyncio.gather(*(self._registry.run(run_id, at=after) for run_id in unknown))
         self._marks |= {run.run_id: _mark_of(run) for run in found if run is not None}
 
     def take(self, recorded: RecordedEvent) -> None:
-        """Take an event in."""
+        """Update the numbers by one event."""
         event, numbers = recorded.event, self.numbers
         if POSITION in numbers:
             numbers[POSITION] = recorded.envelope.position
@@ -189,7 +202,7 @@ class RunCounts:
             assert run_id is not None
             known = self._marks.pop(run_id, None)
             mark = _mark_after(known or UNMARKED, event)
-            # Put in at the end: what was used last is forgotten last.
+            # Insert at the end, so that the least recently used run is evicted first.
             self._marks[run_id] = mark
             self._count(known, -1)
             self._count(mark, 1)
@@ -218,7 +231,7 @@ def _mark_of(run: Run) -> RunMark:
 
 
 def _mark_after(mark: RunMark, event: object) -> RunMark:
-    """What `status_of` gives after the event, for those events by which it becomes another."""
+    """Return the mark after an event, with the status that `status_of` would give."""
     match event:
         case RunStarted():
             return mark._replace(status="running")

@@ -1,4 +1,4 @@
-"""The fields of runs and sessions that a search finds, by their paths in what reads show."""
+"""The searchable fields of runs and sessions, by their paths in views."""
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -19,14 +19,14 @@ Getter = Callable[[S], object]
 
 
 def _text(value: UUID | datetime | None) -> str | None:
-    """An id or an instant as a view prints it."""
+    """Return an id or an instant as a view prints it."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
     return None if value is None else str(value)
 
 
 def _kinds(annotation: Any) -> frozenset[Any]:
-    """Return the types of a value without null; a word of several is `Literal`."""
+    """Return the types of a value without null; `Literal` stands for an enumeration."""
     origin = get_origin(annotation)
     if origin is Annotated:
         return _kinds(get_args(annotation)[0])
@@ -38,7 +38,7 @@ def _kinds(annotation: Any) -> frozenset[Any]:
 def _words(annotation: Any) -> tuple[str, ...] | None:
     if _kinds(annotation) == {bool}:
         return ("true", "false")
-    words = [one for one in (annotation, *get_args(annotation)) if get_origin(one) is Literal]
+    words = [kind for kind in (annotation, *get_args(annotation)) if get_origin(kind) is Literal]
     return get_args(words[0]) if words else None
 
 
@@ -53,8 +53,8 @@ def _printed(read: Getter[S]) -> Getter[S]:
 def _searched(
     view: type[View], readers: Mapping[str, Getter[S]]
 ) -> Iterator[tuple[str, Any, Getter[S]]]:
-    """Yield the path, the annotation and a getter of each field that is searched: one value, or a
-    word of a part."""
+    """Yield path, annotation and getter of each searchable field: a scalar, or an enumeration in a
+    part."""
     for name, read in readers.items():
         field = view.model_fields[name]
         path, kinds = field.alias or name, _kinds(field.annotation)
@@ -64,9 +64,13 @@ def _searched(
             yield path, field.annotation, read
         for part in kinds:
             if isinstance(part, type) and issubclass(part, View):
-                for inner, one in part.model_fields.items():
-                    if _words(one.annotation) is not None:
-                        yield f"{path}.{one.alias or inner}", one.annotation, _part(read, inner)
+                for inner, member in part.model_fields.items():
+                    if _words(member.annotation) is not None:
+                        yield (
+                            f"{path}.{member.alias or inner}",
+                            member.annotation,
+                            _part(read, inner),
+                        )
 
 
 def _values(view: type[View], readers: Mapping[str, Getter[S]]) -> Mapping[str, tuple[str, ...]]:
@@ -77,32 +81,32 @@ def _values(view: type[View], readers: Mapping[str, Getter[S]]) -> Mapping[str, 
 FIELDS_OF_A_RUN = tuple(field.alias or name for name, field in RunView.model_fields.items())
 RUN_FIELDS = {path: read for path, _, read in _searched(RunView, RUN_READERS)}
 SESSION_FIELDS = {path: read for path, _, read in _searched(SessionView, SESSION_READERS)}
-"""How to read each field that is searched. Texts may be erased; lists and parts of their own are
-compared by the history of a run and by a diff."""
+"""Getters of the searchable fields. Texts are not searchable because they may be erased; lists and
+parts are compared by a run's history and by a diff instead."""
 RUN_VALUES: Mapping[str, tuple[str, ...]] = {
     **_values(RunView, RUN_READERS),
     "role": get_args(Role),
 }
 SESSION_VALUES = _values(SessionView, SESSION_READERS)
-"""The values that a field can have beside null, where it is one of a few words. Rules are not:
-those of other releases may be on record."""
+"""The values, besides null, of fields that are enumerations. Rules are left out, because other
+releases may have recorded others."""
 MAX_CHILDREN = "maxChildren"
-"""The one field of a session that is the configuration's."""
+"""The only session field that comes from the configuration."""
 
 
 def field_value(read: Getter[S], state: S | None) -> JsonValue:
-    """Return a field of a state; null before there is one."""
+    """Return a field of a state; null if there is no state yet."""
     return cast("JsonValue", read(state)) if state is not None else None
 
 
 def is_value(value: JsonValue, text: str) -> bool:
-    """Whether a value is the one that a text means: as it stands, or as JSON writes it."""
+    """Return True if the text means this value, literally or as JSON."""
     written = orjson.dumps(value).decode()
     return text == written or (isinstance(value, str) and text == value)
 
 
 def word_of(text: str) -> str:
-    """The word that a text means: as it stands, or as JSON writes it."""
+    """Return the word that a text means, literally or as JSON."""
     try:
         word = orjson.loads(text)
     except orjson.JSONDecodeError:

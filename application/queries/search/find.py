@@ -1,5 +1,5 @@
-"""Finds since when something is so: the first positions at which a condition holds, a field becomes
-a value, or an event was recorded."""
+"""Finds breakpoints: the first positions at which a condition holds, a field becomes a value, or an
+event was recorded."""
 
 import asyncio
 import base64
@@ -64,20 +64,21 @@ from domain.values.record import run_stream
 
 BREAKPOINTS_MAX = 100
 EVENTS_READ_MAX = 15_000
-"""So many events one request looks at, and goes on in the next one."""
+"""Maximum number of events that one request reads; the next one continues from its cursor."""
 POSITIONS_PASSED_MAX = 500_000
 NUMBER_MAX = 2**62
 _BISECTED = frozenset({CONFIG, POSITION})
-"""The numbers that are known at any position without the events before it."""
+"""Numbers that are known at any position without reading earlier events."""
 
 SearchMethod = Literal["scan", "bisection"]
 
 
 class BreakpointView(View):
-    """Where something begins to be so: `asOf` is the `at` by which everything is shown as it was
-    then, `event` what was recorded there, null when nothing of what was looked at was. `before` and
-    `after` are the numbers or the field in front of it and from it on. `alreadyHeld`: it was so
-    before the range began, which is where it begins."""
+    """A position at which something begins to hold. Pass `asOf` as `at` to other endpoints to see
+    the state there. `event` is the event recorded there, null if none of the scanned events was.
+    `before` and `after` are the numbers or the field before that position and from it on.
+    `alreadyHeld` is true if it held already when the range began; the position is then the
+    beginning."""
 
     position: int
     as_of: str
@@ -91,8 +92,8 @@ class BreakpointView(View):
 
 
 class SearchView(View):
-    """The breakpoints that were found, in order, and what that took: `eventsRead` in `reads`
-    questions to the log, up to `searchedTo`. With a `nextCursor` the search is not at its end."""
+    """The breakpoints found, in order, and the cost: `eventsRead` events in `reads` queries of the
+    log, up to `searchedTo`. If `nextCursor` is set, the search is not complete."""
 
     items: list[BreakpointView]
     method: SearchMethod
@@ -114,47 +115,57 @@ class FindEvents(EventsOfRuns, LogPart, Page, Read):
         None,
         max_length=TEXT_CHARACTERS_MAX,
         description=(
-            "A condition: comparisons (`> >= < <= = !=`) of numbers, with `and`, `or`, `not` and"
-            " parentheses."
+            "Find where this condition begins to hold: comparisons (`> >= < <= = !=`) of numbers,"
+            " with `and`, `or`, `not` and parentheses."
         ),
         examples=["running > 6 and not config = 2"],
     )
     field: str | None = Field(
         None,
         max_length=64,
-        description="A field of a run's state, or of that of `session`, by the view's name.",
+        description=(
+            "Find where this field of a run, or of `session`, changes. Requires `becomes` or"
+            " `changes`."
+        ),
     )
     becomes: str | None = Field(
-        None, max_length=TEXT_CHARACTERS_MAX, description="The value that it comes to have."
+        None,
+        max_length=TEXT_CHARACTERS_MAX,
+        description=("Find where the field becomes this value. Requires `field`."),
     )
-    changes: bool = Field(False, description="Any change of the field.")
+    changes: bool = Field(False, description="Find every change of the field. Requires `field`.")
     rule: str | None = Field(
         None,
         max_length=64,
-        description="Refusals by this rule alone.",
+        description="Only refusals by this rule.",
         json_schema_extra={"enum": [*RULE_NAMES]},
     )
     session: str | None = Field(
         None,
         max_length=TEXT_CHARACTERS_MAX,
-        description="Of this session and the runs that it asked for: a key, an id, `current`.",
+        description=(
+            "Only this session and the runs that it requested: a session key, a session id,"
+            " or `current`."
+        ),
     )
     agent_id: str | None = Field(
-        None, max_length=64, description="Of runs of this agent, as it is then."
+        None, max_length=64, description="Only runs of this agent, as of each event."
     )
     begin: str | None = Field(
         None,
         alias="from",
         max_length=MOMENT_CHARACTERS_MAX,
-        description=f"Where to begin: {MOMENT_FORMS}. Default: the beginning of the log.",
+        description=(
+            f"Start of the range, exclusive: {MOMENT_FORMS}. Default: the beginning of the log."
+        ),
     )
-    limit: int = Field(1, ge=1, le=BREAKPOINTS_MAX, description="How many positions at most.")
+    limit: int = Field(1, ge=1, le=BREAKPOINTS_MAX, description="Maximum number of positions.")
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """How far a search is: behind `after`, with what the condition's numbers were there and whether
-    it held; None before the range was entered."""
+    """Progress of a search: up to `after`, with the condition's numbers and whether it held there;
+    None before the range was reached."""
 
     first: int
     last: int
@@ -165,7 +176,7 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What one request has found."""
+    """Result of one request."""
 
     breakpoints: Sequence[Breakpoint]
     method: SearchMethod
@@ -181,16 +192,16 @@ class _Found:
     name="findEvents",
     tag="log",
     scope="read",
-    summary="Since when something is so",
+    summary="Find since when something holds",
     description=(
-        "The first positions, between `from` and `to`, at which a condition begins to hold"
-        " (`when`), a field of a run's or a session's state becomes a value (`field` with `becomes`"
-        " or `changes`), or an event was recorded (`types`, `rule`). Numbers of a condition count"
-        " runs by status, `spawned` and `archived` ones, `active` places, the revision of the"
-        " configuration (`config`) and the `position`; `runId`, `session`, `tree`, `agentId` and"
-        " `rule` say of which runs. One request looks at a bounded number of events: as long as"
-        " there is a `nextCursor` there may be more. Without `runId`, `session` or `tree` it needs"
-        " a token for the sessions `*`."
+        "Returns the first positions between `from` and `to` at which a condition begins to hold"
+        " (`when`), a field of a run or session becomes a value (`field` with `becomes` or"
+        " `changes`), or an event was recorded (`types`, `rule`). The numbers of a condition"
+        " count runs by status, `spawned` and `archived` runs, and `active` places; `config` is"
+        " the configuration revision and `position` the position. `runId`, `session`, `tree`,"
+        " `agentId` and `rule` restrict the runs. Each request scans a bounded number of events:"
+        " there may be more as long as `nextCursor` is set. Without `runId`, `session` or `tree`"
+        " it requires a token for all sessions (`*`)."
     ),
     errors=("not_found", "foreign_cursor"),
     command=Command(
@@ -199,18 +210,24 @@ class _Found:
         options={
             "when": Option(
                 metavar="CONDITION",
-                help="Where this begins to hold: 'running > 6 and not config = 2'. Numbers of runs"
-                " by status (running, queued, waiting, preparing, refused, failed, done, …),"
-                " spawned, archived, active, config, position.",
+                help=(
+                    "Where this begins to hold: 'running > 6 and not config = 2'. Counts runs"
+                    " by status (running, queued, waiting, preparing, refused, failed, done,"
+                    " …), spawned and archived; also active, config, position."
+                ),
             ),
             "field": Option(
                 metavar="NAME",
-                help="A field of a run, or of --session, by its name in JSON: outcome, stage,"
-                " model, maxChildren …",
+                help=(
+                    "A field of a run, or of --session, by its JSON name: outcome, stage,"
+                    " model, maxChildren …"
+                ),
             ),
-            "becomes": Option(metavar="VALUE", help="Where it becomes this."),
-            "changes": Option(help="Where it changes at all."),
-            "limit": Option(help="How many, the first ones.", default=1, maximum=COMMAND_ITEMS_MAX),
+            "becomes": Option(metavar="VALUE", help="Where the field becomes this."),
+            "changes": Option(help="Every change of the field."),
+            "limit": Option(
+                help="Maximum number of positions.", default=1, maximum=COMMAND_ITEMS_MAX
+            ),
         },
         limit=1,
         columns=(
@@ -226,12 +243,14 @@ class _Found:
 async def find_events(
     services: QueryServices, caller: Caller, query: FindEvents
 ) -> Answer[SearchView]:
-    """Return the first breakpoints, `limit` at most. A request looks at up to `EVENTS_READ_MAX`
-    events; the next one continues from its cursor."""
+    """Return the first `limit` breakpoints.
+
+    A request scans up to `EVENTS_READ_MAX` events; the next one continues from its cursor.
+    """
     _require_one_question(query)
     condition = _parse_when(query)
     head = (await resolve_as_of(services, caller, None)).position
-    # What a name means is said by the end of the range, on each page of it.
+    # Names are resolved as of the end of the range, on each page.
     last = (await resolve_as_of(services, caller, query.end, pointer="/query/to")).position
     scope, tree = await _scope_of(services, caller, query, last)
     asked = query.model_dump(exclude={"limit", "cursor", "min_position"})
@@ -243,7 +262,9 @@ async def find_events(
             else 0
         )
         if first > last:
-            raise invalid_value("/query/from", f"pos:{first} is behind the end at pos:{last}")
+            raise invalid_value(
+                "/query/from", (f"pos:{first} is after the end of the range, pos:{last}")
+            )
         place = _Place(first, last, 0 if condition is not None else first)
     else:
         names = len(condition.names) if condition is not None else 0
@@ -257,7 +278,7 @@ async def find_events(
         found = await search.condition(condition, place)
     view = SearchView.from_source(
         found,
-        items=[_view(one, caller) for one in found.breakpoints],
+        items=[_view(point, caller) for point in found.breakpoints],
         from_position=place.first,
         to_position=place.last,
         searched_to=found.place.after,
@@ -287,7 +308,7 @@ class _Search:
         self._reads = 0
 
     async def condition(self, condition: Condition, place: _Place) -> _Found:
-        """Count from the beginning of the log, and look where the condition begins to hold."""
+        """Count from the beginning of the log, and find where the condition begins to hold."""
         names = sorted(condition.names)
         numbers = dict(zip(names, place.numbers, strict=True)) if place.numbers else None
         counts = RunCounts(condition.names, self._scope, self._work.registry, numbers)
@@ -301,8 +322,8 @@ class _Search:
             if after < place.first:
                 rest = tuple(finder.counts.numbers[name] for name in names)
                 return self._result(found, _Place(place.first, place.last, after, None, rest))
-            for one in finder.begin(place.first):
-                found.append(await self._with_event(one))
+            for point in finder.begin(place.first):
+                found.append(await self._with_event(point))
         else:
             finder.held = place.held
         if len(found) < self._limit:
@@ -318,7 +339,7 @@ class _Search:
         return self._result(found, _Place(place.first, place.last, after, finder.held, rest))
 
     async def events(self, place: _Place, *, is_first: bool) -> _Found:
-        """Look where a field changes, or where there are such events."""
+        """Find where a field changes, or where matching events are."""
         found: list[Breakpoint] = []
         finder = self._finder()
         if is_first:
@@ -332,7 +353,7 @@ class _Search:
         return self._result(found, _Place(place.first, place.last, after))
 
     async def bisect(self, condition: Condition, place: _Place) -> _Found:
-        """Once it holds it holds on: halve the range until the position is found."""
+        """Find a monotonic condition by bisection of the range."""
         before, first = await self._known_numbers(condition, place.first), place.first
         if condition.holds(before):
             found = Breakpoint(position=first, before=before, after=before, is_held=True)
@@ -347,8 +368,8 @@ class _Search:
                 last, after = middle, numbers
             else:
                 first, before = middle, numbers
-        one = Breakpoint(position=last, before=before, after=after)
-        return self._bisected([await self._with_event(one)], place)
+        found = Breakpoint(position=last, before=before, after=after)
+        return self._bisected([await self._with_event(found)], place)
 
     async def _known_numbers(self, condition: Condition, position: int) -> dict[str, int]:
         self._reads += 1
@@ -379,20 +400,21 @@ class _Search:
         until: int,
         found: list[Breakpoint],
     ) -> int:
-        """Add what is found to what was; gives the position up to which everything is known."""
+        """Append breakpoints to `found`, and return the position up to which the log was
+        searched."""
         begin = after
         async for page in events.pages(after, until):
             await self._ready(finder, page.events, after)
             for recorded in page.events:
-                for one in await finder.take(recorded):
-                    found.append(await self._with_event(one))
+                for point in await finder.take(recorded):
+                    found.append(await self._with_event(point))
                     if len(found) == self._limit:
-                        return one.position
+                        return point.position
             after = page.position
-            for one in finder.finish(after) if isinstance(finder, ConditionFinder) else ():
-                found.append(await self._with_event(one))
+            for point in finder.finish(after) if isinstance(finder, ConditionFinder) else ():
+                found.append(await self._with_event(point))
                 if len(found) == self._limit:
-                    return one.position
+                    return point.position
             if self._is_enough(after - begin):
                 break
         return after
@@ -403,7 +425,7 @@ class _Search:
         self._reads += 1
         self._events_read += len(events)
         await finder.load(events, after)
-        # Others are to be answered in between.
+        # Let other requests run in between.
         await asyncio.sleep(0)
 
     def _is_enough(self, passed: int) -> bool:
@@ -435,7 +457,7 @@ class _Search:
         return FieldFinder(question.field, becomes, scope, source)
 
     async def _held_already(self, finder: BreakpointFinder, position: int) -> list[Breakpoint]:
-        """Whether the field of the one run or session has the value already where the range
+        """Return a breakpoint if the field of the run or session has the value when the range
         begins."""
         question, scope = self._question, self._scope
         if question.field is None or question.becomes is None or position == 0:
@@ -451,7 +473,7 @@ class _Search:
         if value is None or not is_value(value, question.becomes):
             return []
         values = {question.field: value}
-        one = Breakpoint(
+        found = Breakpoint(
             position=position,
             run_id=scope.run_id,
             session_key=scope.requester,
@@ -459,56 +481,54 @@ class _Search:
             after=values,
             is_held=True,
         )
-        return [await self._with_event(one)]
+        return [await self._with_event(found)]
 
-    async def _with_event(self, one: Breakpoint) -> Breakpoint:
-        """With what was recorded there, if the search was of all that is recorded."""
+    async def _with_event(self, point: Breakpoint) -> Breakpoint:
+        """Add the event at the breakpoint, if the search covers the whole log."""
         is_narrow = self._scope.run_id is not None or self._tree is not None
-        if one.recorded is not None or is_narrow or one.position == 0:
-            return one
+        if point.recorded is not None or is_narrow or point.position == 0:
+            return point
         self._reads += 1
-        (recorded,) = await self._work.log.read(after=one.position - 1, limit=1)
-        return replace(one, recorded=recorded)
+        (recorded,) = await self._work.log.read(after=point.position - 1, limit=1)
+        return replace(point, recorded=recorded)
 
 
-def _view(one: Breakpoint, caller: Caller) -> BreakpointView:
-    recorded = one.recorded
-    # The configuration is everybody's, and shown to those who see everything.
+def _view(point: Breakpoint, caller: Caller) -> BreakpointView:
+    recorded = point.recorded
+    # The configuration concerns all sessions, so only callers that see everything see its events.
     is_hidden = recorded is None or (
         isinstance(recorded.event, ConfigurationActivated) and not caller.sees_everything
     )
     return BreakpointView.from_source(
-        one,
-        as_of=f"pos:{one.position}",
+        point,
+        as_of=f"pos:{point.position}",
         recorded_at=recorded.envelope.recorded_at if recorded is not None else None,
-        already_held=one.is_held,
+        already_held=point.is_held,
         event=event_view(recorded) if recorded is not None and not is_hidden else None,
     )
 
 
-# What may be searched for, and by whom.
+# Validation and access.
 
 
 def _require_one_question(question: FindEvents) -> None:
     kinds = [question.when is not None, question.field is not None]
     if sum((*kinds, bool(question.types or (question.rule and not any(kinds))))) != 1:
         raise QueryError(
-            "invalid_request", "give one of: when (a condition), field, types (or a rule alone)"
+            "invalid_request", "give exactly one of when, field and types (or rule alone)"
         )
     if question.field is not None and (question.becomes is None) != question.changes:
-        raise invalid_value(
-            "/query/field", "say what it becomes, or that it changes: becomes=VALUE or changes=true"
-        )
+        raise invalid_value("/query/field", "requires either becomes=VALUE or changes=true")
     if question.field is None and (question.becomes is not None or question.changes):
-        raise invalid_value("/query/becomes", "belongs to a field: give field too")
-    if sum(one is not None for one in (question.run_id, question.session, question.tree)) > 1:
-        raise QueryError("invalid_request", "give one of runId, session and tree")
+        raise invalid_value("/query/becomes", "requires field")
+    if sum(value is not None for value in (question.run_id, question.session, question.tree)) > 1:
+        raise QueryError("invalid_request", "give at most one of runId, session and tree")
     if question.rule is not None and question.rule not in RULE_NAMES:
         raise invalid_value("/query/rule", _unknown("rule", question.rule, tuple(RULE_NAMES)))
     if question.rule is not None and (
         question.field is not None or set(_type_names(question)) != {"SpawnRefused"}
     ):
-        raise invalid_value("/query/rule", "belongs to refusals: leave it out, or types")
+        raise invalid_value("/query/rule", "only applies to refusals; omit rule or types")
     if question.field is not None:
         _require_field(question)
 
@@ -519,12 +539,14 @@ def _require_field(question: FindEvents) -> None:
     if question.session is not None:
         fields, values = (*SESSION_FIELDS, MAX_CHILDREN), SESSION_VALUES
         if question.agent_id is not None:
-            raise invalid_value("/query/agentId", "a session is of one agent: leave it out")
+            raise invalid_value(
+                "/query/agentId", ("cannot be combined with session, which has one agent")
+            )
     elif name in FIELDS_OF_A_RUN and name not in fields:
         raise invalid_value(
             "/query/field",
-            f"{name} is not searched: it is a text, a list, a part with fields of its own, or made"
-            f" of such; there are {', '.join(fields)}",
+            f"{name} is not searchable: it is a text, a list, an object, or derived from one; the"
+            f" fields are {', '.join(fields)}",
         )
     if name not in fields:
         raise invalid_value("/query/field", _unknown("field", name, fields))
@@ -557,20 +579,25 @@ def _parse_when(question: FindEvents) -> Condition | None:
     except ConditionError as error:
         raise invalid_value("/query/when", str(error)) from None
     narrowed = (question.run_id, question.agent_id, question.rule)
-    if ACTIVE in condition.names and any(one is not None for one in narrowed):
+    if ACTIVE in condition.names and any(value is not None for value in narrowed):
         raise invalid_value(
-            "/query/when", "active counts the places of sessions: narrow it by session or tree"
+            "/query/when", "active counts the places of sessions; restrict it by session or tree"
         )
     if question.rule is not None and not condition.names <= {"refused", *_BISECTED}:
-        raise invalid_value("/query/rule", "a rule narrows the number refused alone")
+        raise invalid_value("/query/rule", "rule only restricts the number refused")
     return condition
 
 
 async def _scope_of(
     services: QueryServices, caller: Caller, question: FindEvents, last: int
 ) -> tuple[RunScope, str | None]:
-    """Of which runs something is wanted, and the tree to which all of it belongs, if it is one.
-    Sessions are named as they were at `last`. `QueryError` for what the caller may not see."""
+    """Return the runs to search, and the tree that they all belong to, if it is known.
+
+    Sessions are named as of `last`.
+
+    Raises:
+        QueryError: The caller may not see the run, session or tree.
+    """
     moment = await resolve_as_of(services, caller, None)
     run_id: UUID | None = None
     requester, tree, root = None, question.tree, None
@@ -578,7 +605,7 @@ async def _scope_of(
         run = await readable_run(services, caller, question.run_id, moment)
         run_id, root = run.run_id, run.requester.root_session_key
     elif caller.run_id is not None:
-        raise QueryError("not_permitted", "a child's token searches in one run: give runId")
+        raise QueryError("not_permitted", "a child's token may only search one run; give runId")
     elif question.session is not None:
         requester = await _covered(services, caller, question.session, "/query/session", last)
         session = await services.work.registry.session(requester)
@@ -603,7 +630,7 @@ async def _covered(
     return key
 
 
-# Cursors of a search, which know the numbers as far as they were counted.
+# Cursors, which carry the numbers counted so far.
 
 
 def _encode_place(place: _Place, log_id: UUID, question: str) -> str:
@@ -614,8 +641,11 @@ def _encode_place(place: _Place, log_id: UUID, question: str) -> str:
 
 
 def _decode_place(text: str, log_id: UUID, question: str, head: int, names: int) -> _Place:
-    """The place again. `QueryError` for a cursor of another log, and for what is none of this
-    question."""
+    """Return the decoded cursor.
+
+    Raises:
+        QueryError: The cursor belongs to another log or query, or is invalid.
+    """
     try:
         padded = text.encode("ascii") + b"=" * (-len(text) % 4)
         parts = orjson.loads(base64.b64decode(padded, b"-_", validate=True))
@@ -625,21 +655,23 @@ def _decode_place(text: str, log_id: UUID, question: str, head: int, names: int)
     if not isinstance(log, str) or not isinstance(known, str):
         raise _invalid_cursor()
     if log != str(log_id):
-        raise QueryError("foreign_cursor", "this cursor is of another log; begin again without it")
+        raise QueryError(
+            "foreign_cursor", ("this cursor belongs to another log; start again without it")
+        )
     if known != question:
         raise QueryError(
-            "invalid_request", "this cursor belongs to another question; begin again without it"
+            "invalid_request", "this cursor belongs to another query; start again without it"
         )
-    whole = all(type(one) is int for one in (first, last, after, *numbers))
+    whole = all(type(number) is int for number in (first, last, after, *numbers))
     if not whole or len(numbers) != names or not (held is None or isinstance(held, bool)):
         raise _invalid_cursor()
-    # The numbers are the caller's word: who changes them gets another answer, and nothing else.
+    # The numbers are not signed: a caller that changes them only gets a wrong answer.
     if not (0 <= first <= last <= head and 0 <= after <= last) or not all(
-        abs(one) <= NUMBER_MAX for one in numbers
+        abs(number) <= NUMBER_MAX for number in numbers
     ):
         raise _invalid_cursor()
     return _Place(first, last, after, held, tuple(numbers))
 
 
 def _invalid_cursor() -> QueryError:
-    return QueryError("invalid_request", "this is no cursor; begin again without it")
+    return QueryError("invalid_request", "this is not a cursor; start again without it")

@@ -1,4 +1,4 @@
-"""What looks at one event after another: for a condition, for a field, for events themselves."""
+"""Finders that scan events one by one: for a condition, for a field, or for events."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,8 +34,11 @@ Values = Mapping[str, JsonValue]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breakpoint:
-    """A position from which on something is so; without an event when nothing of what was looked at
-    was recorded there. `is_held` says that it was so before: nothing was looked at in front."""
+    """A position from which on something holds.
+
+    `recorded` is None if none of the scanned events was recorded there. `is_held` is True if it
+    held already; nothing before that position was scanned.
+    """
 
     position: int
     recorded: RecordedEvent | None = None
@@ -47,37 +50,38 @@ class Breakpoint:
 
 
 class BreakpointFinder(Protocol):
-    """Takes events in their order. `types` are the names of those that it wants."""
+    """Consumer of events in order. `types` are the names of the events that it needs."""
 
     @property
     def types(self) -> tuple[str, ...]: ...
 
     async def load(self, events: Sequence[RecordedEvent], after: int) -> None:
-        """Make ready for these events, which are all that it wants behind a position."""
+        """Prepare for these events, which are all that it needs after position `after`."""
         ...
 
     async def take(self, recorded: RecordedEvent) -> Sequence[Breakpoint]:
-        """The breakpoints up to and with an event."""
+        """Return the breakpoints up to and including an event."""
         ...
 
 
 class ConditionFinder:
-    """Finds where a condition begins to hold. `held` is whether it does so already."""
+    """Finds where a condition begins to hold. `held` is True if it holds already."""
 
     def __init__(self, condition: Condition, counts: RunCounts) -> None:
         self._condition = condition
         self.counts = counts
         self.held = False
         self.is_counting = False
-        """While what stands before the range is counted, nothing is found."""
+        """True while events before the range are counted; no breakpoint is returned then."""
 
     @property
     def types(self) -> tuple[str, ...]:
-        """The events that change one of the numbers."""
+        """Return the names of the events that change one of the numbers."""
         return self.counts.types
 
     def begin(self, position: int) -> Sequence[Breakpoint]:
-        """The range begins here, behind what was counted: whether the condition holds already."""
+        """Begin the range after the counted events; return a breakpoint if the condition holds
+        already."""
         self.is_counting = False
         if POSITION in self.counts.numbers:
             self.counts.numbers[POSITION] = position
@@ -87,18 +91,18 @@ class ConditionFinder:
         return [found] if self.held else []
 
     async def load(self, events: Sequence[RecordedEvent], after: int) -> None:
-        """Have in memory what the events go on from."""
+        """Load the states of the runs before these events."""
         await self.counts.load(events, after)
 
     async def take(self, recorded: RecordedEvent) -> Sequence[Breakpoint]:
-        """The breakpoints behind the event before this one."""
+        """Return the breakpoints up to this event, beginning after the previous one."""
         found = list(self.finish(recorded.envelope.position - 1))
         before = dict(self.counts.numbers)
         self.counts.take(recorded)
         return found + self._look(recorded.envelope.position, before, recorded)
 
     def finish(self, position: int) -> Sequence[Breakpoint]:
-        """Where the position alone has made a difference."""
+        """Return the breakpoints up to `position` that the position alone causes."""
         numbers = self.counts.numbers
         if POSITION not in numbers or self.is_counting:
             return []
@@ -133,7 +137,7 @@ class ConditionFinder:
 
 
 class FieldFinder:
-    """Finds where a field of a run becomes a value, or just another one when that is None."""
+    """Finds where a field of a run becomes a value, or changes at all if the value is None."""
 
     def __init__(
         self, name: str, becomes: str | None, scope: RunScope, source: StateSource
@@ -146,17 +150,19 @@ class FieldFinder:
         self.types = type_names(get_args(RunEvent))
 
     async def load(self, events: Sequence[RecordedEvent], after: int) -> None:
-        """Have the states in memory."""
+        """Load the states before these events."""
         self._states.shrink()
         await load_missing(self._states, events, self._source, after)
 
     async def take(self, recorded: RecordedEvent) -> Sequence[Breakpoint]:
-        """The breakpoint at an event."""
+        """Return the breakpoint at an event, if there is one."""
         ((_, run_before, run),) = states((recorded,), self._states)
         if not isinstance(run, Run) or not self._scope.takes(run):
             return []
         read = RUN_FIELDS[self._name]
-        before, after = (field_value(read, cast("Run | None", one)) for one in (run_before, run))
+        before, after = (
+            field_value(read, cast("Run | None", state)) for state in (run_before, run)
+        )
         if before == after or not _is_wanted(after, self._becomes):
             return []
         return [
@@ -171,7 +177,7 @@ class FieldFinder:
 
 
 class SessionFieldFinder:
-    """Finds where a field of one session becomes a value, or just another one."""
+    """Finds where a field of one session becomes a value, or changes at all."""
 
     def __init__(
         self,
@@ -188,17 +194,17 @@ class SessionFieldFinder:
         self._states = States()
         self._work = work
         self._last: tuple[JsonValue] | None = None
-        # The cap of a session is told from its first event on, and changes with the configuration.
+        # The cap exists from the session's first event on, and changes with the configuration.
         of_cap = (SessionObserved, ConfigurationActivated)
         self.types = type_names(of_cap if name == MAX_CHILDREN else get_args(SessionEvent))
 
     async def load(self, events: Sequence[RecordedEvent], after: int) -> None:
-        """Have the state in memory."""
-        own = [one for one in events if self._is_own(one)]
+        """Load the state before these events."""
+        own = [recorded for recorded in events if self._is_own(recorded)]
         await load_missing(self._states, own, self._source, after)
 
     async def take(self, recorded: RecordedEvent) -> Sequence[Breakpoint]:
-        """The breakpoint at an event."""
+        """Return the breakpoint at an event, if there is one."""
         position = recorded.envelope.position
         if self._name == MAX_CHILDREN:
             if not (self._is_own(recorded) or isinstance(recorded.event, ConfigurationActivated)):
@@ -210,7 +216,8 @@ class SessionFieldFinder:
             (step,) = states((recorded,), self._states)
             read = SESSION_FIELDS[self._name]
             before, after = (
-                field_value(read, cast("Session | None", one)) for one in (step.before, step.after)
+                field_value(read, cast("Session | None", state))
+                for state in (step.before, step.after)
             )
         else:
             return []
@@ -227,8 +234,10 @@ class SessionFieldFinder:
         ]
 
     async def value_at(self, position: int) -> JsonValue:
-        """What the field is as of a position; null where there is no session, and where what was in
-        force cannot be read."""
+        """Return the field as of a position.
+
+        Null if there is no session, or the configuration in force then cannot be read.
+        """
         session = await self._work.registry.session(self._session_key, at=position)
         if session is None:
             return None
@@ -244,7 +253,7 @@ class SessionFieldFinder:
 
 
 class EventFinder:
-    """Finds events of some types, and with a rule those that refused by it."""
+    """Finds events of some types, or refusals by a rule."""
 
     def __init__(self, types: Collection[str], scope: RunScope, work: UnitOfWork) -> None:
         self.types = tuple(sorted(types))
@@ -252,10 +261,10 @@ class EventFinder:
         self._registry = work.registry
 
     async def load(self, events: Sequence[RecordedEvent], after: int) -> None:
-        """Nothing is needed."""
+        """Do nothing: no state is needed."""
 
     async def take(self, recorded: RecordedEvent) -> Sequence[Breakpoint]:
-        """The event itself."""
+        """Return the event if it matches."""
         event, envelope = recorded.event, recorded.envelope
         rule = self._scope.rule
         if rule is not None and not (isinstance(event, SpawnRefused) and event.rule == rule):

@@ -1,4 +1,4 @@
-"""Pages of the events that a search looks at, in order: each along an index, none of them long."""
+"""Pages of the events that a search scans, in order; each is a bounded read of an index."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from domain.values.record import CONFIG_STREAM
 
 PAGE_EVENTS = 500
 POSITIONS_AT_ONCE = 50_000
-"""So far the database looks for events that it can leave out by itself, which is cheap."""
+"""Maximum number of positions in one read; skipping them in the database is cheap."""
 REVISIONS_AT_ONCE = 200
 CONFIGURATION = ConfigurationActivated.__name__
 
 
 class EventsUpTo(NamedTuple):
-    """All the events that are wanted up to and with a position, behind the page before."""
+    """All matching events after the previous page, up to and including a position."""
 
     events: Sequence[RecordedEvent]
     position: int
@@ -27,9 +27,11 @@ class EventsUpTo(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchedEvents:
-    """Which events there are to look at: of these types, of one run, or of one tree. Revisions of
-    the configuration belong to every tree. With `stream` alone those of that stream, where others
-    are about the same run."""
+    """The events to scan: those of these types, of one run, or of one tree.
+
+    Configuration revisions belong to every tree. `stream` restricts the events of a run to its own
+    stream.
+    """
 
     log: EventLog
     types: tuple[str, ...]
@@ -38,7 +40,7 @@ class SearchedEvents:
     stream: str | None = None
 
     async def pages(self, after: int, until: int) -> AsyncIterator[EventsUpTo]:
-        """Pages behind a position, up to and with another one."""
+        """Yield the pages after one position, up to and including another."""
         others = tuple(name for name in self.types if name != CONFIGURATION)
         position = after
         while position < until:
@@ -46,7 +48,7 @@ class SearchedEvents:
             events = list(page.events)
             if CONFIGURATION in self.types:
                 events += await self._revisions(position, page.position)
-                events.sort(key=lambda one: one.envelope.position)
+                events.sort(key=lambda recorded: recorded.envelope.position)
             yield EventsUpTo(events, page.position)
             position = page.position
 
@@ -56,7 +58,7 @@ class SearchedEvents:
             found = await self.log.newest_of_stream(CONFIG_STREAM, version_max=last, limit=1)
             is_last = not found or found[0].envelope.version < last
             return EventsUpTo([], until if is_last else min(until, found[0].envelope.position))
-        # The events of a run stand in an index of their own, so these are looked for to the end.
+        # Events of a run have an index of their own, so no limit of positions is needed.
         end = until if self.run_id is not None else min(until, after + POSITIONS_AT_ONCE)
         found = await self.log.read(
             after=after,
@@ -68,11 +70,11 @@ class SearchedEvents:
         )
         upto = found[-1].envelope.position if len(found) == PAGE_EVENTS else end
         if self.stream is not None:
-            found = [one for one in found if one.envelope.stream == self.stream]
+            found = [recorded for recorded in found if recorded.envelope.stream == self.stream]
         return EventsUpTo(found, upto)
 
     async def _revisions(self, after: int, until: int) -> list[RecordedEvent]:
-        """Those that became active behind a position, up to and with another one."""
+        """Return the revisions activated after one position, up to and including another."""
         first, last = await revision_at(self.log, after), await revision_at(self.log, until)
         if last == first:
             return []

@@ -1,4 +1,4 @@
-"""How many runs a question leaves, by status, by agent and by rule."""
+"""Totals of the runs that match a query: by status, agent and rule."""
 
 from collections import Counter
 
@@ -11,7 +11,7 @@ from application.queries.views.run_totals import RunTotalsView
 
 COUNTED_MAX = 10_000
 COUNTED_OF_OTHERS_MAX = 5_000
-"""For who sees a part of them: whose each is has to be looked up."""
+"""Limit for callers that see only some runs, because the access to each requester is checked."""
 AGENTS_MAX = 100
 
 
@@ -23,7 +23,7 @@ async def run_totals(
     words: RunWords | None,
     at: int,
 ) -> RunTotalsView:
-    """The numbers of the runs that the caller may see, the newest of them when there are many."""
+    """Return the totals of the runs that the caller may see, limited to the newest."""
     runs_max = COUNTED_MAX if caller.sees_everything else COUNTED_OF_OTHERS_MAX
     if words is not None:
         runs_max = WORDS_EXAMINED_MAX
@@ -36,17 +36,17 @@ async def run_totals(
     )
     statuses, agents, rules = Counter[str](), Counter[str](), Counter[str]()
     known: dict[str, bool] = {}
-    for one in found.counts:
-        if one.requester is not None:
-            if one.requester not in known:
-                known[one.requester] = await access.covers_session(caller, one.requester)
-            if not known[one.requester]:
+    for count in found.counts:
+        if count.requester is not None:
+            if count.requester not in known:
+                known[count.requester] = await access.covers_session(caller, count.requester)
+            if not known[count.requester]:
                 continue
-        statuses[status_of_stage(one.stage, one.outcome, waits=one.waits)] += one.runs
-        if one.agent_id is not None:
-            agents[one.agent_id] += one.runs
-        if one.rule is not None:
-            rules[one.rule] += one.runs
+        statuses[status_of_stage(count.stage, count.outcome, waits=count.waits)] += count.runs
+        if count.agent_id is not None:
+            agents[count.agent_id] += count.runs
+        if count.rule is not None:
+            rules[count.rule] += count.runs
     return RunTotalsView(
         runs=statuses.total(),
         statuses=_most_first(statuses),
@@ -57,5 +57,5 @@ async def run_totals(
 
 
 def _most_first(numbers: Counter[str], limit: int | None = None) -> dict[str, int]:
-    """In an order that is the same for the same numbers."""
-    return dict(sorted(numbers.items(), key=lambda one: (-one[1], one[0]))[:limit])
+    """Return the highest counts first, ties by name, so that the order is stable."""
+    return dict(sorted(numbers.items(), key=lambda item: (-item[1], item[0]))[:limit])

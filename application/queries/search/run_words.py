@@ -1,4 +1,4 @@
-"""Runs by words of their labels and tasks, in pages."""
+"""Search of runs by words in their labels and tasks, in pages."""
 
 from application.ports.registry import RunQuery
 from application.ports.run_search import Examined, RunSearch, RunWords
@@ -10,16 +10,20 @@ from domain.run.state import Run
 WORDS_MAX = 8
 WORDS_CHARACTERS_MAX = 200
 WORDS_EXAMINED_MAX = 2_000
-"""Their tasks are read, which takes longer than to look at their columns."""
+"""Lower than for columns, because tasks must be read."""
 
 
 def run_words(caller: Caller, text: str) -> RunWords:
-    """The words that a caller looks for. `QueryError` when there are none, or too many."""
+    """Return the words that a caller searches for.
+
+    Raises:
+        QueryError: There are no words, or too many.
+    """
     words = tuple(sorted({word.lower() for word in text.split()}))
     if not 0 < len(words) <= WORDS_MAX:
-        raise invalid_value("/query/q", f"has between 1 and {WORDS_MAX} words")
+        raise invalid_value("/query/q", f"must have between 1 and {WORDS_MAX} words")
     if len(text) > WORDS_CHARACTERS_MAX:
-        raise invalid_value("/query/q", f"has {WORDS_CHARACTERS_MAX} characters at most")
+        raise invalid_value("/query/q", f"must have at most {WORDS_CHARACTERS_MAX} characters")
     return RunWords(words, caller.may("content"))
 
 
@@ -34,7 +38,8 @@ async def runs_with_words(
     limit: int,
     ascending: bool,
 ) -> tuple[list[Run], int | None]:
-    """Runs that the caller may see, and the position behind which the next page begins."""
+    """Return matching runs that the caller may see, and the position after which the next page
+    begins."""
     behind = place.behind if place.behind >= 0 else None
     examined = Examined(place.at, WORDS_EXAMINED_MAX, behind, ascending)
     found = await search.find(query, words, examined, limit=limit)

@@ -1,4 +1,4 @@
-"""Where a search finds the states that it folds events onto, and how it names events."""
+"""Source of the states that a search folds events onto, and the names of events."""
 
 from collections.abc import Collection, Iterable
 
@@ -7,17 +7,17 @@ from domain.states import MissingStates, State
 
 
 class RegistryStates:
-    """Implements `StateSource` by the registry, which tells of any position."""
+    """Implements `StateSource` by the registry, which has states as of any position."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
     async def load(self, missing: MissingStates, at: int) -> Iterable[State]:
-        """The states of these runs and sessions."""
+        """Return the states of these runs and sessions."""
         (found,) = await self._registry.states(missing.runs, missing.sessions, at=[at])
         return (*found.runs.values(), *found.sessions.values())
 
 
 def type_names(types: Collection[type]) -> tuple[str, ...]:
-    """The names by which the log knows events."""
-    return tuple(sorted(one.__name__ for one in types))
+    """Return the names of events in the log."""
+    return tuple(sorted(event_type.__name__ for event_type in types))

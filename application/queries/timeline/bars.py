@@ -1,4 +1,4 @@
-"""The timeline: runs as bars, and how much happened when beside them."""
+"""The timeline: runs as bars, beside a histogram of events."""
 
 from dataclasses import replace
 from uuid import UUID
@@ -42,16 +42,16 @@ BARS_EXAMINED_MAX = 5_000
     "parent_run_id", "child_session_key", "respawned_from", "stages",
 )  # fmt: skip
 class RunBarView(RunView):
-    """A run as a bar. `parentRunId` is the run that asked for it; null where that is a session that
-    nobody spawned here."""
+    """A run as a bar. `parentRunId` is the run that requested it; null if its requester is a
+    session that was not spawned here."""
 
     parent_run_id: UUID | None
 
 
 class TimelineView(View):
-    """Runs that were asked for and not over between the positions `after` and `until`, the newest
-    first, and the buckets of what was recorded in between. `bucketsCountedTo` is null when all of
-    that was counted; `nextCursor` is null behind the last run."""
+    """Runs that were requested and not over between the positions `after` and `until`, newest
+    first, and a histogram of the events in that range. `bucketsCountedTo` is null if all events
+    were counted; `nextCursor` is null on the last page."""
 
     after: int
     until: int
@@ -64,12 +64,12 @@ class TimelineView(View):
 class ListTimeline(LogPart, ReadAsOf, Page, RunFilter):
     """Parameters of `list_timeline`."""
 
-    limit: int = Field(BARS_DEFAULT, ge=1, le=BARS_MAX, description="How many runs at most.")
+    limit: int = Field(BARS_DEFAULT, ge=1, le=BARS_MAX, description="Maximum number of runs.")
     buckets: int | None = Field(
         None,
         ge=0,
         le=BUCKETS_MAX,
-        description="How many buckets of time; 0 for none, 100 when left out.",
+        description="Number of time buckets; 0 for none. Default: 100.",
     )
 
 
@@ -79,13 +79,13 @@ class ListTimeline(LogPart, ReadAsOf, Page, RunFilter):
     name="listTimeline",
     tag="log",
     scope="read",
-    summary="Runs as bars",
+    summary="List runs as bars of a timeline",
     description=(
-        "The runs that were asked for and not over between `from` and `to`, the newest first, each"
-        " with the position and instant of every stage that it had come to as of `at`, and buckets"
-        " of as much time each with what was recorded in them, as `/v1/events/histogram` has them."
-        " The buckets count all of the log in that part, or the tree that is asked for; the other"
-        " filters are for runs alone. A token that does not see all of the log gets none unless it"
+        "Returns the runs that were requested and not over between `from` and `to`, newest first,"
+        " each with the position and instant of every stage that it had reached as of `at`; and"
+        " time buckets of equal length with the events in them, as in `/v1/events/histogram`. The"
+        " buckets count the whole log in that range, or only `tree` if given; the other filters"
+        " apply to runs alone. A token that does not see the whole log gets no buckets unless it"
         " names a tree of its own."
     ),
     errors=("foreign_cursor",),
@@ -94,8 +94,8 @@ class ListTimeline(LogPart, ReadAsOf, Page, RunFilter):
 async def list_timeline(
     services: QueryServices, caller: Caller, query: ListTimeline
 ) -> Answer[TimelineView]:
-    """Return the runs of a part of the log, as of `at`. The buckets count all of that part, or of
-    the tree if one is wanted."""
+    """Return the runs of a range of the log as of `at`, with the event counts of the range or
+    tree."""
     begin, end, at, cursor = query.begin, query.end, query.at, query.cursor
     log_id = services.work.log.log_id
     asked: str | None = None
@@ -106,7 +106,7 @@ async def list_timeline(
     else:
         place, asked = read_cursor(cursor, log_id, await services.work.log.head())
         position, behind = place.at, place.behind
-    # What the keys in the question mean is said by the moment of the first page.
+    # Session names are resolved as of the first page, so that the query stays the same.
     criteria = await narrow_to_tree(
         services.work.registry, caller, await run_query(services, caller, query, place)
     )
@@ -148,7 +148,7 @@ async def _visible_bars(
     limit: int,
     behind: int | None,
 ) -> tuple[list[RunBar], int | None]:
-    """Up to `limit` bars that the caller may see, and where the next ones begin."""
+    """Return up to `limit` bars that the caller may see, and where the next page begins."""
     known: dict[str, bool] = {}
     found: list[RunBar] = []
     examined = 0

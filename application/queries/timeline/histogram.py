@@ -1,4 +1,4 @@
-"""How much happened when: the events of a part of the log, in buckets of positions or of time."""
+"""Histograms of events: counts of a range of the log in buckets of positions or time."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -26,10 +26,9 @@ BucketUnit = Literal["position", "time"]
 
 
 class EventBucketView(View):
-    """What was recorded in a bucket: from `firstPosition` at `firstAt` up to `lastPosition` at
-    `lastAt`, which are null where nothing was. `outcomes` are those of runs that ended, `rules`
-    those that refused a spawn. `since` and `until` are the edges of a bucket of time: behind the
-    one, and not behind the other."""
+    """The events of one bucket, from `firstPosition` at `firstAt` to `lastPosition` at `lastAt`;
+    null if there are none. `outcomes` counts runs that ended, by outcome; `rules` counts refusals,
+    by rule. `since` (exclusive) and `until` (inclusive) are the edges of a time bucket."""
 
     first_position: int | None
     first_at: datetime | None
@@ -44,8 +43,8 @@ class EventBucketView(View):
 
 
 class HistogramView(View):
-    """Buckets of the events behind position `after` up to position `until`. `countedTo` is null
-    when all of them were counted; else what stands behind that position was not looked at."""
+    """Buckets of the events after position `after`, up to position `until`. `countedTo` is null if
+    all were counted; otherwise events after that position were not scanned."""
 
     by: BucketUnit
     after: int
@@ -56,8 +55,8 @@ class HistogramView(View):
 
 @dataclass(frozen=True, slots=True)
 class LogWindow:
-    """A part of the log: what is behind position `after` and not behind `until`. `since` and `by`
-    are the instants that were given for that, if any were."""
+    """A range of the log, after position `after` and up to `until`. `since` and `by` are the
+    instants that were given for it, if any."""
 
     after: int
     until: int
@@ -74,9 +73,13 @@ async def log_window(
     head: int | None = None,
     known: tuple[int, int] | None = None,
 ) -> LogWindow:
-    """The part of the log between two as-ofs, by default all of it; `QueryError` when it ends
-    before it begins. `known` are its positions, where the first page of a listing has said what a
-    time ago means."""
+    """Return the range of the log between two moments, by default the whole log.
+
+    `known` are the positions of a range that the first page of a listing has resolved.
+
+    Raises:
+        QueryError: The range ends before it begins.
+    """
     now = services.work.log.now()
     if known is not None:
         return LogWindow(*known, _instant(begin, now), _instant(end, now))
@@ -88,13 +91,14 @@ async def log_window(
         after = await resolve_as_of(services, caller, begin, pointer="/query/from")
     if after.position > until.position:
         raise invalid_value(
-            "/query/from", f"is pos:{after.position}, behind the end, pos:{until.position}"
+            "/query/from",
+            f"is pos:{after.position}, which is after the end of the range, pos:{until.position}",
         )
     return LogWindow(after.position, until.position, _instant(begin, now), _instant(end, now))
 
 
 def _instant(text: str | None, now: datetime) -> datetime | None:
-    """Return the instant that was given; None for a time ago, which each request counts anew."""
+    """Return the instant that was given. None for a time ago, which each request counts anew."""
     if text is None or is_time_ago(text):
         return None
     moment = read_moment(text, now)
@@ -105,10 +109,10 @@ class CountEvents(EventParameters, LogPart, Read):
     """Parameters of `count_events`."""
 
     buckets: int = Field(
-        BUCKETS_DEFAULT, ge=1, le=BUCKETS_MAX, description="How many buckets at most."
+        BUCKETS_DEFAULT, ge=1, le=BUCKETS_MAX, description="Maximum number of buckets."
     )
     by: BucketUnit = Field(
-        "position", description="Buckets of as many positions, or of as much time."
+        "position", description="Bucket by equal numbers of positions, or by equal lengths of time."
     )
 
 
@@ -118,31 +122,34 @@ class CountEvents(EventParameters, LogPart, Read):
     name="countEvents",
     tag="log",
     scope="read",
-    summary="How much happened when",
+    summary="Count events over time",
     description=(
-        "The events of the log between `from` and `to` in buckets of as many positions each, or of"
-        " as much time, with their counts by type, by outcome of runs that ended, and by rule that"
-        " refused a spawn. It takes as long for a log of millions as for a short one. With `runId`"
-        " or `tree` their events are looked at one by one, 20,000 at most: `countedTo` says where"
-        " that ended, and is null when all were counted. `actor` needs one of the two. Without"
-        " them the token needs the pattern `*`."
+        "Counts the events of the log between `from` and `to` in buckets of equal size, by"
+        " position or by time: by type, by outcome of runs that ended, and by rule that refused a"
+        " spawn. The cost does not depend on the size of the log. With `runId` or `tree`, events"
+        " are scanned one by one, 20,000 at most: `countedTo` says where the scan stopped, and is"
+        " null if all were counted. `actor` requires `runId` or `tree`. Without these, a token"
+        " for all sessions (`*`) is required."
     ),
     errors=("not_found",),
     command=Command(
         "event histogram",
         "Count events, outcomes and refusals over time.",
         options={
-            "buckets": Option(default=24, help="How many lines at most."),
-            "by": Option(default="time", help="Lines of as many events each, or of as much time."),
+            "buckets": Option(default=24, help="Maximum number of lines."),
+            "by": Option(
+                default="time",
+                help="Size of lines: equal numbers of events, or equal lengths of time.",
+            ),
         },
         items="items",
-        notes={"countedTo": "only counted up to position {countedTo}: go on with --from"},
+        notes={"countedTo": "only counted up to position {countedTo}; continue with --from"},
     ),
 )
 async def count_events(
     services: QueryServices, caller: Caller, query: CountEvents
 ) -> Answer[HistogramView]:
-    """Return the histogram of a part of the log, or of the events in it that the filters leave."""
+    """Return the histogram of a range of the log, or of the matching events in it."""
     window = await log_window(services, caller, query.begin, query.end)
     criteria = await event_filter(services, caller, query, tree_at=window.until)
     return Answer(
@@ -157,7 +164,7 @@ async def histogram(
     buckets: int,
     by: BucketUnit,
 ) -> HistogramView:
-    """Return the buckets of a part of the log.
+    """Return the histogram of a range of the log.
 
     Raises:
         QueryError: The caller does not cover the events.
@@ -177,7 +184,12 @@ async def histogram(
     else:
         query = EventQuery(run_id=criteria.run_id, tree=criteria.tree, actor=criteria.actor)
         tallies, counted_to = await counts.of_some(query, edges)
-    ends = {one for after, until in pairwise(edges) if after < until for one in (after + 1, until)}
+    ends = {
+        position
+        for after, until in pairwise(edges)
+        if after < until
+        for position in (after + 1, until)
+    }
     recorded = await counts.instants_of(sorted(ends))
     return HistogramView(
         by=by,
@@ -204,10 +216,10 @@ def _require_covered(criteria: EventFilter) -> None:
         if not criteria.caller.sees_everything:
             raise QueryError(
                 "not_permitted",
-                "counts of the whole log are for tokens with the pattern *; give tree or runId",
+                "counts of the whole log require a token for all sessions (*); give tree or runId",
             )
         if criteria.actor is not None:
-            raise invalid_value("/query/actor", "needs a runId or a tree beside it")
+            raise invalid_value("/query/actor", "requires runId or tree")
     elif criteria.run_id is None and criteria.tree is not None:
         caller = criteria.caller
         if not caller.sees_everything and not caller.acts_for(criteria.tree):
@@ -217,20 +229,22 @@ def _require_covered(criteria: EventFilter) -> None:
 
 
 def _edges_of_positions(window: LogWindow, buckets: int) -> list[int]:
-    """Where the buckets begin and end. All have as many positions, but for what it takes that long
-    ones begin at what was counted."""
+    """Return the edges of buckets with equal numbers of positions.
+
+    Edges of large buckets are rounded to the blocks that are counted already.
+    """
     span = window.until - window.after
     count = min(buckets, span)
     edges = [window.after + place * span // count for place in range(count)] if count else []
     if count and span // count >= 2 * BLOCK_EVENTS:
-        edges[1:] = [one // BLOCK_EVENTS * BLOCK_EVENTS for one in edges[1:]]
+        edges[1:] = [edge // BLOCK_EVENTS * BLOCK_EVENTS for edge in edges[1:]]
     return [*edges, window.until]
 
 
 async def _edges_of_time(
     services: QueryServices, window: LogWindow, buckets: int
 ) -> tuple[list[datetime], list[int]]:
-    """The instants between which the buckets are, and the positions of them."""
+    """Return the instants between the buckets, and the positions of these."""
     span = window.until - window.after
     counts = services.event_counts
     recorded = await counts.instants_of((window.after + 1, window.until)) if span else {}
@@ -242,7 +256,7 @@ async def _edges_of_time(
     step = (last - first) / count
     instants = [*(first + place * step for place in range(count)), last]
     inner = await counts.positions_at(instants[1:-1])
-    positions = [min(max(one, window.after), window.until) for one in inner]
+    positions = [min(max(position, window.after), window.until) for position in inner]
     return instants, [window.after, *positions, window.until]
 
 

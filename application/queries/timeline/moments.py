@@ -1,4 +1,4 @@
-"""Moments of the log: which position an instant is, which instant a position, and what is there."""
+"""Moments of the log: maps between instants and positions, with the events around them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -29,11 +29,11 @@ class NearEventView(View):
 
 
 class MomentView(View):
-    """A position of the log and when its event was recorded: null before all events. `appendLast`
-    is the last position of the append that it is of, `configRevision` the number of the
-    configuration in force then, null before the first one and for who does not see all of the log.
-    `before` are the events up to the position, `after` those behind it, both in order; of what
-    others did a token sees nothing."""
+    """A position of the log and the time when its event was recorded; null before the first event.
+    `appendLast` is the last position of its append. `configRevision` is the configuration revision
+    in force; null before the first one, and for tokens that do not see the whole log. `before` are
+    the events up to the position, `after` those after it, both in order, without events that the
+    token may not see."""
 
     position: int
     recorded_at: datetime | None
@@ -47,7 +47,7 @@ class GetMoment(ReadAsOf):
     """Parameters of `get_moment`."""
 
     around: int = Field(
-        AROUND_DEFAULT, ge=0, le=AROUND_MAX, description="How many events on each side."
+        AROUND_DEFAULT, ge=0, le=AROUND_MAX, description="Maximum number of events on each side."
     )
 
 
@@ -57,19 +57,19 @@ class GetMoment(ReadAsOf):
     name="getMoment",
     tag="log",
     scope="read",
-    summary="A moment of the log",
+    summary="Show a moment of the log",
     description=(
-        "Which position an instant is, and at which instant a position was recorded, with the"
-        " number of the configuration in force then and the events on both sides of it."
+        "Returns the position of an instant, the instant at which a position was recorded, the"
+        " configuration revision in force then, and the events on both sides."
     ),
     command="of the page",
 )
 async def get_moment(
     services: QueryServices, caller: Caller, query: GetMoment
 ) -> Answer[MomentView]:
-    """Return the moment `at` with up to `around` events on each side of it."""
+    """Return the moment `at`, with up to `around` events on each side."""
     if caller.run_id is not None:
-        raise QueryError("not_permitted", "a child's token reads events of one run, not of the log")
+        raise QueryError("not_permitted", "a child's token may only read the events of one run")
     head = (await resolve_as_of(services, caller, None)).position
     position = (await resolve_as_of(services, caller, query.at)).position
     log, around = services.work.log, query.around
@@ -80,7 +80,7 @@ async def get_moment(
     revision = None
     if caller.sees_everything:
         (counts,) = await services.event_counts.up_to([position])
-        # The first one has the number 1, and each later one the next.
+        # Revisions are numbered from 1, so their count is the number of the newest.
         revision = counts.get("ConfigurationActivated")
     view = MomentView(
         position=position,
@@ -98,7 +98,7 @@ def _near_events(caller: Caller, events: Sequence[RecordedEvent]) -> list[NearEv
         NearEventView.from_source(
             envelope, run_id=envelope.provenance.run_id, tree=envelope.provenance.correlation
         )
-        for envelope in (one.envelope for one in events)
+        for envelope in (recorded.envelope for recorded in events)
         if _is_visible(caller, envelope.provenance.correlation)
     ]
 

@@ -1,4 +1,4 @@
-"""A session and all below it, as a tree, now or as it was."""
+"""The tree below a session, now or as of an earlier moment."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from domain.session.state import Session
 NODES_MAX = 2_000
 NODES_DEFAULT = 500
 LEVELS_MAX = 64
-"""No session is deeper below another."""
+"""No session is further below another than this."""
 
 
 @selection(
@@ -30,21 +30,21 @@ LEVELS_MAX = 64
     "stages",
 )  # fmt: skip
 class TreeRunView(RunView):
-    """A run in a tree. `respawnedFrom` is the run that it was made from, in whichever tree."""
+    """A run in a tree. `respawnedFrom` is the run that it was respawned from, in any tree."""
 
 
 @selection(*TreeRunView.model_fields, "rule", "child_session_key")
 class RefusedRunView(RunView):
-    """A run that was refused, and the rule that refused it. Of a refused message `childSessionKey`
-    is the session that it was for; of most spawns it is null."""
+    """A run that was refused, and the rule that refused it. `childSessionKey` is the session that a
+    refused message was sent to; for most spawns it is null."""
 
 
 class TreeNodeView(View):
-    """A session with its own runs in order of creation, and those below it. `sessionKey` is null
-    for a spawn that is prepared and has no session yet. `childrenCut` says that there may be others
-    below it than those in `children`: ask for the tree of this session. `refused` are the runs that
-    this session asked for and that were refused, in order of creation: spawns, and messages to its
-    children. `refusedCut` says that there may be more of them: ask the registry."""
+    """A session with its own runs in order of creation, and the sessions below it. `sessionKey` is
+    null for a spawn that is being prepared and has no session yet. If `childrenCut`, there may be
+    more children than those in `children`: request the tree of this session. `refused` are the
+    refused runs that this session requested, in order of creation: spawns, and messages to its
+    children. If `refusedCut`, there may be more: list runs to see them."""
 
     session_key: str | None
     session_id: UUID | None
@@ -62,9 +62,9 @@ class TreeNodeView(View):
 
 
 class SessionTreeView(View):
-    """A session and its descendants. `nodes` counts sessions and spawns that are prepared. `cut`
-    says that some are left out: the nodes above them say so. `position` is where it is true, `at`
-    the instant that was asked for, or when the position was recorded."""
+    """A session and its descendants. `nodes` counts sessions and spawns being prepared. If `cut`,
+    nodes are missing; `childrenCut` marks the nodes above them. `position` is where the answer is
+    true; `at` is the requested instant, or the time when that position was recorded."""
 
     position: int
     at: datetime | None
@@ -75,7 +75,7 @@ class SessionTreeView(View):
 
 @dataclass(slots=True)
 class _Node:
-    """What was found of a session, or of a spawn that has none yet."""
+    """A session, or a spawn that has none yet."""
 
     session_key: str | None
     created_at: datetime
@@ -91,9 +91,9 @@ class _Node:
 class GetSessionTree(ReadAsOf):
     """Parameters of `get_session_tree`."""
 
-    limit: int = Field(NODES_DEFAULT, ge=1, le=NODES_MAX, description="How many nodes at most.")
+    limit: int = Field(NODES_DEFAULT, ge=1, le=NODES_MAX, description="Maximum number of nodes.")
     depth: int = Field(
-        LEVELS_MAX, ge=0, le=LEVELS_MAX, description="How many levels below the session at most."
+        LEVELS_MAX, ge=0, le=LEVELS_MAX, description="Maximum number of levels below the session."
     )
 
 
@@ -103,14 +103,15 @@ class GetSessionTree(ReadAsOf):
     name="getSessionTree",
     tag="sessions",
     scope="read",
-    summary="A session and all below it",
+    summary="Show the tree below a session",
     description=(
-        "The session with its own runs and, below it, those that it spawned, each with its runs,"
-        " the position and instant of every stage, and how many places it has taken. Level by"
-        " level, `limit` nodes at most: `cut` says that some are left out, and `childrenCut` of a"
-        " node that they are below that one, whose own tree has them. `refused` of a node are the"
-        " spawns that it asked for and that were refused, each with its `rule`; of the whole tree"
-        " `limit` at most. `refusedCut` says that the registry has more of them."
+        "Returns the session with its own runs and, below it, the sessions that it spawned, each"
+        " with its runs, the position and instant of every stage, and the number of places that"
+        " it occupies. The tree is filled level by level, up to `limit` nodes. `cut` says that"
+        " nodes are missing; `childrenCut` of a node that they are below it, and its own tree has"
+        " them. `refused` of a node are the refused spawns that it requested, each with its"
+        " `rule`, up to `limit` in the whole tree. `refusedCut` says that there are more: list"
+        " runs to see them."
     ),
     errors=("not_found",),
     command=Command(
@@ -118,16 +119,16 @@ class GetSessionTree(ReadAsOf):
         by_hand=True,
         options={
             "limit": Option(
-                help="How many sessions at most.", default=NODES_DEFAULT, maximum=NODES_MAX
+                help="Maximum number of sessions.", default=NODES_DEFAULT, maximum=NODES_MAX
             ),
-            "depth": Option(help="How many levels below it at most.", default=LEVELS_MAX),
+            "depth": Option(help="Maximum number of levels below it.", default=LEVELS_MAX),
         },
     ),
 )
 async def get_session_tree(
     services: QueryServices, caller: Caller, key: str, query: GetSessionTree
 ) -> Answer[SessionTreeView]:
-    """Return the tree below a session: level by level, so that the deepest nodes are left out."""
+    """Return the tree below a session, level by level, so that the deepest nodes are cut first."""
     limit = query.limit
     moment = await resolve_as_of(services, caller, query.at)
     session = await visible_session(services, caller, key, moment)
@@ -156,7 +157,7 @@ async def get_session_tree(
 async def _grow(
     services: QueryServices, root: _Node, *, at: int, limit: int, levels: int
 ) -> list[_Node]:
-    """All nodes, the root first. A level that does not fit is the last one, and is cut."""
+    """Return all nodes, root first. A level that does not fit is the last one and is cut."""
     nodes = [root]
     by_key = {root.session_key: root}
     level = [root]
@@ -165,7 +166,7 @@ async def _grow(
         if not parents:
             break
         room = limit - len(nodes) if depth < levels else 0
-        # A session that went on has a run for each time, and is one node.
+        # A session that was continued has several runs but is one node.
         bars = await services.run_bars.spawned_by(list(parents), at=at, limit=2 * limit + 1)
         is_whole = len(bars) <= 2 * limit
         found: list[_Node] = []
@@ -191,7 +192,7 @@ async def _grow(
 
 
 async def _own_runs(services: QueryServices, session: Session, *, at: int) -> Sequence[RunBar]:
-    """Return the runs of a child's session itself, which others asked for."""
+    """Return the runs of a child session itself, which other sessions requested."""
     if session.run_id is None:
         return ()
     return await services.run_bars.own_runs(session.session_key, at=at, limit=NODES_MAX)
@@ -200,7 +201,7 @@ async def _own_runs(services: QueryServices, session: Session, *, at: int) -> Se
 async def _add_refused(
     services: QueryServices, nodes: Sequence[_Node], *, at: int, limit: int
 ) -> None:
-    """Add the runs that the sessions of these nodes asked for in vain, at most `limit` in all."""
+    """Add the refused runs that these sessions requested, at most `limit` in all."""
     parents = {node.session_key: node for node in nodes if node.session_key is not None}
     bars = await services.run_bars.spawned_by(list(parents), at=at, limit=limit + 1, refused=True)
     for bar in bars[:limit]:
@@ -212,7 +213,7 @@ async def _add_refused(
 
 
 def _mark_cut(parents: Mapping[str, _Node], last: str) -> None:
-    """Of the session at which the list ended, and of those behind it, nothing more is known."""
+    """Mark the session at which the list ended, and those after it, as cut."""
     keys = list(parents)
     for key in keys[keys.index(last) :]:
         parents[key].children_cut = True

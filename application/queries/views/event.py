@@ -1,4 +1,4 @@
-"""How a recorded event reads."""
+"""Views of recorded events."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -19,7 +19,7 @@ _FAILURES = (EffectAttempted, ContinuationFailed)
 
 
 class ActorView(View):
-    """On whose word something is recorded: `kind` is `token`, `child`, `anybody` or `system`."""
+    """Who caused an event: `kind` is `token`, `child`, `anybody` or `system`."""
 
     kind: str
     token: str | None
@@ -27,7 +27,7 @@ class ActorView(View):
 
 
 class EventView(View):
-    """The envelope and the payload. Free texts are references in it, never the texts."""
+    """An event with its envelope and payload. Free texts appear only as references."""
 
     position: int
     stream: str
@@ -51,29 +51,28 @@ class EventView(View):
 
 
 class FailureText(View):
-    """Why a step could not be undone, or a webhook or hook did not take what it was sent; null if
-    that was erased."""
+    """Why a step could not be undone, or why a webhook or hook did not accept its message; null if
+    the text was erased."""
 
     error: str | None
 
 
 class ScriptFailureTexts(View):
-    """Why context scripts failed or were skipped, each under its id."""
+    """Why context scripts failed or were skipped, by script id."""
 
     errors: dict[str, str | None]
 
 
 class EventWithTexts(EventView):
-    """An event with those of its texts that can be read nowhere else."""
+    """An event with the texts that no other endpoint returns."""
 
     texts: FailureText | ScriptFailureTexts
 
 
 class EventListView(View):
-    """A page of the log. It was looked through up to `nextAfter`; `head` is where the log ends, or
-    ended at the moment that was asked about. With the newest first it was looked through from
-    `nextAfter` down to `nextBefore`, which is null when nothing that was asked for is older, and on
-    pages with the oldest first."""
+    """A page of the log. `head` is the end of the log, now or as of `at`. The page was scanned up
+    to `nextAfter`; newest first, it was scanned from `nextAfter` down to `nextBefore`. `nextBefore`
+    is null if no older event matches, and on pages with the oldest first."""
 
     items: list[EventView]
     next_after: int
@@ -82,14 +81,14 @@ class EventListView(View):
 
 
 class RunEventListView(View):
-    """Events of one run; `nextAfter` is null behind the last page."""
+    """Events of one run; `nextAfter` is null on the last page."""
 
     items: list[EventWithTexts | EventView]
     next_after: int | None
 
 
 def event_view(recorded: RecordedEvent) -> EventView:
-    """The event without its texts."""
+    """Return an event without its texts."""
     return EventView(**_members(recorded))
 
 
@@ -106,9 +105,9 @@ def _members(recorded: RecordedEvent) -> dict[str, Any]:
 async def events_with_texts(
     events: Sequence[RecordedEvent], contents: Contents
 ) -> list[EventWithTexts | EventView]:
-    """The events, with texts where they have any: for callers that may read texts."""
-    single = [_failure(one) for one in events]
-    failed = [_script_errors(one) for one in events]
+    """Return the events with their texts, for callers that may read them."""
+    single = [_failure(event) for event in events]
+    failed = [_script_errors(event) for event in events]
     references = [ref for ref in single if ref is not None]
     references += [ref for refs in failed for ref in refs.values()]
     texts = await contents.texts(references) if references else {}
@@ -139,4 +138,8 @@ def _failure(recorded: RecordedEvent) -> ContentRef | None:
 def _script_errors(recorded: RecordedEvent) -> dict[str, ContentRef]:
     if not isinstance(recorded.event, ScriptsResolved):
         return {}
-    return {one.id: one.error for one in recorded.event.receipts if one.error is not None}
+    return {
+        receipt.id: receipt.error
+        for receipt in recorded.event.receipts
+        if receipt.error is not None
+    }

@@ -1,4 +1,4 @@
-"""Announcements as they are shown in an inbox."""
+"""Views of announcements in an inbox."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -17,8 +17,9 @@ DeliveryPhase = Literal["due", "delivered", "parked"]
 
 
 class DeliveryView(View):
-    """How far an announcement has come on its way to one webhook. `statusCode` and `error` are of
-    the last attempt, `nextAttemptAt` is null when there is to be none; `parkedFor` is why then."""
+    """The delivery of an announcement to one webhook. `statusCode` and `error` belong to the last
+    attempt. `nextAttemptAt` is null if no attempt is scheduled; `parkedFor` says why it was parked.
+    """
 
     webhook: str
     state: DeliveryPhase
@@ -30,10 +31,10 @@ class DeliveryView(View):
 
 
 class AnnouncementView(View):
-    """An announcement in an inbox. `origin` has those of `channel`, `accountId`, `to` and
-    `threadId` that are known: where the result is to be sent from here. `requester` is whose inbox
-    it is; `deliveries` are its ways to webhooks, and when one of them was parked it stands in the
-    inbox again, further on, and is not taken any more."""
+    """An announcement in an inbox. `requester` owns the inbox. `origin` says where to send the
+    result: those of `channel`, `accountId`, `to` and `threadId` that are known. `deliveries` are
+    its deliveries to webhooks. If one is parked, the announcement appears in the inbox again at a
+    later position, unacknowledged."""
 
     id: UUID
     run_id: UUID
@@ -52,7 +53,7 @@ class AnnouncementView(View):
 
 
 class InboxView(View):
-    """A page of an inbox; `nextAfter` is null behind the last one."""
+    """A page of an inbox; `nextAfter` is null on the last page."""
 
     items: list[AnnouncementView]
     next_after: int | None
@@ -61,11 +62,16 @@ class InboxView(View):
 async def announcement_views(
     contents: Contents, runs: Sequence[Run], *, with_text: bool
 ) -> list[AnnouncementView]:
-    """The announcements of these runs; `with_text` when the caller may see free texts whole, and
-    addresses at all."""
+    """Return the announcements of runs.
+
+    `with_text` is True if the caller may see whole texts and origins; otherwise texts are previews.
+    """
     refs = [run.inbox.text for run in runs if run.inbox and run.inbox.text]
     refs += [
-        one.error for run in runs for one in run.effects_of("webhook") if one.error is not None
+        delivery.error
+        for run in runs
+        for delivery in run.effects_of("webhook")
+        if delivery.error is not None
     ]
     texts = await (contents.texts(refs) if with_text else contents.previews(refs))
     origins: Mapping[UUID, str] = {}
@@ -91,14 +97,14 @@ def _view(run: Run, texts: Mapping[UUID, str], origins: Mapping[UUID, str]) -> A
         origin=dict(origin) if origin else None,
         deliveries=[
             DeliveryView.from_source(
-                one,
-                webhook=one.name,
-                state="delivered" if one.phase == "done" else one.phase,
-                error=texts.get(one.error.id) if one.error is not None else None,
-                next_attempt_at=one.due_at,
-                parked_for=one.reason,
+                delivery,
+                webhook=delivery.name,
+                state="delivered" if delivery.phase == "done" else delivery.phase,
+                error=texts.get(delivery.error.id) if delivery.error is not None else None,
+                next_attempt_at=delivery.due_at,
+                parked_for=delivery.reason,
             )
-            for one in run.effects_of("webhook")
+            for delivery in run.effects_of("webhook")
         ],
     )
 

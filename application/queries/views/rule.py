@@ -1,4 +1,4 @@
-"""The names of rules in answers."""
+"""Names of rules in answers."""
 
 from typing import Annotated
 
@@ -6,13 +6,13 @@ from pydantic import WithJsonSchema
 
 from domain.spawn.stages import CHOICES, RULE_NAMES
 
-# A name is shown as it is on record, also one that a later release has recorded; the description of
-# the API has those of this release.
+# A recorded name is shown as it is, even if a later release recorded it; the OpenAPI document lists
+# the names of this release.
 RuleName = Annotated[str, WithJsonSchema({"type": "string", "enum": [*RULE_NAMES]})]
-"""A rule by which a spawn or a message is refused."""
+"""A rule that refuses a spawn or a message."""
 
 ExplainedName = Annotated[
     str,
-    WithJsonSchema({"type": "string", "enum": [*RULE_NAMES, *(one.name for one in CHOICES)]}),
+    WithJsonSchema({"type": "string", "enum": [*RULE_NAMES, *(choice.name for choice in CHOICES)]}),
 ]
-"""A rule or a choice, as an explanation has it."""
+"""A rule or a choice in an explanation."""

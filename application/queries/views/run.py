@@ -1,4 +1,4 @@
-"""How a run reads."""
+"""Views of runs."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -50,20 +50,20 @@ AnnouncementStateName = Literal[
 
 
 class ListedAttachmentsView(AttachmentsReceipt):
-    """The receipt with the files by name."""
+    """The receipt of a run's attachments, with the files by name."""
 
     state: AttachmentsState
 
 
 @selection("count", "total_bytes", "rel_dir", "state")
 class AttachmentsView(ListedAttachmentsView):
-    """The receipt of files that were written, in `relDir` below the child's workspace, and what has
-    become of them."""
+    """The receipt of the attachments written to `relDir` below the child's workspace, and their
+    current state."""
 
 
 class PendingUndoView(View):
-    """A step that is to be undone and is not yet: where that is, how often it failed and why the
-    last time, and when it is tried again."""
+    """A step that is still to be undone: where it is, how often undoing it failed and why it failed
+    last, and when it is retried."""
 
     step: StepName
     root: str | None
@@ -74,7 +74,7 @@ class PendingUndoView(View):
 
 
 class ReachedStageView(View):
-    """That a run came to a stage: at which position of the log, and when."""
+    """A stage that a run reached, with the log position and time."""
 
     stage: RecordedStage
     position: int
@@ -82,15 +82,15 @@ class ReachedStageView(View):
 
 
 class ToolsView(View):
-    """The tools of a child; `allow` null allows all that are not denied."""
+    """The tools of a child. If `allow` is null, every tool that is not denied is allowed."""
 
     allow: list[str] | None
     deny: list[str]
 
 
 class ModelUsageView(View):
-    """The share of one model, by the name that the runtime reported; null for one that it did not
-    name. `costUsd` null: there is no price for it."""
+    """Usage of one model, by the name that the runtime reported; null if it reported no name.
+    `costUsd` is null if no price is configured for the model."""
 
     model: str | None
     input_tokens: int
@@ -102,8 +102,8 @@ class ModelUsageView(View):
 
 
 class UsageView(View):
-    """Tokens as the runtime reported them; `totalTokens` is input and output, those of the cache
-    stand beside."""
+    """Token counts as reported by the runtime. `totalTokens` is input plus output; cache tokens are
+    separate."""
 
     input_tokens: int
     output_tokens: int
@@ -114,7 +114,7 @@ class UsageView(View):
 
 
 class AnnouncementStateView(View):
-    """What became of an announcement."""
+    """The state of an announcement."""
 
     state: AnnouncementStateName
     reason: str | None
@@ -123,9 +123,9 @@ class AnnouncementStateView(View):
 
 
 class DependencyView(View):
-    """A run that another one waits for. `state` is `unmet` when that one was over itself before
-    this was done as it was required to be. `runId` is null where one of the names in a request
-    stood for no run, or for several: then nothing was waited for, and lists of runs show none."""
+    """A run that this run depends on. `state` is `unmet` if this run was over before that run ended
+    as required. `runId` is null if a name in the request matched no run, or several: then nothing
+    was awaited, and lists of runs omit the entry."""
 
     run_id: UUID | None
     name: str
@@ -135,7 +135,7 @@ class DependencyView(View):
 
 
 class PreambleView(View):
-    """How much of what its parent said was handed over, in characters."""
+    """Length of the preamble that the parent gave, before and after truncation, in characters."""
 
     given_characters: int
     kept_characters: int
@@ -143,25 +143,26 @@ class PreambleView(View):
 
 
 class ProgressView(View):
-    """The last progress that a run at work has told, and when."""
+    """The latest progress that the run reported while running, and when."""
 
     text: str
     at: datetime
 
 
 class ForContent(NamedTuple):
-    """Marks a field that only the scope `content` shows; the fields `instead` take its place."""
+    """Marker of a field that requires scope `content`. Otherwise the fields `instead` replace
+    it."""
 
     instead: tuple[str, ...] = ()
 
 
 _ONE_RUN = "of one run"
-"""Marks a field that lists leave out."""
+"""Marker of a field that lists omit."""
 
 
 class RunView(View):
-    """A run with its texts. `respawns` are the first hundred runs that were made from it, of those
-    that the caller may see. Times are UTC, `*Ms` milliseconds."""
+    """A run with its texts. `respawns` lists the first hundred respawns that the caller may see.
+    Times are UTC; `*Ms` fields are milliseconds."""
 
     run_id: UUID
     stage: RecordedStage
@@ -223,16 +224,16 @@ class RunView(View):
 
 
 def _masked(field: str) -> tuple[str, ...]:
-    """Return the fields that a caller without the scope `content` sees in the place of one."""
-    marks = (one for one in RunView.model_fields[field].metadata if isinstance(one, ForContent))
-    return next((one.instead for one in marks), (field,))
+    """Return the fields that replace this one for a caller without scope `content`."""
+    marks = (mark for mark in RunView.model_fields[field].metadata if isinstance(mark, ForContent))
+    return next((mark.instead for mark in marks), (field,))
 
 
 @selection(*(shown for name in RunView.model_fields for shown in _masked(name)))
 class RunMetadataView(RunView):
-    """One run for a caller that may not read its texts: previews of the task and of an error, and
-    every field that holds no text. `respawns` are the first hundred runs that were made from it,
-    of those that the caller may see. Times are UTC, `*Ms` milliseconds."""
+    """A run for a caller that may not read its texts: previews of the task and of an error, and
+    every field that holds no text. `respawns` lists the first hundred respawns that the caller may
+    see. Times are UTC; `*Ms` fields are milliseconds."""
 
     task_preview: str | None
     task_bytes: int
@@ -246,13 +247,12 @@ class RunMetadataView(RunView):
     )
 )
 class RunSummary(RunMetadataView):
-    """A run with the beginning of its task, as lists show it. Times are UTC, `*Ms`
-    milliseconds."""
+    """A run in a list, with a preview of its task. Times are UTC; `*Ms` fields are milliseconds."""
 
 
 class RunListView(View):
-    """A page of the registry; `nextCursor` is null behind the last one. `totals` are there when
-    they were asked for, beside the first page."""
+    """A page of runs; `nextCursor` is null on the last page. `totals` is set on the first page if
+    it was requested."""
 
     items: list[RunSummary]
     next_cursor: str | None
@@ -260,7 +260,7 @@ class RunListView(View):
 
 
 def attachment_list(run: Run) -> ContentRef | None:
-    """The list of the files that were written; None when none ever were."""
+    """Return the list of the files that were written, or None if none ever were."""
     step = run.step("attachments")
     return step.manifest if step is not None else None
 
@@ -268,8 +268,10 @@ def attachment_list(run: Run) -> ContentRef | None:
 def attachments_view(
     run: Run, texts: Mapping[UUID, str]
 ) -> ListedAttachmentsView | AttachmentsView | None:
-    """The receipt of files that were written, and what has become of them; None when none were.
-    The files are named when their list is among the texts."""
+    """Return the receipt of the written files and their state, or None if none were written.
+
+    The files are named if their list is among the texts.
+    """
     step = run.step("attachments")
     if step is None or step.manifest is None:
         return None
@@ -294,7 +296,10 @@ def _attachments_state(undo: Effect | None) -> AttachmentsState:
 
 
 def pending_undo_views(run: Run, texts: Mapping[UUID, str]) -> list[PendingUndoView]:
-    """The steps that are to be undone and are not yet; `texts` have the errors of their undos."""
+    """Return the steps that are still to be undone.
+
+    `texts` contains the errors of failed attempts.
+    """
     return [
         PendingUndoView.from_source(
             step,
@@ -326,16 +331,16 @@ ROWS_BY_STATUS: Mapping[RunStatus, StatusRows] = {
     "refused": StatusRows(("refused",)),
     **{status: StatusRows(ENDED_STAGES, outcome) for outcome, status in STATUS_BY_OUTCOME.items()},
 }
-"""By what the runs of each status are searched."""
+"""The row condition by which runs of each status are searched."""
 
 
 def status_of(run: Run) -> RunStatus:
-    """The status that follows from stage and outcome."""
+    """Return the status that follows from the run's stage and outcome."""
     return status_of_stage(run.stage, run.outcome, waits=is_waiting(run))
 
 
 def status_of_stage(stage: RunStage, outcome: RunOutcome | None, *, waits: bool) -> RunStatus:
-    """The same of a stage, an outcome, and whether the run waits for others."""
+    """Return the status of a stage and outcome; `waits` is True if the run waits for other runs."""
     if waits:
         return "waiting"
     if stage in PREPARING or stage == "session-created":
@@ -350,34 +355,38 @@ def status_of_stage(stage: RunStage, outcome: RunOutcome | None, *, waits: bool)
 
 
 def is_waiting(run: Run) -> bool:
-    """Whether it is prepared and waits for others."""
+    """Return True if the run is prepared and waits for other runs."""
     return run.stage == "session-created" and run.waits_for is not None
 
 
 def dependency_views(run: Run) -> list[DependencyView]:
-    """What the run depends on."""
-    # Within the append that creates the session it is not recorded yet what is waited for.
+    """Return the runs that this run depends on."""
+    # Within the append that creates the session, the awaited runs are not recorded yet.
     is_undecided = run.stage == "session-created" and run.holder is not None
     is_open = run.stage in PREPARING or is_undecided or is_waiting(run)
     never_waited = run.stage in PREPARING or is_undecided or run.stage == "refused"
     unmet = (
-        {one.run_id for one in run.dependencies or ()} if never_waited else set(run.waits_for or ())
+        {dependency.run_id for dependency in run.dependencies or ()}
+        if never_waited
+        else set(run.waits_for or ())
     )
     unmet_state: Literal["waiting", "unmet"] = "waiting" if is_open else "unmet"
     return [
-        DependencyView.from_source(one, state=unmet_state if one.run_id in unmet else "met")
-        for one in run.dependencies or ()
+        DependencyView.from_source(
+            dependency, state=unmet_state if dependency.run_id in unmet else "met"
+        )
+        for dependency in run.dependencies or ()
     ]
 
 
 def _unbound_views(run: Run, texts: Mapping[UUID, str]) -> Iterator[DependencyView]:
     text = text_of(run.dependencies_argument, texts)
-    for one in read_dependencies(text) if text is not None else ():
-        yield DependencyView.from_source(one, run_id=None, state="unmet")
+    for dependency in read_dependencies(text) if text is not None else ():
+        yield DependencyView.from_source(dependency, run_id=None, state="unmet")
 
 
 async def run_summaries(runs: Sequence[Run], contents: Contents, bars: RunBars) -> list[RunSummary]:
-    """Runs with previews of their texts."""
+    """Return runs with previews of their texts."""
     stages, texts = await asyncio.gather(
         bars.stages({run.run_id: run.version for run in runs}),
         contents.previews([ref for run in runs for ref in summary_texts(run)]),
@@ -397,12 +406,20 @@ async def read_run(
     *,
     recent: bool = False,
 ) -> R:
-    """Return a run as `RunView` with its texts, or as a selection of it with previews of them;
-    `respawns` are the runs that were made from it. `recent` is that of `Contents.texts`."""
+    """Return a run in one of its forms, with its texts or previews.
+
+    Args:
+        form: `RunView` for whole texts, or a selection of its fields for previews.
+        run: The run.
+        contents: Where texts are read from.
+        bars: Where stages are read from.
+        respawns: The respawns of the run.
+        recent: As in `Contents.texts`.
+    """
     is_full = form is RunView
     read_stages = bars.stages({run.run_id: run.version})
     if is_full and recent:
-        # Both are in memory, mostly.
+        # Both are usually in memory.
         texts = await contents.texts(view_texts(run), recent=True)
         stages = await read_stages
     else:
@@ -425,9 +442,9 @@ def view_of_run(
     Args:
         form: `RunView` or a selection of its fields.
         run: The run.
-        texts: Its texts or previews (`view_texts`, `summary_texts`) that are there, by id.
-        stages: The stages that the run has come to.
-        respawns: The runs that were made from it.
+        texts: The available texts or previews by id (see `view_texts`, `summary_texts`).
+        stages: The stages that the run has reached.
+        respawns: The respawns of the run.
     """
     task = texts.get(run.task.id)
     members: dict[str, Any] = {
@@ -450,7 +467,7 @@ def view_of_run(
 
 
 def view_texts(run: Run) -> list[ContentRef]:
-    """The texts that a run reads with."""
+    """Return references to the texts that a whole run shows."""
     refs = [
         *summary_texts(run),
         run.result,
@@ -462,24 +479,23 @@ def view_texts(run: Run) -> list[ContentRef]:
 
 
 def summary_texts(run: Run) -> list[ContentRef]:
-    """The texts of which a summary shows the beginning."""
-    undos = (one.error for one in run.effects_of("undo") if one.due_at is not None)
+    """Return references to the texts that a summary previews."""
+    undos = (undo.error for undo in run.effects_of("undo") if undo.due_at is not None)
     return [ref for ref in (run.task, error_text(run), *undos) if ref is not None]
 
 
 def error_text(run: Run) -> ContentRef | None:
-    """Return the text that says why a run was refused or failed."""
+    """Return the reference to the text that says why the run was refused or failed."""
     return run.refusal.text if run.refusal is not None else run.error
 
 
 def view_of_bar(form: type[R], bar: RunBar, stages: Mapping[UUID, Sequence[ReachedStage]]) -> R:
-    """Return a run in a form that follows from its bar and the stages it has come to."""
+    """Return a run in a form whose fields all follow from its bar and its stages."""
     status = status_of_stage(bar.stage, bar.outcome, waits=bar.waits)
     return form.from_source(bar, status=status, stages=stages[bar.run_id])
 
 
 def _preamble(run: Run) -> PreambleView | None:
-    """Return the sizes of the preamble that a run was given. None if it had none."""
     sizes = run.preamble_sizes
     if sizes is None:
         return None
@@ -487,7 +503,7 @@ def _preamble(run: Run) -> PreambleView | None:
 
 
 def text_of(ref: ContentRef | None, texts: Mapping[UUID, str]) -> str | None:
-    """Return a text, or None if there is none or it is gone."""
+    """Return a text, or None if there is none or it was erased."""
     return texts.get(ref.id) if ref is not None else None
 
 
@@ -497,7 +513,7 @@ def _origin(run: Run, texts: Mapping[UUID, str]) -> Any:
 
 
 def announcement_state(run: Run) -> AnnouncementStateView:
-    """What became of the announcement."""
+    """Return the state of the run's announcement."""
     inbox = run.inbox
     state: AnnouncementStateName
     if inbox is None:
@@ -545,7 +561,7 @@ _SOURCES: Mapping[str, str | Callable[[Run], Any]] = {
     "yielded": lambda run: run.yielded_by is not None,
     "context_preamble": _preamble,
 }
-"""Where fields of a run's document are in its state, if not by the same name and type."""
+"""Where fields of the view are in the state, if not in a field of the same name and type."""
 
 
 def _reader(source: str | Callable[[Run], Any]) -> Callable[[Run], Any]:
@@ -565,4 +581,4 @@ RUN_READERS: Mapping[str, Callable[[Run], Any]] = {
     for name, field in RunView.model_fields.items()
     if name in _SOURCES or _IN_STATE.get(name) == field.annotation
 }
-"""The fields of a run's document that follow from its state alone."""
+"""Readers of the fields that follow from the state alone."""

@@ -1,4 +1,4 @@
-"""What is kept of a run: its prompt and its transcript."""
+"""Views of a run's prompt and transcript."""
 
 from datetime import datetime
 from typing import Any, Literal
@@ -8,9 +8,9 @@ from application.queries.views.view import View
 
 
 class PromptPartView(View):
-    """A stretch of a prompt text: where it comes from, UTF-8 offsets `[start, end)` within the
-    text, and the SHA-256 of its bytes. `reusedFrom` is the earlier run for which a context script
-    said it; null when it was run for this one, and for what no script said."""
+    """A part of a prompt text: its source, its UTF-8 byte offsets `[start, end)` within the text,
+    and the SHA-256 of its bytes. `reusedFrom` is the earlier run whose recorded script output was
+    reused; null if the script ran for this run, or no script wrote the part."""
 
     of: Literal["systemPrompt", "message"]
     source: str
@@ -21,7 +21,7 @@ class PromptPartView(View):
 
 
 class PromptView(View):
-    """The prompt as the child got it; the parts cover every byte of both texts."""
+    """The prompt that the child received; the parts cover every byte of both texts."""
 
     system_prompt: str
     message: str
@@ -29,8 +29,8 @@ class PromptView(View):
 
 
 class TranscriptEntryView(View):
-    """An entry of a transcript; `sequence` counts from 1 within the run, `recordedAt` is when the
-    entry came from the agent."""
+    """An entry of a transcript. `sequence` counts from 1 within the run; `recordedAt` is when the
+    entry arrived from the agent."""
 
     sequence: int
     recorded_at: datetime
@@ -39,9 +39,9 @@ class TranscriptEntryView(View):
 
 
 class TranscriptView(View):
-    """A page of a transcript; `nextAfter` is null behind the last one. Up to `lastSequence` all
-    entries were looked at, those of other kinds too: ask again with it as `after`. If `complete`,
-    the run is over, and no entry comes behind the last page."""
+    """A page of a transcript; `nextAfter` is null on the last page. Entries up to `lastSequence`
+    were scanned, including other kinds: pass it as `after` to continue. If `complete`, the run is
+    over, and no entry follows the last page."""
 
     items: list[TranscriptEntryView]
     next_after: int | None

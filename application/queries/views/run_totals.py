@@ -1,13 +1,13 @@
-"""The numbers of runs beside a list of them."""
+"""Totals of runs beside a list of them."""
 
 from application.queries.views.view import View
 
 
 class RunTotalsView(View):
-    """How many runs the filters leave, at that moment and for that token: all of them, by status,
-    by agent (the hundred with the most) and, of those refused, by rule. What has none is left out.
-    `countedTo` is null when all were counted; else only the newest were, down to the one created at
-    that position."""
+    """The number of runs that match the filters, as of the first page and for this token: in all
+    (`runs`), by status, by agent (the hundred with the most runs) and, for refused runs, by rule.
+    Zero counts are omitted. `countedTo` is null if all runs were counted; otherwise only the newest
+    were, down to the one created at that position."""
 
     runs: int
     statuses: dict[str, int]

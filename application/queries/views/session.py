@@ -1,4 +1,4 @@
-"""How a session reads."""
+"""Views of sessions."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -16,17 +16,17 @@ from domain.values.role import ControlScope, Role
 
 @selection("run_id", "label", "stage", "agent_id")
 class RequestedRunView(RunView):
-    """A run that a session asked for."""
+    """A run that the session requested."""
 
 
 @selection("run_id", "stage", "continues")
 class OwnRunView(RunView):
-    """A run of a child's session itself; `continues` is the one before it."""
+    """A run of the child session itself; `continues` is the run before it."""
 
 
 class QueuedMessageView(View):
-    """A message that waits for the session's run at work. `runId` is that of the run which will go
-    on with it; `messagePreview` null: its text was erased."""
+    """A message waiting for the session's current run to end. `runId` is the run that it will
+    become. `messagePreview` is null if its text was erased."""
 
     run_id: UUID
     message_preview: str | None
@@ -36,13 +36,13 @@ class QueuedMessageView(View):
 
 
 class SessionView(View):
-    """A session. `assertedBy` is on whose word it is on record, `assertions` which facts rest on
-    that alone, `depthFrom` where its depth was found. Model and thinking are those of its newest
-    run, with where they come from; `queue` are the messages that wait for it, `unreadReports` its
-    children that are done and of which no run of it was told. A session that nobody spawned here
-    has none of them. `preamblePosition` is where the preamble of its later runs was written; null
-    for the one of its spawn. `maxChildren` is by the configuration in force; null when that was
-    erased."""
+    """A session. `assertedBy` is the actor whose word it was recorded on; `assertions` lists the
+    facts that rest on that word alone. `depthFrom` says where its depth was found. Model and
+    thinking are those of its newest run, with their sources. `queue` holds the messages waiting for
+    that run; `unreadReports` lists finished children not yet reported to any of its runs. These are
+    empty for a session that was not spawned here. `preamblePosition` is where the preamble of its
+    later runs was written; null for the preamble of its spawn. `maxChildren` follows the
+    configuration in force; null if that was erased."""
 
     session_key: str
     display_key: str
@@ -85,28 +85,27 @@ _SOURCES = {
     "active_runs": "counted",
     "unread_reports": "reports",
 }
-"""Where fields of a session are in its state, if they are no fields of the same name."""
+"""Where fields of the view are in the state, if not in a field of the same name."""
 
 
 @selection(
     *(name for name in SessionView.model_fields if name in {*Session.__struct_fields__, *_SOURCES})
 )
 class SessionRecordView(SessionView):
-    """What a session's own events say of it: the members of `SessionView` that follow from them
-    alone."""
+    """The fields of a session that follow from its own events alone."""
 
 
 SESSION_READERS: Mapping[str, Callable[[Session], Any]] = {
     name: attrgetter(_SOURCES.get(name, name)) for name in SessionRecordView.model_fields
 }
-"""The fields of a session that follow from its state alone."""
+"""Readers of the fields that follow from the state alone."""
 
 
 def session_record_view(session: Session) -> SessionRecordView:
-    """A session as its own events made it."""
+    """Return the fields of a session that follow from its own events alone."""
     return SessionRecordView(**recorded_members(session))
 
 
 def recorded_members(session: Session) -> dict[str, Any]:
-    """What a session's own events say of it, by the fields of both views."""
+    """Return the same fields by name, for both views."""
     return {name: read(session) for name, read in SESSION_READERS.items()}

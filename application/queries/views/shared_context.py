@@ -1,4 +1,4 @@
-"""Shared contexts as they read: values, who wrote them, and who started with them."""
+"""Views of shared contexts: values, their writers, and the runs that started with them."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -27,8 +27,9 @@ _TYPES = ("SharedContextChanged", "SharedContextInherited")
 
 
 class SharedSourceView(View):
-    """Who wrote a key: in which session first, and since which position it is so; `runId` is the
-    spawn that brought it or the run whose result it is, `by` who patched it."""
+    """The writer of a shared key: the session in which it was first written, and the position of
+    the write. `runId` is the spawn that wrote it, or the run whose result it is; `by` is the actor
+    that patched it."""
 
     kind: SharedKind
     session_key: str
@@ -38,8 +39,8 @@ class SharedSourceView(View):
 
 
 class RunSharedContextView(View):
-    """What a run was given when it was claimed at `position`; `erased` are the keys whose values
-    are null because they were erased."""
+    """The shared context that a run received when it was claimed at `position`. `erased` lists the
+    keys whose values are null because they were erased."""
 
     run_id: UUID
     position: int | None
@@ -69,7 +70,7 @@ class SharedStartView(View):
 
 
 class SharedSizesView(View):
-    """How many bytes a session shares under which key, without what it is."""
+    """The size in bytes of each key that a session shares, without its value."""
 
     session_key: str
     version: int
@@ -78,7 +79,7 @@ class SharedSizesView(View):
 
 
 class SharedContextView(SharedSizesView):
-    """What a session shares, and how it came to that."""
+    """The shared context of a session, and its history."""
 
     values: dict[str, RecordedJson]
     erased: list[str]
@@ -88,16 +89,16 @@ class SharedContextView(SharedSizesView):
 
 
 def shared_context_etag(view: SharedSizesView) -> str:
-    """Return the entity tag of what a session shares: the version, which `If-Match` names."""
+    """Return the entity tag of a shared context: its version, which `If-Match` names."""
     return f'"{view.version}"'
 
 
 async def run_shared_context_view(
     contents: Contents, run_id: UUID, started: RunStarted
 ) -> RunSharedContextView:
-    """What a run was given, whole; null where it was erased."""
+    """Return the whole shared context that a run received; erased values are null."""
     keys = started.shared_context
-    texts = await contents.texts([one.value for one in keys if one.value is not None])
+    texts = await contents.texts([key.value for key in keys if key.value is not None])
     return RunSharedContextView(
         run_id=run_id,
         position=started.shared_context_position,
@@ -108,9 +109,9 @@ async def run_shared_context_view(
 async def shared_context_view(
     work: UnitOfWork, session: Session, position: int
 ) -> SharedContextView:
-    """What a session shares at a position."""
+    """Return the shared context of a session at a position."""
     keys = effective_shared_keys(session)
-    texts = await work.contents.texts([one.value for one in keys if one.value is not None])
+    texts = await work.contents.texts([key.value for key in keys if key.value is not None])
     history, started_with = await _lineage(work, session, position)
     return SharedContextView.from_source(
         shared_sizes_view(session, position),
@@ -121,19 +122,19 @@ async def shared_context_view(
 
 
 def shared_sizes_view(session: Session, position: int) -> SharedSizesView:
-    """How much a session shares at a position."""
+    """Return the sizes of the values that a session shares at a position."""
     keys = effective_shared_keys(session)
     return SharedSizesView.from_source(
         session,
         version=session.shared_position or 0,
         position=position,
-        sizes={one.key: one.value.bytes for one in keys if one.value is not None},
+        sizes={key.key: key.value.bytes for key in keys if key.value is not None},
     )
 
 
 @dataclass(slots=True)
 class _Lineage:
-    """The newest changes and starts that are recorded, the oldest of them first."""
+    """The newest recorded changes and starts, oldest first."""
 
     history: deque[SharedChangeView] = field(default_factory=lambda: deque(maxlen=HISTORY_MAX))
     started: deque[tuple[SharedContextInherited, int]] = field(
@@ -144,7 +145,8 @@ class _Lineage:
 async def _lineage(
     work: UnitOfWork, session: Session, position: int
 ) -> tuple[list[SharedChangeView], list[SharedStartView]]:
-    """What is recorded up to a position of how a context came to be, and who started with it."""
+    """Return the changes of a shared context up to a position, and the runs that started with
+    it."""
     lineage = _Lineage()
     if session.shared_position is None:
         return [], []
@@ -159,14 +161,16 @@ async def _lineage(
             correlations=(session.root_session_key,),
             until=position,
         )
-        for one in page:
-            after, event = one.envelope.position, one.event
-            if one.envelope.stream == stream:
+        for recorded in page:
+            after, event = recorded.envelope.position, recorded.event
+            if recorded.envelope.stream == stream:
                 versions.append(after)
-                lineage.history.append(_change(after, one.envelope.recorded_at, event))
+                lineage.history.append(_change(after, recorded.envelope.recorded_at, event))
             elif isinstance(event, SharedContextInherited) and event.from_session == own_key:
-                # The version of the requester's context is the newest one at the claim.
-                version = max((one for one in versions if one <= event.at_position), default=0)
+                # The child inherited the newest version as of its claim.
+                version = max(
+                    (position for position in versions if position <= event.at_position), default=0
+                )
                 lineage.started.append((event, version))
         if len(page) < PAGE_EVENTS:
             break
@@ -186,22 +190,21 @@ async def _lineage(
 def _change(position: int, recorded_at: datetime, event: object) -> SharedChangeView:
     cause: Literal["spawn", "patch", "inherited"]
     if isinstance(event, SharedContextInherited):
-        keys, cause, by = [one.key for one in event.keys], "inherited", None
+        keys, cause, by = [key.key for key in event.keys], "inherited", None
     else:
         assert isinstance(event, SharedContextChanged)
-        keys, cause, by = [one.key for one in event.changes], event.cause, event.by
+        keys, cause, by = [change.key for change in event.changes], event.cause, event.by
     return SharedChangeView.from_source(
         event, position=position, recorded_at=recorded_at, cause=cause, by=by, keys=keys
     )
 
 
 def _values(keys: Sequence[SharedKey], texts: Mapping[UUID, str]) -> dict[str, Any]:
-    """Return what is shared under each key, the keys whose values were erased, before the run or
-    since, and who wrote each."""
-    found = {one.key: texts.get(one.value.id) if one.value else None for one in keys}
+    """Return the value, erasure and source of each shared key."""
+    found = {key.key: texts.get(key.value.id) if key.value else None for key in keys}
     return {
-        # As they were recorded: what is JSON already need not be read and written again.
+        # The recorded text is JSON already, so it is passed on without parsing.
         "values": {key: orjson.Fragment(text) if text else None for key, text in found.items()},
-        "erased": [one.key for one in keys if one.value is None or one.value.id not in texts],
-        "sources": {one.key: SharedSourceView.from_source(one) for one in keys},
+        "erased": [key.key for key in keys if key.value is None or key.value.id not in texts],
+        "sources": {key.key: SharedSourceView.from_source(key) for key in keys},
     }

@@ -1,4 +1,4 @@
-"""How the head of the log and the verifications of it read."""
+"""Views of the log's head and verifications."""
 
 from datetime import datetime
 from uuid import UUID
@@ -12,7 +12,7 @@ from application.queries.views.view import View
 
 
 class LogDifferenceView(View):
-    """The first thing that is not as it was recorded, and the position at which it shows."""
+    """The first difference from the record, and the position at which it appears."""
 
     position: int
     kind: str
@@ -20,13 +20,13 @@ class LogDifferenceView(View):
 
 
 class VerificationView(View):
-    """One verification. `state` is `running`, `right`, `different`, `stopped` by somebody, `failed`
-    because it could not go on, or `broken-off` when its process is gone. It began behind position
-    `began`, all is right up to `checked`, and it ends at `last`, null before it knows; `headHash`
-    is the chain hash there once it has ended. `notedAt` is when it was last heard of, `seconds` how
-    long it took or takes so far. `origin` is `server` or `command`, and `process` which one. The
-    counts are of what was compared: rows of runs and sessions, texts and transcripts, and of those
-    the `erased` ones that are gone with their keys."""
+    """One verification of the log. `state` is `running`, `right`, `different`, `stopped` (on
+    request), `failed` (it could not continue) or `broken-off` (its process is gone). It began after
+    position `began`; everything up to `checked` is verified, and it ends at `last`, null until that
+    is known. `headHash` is the chain hash there once it has ended. `notedAt` is its last sign of
+    life, `seconds` the elapsed time. `origin` is `server` or `command`; `process` identifies it.
+    The counts are of compared rows of runs and sessions, texts and transcripts; `erased` counts
+    those whose keys were erased."""
 
     number: int
     state: VerificationState
@@ -52,8 +52,9 @@ class VerificationView(View):
 
 
 class LogHeadView(View):
-    """Where the log ends, or ended then, and the hash that chains all of it: null where there is no
-    event. The verifications are those of now, the newest first: no moment of the log has them."""
+    """The end of the log, now or as of `at`, and the hash that chains all events up to it; null if
+    there is no event. `verifications` are always the current ones, newest first, because they are
+    not part of the log."""
 
     log_id: UUID
     position: int
@@ -63,21 +64,22 @@ class LogHeadView(View):
 
 
 class VerificationStartView(View):
-    """The verification that is under way: whether this request `began` it, or another one did
-    before. A short one may be over already."""
+    """The running verification. `began` is true if this request started it, false if it was running
+    already. A short one may be over already."""
 
     began: bool
     verification: VerificationView
 
 
 class VerificationStopView(View):
-    """Whether one was under way, which stops within some seconds; and the newest one, if any."""
+    """`wasUnderWay` is true if a verification was running; it stops within a few seconds.
+    `verification` is the newest one, if any."""
 
     was_under_way: bool
     verification: VerificationView | None
 
 
 def verification_view(found: RecordedVerification) -> VerificationView:
-    """One verification."""
+    """Return the view of one verification."""
     head_hash = found.head_hash.hex() if found.head_hash is not None else None
     return VerificationView.from_source(found, head_hash=head_hash)

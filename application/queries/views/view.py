@@ -1,4 +1,4 @@
-"""What reads answer: views, selections of their fields, and views that are given out as lines."""
+"""Answers of reads: views, selections of their fields, and streamed lines."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -15,8 +15,7 @@ from application.log.view import View as View
 RecordedJson = Annotated[
     Any, PlainSerializer(lambda value: orjson.loads(orjson.dumps(value)), return_type=Any)
 ]
-"""A value as it was recorded: JSON text as `orjson.Fragment`, which is not read and written again,
-or None."""
+"""A recorded value: JSON text as `orjson.Fragment`, passed on without parsing, or None."""
 
 
 V = TypeVar("V", bound=View, covariant=True)
@@ -24,8 +23,10 @@ S = TypeVar("S", bound=View)
 
 
 def selection(*names: str) -> Callable[[type[S]], type[S]]:
-    """Return a decorator that makes a view of these of its fields alone, in this order. To a type
-    checker it has all of them; one that was left out raises `AttributeError`."""
+    """Return a decorator that reduces a view to these fields, in this order.
+
+    A type checker still sees all fields; reading one that was left out raises `AttributeError`.
+    """
 
     def select(declared: type[S]) -> type[S]:
         fields = declared.model_fields
@@ -46,19 +47,22 @@ def selection(*names: str) -> Callable[[type[S]], type[S]]:
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[V]):
-    """A view, and the position of the log at which it is true."""
+    """A view, and the log position at which it is true."""
 
     view: V
     position: int
 
 
 class Lines(ABC):
-    """Views that are given out as they are made. `position` is the one at which they are true;
-    whoever asked for them closes `room`, which holds what they take of the server."""
+    """Views that are streamed as they are made.
+
+    `position` is where they are true. The consumer closes `room`, which holds the server resources
+    that they use.
+    """
 
     position: int
     room: AsyncExitStack
 
     @abstractmethod
     def pages(self) -> AsyncGenerator[Sequence[View]]:
-        """Make the views, as many at a time as come at once."""
+        """Yield the views in batches, as they become available."""

@@ -1,4 +1,4 @@
-"""The lines of an answer to what-if."""
+"""Lines of a what-if answer."""
 
 from typing import Literal, Self
 from uuid import UUID
@@ -9,8 +9,8 @@ from domain.what_if.verdict import VerdictName
 
 
 class DifferenceView(View):
-    """The first thing that differs: which it is, as a JSON pointer, as it was recorded, and as it
-    would be."""
+    """The first difference: its JSON pointer, the recorded value, and the value under the other
+    configuration."""
 
     field: str
     recorded: RecordedJson
@@ -18,11 +18,10 @@ class DifferenceView(View):
 
 
 class WhatIfVerdictView(View):
-    """What would have come of one decision: of a `spawn`, or of a `message` to a session.
-    `position` is that of its request, `rule` the one that would refuse it, or, of what is newly
-    allowed, the one that refused it; `text` is what the caller would have been told. `missing`
-    names what is not on record and decides it, `assumed` what is not on record and was taken to be
-    in order."""
+    """The verdict on one decision, a `spawn` or a `message` to a session. `position` is that of its
+    request. `rule` is the rule that would refuse it or, if it is newly allowed, the rule that
+    refused it. `text` is what the caller would have received. `missing` lists unrecorded facts that
+    decide it; `assumed` lists unrecorded facts that were assumed to hold."""
 
     run_id: UUID
     position: int
@@ -40,7 +39,7 @@ class WhatIfVerdictView(View):
 
 
 class ProgressCountView(View):
-    """Up to which position the log was gone through, of so many, and how many decisions it was."""
+    """The log position reached so far, the last position, and the number of decisions."""
 
     position: int
     until: int
@@ -48,20 +47,19 @@ class ProgressCountView(View):
 
 
 class WhatIfProgressView(View):
-    """How far the answer is; about once a second."""
+    """Progress of the answer, about once a second."""
 
     progress: ProgressCountView
 
     @classmethod
     def of(cls, position: int, until: int, decisions: int) -> Self:
-        """The line."""
+        """Return the line."""
         count = ProgressCountView(position=position, until=until, decisions=decisions)
         return cls(progress=count)
 
 
 class TotalsView(View):
-    """All decisions from one position to another: how many there are of each verdict, by agent
-    (the one that was requested) and by rule."""
+    """Totals of all decisions in a range of positions: by verdict, requested agent and rule."""
 
     from_position: int
     to_position: int
@@ -72,25 +70,25 @@ class TotalsView(View):
 
 
 class WhatIfTotalsView(View):
-    """The last line of an answer that is whole."""
+    """The last line of a complete answer."""
 
     totals: TotalsView
 
 
 class FailureView(View):
-    """Why the answer goes no further."""
+    """Why the answer ends early."""
 
     detail: str
 
 
 class WhatIfFailureView(View):
-    """The last line of an answer that is not whole."""
+    """The last line of an incomplete answer."""
 
     failure: FailureView
 
     @classmethod
     def of(cls, detail: str) -> Self:
-        """The line."""
+        """Return the line."""
         return cls(failure=FailureView(detail=detail))
 
 

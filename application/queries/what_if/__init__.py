@@ -1,1 +1,1 @@
-"""What-if: recorded decisions, decided again under another configuration."""
+"""What-if: decides recorded spawns and messages again."""

@@ -1,4 +1,4 @@
-"""The answer of a what-if: decisions page by page as the log has them, and the totals."""
+"""The answer to a what-if: verdicts page by page, in the order of the log, and the totals."""
 
 import asyncio
 import time
@@ -33,9 +33,9 @@ from domain.what_if.verdict import VERDICTS, Verdict, VerdictName, not_replayabl
 
 EVENTS_AT_ONCE = 60
 SECONDS_AT_ONCE = 0.005
-"""For so long decisions are made before others are served again."""
+"""Time spent on decisions before other requests are served."""
 TEXT_BYTES_AT_ONCE = 4 * 1024 * 1024
-"""How many bytes of texts are read at once; more if one decision or batch needs more."""
+"""Maximum bytes of texts read at once; more if one decision or batch needs more."""
 PROGRESS_SECONDS = 1.0
 AGENTS_COUNTED_MAX = 1_000
 OTHER_AGENTS = "(others)"
@@ -46,7 +46,7 @@ _Decided = list[tuple[WhatIfCase, Verdict]]
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """Which decisions are counted, and which verdicts are given out (all if `only` is empty)."""
+    """The decisions to count, and the verdicts to return (all if `only` is empty)."""
 
     run_id: UUID | None
     tree: str | None
@@ -94,9 +94,9 @@ class _Totals:
 
 
 class WhatIfAnswer(Lines):
-    """The lines of the answer, as they are made. It is iterated once.
+    """The lines of the answer, made as they are consumed. Iterate it once.
 
-    The log is read after position `after`, up to `last`. As of `until` everything else is read.
+    The log is read after position `after`, up to `last`; everything else is read as of `until`.
     """
 
     def __init__(
@@ -122,8 +122,10 @@ class WhatIfAnswer(Lines):
         self._totals = _Totals()
 
     async def pages(self) -> AsyncGenerator[Sequence[WhatIfLine]]:
-        """Yield lines as they come: verdicts, the progress about once a second, and at the end the
-        totals, or why there are none."""
+        """Yield lines as they come: verdicts, progress about once a second, and finally the totals.
+
+        If the answer ends early, its last line is the failure.
+        """
         told = time.monotonic()
         try:
             async with aclosing(self._decided()) as pages:
@@ -160,24 +162,30 @@ class WhatIfAnswer(Lines):
                 yield decided, after
 
     async def _with_whole_batches(self, page: Sequence[RecordedEvent]) -> list[RecordedEvent]:
-        """Add the other runs of the batches that a page begins or ends in: all of a batch is
-        decided together."""
-        batches = [batch for one in (*page[:1], *page[-1:]) if (batch := batch_of(one)) is not None]
+        """Add the other runs of the batches at both ends of a page: a batch is decided as a
+        whole."""
+        batches = [
+            batch
+            for recorded in (*page[:1], *page[-1:])
+            if (batch := batch_of(recorded)) is not None
+        ]
         streams = [run_stream(run_id) for batch in batches for run_id in batch.run_ids]
         if not streams:
             return list(page)
         found = await self._log.read_streams(streams, types=_REQUESTS, until=self.position)
-        by_position = {one.envelope.position: one for one in (*page, *found)}
+        by_position = {recorded.envelope.position: recorded for recorded in (*page, *found)}
         return [by_position[position] for position in sorted(by_position)]
 
     async def _decide_page(self, page: Sequence[RecordedEvent]) -> AsyncGenerator[_Decided]:
-        cases = await self._cases.read([one for one in page if one.envelope.type in _REQUESTS])
+        cases = await self._cases.read(
+            [recorded for recorded in page if recorded.envelope.type in _REQUESTS]
+        )
         groups = [*_groups(page)]
         total_bytes = sum(ref.bytes for case in cases.values() for ref in case.refs)
-        parts = [groups] if total_bytes <= TEXT_BYTES_AT_ONCE else [[one] for one in groups]
+        parts = [groups] if total_bytes <= TEXT_BYTES_AT_ONCE else [[group] for group in groups]
         for part in parts:
-            found = (cases.get(one.envelope.position) for group in part for one in group)
-            texts = await self._cases.texts(one for one in found if one is not None)
+            found = (cases.get(recorded.envelope.position) for group in part for recorded in group)
+            texts = await self._cases.texts(case for case in found if case is not None)
             began = time.monotonic()
             done: _Decided = []
             for group in part:
@@ -187,7 +195,9 @@ class WhatIfAnswer(Lines):
                     if self._cascade is not None and key is not None:
                         self._cascade.release(key, event.run_id)
                     continue
-                done += self._decide_group([cases[one.envelope.position] for one in group], texts)
+                done += self._decide_group(
+                    [cases[recorded.envelope.position] for recorded in group], texts
+                )
                 if time.monotonic() - began >= SECONDS_AT_ONCE:
                     await asyncio.sleep(0)
                     began = time.monotonic()
@@ -196,11 +206,11 @@ class WhatIfAnswer(Lines):
     def _decide_group(self, group: Sequence[WhatIfCase], texts: Mapping[UUID, str]) -> _Decided:
         decided = decide_batch_again([(case.record, self._decide(case, texts)) for case in group])
         done = []
-        for case, one in zip(group, decided, strict=True):
+        for case, result in zip(group, decided, strict=True):
             if self._cascade is not None:
-                self._cascade.note(case.record, one)
+                self._cascade.note(case.record, result)
             if case.position > self.after and self._criteria.matches(case.record.run):
-                done.append((case, one.verdict))
+                done.append((case, result.verdict))
         return done
 
     def _decide(self, case: WhatIfCase, texts: Mapping[UUID, str]) -> DecidedAgain:
@@ -225,13 +235,13 @@ class WhatIfAnswer(Lines):
 def _groups(page: Sequence[RecordedEvent]) -> Iterator[list[RecordedEvent]]:
     """Yield events one by one, those of a batch together."""
     group: list[RecordedEvent] = []
-    for one in page:
-        batch = batch_of(one)
+    for recorded in page:
+        batch = batch_of(recorded)
         last = batch_of(group[-1]) if group else None
         if group and (batch is None or last is None or batch.batch_id != last.batch_id):
             yield group
             group = []
-        group.append(one)
+        group.append(recorded)
     if group:
         yield group
 

@@ -1,4 +1,4 @@
-"""The request of a what-if: the configuration to be tried, the range, and the filter."""
+"""The request of a what-if: the configuration to try, the range and the filter."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack, suppress
@@ -32,7 +32,7 @@ from domain.what_if.change import WholeConfiguration
 from domain.what_if.verdict import SAME, VERDICTS, VerdictName
 
 AT_ONCE_MAX = 2
-"""How many questions one server answers at once: each takes a processor."""
+"""Maximum number of concurrent what-ifs on one server; each uses a whole processor."""
 CONFIG_CHARACTERS_MAX = 512 * 1024
 NAME_CHARACTERS_MAX = 4096
 PATCH_OPERATIONS_MAX = 1_000
@@ -42,8 +42,9 @@ _Name = Annotated[str | None, Field(max_length=2048)]
 
 
 class WhatIfFilter(Body):
-    """Which decisions: of one run, of the tree below a root session, of one requester, for any of
-    these agents. With `cascade` the others are decided too, and not given out."""
+    """The decisions to report: those of one run, of the tree below a root session, of one
+    requester, or for any of these agents. With `cascade`, all others are decided too, but not
+    reported."""
 
     run_id: _Name = None
     tree: _Name = None
@@ -54,11 +55,10 @@ class WhatIfFilter(Body):
 
 
 class WhatIfBody(Body):
-    """One of `config`, `configText` (JSON5) and `patch` (RFC 6902, of the revision that each
-    decision was made under). `configName` is what `configText` is called where something is wrong
-    in it: the name of its file. `from` and `to` are as-ofs. `only` are the verdicts that are given
-    out, all when it is empty. `cascade` counts as if what is newly refused had never run, `prompts`
-    composes the prompts again."""
+    """Exactly one of `config`, `configText` (JSON5) and `patch` (RFC 6902, applied to the revision
+    that each decision was made under). `configName` is the file name of `configText` in error
+    messages. `from` and `to` are moments. `only` lists the verdicts to report; all if empty.
+    `cascade` assumes that newly refused runs never ran; `prompts` composes the prompts again."""
 
     config: dict[str, Any] | None = None
     config_text: Annotated[str | None, Field(max_length=CONFIG_CHARACTERS_MAX)] = None
@@ -72,8 +72,8 @@ class WhatIfBody(Body):
     prompts: bool = False
 
 
-FAILING = tuple(one for one in VERDICTS if one != SAME.verdict)
-"""Verdicts that `--fail-on` may name."""
+FAILING = tuple(verdict for verdict in VERDICTS if verdict != SAME.verdict)
+"""Verdicts that `--fail-on` accepts."""
 
 
 @operation(
@@ -82,14 +82,14 @@ FAILING = tuple(one for one in VERDICTS if one != SAME.verdict)
     name="whatIf",
     tag="log",
     scope="read",
-    summary="What another configuration would have decided",
+    summary="Decide again under another configuration",
     description=(
         "Decides recorded spawns and messages again under another configuration, each from the"
-        " facts that were recorded for it: no script, runtime or hook is asked, nothing is looked"
-        " up and nothing is written. A line of JSON for each decision with its verdict, one about"
-        " once a second with how far it is, the totals last; an answer that ends with `failure`,"
-        " or without totals, is not whole. It goes over the whole log, so it needs a token for"
-        ' sessions "*", and scope `content` for `prompts`.'
+        " facts recorded for it. It calls no script, runtime or hook, looks nothing up and writes"
+        " nothing. The answer is JSON lines: one for each decision with its verdict, one about"
+        " every second with the progress, and the totals last. An answer that ends with"
+        " `failure`, or without totals, is incomplete. Requires a token for all sessions (`*`),"
+        " and scope `content` for `prompts`."
     ),
     errors=("not_found", "what_if_busy"),
     answer=WhatIfLine,
@@ -103,26 +103,30 @@ FAILING = tuple(one for one in VERDICTS if one != SAME.verdict)
             "configText": None,
             "configName": None,
             "patch": None,
-            # The command asks for all that differ, and fails for some of them.
+            # The command reports every verdict that differs, and fails on some of them.
             "only": Option(
                 flag="--fail-on",
                 offers=FAILING,
                 metavar="VERDICT",
-                help="Exit 1 when there is such a verdict:"
-                f" {', '.join(FAILING[:-1])} or {FAILING[-1]}. May be repeated.",
+                help=(
+                    f"Exit 1 on such a verdict: {', '.join(FAILING[:-1])} or {FAILING[-1]}."
+                    " May be repeated."
+                ),
             ),
-            "from": Option(flag="--since", metavar="TIME", help=f"From then on: {MOMENT_FORMS}."),
-            "to": Option(flag="--until", metavar="TIME", help="Up to then. Default: now."),
+            "from": Option(
+                flag="--since", metavar="TIME", help=f"Start of the range: {MOMENT_FORMS}."
+            ),
+            "to": Option(flag="--until", metavar="TIME", help="End of the range. Default: now."),
             "filter.runId": USUAL["runId"],
             "filter.tree": USUAL["tree"],
             "filter.requester": Option(
-                metavar="KEY", means="requester", help="Of what this session asked for."
+                metavar="KEY", means="requester", help="Only runs requested by this session."
             ),
             "filter.agentId": Option(
-                flag="--agent", metavar="ID", help="For this agent; may be repeated."
+                flag="--agent", metavar="ID", help="Only runs of this agent; may be repeated."
             ),
-            "cascade": Option(help="Count as if what is newly refused had never run."),
-            "prompts": Option(help="Compose prompts again and compare them."),
+            "cascade": Option(help="Assume that newly refused runs never ran."),
+            "prompts": Option(help="Compose the prompts again and compare them."),
         },
     ),
 )
@@ -130,11 +134,12 @@ async def what_if(services: QueryServices, caller: Caller, body: WhatIfBody) -> 
     """Decide the decisions of a range again.
 
     Raises:
-        QueryError: Something is wrong with the request, or too many such questions are answered.
+        QueryError: The request is invalid, or too many what-ifs are running.
     """
     if not caller.sees_everything:
         raise QueryError(
-            "not_permitted", 'what-if goes over the whole log: that needs a token for sessions "*"'
+            "not_permitted",
+            'what-if reads the whole log, which requires a token for all sessions ("*")',
         )
     if body.prompts:
         require_scope(caller, "content")
@@ -171,8 +176,8 @@ async def what_if(services: QueryServices, caller: Caller, body: WhatIfBody) -> 
     except BulkheadFull:
         raise QueryError(
             "what_if_busy",
-            f"this server answers {AT_ONCE_MAX} such questions at once; ask again when one of them"
-            " is done",
+            f"this server runs at most {AT_ONCE_MAX} what-ifs at once; retry when one of them is"
+            " done",
         ) from None
     cases = CaseReader(
         services, candidates, until, is_cascade=body.cascade, is_with_prompts=body.prompts
@@ -181,14 +186,12 @@ async def what_if(services: QueryServices, caller: Caller, body: WhatIfBody) -> 
 
 
 def _candidates(services: QueryServices, body: WhatIfBody) -> Candidates:
-    """Read the configuration that is to be tried."""
-    given = [one for one in (body.config, body.config_text, body.patch) if one is not None]
+    """Return the configuration to try."""
+    given = [option for option in (body.config, body.config_text, body.patch) if option is not None]
     if len(given) != 1:
-        raise QueryError(
-            "invalid_request", "give one of config, configText and patch: what is to be tried"
-        )
+        raise QueryError("invalid_request", "give exactly one of config, configText and patch")
     if body.config_name is not None and body.config_text is None:
-        raise invalid_value("/configName", "is the name of a configText; leave it out")
+        raise invalid_value("/configName", "requires configText")
     whole = None
     if body.config_text is not None:
         name = body.config_name or SOURCE
@@ -201,10 +204,10 @@ def _candidates(services: QueryServices, body: WhatIfBody) -> Candidates:
 async def _in_force(
     services: QueryServices, candidates: Candidates, until: int
 ) -> list[WholeConfiguration]:
-    """Return the configuration to be tried and the one in force, as far as they can be read.
+    """Return the configuration to try and the one in force, as far as they can be read.
 
     Raises:
-        QueryError: The patch does not fit the revision in force, so it was not meant.
+        QueryError: The patch does not fit the revision in force, so it is probably a mistake.
     """
     found = [candidates.whole] if candidates.whole is not None else []
     with suppress(NothingInForce, RevisionErased, ConfigurationError):
@@ -217,10 +220,10 @@ async def _in_force(
 async def _session_on_record(
     services: QueryServices, caller: Caller, spelling: str | None, pointer: str, until: int
 ) -> Session | None:
-    """Return the session that a filter names, None if it names none.
+    """Return the session that a filter names, or None if it names none.
 
     Raises:
-        QueryError: There is no such session. It would match nothing, and a build pass.
+        QueryError: No such session is on record. It would match nothing, and a build would pass.
     """
     if spelling is None:
         return None
@@ -238,29 +241,32 @@ async def _agents_on_record(
     """Return the agents that a filter names.
 
     Raises:
-        QueryError: No known configuration has one of them, and no run was asked for with it.
+        QueryError: No known configuration has one of them, and no run requested it.
     """
     asked: dict[str, int] = {}
-    for index, one in enumerate(given):
-        if not is_valid_agent_id(one):
+    for index, name in enumerate(given):
+        if not is_valid_agent_id(name):
             raise invalid_value(
-                f"/filter/agentId/{index}", "is no agent id: it must match [a-z0-9][a-z0-9_-]{0,63}"
+                f"/filter/agentId/{index}",
+                "is not an agent id; it must match [a-z0-9][a-z0-9_-]{0,63}",
             )
-        asked.setdefault(normalise_agent_id(one), index)
-    configured = {agent_id for one in known for agent_id in one.configuration.agent_ids()}
-    for one in asked.keys() - configured:
-        query = RunQuery.where(agent_id=one)
+        asked.setdefault(normalise_agent_id(name), index)
+    configured = {
+        agent_id for configuration in known for agent_id in configuration.configuration.agent_ids()
+    }
+    for missing in asked.keys() - configured:
+        query = RunQuery.where(agent_id=missing)
         if await services.work.registry.runs(query, at=until, limit=1):
             continue
-        nearest = nearest_word(one, sorted(configured))
+        nearest = nearest_word(missing, sorted(configured))
         hint = f'; did you mean "{nearest}"?' if nearest is not None else ""
-        text = f'neither configuration has an agent "{one}", and nobody asked for it{hint}'
-        raise invalid_value(f"/filter/agentId/{asked[one]}", text)
+        text = f'neither configuration has an agent "{missing}", and no run requested it{hint}'
+        raise invalid_value(f"/filter/agentId/{asked[missing]}", text)
     return frozenset(asked)
 
 
 def _after(since: str | None, moment: AsOf | None) -> int:
     if since is None or moment is None:
         return 0
-    # A position is the first one to be looked at; what was recorded by an instant is before it.
+    # A range begins at a position inclusively, but after an instant.
     return max(0, moment.position - 1) if since.startswith(("pos:", "run:")) else moment.position

@@ -1,4 +1,4 @@
-"""The configurations of a what-if: those that decisions were made under, and those to be tried."""
+"""Configurations of a what-if: those that decisions were made under, and those to try."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 
 @dataclass(slots=True)
 class Candidates:
-    """The configuration to be tried: `whole`, or the patched revision of each decision."""
+    """The configuration to try: `whole`, or the patched revision of each decision."""
 
     services: QueryServices
     whole: WholeConfiguration | None
@@ -44,11 +44,11 @@ class Candidates:
         return self._then[revision]
 
     async def now(self, revision: int) -> WholeConfiguration:
-        """Return the configuration that takes the place of a revision.
+        """Return the configuration that replaces a revision.
 
         Raises:
-            RevisionErased: The revision is to be patched, and its text was erased.
-            QueryError: The patch does not fit the revision, or makes no configuration of it.
+            RevisionErased: The revision to patch was erased.
+            QueryError: The patch does not fit the revision, or the result is not a configuration.
         """
         if self.whole is not None:
             return self.whole
@@ -58,10 +58,9 @@ class Candidates:
         return self._now[revision]
 
     async def change(self, revision: int) -> Change:
-        """Return a revision with what takes its place.
+        """Return a revision together with the configuration that replaces it.
 
-        Raises:
-            What `then` and `now` raise.
+        Raises the same errors as `then` and `now`.
         """
         if revision not in self._changes:
             change = Change(await self.then(revision), await self.now(revision))
@@ -88,27 +87,29 @@ def _remember(known: dict[int, _T], revision: int, value: _T) -> None:
 def read_configuration(
     services: QueryServices, text: str, pointer: str, name: str | None = None
 ) -> WholeConfiguration:
-    """Read a configuration.
+    """Return a parsed configuration.
 
     Args:
-        services: What reads it.
+        services: Reads the configuration.
         text: JSON5.
-        pointer: Where it stands in the request.
-        name: The name of the caller's file. Without one an error names no line: the text is none
-            that the caller has seen.
+        pointer: JSON pointer of the text in the request.
+        name: The caller's file name. Without it, errors name no line, because the caller has not
+            seen the text.
 
     Raises:
-        QueryError: It cannot be used.
+        QueryError: The configuration cannot be used.
     """
     try:
         return WholeConfiguration(*services.candidates.read(text, name or SOURCE))
     except ConfigurationError as error:
-        why = "\n".join(one.by_pointer() for one in error.problems) if name is None else error
+        why = (
+            "\n".join(problem.by_pointer() for problem in error.problems) if name is None else error
+        )
         raise QueryError(
             "invalid_request",
             f"the configuration cannot be used: {why}",
             errors=[
-                {"pointer": f"{pointer}{one.pointer}", "detail": one.message}
-                for one in error.problems
+                {"pointer": f"{pointer}{problem.pointer}", "detail": problem.message}
+                for problem in error.problems
             ],
         ) from None

@@ -1,4 +1,4 @@
-"""The recorded decisions of a page, each with what it is decided again from."""
+"""The recorded decisions of a page, each with the facts needed to decide it again."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,17 +31,17 @@ from domain.what_if.verdict import SAME, Verdict, not_replayable
 
 NAMED_RUNS_MAX = 200
 
-_DECIDED_BY = tuple(one.__name__ for one in DECIDED_BY)
+_DECIDED_BY = tuple(event_type.__name__ for event_type in DECIDED_BY)
 _Streams = Mapping[str, Sequence[RecordedEvent]]
 
 
 @dataclass(frozen=True)
 class WhatIfCase:
-    """A recorded decision. Without `question` it has its `verdict` already.
+    """A recorded decision. Without `question`, its `verdict` is known already.
 
-    To compare prompts, `started_run` is its run before it started and `opened` the run that its
-    session began with. `namesakes` are, for each name in its request, the runs that sessions of
-    that name began with.
+    To compare prompts, `started_run` is the run before it started, and `opened` the run that its
+    session began with. `namesakes` maps each name in the request to the first runs of the sessions
+    with that name.
     """
 
     position: int
@@ -54,7 +54,7 @@ class WhatIfCase:
 
     @cached_property
     def refs(self) -> list[ContentRef]:
-        """The texts that it is decided from."""
+        """Return references to the texts that the decision depends on."""
         if self.question is None:
             return []
         prompt = prompt_texts_needed(self.record, self.started_run) if self.started_run else []
@@ -62,7 +62,7 @@ class WhatIfCase:
 
 
 class CaseReader:
-    """Reads the decisions of a page. `until` is the last position that is looked at."""
+    """Reads the decisions of a page. `until` is the last position that is read."""
 
     def __init__(
         self,
@@ -84,24 +84,24 @@ class CaseReader:
         """Return the decisions that these requests began, by position."""
         is_looked_at = self.is_cascade or self._is_with_prompts
         known = set[int]() if is_looked_at else await self._unaffected_in(requests)
-        needed = [one for one in requests if one.envelope.position not in known]
-        # A prompt is made from the run as it was, which takes all of its events.
+        needed = [request for request in requests if request.envelope.position not in known]
+        # A prompt is composed from the run's state, which requires all of its events.
         types = () if self._is_with_prompts else _DECIDED_BY
-        own = await self._of_streams([one.stream for one in needed], types)
+        own = await self._of_streams([request.stream for request in needed], types)
         others = await self._of_streams(self._other_runs(needed))
         cases: dict[int, WhatIfCase] = {}
-        for one in requests:
-            position = one.envelope.position
+        for request in requests:
+            position = request.envelope.position
             if position in known:
-                cases[position] = WhatIfCase(position, recorded_decision([one]))
+                cases[position] = WhatIfCase(position, recorded_decision([request]))
                 continue
-            # A request is the first event of its run, and at hand already.
-            later = (event for event in own.get(one.stream, ()) if event.envelope.version > 1)
-            cases[position] = await self._case([one, *later], others)
+            # The request is the first event of its run, and already loaded.
+            later = (event for event in own.get(request.stream, ()) if event.envelope.version > 1)
+            cases[position] = await self._case([request, *later], others)
         return cases
 
     async def texts(self, cases: Iterable[WhatIfCase]) -> Mapping[UUID, str]:
-        """Return the texts that these are decided from, but for those that were erased."""
+        """Return the texts that these decisions depend on, without those that were erased."""
         refs = {ref.id: ref for case in cases for ref in case.refs}
         return await self._work.contents.texts(list(refs.values())) if refs else {}
 
@@ -111,34 +111,41 @@ class CaseReader:
         found: dict[str, list[RecordedEvent]] = {}
         if streams:
             log = self._work.log
-            for one in await log.read_streams(list(streams), types=types, until=self._until):
-                found.setdefault(one.stream, []).append(one)
+            for recorded in await log.read_streams(list(streams), types=types, until=self._until):
+                found.setdefault(recorded.stream, []).append(recorded)
         return found
 
     def _other_runs(self, requests: Iterable[RecordedEvent]) -> set[str]:
-        """The runs that messages continue, those that their sessions began with if prompts are
-        composed, and those that refused spawns name."""
+        """Return the streams of other runs that the decisions depend on.
+
+        These are the runs that messages continue, the first runs of their sessions if prompts are
+        composed, and the runs that refused spawns name.
+        """
         found: set[UUID] = set()
-        for one in requests:
-            if isinstance(one.event, MessageReceived):
-                found.add(one.event.continues)
+        for request in requests:
+            if isinstance(request.event, MessageReceived):
+                found.add(request.event.continues)
                 if self._is_with_prompts:
-                    found.add(one.event.opened_by)
-            elif isinstance(one.event, SpawnRequested):
-                found.update(waits_for_needed(one.event))
+                    found.add(request.event.opened_by)
+            elif isinstance(request.event, SpawnRequested):
+                found.update(waits_for_needed(request.event))
         return {run_stream(run_id) for run_id in found}
 
     async def _case(self, events: Sequence[RecordedEvent], others: _Streams) -> WhatIfCase:
         position, request = events[0].envelope.position, events[0].event
         before = started_run = opened = None
-        starts = (one.envelope.position for one in events if isinstance(one.event, RunStarted))
+        starts = (
+            recorded.envelope.position
+            for recorded in events
+            if isinstance(recorded.event, RunStarted)
+        )
         started_at = next(starts, None) if self._is_with_prompts else None
         if started_at is not None:
             started_run = _run_at(events, started_at - 1)
         if isinstance(request, MessageReceived):
             before = _run_at(others.get(run_stream(request.continues), ()), position - 1)
             if started_at is not None:
-                # As it was then: its attachments are gone once its session is archived.
+                # As of the start: attachments are removed once the session is archived.
                 opened = _run_at(others.get(run_stream(request.opened_by), ()), started_at - 1)
         record = recorded_decision(events, before=before)
         try:
@@ -165,7 +172,7 @@ class CaseReader:
     async def _question(self, record: RecordedDecision) -> Question:
         change, announced = await self._candidates.change(record.config_revision), None
         if record.announced is not None:
-            # Who is told is read when it is announced, and not when it was requested.
+            # Recipients are read from the configuration at announcement, not at request.
             try:
                 pinned = await self._work.configurations.in_force(record.announced_position)
                 announced = await self._candidates.change(pinned.revision)
@@ -179,14 +186,14 @@ class CaseReader:
             return {}
         registry, asks, limit = self._work.registry, request.requester, NAMED_RUNS_MAX
         found: dict[str, Sequence[UUID]] = {}
-        for one in request.dependencies:
-            if one.via == "reference":
+        for dependency in request.dependencies:
+            if dependency.via == "reference":
                 key = asks.session_key
-                runs = await registry.runs_by_label_prefix(key, one.name, limit=limit)
+                runs = await registry.runs_by_label_prefix(key, dependency.name, limit=limit)
             else:
                 root = asks.root_session_key
-                runs = await registry.runs_by_label(root, [one.name], limit=limit)
-            found[one.name] = [
+                runs = await registry.runs_by_label(root, [dependency.name], limit=limit)
+            found[dependency.name] = [
                 run.opened_by or run.run_id
                 for run in runs
                 if run.continues is not None or run.created_position < record.run.created_position
@@ -194,16 +201,17 @@ class CaseReader:
         return found
 
     async def _unaffected_in(self, requests: Sequence[RecordedEvent]) -> set[int]:
-        """Return the positions of decisions that are the same by their requests alone."""
+        """Return the positions of decisions that their requests alone show to be unaffected."""
         affected: set[int | UUID] = set()
-        for one in requests:
-            if not await self._is_unaffected(one):
-                affected.add(_group_of(one))
-        return {one.envelope.position for one in requests if _group_of(one) not in affected}
+        for request in requests:
+            if not await self._is_unaffected(request):
+                affected.add(_group_of(request))
+        return {
+            request.envelope.position for request in requests if _group_of(request) not in affected
+        }
 
     async def _is_unaffected(self, recorded: RecordedEvent) -> bool:
-        """Return True if what decides this request differs in limits that it is admitted by
-        alike."""
+        """Return True if the configurations differ only in limits that admit this request alike."""
         event = recorded.event
         assert isinstance(event, SpawnRequested | MessageReceived)
         revision, known = event.config_revision, self._differ_in_limits
@@ -222,37 +230,39 @@ class CaseReader:
             return False
 
     async def _announcing(self) -> tuple[Configuration, ...]:
-        """Every configuration that a run may have been announced under."""
+        """Return every configuration that a run may have been announced under."""
         current = (await self._work.configurations.in_force(self._until)).revision
         if current > REVISIONS_REMEMBERED_MAX:
             raise RevisionErased("too many revisions to compare them all")
-        found = [await self._candidates.then(one) for one in range(1, current + 1)]
-        return tuple(one.configuration for one in found)
+        found = [await self._candidates.then(revision) for revision in range(1, current + 1)]
+        return tuple(configuration.configuration for configuration in found)
 
 
 def batch_of(recorded: RecordedEvent) -> BatchFacts | None:
-    """Return the batch of a request, None if it is by itself."""
+    """Return the batch of a request, or None if it is by itself."""
     event = recorded.event
     return event.batch if isinstance(event, SpawnRequested) else None
 
 
 def _group_of(recorded: RecordedEvent) -> int | UUID:
-    """Return what tells requests that are decided together from others."""
+    """Return a key that is equal for requests that are decided together."""
     batch = batch_of(recorded)
     return batch.batch_id if batch is not None else recorded.envelope.position
 
 
 def _why(error: Exception, record: RecordedDecision) -> str:
-    """Why a decision has no configuration to be decided under. An earlier revision may lack what
-    is to be patched."""
+    """Return why a decision has no configuration to be decided under.
+
+    An earlier revision may lack the value to patch.
+    """
     if isinstance(error, ConfigurationError):
         return f"configuration revision {record.config_revision}: this program cannot read it"
     return error.detail if isinstance(error, QueryError) else str(error)
 
 
 def _run_at(events: Iterable[RecordedEvent], position: int) -> Run | None:
-    """Return a run as of a position from its events, None if it was not there."""
+    """Return a run as of a position from its events, or None if it did not exist."""
     run: Run | None = None
-    for step in states(takewhile(lambda one: one.envelope.position <= position, events)):
+    for step in states(takewhile(lambda recorded: recorded.envelope.position <= position, events)):
         run = step.run
     return run

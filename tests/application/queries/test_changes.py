@@ -298,7 +298,7 @@ async def test_history_of_unknown_field_is_refused(
     services: QueryServices, family: LoggedFamily, scopes: Any
 ) -> None:
     for fields, words in (
-        (("nothing", "/nothing", "/~2"), "is a field of a run"),
+        (("nothing", "/nothing", "/~2"), "must be a field of a run"),
         (("respawns", "/respawns/0"), "list runs by respawnedFrom to find them"),
     ):
         for field in fields:
@@ -329,11 +329,11 @@ async def test_caller_of_one_tree_sees_no_other(
     head, run_id, sibling = await running.log.head(), family.id("reviewer"), family.id("second")
     stranger = caller("read", session="agent:main:stranger")
     refusals: list[tuple[dict[str, Any], str]] = [
-        ({}, "pattern"),
+        ({}, "all sessions"),
         ({"run_id": str(run_id)}, "there is no"),
         ({"session": ROOT}, "there is no"),
         ({"tree": ROOT}, "there is no"),
-        ({"run_id": str(run_id), "tree": ROOT}, "use one"),
+        ({"run_id": str(run_id), "tree": ROOT}, "at most one"),
     ]
     for about, words in refusals:
         with pytest.raises(QueryError, match=words):

@@ -129,7 +129,7 @@ REFUSED: list[tuple[Any, Any, str, str]] = [
     ({}, ["add"], "/0", "an operation is an object"),
     ({}, [{"op": "merge", "path": "/a"}], "/0", "one of add"),
     ({}, [{"op": ["add"], "path": "/a"}], "/0", "one of add"),
-    ({}, [{"op": "add", "path": "/a"}], "/0", "add needs value"),
+    ({}, [{"op": "add", "path": "/a"}], "/0", "add requires value"),
     ({}, [{"op": "remove", "path": "/a", "value": 1}], "/0/value", "no such member"),
     ({}, [{"op": "add", "path": "a", "value": 1}], "/0/path", "JSON pointer"),
     ({}, [{"op": "add", "path": "/~2", "value": 1}], "/0/path", "JSON pointer"),
@@ -144,7 +144,7 @@ REFUSED: list[tuple[Any, Any, str, str]] = [
     ({"a": [1]}, [{"op": "add", "path": "/a/²", "value": 1}], "/0", "nothing at /a/²"),
     ({"a": [1]}, [{"op": "replace", "path": "/a/-", "value": 1}], "/0/path", "nothing at /a/-"),
     ({"a": {}}, [{"op": "move", "from": "/a", "path": "/a/b"}], "/0", "into itself"),
-    ({"a": 1}, [{"op": "test", "path": "/a", "value": True}], "/0", "another one"),
+    ({"a": 1}, [{"op": "test", "path": "/a", "value": True}], "/0", "is different"),
     ({"a": 1}, [{"op": "remove", "path": "/a"}, {"op": "remove", "path": "/a"}], "/1/path", "/a"),
 ]
 

@@ -99,7 +99,7 @@ async def test_unreached_position_is_unavailable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(wait, "REACH_SECONDS_MAX", 0.01)
-    with pytest.raises(LogUnavailable, match="position 12 is not known here yet"):
+    with pytest.raises(LogUnavailable, match="position 12 is not known to this server yet"):
         await FollowedLog(position=9, seen=9).told(least=12)
 
 

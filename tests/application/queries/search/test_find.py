@@ -354,24 +354,27 @@ async def test_erased_texts_hinder_no_search(told_anew: GeneratedPast, running: 
 
 
 WRONG: tuple[tuple[dict[str, Any], str], ...] = (
-    ({}, "give one of"),
-    ({"when": "running > 1", "field": "stage"}, "give one of"),
+    ({}, "give exactly one of"),
+    ({"when": "running > 1", "field": "stage"}, "give exactly one of"),
     ({"when": "running >"}, "/query/when: column 10"),
     ({"field": "stage"}, "becomes=VALUE"),
     ({"field": "stage", "becomes": "ended", "changes": True}, "becomes=VALUE"),
-    ({"when": "running > 1", "changes": True}, "belongs to a field"),
+    ({"when": "running > 1", "changes": True}, "/query/becomes: requires field"),
     ({"field": "outcom", "changes": True}, 'did you mean "outcome"'),
-    ({"field": "tools", "changes": True}, "tools is not searched: .* there are runId, stage,"),
+    (
+        {"field": "tools", "changes": True},
+        "tools is not searchable: .* the fields are runId, stage,",
+    ),
     ({"field": "outcome", "becomes": "eror"}, 'no outcome "eror"; did you mean "error"'),
     ({"field": "yielded", "becomes": "yes"}, "there are true, false, null"),
     ({"field": "stage", "becomes": "opn", "session": ROOT}, 'did you mean "open"'),
     ({"types": ("SpawnRefusd",)}, 'did you mean "SpawnRefused"'),
     ({"rule": "active_childen"}, 'did you mean "active_children"'),
-    ({"rule": "mode", "types": ("RunEnded",)}, "belongs to refusals"),
-    ({"rule": "mode", "when": "running > 1"}, "refused alone"),
-    ({"when": "active > 1", "agent_id": "main"}, "narrow it by session"),
+    ({"rule": "mode", "types": ("RunEnded",)}, "only applies to refusals"),
+    ({"rule": "mode", "when": "running > 1"}, "the number refused"),
+    ({"when": "active > 1", "agent_id": "main"}, "restrict it by session"),
     ({"when": "running > 1", "tree": ROOT, "session": ROOT}, "one of runId"),
-    ({"when": "running > 1", "begin": "pos:3", "end": "pos:2"}, "is behind the end"),
+    ({"when": "running > 1", "begin": "pos:3", "end": "pos:2"}, "is after the end"),
     ({"when": "running > 1", "session": "agent:main:nobody"}, 'no session "agent:main:nobody"'),
 )
 
@@ -415,7 +418,7 @@ async def test_cursor_is_of_one_question(past: GeneratedPast) -> None:
     question = FindEvents(when="spawned > 1")
     cursor = (await find_events(past.services, EVERYTHING, question)).view.next_cursor
     assert cursor is not None
-    with pytest.raises(QueryError, match="another question"):
+    with pytest.raises(QueryError, match="another query"):
         await find_events(past.services, EVERYTHING, FindEvents(when="spawned > 2", cursor=cursor))
     for broken in ("x", cursor[:-4], "\u00e9", cursor + "AAAA", "W10", "bnVsbA"):
         with pytest.raises(QueryError, match="cursor"):

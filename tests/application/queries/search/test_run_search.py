@@ -99,7 +99,7 @@ async def test_search_is_bounded_and_continued(
         pages.append(await _found(services, READER, "wharf", cursor=pages[-1].next_cursor))
     found = [[run.run_id for run in page.items] for page in pages]
     assert found == [[], [], [family.id("below")], [family.id("one")]]
-    with pytest.raises(QueryError, match="another question"):
+    with pytest.raises(QueryError, match="another query"):
         await _found(services, READER, "ships", cursor=pages[0].next_cursor)
     whole = await _found(services, READER, "wharf", limit=1)
     assert [run.run_id for run in whole.items] == []

@@ -176,7 +176,7 @@ def test_later_parts_of_run_are_not_there_then(server: Server, announced: dict[s
 def test_stage_that_was_not_reached_is_not_found(server: Server) -> None:
     with server.held(server.new_session()) as run:
         problem = problem_of(get(server, "/v1/runs", f"run:{run.run_id}@ended"), 404, "not_found")
-        assert problem["detail"] == f"run {run.run_id} has not come to ended: it is started"
+        assert problem["detail"] == f"run {run.run_id} has not reached ended; it is started"
         assert problem["runId"] == run.run_id
         problem_of(get(server, "/v1/runs", f"run:{run.run_id}@refused"), 404, "not_found")
 

@@ -179,7 +179,7 @@ QUERIES: list[tuple[str, str, str]] = [
     ("/v1/diff?from=pos:1&to=run:nobody", "/query/to", ""),
     ("/v1/events/histogram?from=pos:2&to=pos:1", "/query/from", ""),
     ("/v1/events/histogram?to=pos:999999999", "/query/to", ""),
-    ("/v1/events/histogram?actor=admin", "/query/actor", "needs a runId or a tree"),
+    ("/v1/events/histogram?actor=admin", "/query/actor", "requires runId or tree"),
     # Words that cannot be looked for, and filters that no index has without a family or a tree.
     ("/v1/runs?q=%20", "/query/q", ""),
     ("/v1/runs?q=a+b+c+d+e+f+g+h+i", "/query/q", ""),
@@ -188,10 +188,10 @@ QUERIES: list[tuple[str, str, str]] = [
     ("/v1/runs?rule=no+such+rule", "/query/rule", ""),
     # Parameters that exclude each other.
     ("/v1/events?before=5&order=asc", "/query/order", ""),
-    (f"{RUN}?until=ended", "", "give wait too"),
-    (f"{RUN}?wait=1s&at=pos:1", "", "use one"),
-    (f"{RUN}?version=1&at=pos:1", "", "use one"),
-    (f"{RUN}?wait=1s&version=1", "", "use one"),
+    (f"{RUN}?until=ended", "", "requires `wait`"),
+    (f"{RUN}?wait=1s&at=pos:1", "", "use only one"),
+    (f"{RUN}?version=1&at=pos:1", "", "use only one"),
+    (f"{RUN}?wait=1s&version=1", "", "use only one"),
     (f"{RUN}?wait=-1s", "/query/wait", ""),
     (f"{RUN}/transcript?last=5&after=1", "/query/last", ""),
     (f"{RUN}/transcript?last=5&limit=50", "/query/last", ""),

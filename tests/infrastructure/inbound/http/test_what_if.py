@@ -148,8 +148,8 @@ def test_filter_that_finds_nothing_is_refused(server: Server) -> None:
     run = server.announced(session=session, agentId="talker")
     cases: list[tuple[dict[str, Any], str, str]] = [
         ({"agentId": ["talkre"]}, "/filter/agentId/0", 'did you mean "talker"?'),
-        ({"agentId": ["talker", "no agent!"]}, "/filter/agentId/1", "is no agent id"),
-        ({"agentId": [""]}, "/filter/agentId/0", "is no agent id"),
+        ({"agentId": ["talker", "no agent!"]}, "/filter/agentId/1", "is not an agent id"),
+        ({"agentId": [""]}, "/filter/agentId/0", "is not an agent id"),
         # A tree is named by its root.
         ({"tree": run["childSessionKey"]}, "/filter/tree", session),
     ]
@@ -188,6 +188,6 @@ def test_range_ends_no_earlier_than_it_begins(server: Server) -> None:
     instants = ("2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z")
     for since, until in (("pos:3", "pos:2"), ("-1d", "-2d"), instants):
         problem = invalid(post(server, patch=[], **{"from": since, "to": until}))
-        assert problem["detail"] == f"/to: the range ends at {until}, before it begins: {since}"
+        assert problem["detail"] == f"/to: the range ends at {until}, before its beginning {since}"
     for first, last in (("pos:2", "pos:2"), ("-2d", "-1d"), ("-0s", None)):
         assert decisions(server, patch=[], **{"from": first, "to": last}) <= 1
