@@ -11,7 +11,7 @@ from infrastructure.outbound.configuration.load import load
 from tests.support.servers.command_line import program
 
 ROOT = Path(__file__).parents[2]
-RECORDS = sorted((ROOT / "docs" / "adr").glob("*.md"))
+RECORDS = sorted((ROOT / "docs" / "adr").glob("[0-9]*.md"))
 NOT_SERVED = (ROOT / "docs" / "not-yet-served.md").read_text("utf-8")
 
 
