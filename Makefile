@@ -123,7 +123,7 @@ pgbouncer: ## install pgbouncer, which tests of poolers need (Debian and Ubuntu,
 client: $(DEV) ## write models and methods of the Python client from the description of the API
 	@$(BIN)/python -m generators.client.write
 
-docs: $(DEV) client ## draw the lifecycle in docs/architecture.md; docs/{rules,kills}.md, shapes of the page, tools of MCP, commands, endpoints
+docs: $(DEV) client ## draw the lifecycle in docs/architecture.md; docs/{rules,kills}.md, shapes of the page, tools of MCP, commands, configuration, endpoints
 	@$(BIN)/python -c "$$DRAW_LIFECYCLE"
 	@$(BIN)/python -m tests.support.cases.rule_list
 	@$(BIN)/python -m tests.support.cases.kill_list
@@ -131,6 +131,7 @@ docs: $(DEV) client ## draw the lifecycle in docs/architecture.md; docs/{rules,k
 	@$(BIN)/python -m tests.support.http.shown_tools
 	@$(BIN)/python -m generators.command_line.describe
 	@$(BIN)/python -m generators.command_line.reference
+	@$(BIN)/python -m generators.configuration_reference
 	@$(BIN)/python -m generators.http_reference
 
 durations: page $(DEV) $(ADAPTERS) ## run every test, and note in tests/durations.json how long it takes

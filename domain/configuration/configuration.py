@@ -114,10 +114,19 @@ class Configuration(SharedSection):
     """A configuration. Sections of other programs are kept in `extra`."""
 
     agents: Agents = Field(default_factory=Agents)
+    """The agents, and the defaults for all of them."""
+
     tools: Tools = Field(default_factory=Tools)
+    """Tool policy of sub-agents, and attachments."""
+
     models: Models = Field(default_factory=Models)
+    """Prices of models."""
+
     session: SessionSection = Field(default_factory=SessionSection)
+    """Main session and threads."""
+
     spawnlog: Settings = Field(default_factory=Settings)
+    """The server itself."""
 
     @classmethod
     def builtin(cls) -> "Configuration":

@@ -81,18 +81,51 @@ class ContextScript(OwnSection):
     """A context script. `uri` may contain `${NAME}`, which the caller expands at use."""
 
     id: NameText
+    """Name of the script. Example: `"identity"`"""
+
     uri: Annotated[NameText, AfterValidator(_usable_uri)]
+    """Path (relative to the file; `~` is the home of the server's user) or HTTP URL. `${NAME}`
+    is replaced at each use. Example: `"scripts/identity.sh"`
+    """
+
     format: Literal["arguments", "json"] = "arguments"
+    """Of a program: `arguments` passes `name=value` arguments, `json` an object on standard
+    input.
+    """
+
     method: Annotated[NameText, AfterValidator(_usable_method)] = "GET"
+    """Of a URL. GET, DELETE and HEAD have the variables in the query; POST, PUT and PATCH in a
+    JSON body.
+    """
+
     priority: Number = 0
+    """Scripts with a higher priority run first."""
+
     position: Literal["prepend", "append"] = "append"
+    """Whether the text is put before or after the task."""
+
     log: ScriptLogLevel = False
+    """`true`: one log line for each run. `"verbose"`: call, output and winner too. Failures are
+    always logged.
+    """
+
     error_handling: Literal["continue", "stop"] = "continue"
+    """`stop`: after a failure no later script runs."""
+
     return_key: NameText | None = None
+    """Key of a JSON output with the text. Example: `"message"`"""
+
     error_key: NameText | None = None
+    """Key of a JSON output with an error. Example: `"error"`"""
+
     agent_id_override_key: NameText | None = None
+    """Key of a JSON output with another agent. Example: `"targetAgentId"`"""
+
     arg_map: dict[NameText, SpawnVariable] = Field(default_factory=dict)
+    """What the script gets: name to variable of the spawn. Example: `{ agent: "targetAgentId" }`"""
+
     timeout_seconds: Annotated[Number, Field(gt=0, le=600)] = SCRIPT_TIMEOUT_SECONDS
+    """Seconds that the script may take. Unset: `spawnlog.scriptTimeoutSeconds`."""
 
     @property
     def is_remote(self) -> bool:
@@ -107,13 +140,17 @@ class DefaultContextScripts(OwnSection):
     """Scripts that run for every agent."""
 
     run: ScriptList = ()
+    """Scripts for every agent, at most 50."""
 
 
 class ContextScripts(OwnSection):
     """An agent's own scripts, and the ids of default scripts to skip."""
 
     run: ScriptList = ()
+    """Scripts of this agent; one with the `id` of a default script replaces it."""
+
     ignore: tuple[NameText, ...] = ()
+    """Ids of default scripts that do not run for this agent. Example: `["identity"]`"""
 
 
 def resolve_scripts(

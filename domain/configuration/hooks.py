@@ -123,10 +123,15 @@ class Hook(OwnSection):
     """
 
     url: Annotated[SecretText, AfterValidator(check_url)] = Field(repr=False)
+    """Address. With a query it is secret. Example: `"https://gateway.example/hook"`"""
+
     headers: Annotated[dict[Text, SecretText], Field(max_length=HEADERS_MAX)] = Field(
         default_factory=dict, repr=False
     )
+    """Headers of each request; secret. Example: `{ Authorization: "Bearer ${HOOK_TOKEN}" }`"""
+
     timeout_seconds: Annotated[Number, Field(gt=0, le=60)] = 10
+    """Seconds for a whole request, from connecting to the end of the answer."""
 
     @field_validator("headers")
     @classmethod
@@ -143,13 +148,28 @@ class HooksSection(OwnSection):
     """
 
     prepare_subagent_spawn: Hook | None = None
+    """Asked at the end of each preparation; may refuse the spawn."""
+
     subagent_spawning: Hook | None = None
+    """Asked to bind a child to a thread; may refuse the spawn."""
+
     subagent_spawned: Hook | None = None
+    """Notified when a child is in its lane."""
+
     subagent_delivery_target: Hook | None = None
+    """Asked where to deliver a result."""
+
     subagent_ended: Hook | None = None
+    """Notified when a run has been announced or stopped."""
+
     on_subagent_ended: Hook | None = None
+    """The same, for a context engine."""
+
     attempts_max: Annotated[Whole, Field(ge=1, le=20)] = 8
+    """Attempts to notify a hook; then it is parked."""
+
     retry_seconds_max: Annotated[Whole, Field(ge=1, le=3600)] = 300
+    """Maximum backoff between two attempts, in seconds."""
 
     def named(self, name: AnyHook) -> Hook | None:
         """Return the hook with this name, or None if it is not configured."""

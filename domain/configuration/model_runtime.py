@@ -34,30 +34,38 @@ TimeoutMs = Annotated[Whole, Field(ge=1_000, le=86_400_000)]
 
 
 class McpServer(OwnSection):
-    """An MCP server of tools over HTTP, in the format of MCP clients.
-
-    Attributes:
-        url: Address of the server.
-        headers: Secret headers.
-        type: Transport; only streamable HTTP is supported.
-        transport: Same as `type`.
-        timeout: Timeout of one tool call in milliseconds; the default is the runtime's
-            `tool_timeout_seconds`.
-        request_timeout_ms: Same as `timeout`.
-        env: Ignored, because servers with a URL have no environment.
-    """
+    """An MCP server of tools over HTTP, in the format of MCP clients."""
 
     url: EndpointUrl = Field(repr=False)
+    """Address of the server. Example: `"http://127.0.0.1:9000/mcp"`"""
+
     headers: Annotated[dict[Text, SecretText], Field(max_length=HEADERS_MAX)] = Field(
         default_factory=dict, repr=False
     )
+    """Headers of each request; secret. Example: `{ Authorization: "Bearer ${MCP_TOKEN}" }`"""
+
     type: TransportName | None = None
+    """Transport. Only streamable HTTP is supported."""
+
     transport: TransportName | None = None
+    """The same as `type`."""
+
     disabled: Flag = False
+    """If true, the server is not used."""
+
     enabled: Flag = True
+    """If false, the server is not used."""
+
     timeout: TimeoutMs | None = None
+    """Timeout of one tool call in milliseconds. Unset: `toolTimeoutSeconds` of the runtime.
+    Example: `60000`
+    """
+
     request_timeout_ms: TimeoutMs | None = None
+    """The same as `timeout`."""
+
     env: dict[Text, SecretText] = Field(default_factory=dict, repr=False)
+    """No effect: a server with a URL has no environment."""
 
     @property
     def is_used(self) -> bool:
@@ -113,33 +121,52 @@ class ModelRuntime(SharedSection):
 
     Stored revisions that predate this runtime may lack `base_url` and have other keys. A file with
     either is rejected.
-
-    Attributes:
-        model: Model to call if none is named elsewhere.
-        requests_max: Maximum number of model requests per run.
-        tool_calls_max: Maximum number of tool calls per run.
-        tokens_max: Maximum number of tokens per run.
-        attempts_max: Attempts after an error before the next model is called.
-        answer_within_seconds: Time limit for all attempts.
-        timeout_seconds: Maximum time without data from the endpoint.
-        tool_timeout_seconds: Default timeout of one tool call.
     """
 
     type: Literal["model"]
+    """A conversation with a model, in the server."""
+
     base_url: EndpointUrl | None = Field(default=None, repr=False)
+    """Endpoint of the OpenAI protocol, without `/chat/completions`. Required in a file.
+    Example: `"https://api.openai.com/v1"`
+    """
+
     api_key: SecretText | None = Field(default=None, repr=False)
+    """Key of the endpoint. Example: `"${OPENAI_API_KEY}"`"""
+
     model: Annotated[NameText, AfterValidator(_model_name)] | None = None
+    """Model to call if nothing else names one. Example: `"gpt-5"`"""
+
     models: ServedModels | None = None
+    """Models that it serves. Unset: any. Example: `["openai/*"]`"""
+
     mcp_servers: Annotated[dict[Text, McpServer], Field(max_length=MCP_SERVERS_MAX)] = Field(
         default_factory=dict
     )
+    """MCP servers with tools for the model, by name. Example: `{ search: { url:
+    "http://127.0.0.1:9000/mcp" } }`
+    """
+
     requests_max: Annotated[Whole, Field(ge=1, le=1_000)] = 50
+    """Requests to the model in one run."""
+
     tool_calls_max: Annotated[Whole, Field(ge=0, le=10_000)] = 200
+    """Successful tool calls in one run."""
+
     tokens_max: Annotated[Whole, Field(ge=1, le=1_000_000_000)] = 2_000_000
+    """Input and output tokens of one run, as far as the endpoint counts them."""
+
     attempts_max: Annotated[Whole, Field(ge=1, le=10)] = 3
+    """Attempts for one answer before the next model is called."""
+
     answer_within_seconds: Annotated[Whole, Field(ge=1, le=3_600)] = 600
+    """Seconds until an answer must begin, all attempts and pauses included."""
+
     timeout_seconds: Annotated[Whole, Field(ge=1, le=3_600)] = 300
+    """Seconds that the endpoint may send nothing."""
+
     tool_timeout_seconds: Annotated[Whole, Field(ge=1, le=86_400)] = 600
+    """Seconds that one tool call may take."""
 
     @field_validator("base_url")
     @classmethod

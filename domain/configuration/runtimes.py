@@ -42,24 +42,36 @@ TokenCount = Annotated[Whole, Field(ge=0)]
 
 
 class CommandRuntime(OwnSection):
-    """A runtime that starts one process per run.
-
-    Attributes:
-        command: Program and arguments.
-        models: Models that it serves; None means any.
-        provides_sandbox: True if the command isolates itself; spawnlog isolates nothing.
-        delivers_to_origin: True if the command itself delivers results to a session's thread.
-    """
+    """A runtime that starts one process per run."""
 
     type: Literal["command"]
+    """A program for each run."""
+
     command: Annotated[tuple[Text, ...], Field(min_length=1)]
+    """Program and arguments. Example: `["my-agent", "--print", "{prompt}"]`"""
+
     input: Literal["stdin-json", "stdin-text", "argv"] = "stdin-json"
+    """How the program gets its prompt. `argv` replaces `{prompt}` in `command`."""
+
     output: Literal["text", "jsonl"] = "text"
+    """`jsonl`: each line is an entry of the transcript. `text`: the output is the result."""
+
     cwd: NameText | None = None
+    """Working folder, relative to the workspace. Unset: the workspace."""
+
     env: dict[Text, SecretText] = Field(default_factory=dict, repr=False)
+    """Variables of the program. Example: `{ API_KEY: "${API_KEY}" }`"""
+
     models: ServedModels | None = None
+    """Models that it serves; others are skipped with a warning. Unset: any. Example:
+    `["openai/*"]`
+    """
+
     provides_sandbox: Flag = False
+    """The command isolates itself. spawnlog isolates nothing."""
+
     delivers_to_origin: Flag = False
+    """The command itself sends results to the thread of its session."""
 
     @model_validator(mode="after")
     def _require_startable(self) -> "CommandRuntime":
@@ -86,18 +98,32 @@ class ToolCall(OwnSection):
     """A tool call to play back."""
 
     name: NameText
+    """Name of the tool. Example: `"grep"`"""
+
     input: Any = None
+    """Its input."""
+
     output: Any = None
+    """Its output."""
 
 
 class TokenUsage(OwnSection):
     """Token counts to play back."""
 
     input_tokens: TokenCount = 0
+    """Input tokens."""
+
     output_tokens: TokenCount = 0
+    """Output tokens."""
+
     cache_read_tokens: TokenCount = 0
+    """Tokens read from a cache."""
+
     cache_write_tokens: TokenCount = 0
+    """Tokens written to a cache."""
+
     model: Text | None = None
+    """Model that they were used with. Example: `"openai/gpt-5"`"""
 
 
 class ScriptedStep(OwnSection):
@@ -107,9 +133,16 @@ class ScriptedStep(OwnSection):
     """
 
     after_ms: Milliseconds = 0
+    """Milliseconds to wait before the step."""
+
     message: Text | None = None
+    """Message of the agent. Example: `"Half way."`"""
+
     tool: ToolCall | None = None
+    """Tool call."""
+
     usage: TokenUsage | None = None
+    """Token counts."""
 
     @model_validator(mode="after")
     def _require_single_action(self) -> "ScriptedStep":
@@ -122,12 +155,25 @@ class ScriptedRuntime(OwnSection):
     """A runtime that plays back configured steps, without side effects; for demos and tests."""
 
     type: Literal["scripted"]
+    """Plays back steps, for demos and tests."""
+
     steps: tuple[ScriptedStep, ...] = ()
+    """What happens, in order. A step has at most one of `message`, `tool` and `usage`."""
+
     result: Text | None = None
+    """Result of the run. Example: `"Done."`"""
+
     outcome: Literal["success", "error", "timeout", "unknown"] = "success"
+    """Outcome of the run."""
+
     error: Text | None = None
+    """Error text; needs another outcome than `success`."""
+
     models: ServedModels | None = None
+    """Models that it serves. Unset: any."""
+
     provides_sandbox: Flag = False
+    """Counts as a sandbox."""
 
     @model_validator(mode="after")
     def _require_failed_outcome(self) -> "ScriptedRuntime":
@@ -145,22 +191,33 @@ class ExternalRuntime(OwnSection):
     """
 
     type: Literal["external"]
+    """An executor claims the run over HTTP."""
+
     models: ServedModels | None = None
+    """Models that the executor serves. Unset: any."""
+
     provides_sandbox: Flag = False
+    """The executor isolates what it executes."""
 
 
 class WorkerRuntime(OwnSection):
     """A remote process that pulls runs over HTTP."""
 
     type: Literal["worker"]
+    """Accepted in a file; not served yet."""
+
     queue: NameText
+    """Name of the queue."""
+
     models: ServedModels | None = None
+    """Models that it serves."""
 
 
 class OpenClawRuntime(SharedSection):
     """A runtime inside OpenClaw, accepted in the file but served by OpenClaw only."""
 
     type: Literal["embedded", "acp"]
+    """Runtimes of OpenClaw: accepted in a file, but a spawn is refused (rule `runtime`)."""
 
 
 Runtime = Annotated[

@@ -28,10 +28,23 @@ class ThreadBindings(SharedSection):
     """
 
     enabled: Flag = True
+    """Whether a child may be bound to a thread."""
+
     spawn_sessions: Flag = True
+    """The same, for new children. Channels and their accounts may override both."""
+
     default_spawn_context: ThreadContextMode = "fork"
+    """Context of a child in a thread: the requester's conversation (`fork`) or none."""
+
     idle_hours: Hours | None = None
+    """Hours after the last announcement until a persistent session is archived; unset or 0:
+    never. Example: `24`
+    """
+
     max_age_hours: Hours | None = None
+    """Hours after its start until a persistent session is archived; unset or 0: never. Example:
+    `168`
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,5 +150,12 @@ class SessionSection(SharedSection):
     """
 
     main_key: Annotated[Text, AfterValidator(_main_key), Field(max_length=128)] = MAIN
+    """Last part of the key of an agent's main session, which `main` means. After a change the
+    former session keeps its children.
+    """
+
     scope: Literal["per-sender", "global"] = "per-sender"
+    """`global`: all agents share one main session."""
+
     thread_bindings: ThreadBindings = Field(default_factory=ThreadBindings)
+    """Whether children may be bound to threads."""

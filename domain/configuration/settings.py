@@ -36,8 +36,13 @@ class TokenSource(OwnSection):
     """
 
     variable: NameText | None = None
+    """An environment variable."""
+
     file: NameText | None = None
+    """A file with the token. Example: `"/etc/spawnlog/ci.token"`"""
+
     secret: SecretReference | None = None
+    """The file that a stored revision was read from."""
 
 
 def _source(value: Any) -> Any:
@@ -59,11 +64,18 @@ class Token(OwnSection):
     """An API token. `sessions` are patterns of session keys in which `*` matches any text."""
 
     id: Annotated[NameText, Field(max_length=64)]
+    """Name that is recorded with each command. Example: `"ci"`"""
+
     token: Annotated[TokenSource, BeforeValidator(_source)]
+    """`"${NAME}"` or `{ file: "path" }`, never the token itself. Example: `{ file: "ci.token" }`"""
+
     scopes: Annotated[tuple[TokenScope, ...], Field(min_length=1)]
+    """Scopes of the token. Example: `["read"]`"""
+
     sessions: Annotated[
         tuple[Annotated[NameText, AfterValidator(_pattern)], ...], Field(min_length=1)
     ]
+    """Patterns of session keys; `*` matches any text. Example: `["agent:main:*"]`"""
 
 
 VARIABLES: Mapping[str, str] = {
@@ -95,40 +107,71 @@ def _check_host(value: str) -> str:
 
 
 class Settings(OwnSection):
-    """The `spawnlog` section.
-
-    Attributes:
-        database_url: None means the embedded server. May contain `${NAME}`. None in a revision that
-            was read back, because it belongs to the server.
-        port: 0 picks a free port.
-        external_claim_seconds: How long an external run waits to be claimed.
-        script_timeout_seconds: Default timeout of a context script.
-        scripts_total_seconds: Time limit for all scripts of one spawn.
-        allowed_hosts: Additional host names under which the server may be addressed.
-        workspace_roots: Folders, besides the agents' own, in which a request may name its
-            requester's workspace.
-    """
+    """The `spawnlog` section."""
 
     database_url: Annotated[NameText | None, BeforeValidator(_drop_secret_reference)] = Field(
         default=None, repr=False
     )
+    """PostgreSQL server. May contain `${NAME}`. Unset: the embedded server. Example:
+    `"postgresql://spawnlog@db.example/spawnlog"`
+    """
+
     data_dir: NameText | None = None
+    """Data directory. Unset: where this system keeps a user's data. Example:
+    `"/var/lib/spawnlog"`
+    """
+
     host: Annotated[NameText, Field(max_length=253)] = "127.0.0.1"
+    """Address to listen on. Example: `"0.0.0.0"`"""
+
     port: Annotated[Whole, Field(ge=0, le=65_535)] = 8700
+    """Port; 0 picks a free one."""
+
     no_auth: Flag = False
+    """Accept requests without a token; on a loopback address only."""
+
     no_page: Flag = False
+    """Serve no web page."""
+
     lease_seconds: Annotated[Number, Field(ge=1, le=3600)] = 15
+    """Seconds after which another server takes over the runs of a server that has died."""
+
     drain_seconds: Annotated[Number, Field(ge=0, le=3600)] = 10
+    """Seconds for work in progress when the server is told to stop."""
+
     external_claim_seconds: Annotated[Number, Field(ge=1, le=604_800)] = 3600
+    """Seconds that an external run waits for an executor."""
+
     tokens: tuple[Token, ...] = ()
+    """Tokens besides the admin token."""
+
     script_timeout_seconds: Annotated[Number, Field(gt=0, le=600)] = SCRIPT_TIMEOUT_SECONDS
+    """Seconds that one context script may take, if it does not say."""
+
     scripts_total_seconds: Annotated[Number, Field(gt=0, le=3600)] = 30
+    """Seconds for all context scripts of one spawn."""
+
     script_output_bytes_max: Annotated[Whole, Field(ge=1, le=16_777_216)] = 1_048_576
+    """Bytes of the output of one context script."""
+
     allowed_hosts: tuple[Annotated[NameText, Field(max_length=253)], ...] = ()
+    """Host names, besides its own, under which the server may be addressed. Example:
+    `["spawnlog.example"]`
+    """
+
     workspace_roots: Annotated[tuple[NameText, ...], Field(max_length=100)] = ()
+    """Folders, besides workspaces of agents, in which a request may name its requester's
+    workspace. Example: `["/srv"]`
+    """
+
     hooks: HooksSection = Field(default_factory=HooksSection)
+    """Programs that are asked and notified about children."""
+
     announce: AnnounceSection = Field(default_factory=AnnounceSection)
+    """Webhooks that receive announcements."""
+
     telemetry: TelemetrySection = Field(default_factory=TelemetrySection)
+    """Where spans are sent."""
 
     @field_validator("host")
     @classmethod

@@ -34,8 +34,16 @@ class ConfiguredToolPolicy(OwnSection):
     """
 
     allow: tuple[Text, ...] | None = None
+    """Only these tools: names, `group:…` and patterns with `*`. Example: `["group:fs"]`"""
+
     also_allow: tuple[Text, ...] | None = None
+    """Tools in addition to the defaults; not together with `allow`. Example: `["cron"]`"""
+
     deny: tuple[Text, ...] | None = None
+    """Tools that children do not get; counts more than `allow`. Unset: `gateway`,
+    `agents_list`, `session_status`, `cron`, and `subagents` for children that may not spawn.
+    Example: `["gateway", "cron"]`
+    """
 
     @model_validator(mode="after")
     def _require_one_allow_list(self) -> "ConfiguredToolPolicy":
@@ -48,26 +56,40 @@ class SubagentTools(OwnSection):
     """`tools.subagents`."""
 
     tools: ConfiguredToolPolicy = Field(default_factory=ConfiguredToolPolicy)
+    """Tool policy of sub-agents."""
 
 
 class Attachments(OwnSection):
     """`tools.sessions_spawn.attachments`. Numbers are rounded down."""
 
     enabled: Flag = False
+    """Whether a spawn may put files into the child's workspace."""
+
     max_total_bytes: SizeLimit = 5_242_880
+    """Bytes of all files of a spawn."""
+
     max_files: SizeLimit = 50
+    """Number of files."""
+
     max_file_bytes: SizeLimit = 1_048_576
+    """Bytes of one file."""
+
     retain_on_session_keep: Flag = False
+    """Whether the files stay if the session is kept."""
 
 
 class SessionsSpawn(OwnSection):
     """`tools.sessions_spawn`."""
 
     attachments: Attachments = Field(default_factory=Attachments)
+    """Files of a spawn."""
 
 
 class Tools(SharedSection):
     """The `tools` section."""
 
     subagents: SubagentTools = Field(default_factory=SubagentTools)
+    """Tools of sub-agents."""
+
     sessions_spawn: SessionsSpawn = Field(default_factory=SessionsSpawn, alias="sessions_spawn")
+    """Attachments."""

@@ -66,23 +66,29 @@ class OriginPattern(OwnSection):
     """
 
     channel: NameText | None = None
+    """Channel of the request; `*` matches any text. Example: `"slack"`"""
+
     account_id: NameText | None = None
+    """Account of the channel. Example: `"work"`"""
+
     to: NameText | None = None
+    """Address in the channel. Example: `"#ops"`"""
 
 
 class Webhook(Hook):
-    """An address that receives announcements, signed with each of its secrets.
-
-    Attributes:
-        agents: Agents whose runs' announcements it receives; None means all.
-        origin: Pattern of the requests' origin; None means all.
-    """
+    """An address that receives announcements, signed with each of its secrets."""
 
     id: Annotated[NameText, Field(max_length=WEBHOOK_ID_CHARACTERS_MAX)]
+    """Name of the webhook. Example: `"chat"`"""
+
     secrets: Annotated[
         tuple[Annotated[SecretText, AfterValidator(_secret)], ...],
         Field(min_length=1, max_length=SECRETS_MAX, repr=False),
     ]
+    """One or two signing secrets (`whsec_…`); during a rotation each request is signed with
+    both. Example: `["${CHAT_SECRET}"]`
+    """
+
     agents: (
         Annotated[
             tuple[Annotated[Text, AfterValidator(read_agent_id)], ...],
@@ -90,7 +96,10 @@ class Webhook(Hook):
         ]
         | None
     ) = None
+    """Only announcements to sessions of these agents. Unset: all. Example: `["main"]`"""
+
     origin: OriginPattern | None = None
+    """Only announcements of runs that were requested from there. Unset: all."""
 
     @field_validator("headers")
     @classmethod
@@ -110,8 +119,15 @@ class AnnounceSection(OwnSection):
     """
 
     webhooks: Annotated[tuple[Webhook, ...], Field(max_length=WEBHOOKS_MAX)] = ()
+    """Receivers of announcements."""
+
     attempts_max: Annotated[Whole, Field(ge=1, le=50)] = 15
+    """Attempts to send an announcement; then it is parked."""
+
     retry_seconds_max: Annotated[Whole, Field(ge=1, le=86_400)] = 3600
+    """Maximum backoff between two attempts, in seconds. `Retry-After` can delay the next one by
+    a day.
+    """
 
     @field_validator("webhooks")
     @classmethod

@@ -8,6 +8,7 @@ import pytest
 
 from domain.configuration.settings import VARIABLES, Settings
 from domain.values.moments import parse_moment
+from generators import configuration_reference
 from generators import http_reference as http
 from generators.command_line.reference import commands, reference
 from infrastructure.inbound.http.operations import OPERATIONS
@@ -33,6 +34,13 @@ def test_page_of_commands_is_current() -> None:
     page = (DOCS / "commands.md").read_text("utf-8")
     assert reference(page) == page, "write it anew: make docs"
     assert len(re.findall(r"^\| `spawnlog ", page, re.M)) == len(commands())
+
+
+def test_page_of_configuration_is_current_and_has_every_model() -> None:
+    page = (DOCS / "configuration.md").read_text("utf-8")
+    assert configuration_reference.reference(page) == page, "write it anew: make docs"
+    for model in configuration_reference.models().values():
+        configuration_reference.field_texts(model)
 
 
 def test_page_of_endpoints_is_current() -> None:
