@@ -52,6 +52,20 @@ def test_every_path_that_an_example_asks_for_is_served() -> None:
         assert is_served(path), path
 
 
+def test_messages_of_troubleshooting_are_in_the_code() -> None:
+    modules = [ROOT / "build_page.py"]
+    for folder in ("domain", "application", "infrastructure", "client", "examples"):
+        modules += (ROOT / folder).rglob("*.py")
+    code = "\n".join(module.read_text("utf-8") for module in modules)
+    code = re.sub(r'"\s*\n\s*f?"', "", code)
+    page = (ROOT / "docs" / "troubleshooting.md").read_text("utf-8")
+    messages = re.findall(r"^\| `([^`]+)`", page, re.M)
+    assert len(messages) > 25
+    for message in messages:
+        phrases = re.findall(r"(?=\b([a-z]+(?: [a-z]+){2})\b)", message) or [message]
+        assert any(phrase in code for phrase in phrases), message
+
+
 def shown_configurations(page: Path) -> list[str]:
     """Return the `json5` blocks of a page, each completed to a whole configuration."""
     configurations = []

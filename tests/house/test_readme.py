@@ -40,7 +40,7 @@ SAID = {
         "identity→main (winner)",
         'I share first: "data/harbour.txt: 9 lines, 80 words, 424 bytes"',
         "failing: $0.0000",
-        "nothing differs; note the head",
+        "no differences; keep this head",
         "spawnlog_spawns_refused_total",
     ),
     "docs/users-and-tokens.md": (
