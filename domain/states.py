@@ -26,7 +26,7 @@ from domain.values.record import (
     session_key_of,
     session_stream,
 )
-from domain.values.refusals import CorruptHistory
+from domain.values.refusals import CorruptHistoryError
 
 STATES_MAX = 5_000
 """Maximum number of runs, and of sessions, kept in memory between two pages of events."""
@@ -84,7 +84,7 @@ class Step(NamedTuple, Generic[AnyOccurrence]):
         return cast("Run", self.after)
 
 
-class VersionGap(CorruptHistory):
+class VersionGapError(CorruptHistoryError):
     """An event is not the next version of its stream."""
 
     def __init__(self, stream: str, version: int, last: int) -> None:
@@ -129,19 +129,19 @@ class States:
         """Apply the next event of a stream and return the states before and after it.
 
         Raises:
-            VersionGap: The event is not the next version of its stream.
-            CorruptHistory: The event does not fit the state before it, or does not belong in this
-                stream.
+            VersionGapError: The event is not the next version of its stream.
+            CorruptHistoryError: The event does not fit the state before it, or does not belong in
+                this stream.
         """
         run_id = _run_of(stream)
         if run_id is not None:
             before = self.runs.get(run_id)
             last = before.version if before is not None else 0
             if stamp.version != last + 1:
-                raise VersionGap(stream, stamp.version, last)
+                raise VersionGapError(stream, stamp.version, last)
             run = evolve_run(before, cast("RunEvent", event), stamp)
             if before is None and run.run_id != run_id:
-                raise CorruptHistory(f"{stream} is of run {run.run_id}")
+                raise CorruptHistoryError(f"{stream} is of run {run.run_id}")
             self.runs[run_id] = run
             return before, run
         key = session_key_of(stream)
@@ -149,14 +149,14 @@ class States:
             known = self.sessions.get(key)
             last = known.version if known is not None else 0
             if stamp.version != last + 1:
-                raise VersionGap(stream, stamp.version, last)
+                raise VersionGapError(stream, stamp.version, last)
             session = evolve_session(known, cast("SessionEvent", event), stamp)
             if known is None and session.session_key != key:
-                raise CorruptHistory(f"{stream} is of session {session.session_key}")
+                raise CorruptHistoryError(f"{stream} is of session {session.session_key}")
             self.sessions[key] = session
             return known, session
         if stream != CONFIG_STREAM or type(event) is not ConfigurationActivated:
-            raise CorruptHistory(f"{type(event).__name__} has no place in {stream}")
+            raise CorruptHistoryError(f"{type(event).__name__} has no place in {stream}")
         return None, None
 
     def missing(self, page: Iterable[tuple[str, int]]) -> MissingStates:
@@ -207,7 +207,7 @@ def states(
             the first version of each stream.
 
     Raises:
-        CorruptHistory: An event does not fit the state before it.
+        CorruptHistoryError: An event does not fit the state before it.
     """
     memory = States() if memory is None else memory
     for occurrence in events:

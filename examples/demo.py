@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from spawnlog import Client, RefusalProblem, UnsuccessfulRun
+from spawnlog import Client, RunFailedError, SpawnRefusedError
 from spawnlog.family import Family
 
 EXAMPLES = Path(__file__).resolve().parent
@@ -148,7 +148,7 @@ def tell_ends(family: Family, line_after: LineAfter) -> None:
     for run in (failing, slow, stopped):
         try:
             unexpected = run.result()
-        except UnsuccessfulRun as failure:
+        except RunFailedError as failure:
             print(f"  {failure}")
         else:
             sys.exit(f"run {run.run_id} should have failed: {unexpected}")
@@ -171,7 +171,7 @@ def tell_refusal(family: Family, line_after: LineAfter) -> None:
     try:
         family.spawn("Count the words of data/tides.txt", agent_id="counter")
         sys.exit("the sixth child should have been refused")
-    except RefusalProblem as problem:
+    except SpawnRefusedError as problem:
         refusal = problem
     show("refused", refusal.detail)
     show_events(str(refusal.run_id))

@@ -97,7 +97,7 @@ class LogMapper(Mapper[str]):
         """Return the event as a `LoggedEvent`.
 
         Raises:
-            CorruptHistory: A newer release recorded it, or it is damaged.
+            CorruptHistoryError: A newer release recorded it, or it is damaged.
         """
         assert isinstance(stored_event, LogNotification)
         added = {name: getattr(stored_event, name) for name in _ADDED}

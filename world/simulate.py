@@ -46,12 +46,12 @@ def _fence_taken_away(is_away: bool) -> Iterator[None]:
     """Whoever held a run once may go on with it, until the run is over."""
 
     def must_be_alive(run: Run, epoch: int) -> None:
-        state.must_hold(run, run.epoch)
+        state.require_holder(run, run.epoch)
 
     users = (decide, preparation_steps)
     with pytest.MonkeyPatch.context() as patch:
         for module in users if is_away else ():
-            patch.setattr(module, "must_hold", must_be_alive)
+            patch.setattr(module, "require_holder", must_be_alive)
         yield
 
 

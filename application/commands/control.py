@@ -19,7 +19,9 @@ async def require_control(services: CommandServices, caller: Caller, about: str)
     """
     if caller.run_id is not None and not caller.may("control"):
         known = about if UUID_TEXT.fullmatch(about) or about.startswith("agent:") else None
-        await services.tool_policy.must_permit(caller.run_id, CONTROL_TOOL, caller.actor, known)
+        await services.tool_policy.require_permission(
+            caller.run_id, CONTROL_TOOL, caller.actor, known
+        )
     require_scope(caller, "control")
 
 

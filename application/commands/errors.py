@@ -12,7 +12,7 @@ from application.execution.external import (
     RunOver,
     TranscriptGap,
 )
-from application.log.event_log import LogUnavailable
+from application.log.event_log import LogUnavailableError
 from application.log.texts import ContentsErased
 from application.session.shared_context import SharedContextTooLarge
 from application.session.transcript import TranscriptTooLarge
@@ -24,7 +24,7 @@ from domain.spawn.continuation import NoSession, RunIsActive
 from domain.values.refusals import CannotDeliver, Rejected, ToolDenied
 
 ERROR_CODES: Mapping[type[Exception], str] = {
-    LogUnavailable: "unavailable",
+    LogUnavailableError: "unavailable",
     # Another process decided meanwhile; the record says what.
     Rejected: "session_closed",
     ContentsErased: "erased",

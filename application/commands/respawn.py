@@ -168,7 +168,7 @@ async def respawn(
         )
     except (CannotRespawn, NothingRecorded) as why:
         provenance = provenance_of(earlier, caller.actor)
-        await services.work.must_be_new(provenance, command.reservation, why)
+        await services.work.require_new(provenance, command.reservation, why)
         raise
     return CommandResponse(spawned.answer, spawned.position)
 

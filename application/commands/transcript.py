@@ -11,7 +11,7 @@ from application.queries.access import Caller
 from application.queries.errors import invalid_value
 from application.queries.operation import operation
 from application.queries.session_reference import resolve_target_session
-from application.session.transcript import EntryTooLarge, SubmittedTranscript, TranscriptIntake
+from application.session.transcript import EntryTooLargeError, SubmittedTranscript, TranscriptIntake
 from domain.delivery.provided_transcript import ProvidedEntry
 from domain.delivery.transcript import NAME_CHARACTERS_MAX, TOKENS_MAX
 from domain.values.body import Body
@@ -143,6 +143,6 @@ async def provide_transcript(
         response = await TranscriptIntake(services.work).provide(
             submitted, caller.actor, command.reservation
         )
-    except EntryTooLarge as large:
+    except EntryTooLargeError as large:
         raise invalid_value(f"/entries/{large.index}", str(large)) from None
     return CommandResponse(response.answer, response.position)

@@ -26,7 +26,7 @@ _UNDO_HOOKS: dict[str, AnyHook] = {
 }
 
 
-class BulkheadFull(Exception):
+class BulkheadFullError(Exception):
     """Too many calls are waiting; try again later."""
 
 
@@ -44,10 +44,10 @@ class Bulkhead:
         """Wait for a free place in the compartment `name`, and hold it in the block.
 
         Raises:
-            BulkheadFull: If too many calls are waiting for it.
+            BulkheadFullError: If too many calls are waiting for it.
         """
         if self._calls[name] >= self._calls_max:
-            raise BulkheadFull(f"{self._calls_max} wait for {name} already")
+            raise BulkheadFullError(f"{self._calls_max} wait for {name} already")
         room = self._rooms.setdefault(name, asyncio.Semaphore(self._at_once_max))
         self._calls[name] += 1
         try:

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from application.concurrency import tasks
-from application.log.event_log import LogUnavailable
+from application.log.event_log import LogUnavailableError
 
 AWAY_SECONDS = 0.5
 _log = logging.getLogger("spawnlog.work")
@@ -42,7 +42,7 @@ class PeriodicTask:
             try:
                 await self._work()
                 away = False
-            except LogUnavailable as why:
+            except LogUnavailableError as why:
                 # Retry soon: if the lease is not renewed in time, every held run is lost.
                 if not away:
                     _log.warning("%s: %s", self._name, why)

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
 from application.log.envelope import Actor, Provenance
-from application.log.event_log import ContentKey, Decision, World
+from application.log.event_log import ContentKey, Decision, DecisionContext
 from application.log.texts import Contents, SessionTexts, TextStore, keyed_hash
 from application.log.unit_of_work import CommandLog, with_fresh_reads
 from application.ports.configurations import (
     ConfigurationFile,
-    NothingInForce,
+    NoActiveConfigurationError,
     PinnedConfiguration,
-    RevisionErased,
+    RevisionErasedError,
 )
 from domain.configuration.configuration import Configuration
 from domain.event_types import ConfigurationActivated
@@ -98,7 +98,7 @@ class ActiveConfigurations(Generic[F]):
         `first`.
 
         Raises:
-            RevisionErased: If the text of the revision was erased.
+            RevisionErasedError: If the text of the revision was erased.
             ConfigurationError: If this release cannot read it.
         """
         revision = await with_fresh_reads(
@@ -161,7 +161,9 @@ class ActiveConfigurations(Generic[F]):
                 return revision
         revision = await self._commands.log.version_of(CONFIG_STREAM, at=position)
         if revision == 0:
-            raise NothingInForce(f"no configuration was in force at position {position}")
+            raise NoActiveConfigurationError(
+                f"no configuration was in force at position {position}"
+            )
         first, last = self._spans.pop(revision, (position, position))
         self._spans[revision] = min(first, position), max(last, position)
         forget_oldest(self._spans)
@@ -234,7 +236,9 @@ class ActiveConfigurations(Generic[F]):
     async def _text(self, event: ConfigurationActivated) -> str:
         text = await self._contents.text(event.content)
         if text is None:
-            raise RevisionErased(f"the text of configuration revision {event.revision} was erased")
+            raise RevisionErasedError(
+                f"the text of configuration revision {event.revision} was erased"
+            )
         return text
 
 
@@ -245,7 +249,11 @@ def forget_oldest(remembered: dict[int, Any]) -> None:
 
 
 def decide_activation(
-    world: World, file: ConfigurationFile, texts: SessionTexts, revision: int, actor: Actor
+    world: DecisionContext,
+    file: ConfigurationFile,
+    texts: SessionTexts,
+    revision: int,
+    actor: Actor,
 ) -> Decision[int]:
     """Activate the file's configuration as `revision`. `texts` are those of the log itself.
 

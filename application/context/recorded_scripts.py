@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from application.log.unit_of_work import UnitOfWork
-from application.ports.configurations import RevisionErased
+from application.ports.configurations import RevisionErasedError
 from domain.configuration.context_scripts import ContextScript
 from domain.configuration.problems import ConfigurationError
 from domain.context.script_output import output_bytes
@@ -51,7 +51,7 @@ class RecordedScripts:
     definitions: Mapping[str, ContextScript]
     receipts: Mapping[str, ScriptReceipt]
 
-    def must_have(self, listed: Sequence[ContextScript]) -> tuple[ScriptReceipt, ...]:
+    def require_scripts(self, listed: Sequence[ContextScript]) -> tuple[ScriptReceipt, ...]:
         """Return the receipts to reuse, in order, up to a failure that stops the rest.
 
         Raises:
@@ -100,7 +100,7 @@ async def read_recorded_scripts(work: UnitOfWork, run: Run) -> RecordedScripts:
     assert isinstance(resolved, ScriptsResolved)
     try:
         pinned = await work.configurations.at(run.config_revision)
-    except RevisionErased:
+    except RevisionErasedError:
         raise RecordErased(_unreadable(run, "was erased")) from None
     except ConfigurationError:
         raise NothingRecorded(_unreadable(run, "cannot be read by this program")) from None
@@ -129,7 +129,7 @@ async def read_recorded_outputs(
     """
     if not listed:
         return {}
-    receipts = (await read_recorded_scripts(work, run)).must_have(listed)
+    receipts = (await read_recorded_scripts(work, run)).require_scripts(listed)
     refs = [
         ref for receipt in receipts for ref in (receipt.output, receipt.error) if ref is not None
     ]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from application.log.texts import ContentsErased, SessionTexts, TextStore
 from application.log.unit_of_work import UnitOfWork
-from application.ports.runtimes import CannotLaunch
+from application.ports.runtimes import LaunchError
 from domain.delivery.silence import is_silent, without_silent_tokens
 from domain.prompt.shared_context import SharedValue
 from domain.prompt.untrusted import freeze_result
@@ -104,7 +104,7 @@ async def read_shared_start(
     """Return the shared context of a claimed run. `opened` is the first run of its session.
 
     Raises:
-        CannotLaunch: If it exceeds the limits of a child.
+        LaunchError: If it exceeds the limits of a child.
     """
     registry = work.registry
     requester = await registry.session(run.requester.session_key)
@@ -123,7 +123,7 @@ async def read_shared_start(
     )
     unfit = start_refusal_text(keys)
     if unfit is not None:
-        raise CannotLaunch("shared_context", unfit)
+        raise LaunchError("shared_context", unfit)
     texts = await work.contents.texts([key.value for key in keys if key.value is not None])
     shared: list[SharedKey] = []
     values: list[SharedValue] = []

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from application.concurrency.tasks import with_timeout
 from application.coordination.coordination import ClaimKey, ClaimKind, WorkClaims
-from application.coordination.holder import Holder
-from application.log.event_log import LogUnavailable
+from application.coordination.lease_owner import LeaseOwner
+from application.log.event_log import LogUnavailableError
 
 PROLONG_SECONDS_MIN = 0.1
 _log = logging.getLogger("spawnlog.due")
@@ -42,7 +42,7 @@ class Claims:
     def __init__(
         self,
         coordination: WorkClaims,
-        holder: Holder,
+        holder: LeaseOwner,
         *,
         lease_seconds: float,
         now: Callable[[], float],
@@ -76,7 +76,7 @@ class Claims:
         """Renew the claims of all work in progress.
 
         Raises:
-            LogUnavailable: If the database does not answer.
+            LogUnavailableError: If the database does not answer.
         """
         began = self._now()
         self._cancel_expired(began)
@@ -93,7 +93,7 @@ class Claims:
                 max(left, PROLONG_SECONDS_MIN),
             )
         except TimeoutError as silent:
-            raise LogUnavailable("the database does not answer") from silent
+            raise LogUnavailableError("the database does not answer") from silent
         else:
             for claim in claims:
                 claim.ends = began + self._lease_seconds if claim.key in keys else began

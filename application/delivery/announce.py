@@ -6,11 +6,17 @@ from uuid import UUID
 
 from application.log.answers import AcknowledgedAnswer
 from application.log.envelope import Actor
-from application.log.event_log import Decision, Reservation, StoredAnswer, Submission, World
+from application.log.event_log import (
+    Decision,
+    DecisionContext,
+    Reservation,
+    StoredAnswer,
+    Submission,
+)
 from application.log.texts import ContentsErased, TextStore
 from application.log.unit_of_work import RunCommands, UnitOfWork, decide_commands
-from application.ports.configurations import PinnedConfiguration, RevisionErased
-from application.ports.hooks import HookClient, HookFailure
+from application.ports.configurations import PinnedConfiguration, RevisionErasedError
+from application.ports.hooks import HookClient, HookError
 from application.ports.transcripts import Transcripts
 from application.steps.thread_binding import requester_origin, webhooks_of
 from domain.configuration.problems import ConfigurationError
@@ -51,7 +57,7 @@ async def delivery_target_hook(work: UnitOfWork, run: Run) -> PinnedConfiguratio
         return None
     try:
         pinned = await work.configurations.at(run.config_revision)
-    except (RevisionErased, ConfigurationError) as unread:
+    except (RevisionErasedError, ConfigurationError) as unread:
         _log.warning(
             "run %s: its configuration cannot be read, so its result goes to the inbox alone: %s",
             run.run_id,
@@ -76,7 +82,7 @@ async def ask_delivery_target(work: UnitOfWork, hooks: HookClient, run: Run) -> 
     requester = await requester_origin(run, work.contents)
     try:
         answer = await hooks.ask(pinned, delivery_target_call(run, requester))
-    except HookFailure as threw:
+    except HookError as threw:
         _log.warning("run %s: hook subagentDeliveryTarget: %s", run.run_id, threw)
         return None
     origin = delivery_origin((answer.body or {}).get("origin"))
@@ -111,7 +117,7 @@ class Announcer:
         if self._work.configurations.current().configuration.spawnlog.announce.webhooks:
             return None
 
-        def decide(world: World) -> Decision[None]:
+        def decide(world: DecisionContext) -> Decision[None]:
             now = world.runs[run.run_id]
             own = world.sessions.get(now.child_session_key or "")
             is_stopped = now.stop_requested_by is not None or now.outcome == "stopped"

@@ -4,7 +4,7 @@ import logging
 from uuid import UUID
 
 from application.delivery.transcript_files import TranscriptFileWriter
-from application.log.event_log import Decision, Submission, World
+from application.log.event_log import Decision, DecisionContext, Submission
 from application.log.unit_of_work import RunCommands, UnitOfWork, decide_commands
 from application.ports.transcripts import ARCHIVED_MARK, Transcripts
 from domain.run.commands import ArchiveRun
@@ -33,7 +33,7 @@ class Archiver:
         if run.fork is not None:
             return None
 
-        def decide(world: World) -> Decision[None]:
+        def decide(world: DecisionContext) -> Decision[None]:
             now = world.runs[run.run_id]
             if now.stage != "announced" or now.archive_at is None or now.archive_at > world.now:
                 raise NotYet("it is archived later")

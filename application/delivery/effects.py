@@ -10,7 +10,7 @@ from uuid import UUID
 from application.concurrency.bulkhead import Bulkhead
 from application.log.answers import RedrivenAnswer
 from application.log.envelope import SYSTEM, Actor
-from application.log.event_log import Decision, Reservation, StoredAnswer, World
+from application.log.event_log import Decision, DecisionContext, Reservation, StoredAnswer
 from application.log.unit_of_work import UnitOfWork, provenance_of
 from application.ports.configurations import PinnedConfiguration
 from application.ports.fault_injection import FaultPoint
@@ -33,7 +33,7 @@ _PARKABLE: tuple[EffectKind, ...] = ("webhook", "hook")
 _log = logging.getLogger("spawnlog.effects")
 
 
-class Attempted(NamedTuple):
+class AttemptResult(NamedTuple):
     """The result of an attempt; it succeeded if `error` is None.
 
     Attributes:
@@ -69,11 +69,11 @@ class EffectPerformer(Protocol):
         """Return the compartment in which the effect is attempted."""
         ...
 
-    async def perform(self, run: Run, effect: Effect, /) -> Attempted | Impossible:
+    async def perform(self, run: Run, effect: Effect, /) -> AttemptResult | Impossible:
         """Attempt the effect once.
 
         Raises:
-            BulkheadFull: If the compartment has no room.
+            BulkheadFullError: If the compartment has no room.
         """
         ...
 
@@ -104,7 +104,7 @@ class EffectWorker:
         Failures are recorded, and the effect is retried later or parked.
 
         Raises:
-            BulkheadFull: If too many calls wait in a compartment.
+            BulkheadFullError: If too many calls wait in a compartment.
         """
         run = await self._work.run(run_id)
         # The claim says that the first effect is due, even if the log's clock is behind.
@@ -140,7 +140,7 @@ class EffectWorker:
         text_store = await self._work.text_store(run)
         stream = run_stream(run.run_id)
 
-        def decide(world: World) -> Decision[StoredAnswer]:
+        def decide(world: DecisionContext) -> Decision[StoredAnswer]:
             texts = text_store.empty_copy()
             kept = texts.store("redriveReason", reason)
             command = RedriveEffects(kind=kind, name=name, by=actor.name, reason=kept)
@@ -192,7 +192,9 @@ class EffectWorker:
         )
         return (await self._work.record(run, (done,))).runs[run.run_id]
 
-    async def _note_failure(self, run: Run, effect: Effect, text: str, result: Attempted) -> Run:
+    async def _note_failure(
+        self, run: Run, effect: Effect, text: str, result: AttemptResult
+    ) -> Run:
         text_store = await self._work.text_store_or_none(run)
         if text_store is None and EFFECT_RULES[effect.kind].gives_up:
             # No text about an erased session may be delivered.
@@ -219,9 +221,9 @@ class EffectWorker:
         stream = run_stream(run.run_id)
         command = ParkEffect(kind=effect.kind, name=effect.name, reason=why.reason)
 
-        def decide(world: World) -> Decision[None]:
+        def decide(world: DecisionContext) -> Decision[None]:
             if why.judged_under is not None:
-                why.judged_under.must_be_current(world.config_version)
+                why.judged_under.require_current(world.config_version)
             events = decide_effect(world.runs[run.run_id], command)
             return Decision(None, [(stream, event) for event in events])
 

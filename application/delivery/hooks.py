@@ -3,11 +3,11 @@
 import logging
 from typing import cast
 
-from application.concurrency.bulkhead import BulkheadFull
-from application.delivery.effects import Attempted, Impossible
+from application.concurrency.bulkhead import BulkheadFullError
+from application.delivery.effects import AttemptResult, Impossible
 from application.log.unit_of_work import UnitOfWork
-from application.ports.configurations import RevisionErased
-from application.ports.hooks import HookClient, HookFailure
+from application.ports.configurations import RevisionErasedError
+from application.ports.hooks import HookClient, HookError
 from application.steps.thread_binding import child_origin, requester_origin
 from domain.configuration.problems import ConfigurationError
 from domain.delivery.hook_payloads import HookCall, notification_call
@@ -31,27 +31,27 @@ class HookPerformer:
     def room(self, effect: Effect) -> str:
         return effect.name
 
-    async def perform(self, run: Run, effect: Effect) -> Attempted | Impossible:
+    async def perform(self, run: Run, effect: Effect) -> AttemptResult | Impossible:
         try:
             pinned = await self._work.configurations.at(run.config_revision)
-        except (RevisionErased, ConfigurationError) as unread:
+        except (RevisionErasedError, ConfigurationError) as unread:
             _log.warning("run %s: hook %s is not called: %s", run.run_id, effect.name, unread)
             return Impossible("not_configured")
         call = await self._call(run, cast("HookName", effect.name))
         try:
             answer = await self._hooks.ask(pinned, call)
-        except HookFailure as threw:
-            if threw.has_no_room:
+        except HookError as threw:
+            if threw.is_busy:
                 # Nothing was sent, so this is not an attempt.
-                raise BulkheadFull(str(threw)) from None
+                raise BulkheadFullError(str(threw)) from None
             limits = pinned.configuration.spawnlog.hooks
-            return Attempted(
+            return AttemptResult(
                 error=str(threw),
                 status_code=threw.status_code,
                 attempts_max=limits.attempts_max,
                 retry_seconds_max=limits.retry_seconds_max,
             )
-        return Attempted(status_code=answer.status_code)
+        return AttemptResult(status_code=answer.status_code)
 
     async def _call(self, run: Run, name: HookName) -> HookCall:
         contents = self._work.contents

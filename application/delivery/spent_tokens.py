@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 
 from application.log.unit_of_work import UnitOfWork
-from application.ports.configurations import RevisionErased
+from application.ports.configurations import RevisionErasedError
 from domain.configuration.models import Models
 from domain.configuration.problems import ConfigurationError
 from domain.delivery.cost import usage_by_models
@@ -30,7 +30,7 @@ async def priced_usage(
         pinned = await work.configurations.at(run.config_revision)
         assert run.agent_id is not None
         models = pinned.configuration.effective_agent(run.agent_id).models
-    except (RevisionErased, ConfigurationError) as unread:
+    except (RevisionErasedError, ConfigurationError) as unread:
         if warns:
             _log.warning("run %s: its tokens have no price: %s", run.run_id, unread)
     return usage_by_models(usages, models, run.plan.model_reference if run.plan else None)

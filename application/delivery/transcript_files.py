@@ -9,7 +9,7 @@ from uuid import UUID
 from application.concurrency.periodic import PeriodicTask
 from application.concurrency.tasks import with_timeout
 from application.coordination.coordination import Coordination, DueFile
-from application.log.event_log import LogUnavailable
+from application.log.event_log import LogUnavailableError
 from application.ports.registry import Registry
 from application.ports.transcripts import TranscriptFile, Transcripts
 from domain.run.state import Run
@@ -85,7 +85,7 @@ class TranscriptFileWriter:
         """Write the queue, waiting at most `seconds`. Other processes write the rest."""
         try:
             await with_timeout(self._write_queued(), seconds)
-        except (LogUnavailable, TimeoutError) as away:
+        except (LogUnavailableError, TimeoutError) as away:
             _log.warning("files of transcripts are written later: %s", away)
 
     async def close(self) -> None:
@@ -115,7 +115,7 @@ class TranscriptFileWriter:
         """Write one file by itself, so that an unreadable one does not block the others."""
         try:
             await self._write([queued], are_left=True)
-        except LogUnavailable:
+        except LogUnavailableError:
             raise
         except Exception:
             _log.exception("the transcript of run %s cannot be read", queued.due.run_id)

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from application.concurrency.bulkhead import undo_compartment
-from application.delivery.effects import Attempted, Impossible
-from application.steps.step import StepMaker, UndoFailed
+from application.delivery.effects import AttemptResult, Impossible
+from application.steps.step import StepMaker, UndoError
 from domain.run.facts import Effect, EffectKind
 from domain.run.state import Run
 
@@ -21,11 +21,11 @@ class UndoPerformer:
         """Return the compartment of the step."""
         return undo_compartment(effect.name)
 
-    async def perform(self, run: Run, effect: Effect) -> Attempted | Impossible:
+    async def perform(self, run: Run, effect: Effect) -> AttemptResult | Impossible:
         maker = self._makers[effect.name]
         state = run.step(maker.name)
         assert state is not None
         try:
-            return Attempted(outcome=await maker.undo(run, state))
-        except UndoFailed as failure:
-            return Attempted(error=str(failure))
+            return AttemptResult(outcome=await maker.undo(run, state))
+        except UndoError as failure:
+            return AttemptResult(error=str(failure))

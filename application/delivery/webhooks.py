@@ -2,10 +2,10 @@
 
 import logging
 
-from application.concurrency.bulkhead import BulkheadFull
-from application.delivery.effects import Attempted, Impossible
+from application.concurrency.bulkhead import BulkheadFullError
+from application.delivery.effects import AttemptResult, Impossible
 from application.log.unit_of_work import UnitOfWork
-from application.ports.webhooks import WebhookClient, WebhookFailure
+from application.ports.webhooks import WebhookClient, WebhookError
 from application.steps.thread_binding import inbox_origin
 from domain.delivery.announcement import with_present_path
 from domain.delivery.webhook import WebhookMessage, announcement_message, is_permanent
@@ -32,29 +32,29 @@ class WebhookPerformer:
     def room(self, effect: Effect) -> str:
         return f"webhook {effect.name}"
 
-    async def perform(self, run: Run, effect: Effect) -> Attempted | Impossible:
+    async def perform(self, run: Run, effect: Effect) -> AttemptResult | Impossible:
         pinned = self._work.configurations.current()
         announce = pinned.configuration.spawnlog.announce
         if announce.named(effect.name) is None:
             return Impossible("not_configured", judged_under=pinned)
         message = await self._message(run)
-        failed = Attempted(
+        failed = AttemptResult(
             error=_BROKEN,
             attempts_max=announce.attempts_max,
             retry_seconds_max=announce.retry_seconds_max,
         )
         try:
             answer = await self._webhooks.send(pinned, effect.name, message)
-        except WebhookFailure as failure:
+        except WebhookError as failure:
             if failure.is_for_later:
-                raise BulkheadFull(str(failure)) from None
+                raise BulkheadFullError(str(failure)) from None
             return failed._replace(error=str(failure))
         except Exception:
             # Count any failure as an attempt, or the effect would never be parked.
             _log.exception("run %s: webhook %s", run.run_id, effect.name)
             return failed
         if 200 <= answer.status_code < 300:
-            return Attempted(status_code=answer.status_code)
+            return AttemptResult(status_code=answer.status_code)
         return failed._replace(
             error=f"the webhook answered HTTP {answer.status_code}",
             status_code=answer.status_code,

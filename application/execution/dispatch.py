@@ -7,12 +7,19 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from application.coordination.holder import Holder
 from application.coordination.lane import QueuedChild
+from application.coordination.lease_owner import LeaseOwner
 from application.execution.execute import PreparedStart, RunExecutor
 from application.execution.waiting_runs import WaitingRuns
 from application.log.envelope import Provenance
-from application.log.event_log import Change, Decision, Following, LaneFacts, LaneQuery, World
+from application.log.event_log import (
+    Change,
+    Decision,
+    DecisionContext,
+    Following,
+    LaneFacts,
+    LaneQuery,
+)
 from application.log.unit_of_work import UnitOfWork
 from domain.run.commands import ClaimRun
 from domain.run.decide import decide
@@ -30,7 +37,7 @@ class Dispatcher:
     Only one claim runs at a time, so that no slot is counted twice.
     """
 
-    def __init__(self, work: UnitOfWork, executing: RunExecutor, holder: Holder) -> None:
+    def __init__(self, work: UnitOfWork, executing: RunExecutor, holder: LeaseOwner) -> None:
         self._work = work
         self._executing = executing
         self._holder = holder
@@ -126,7 +133,7 @@ class ClaimedRoom:
     """
 
     executing: RunExecutor
-    holder: Holder
+    holder: LeaseOwner
     claim: Claim
     query: LaneQuery
     children: Mapping[UUID, QueuedChild]
@@ -165,7 +172,7 @@ class ClaimedRoom:
                 self.executing.take(run, child=self.children.get(run.run_id))
 
 
-def _lane_of(world: World) -> LaneFacts:
+def _lane_of(world: DecisionContext) -> LaneFacts:
     assert world.lane is not None
     return world.lane
 

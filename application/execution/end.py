@@ -129,7 +129,7 @@ class RunFinalizer:
             text_store: Store of the run's session, if its key was on record a moment ago.
 
         Raises:
-            LogUnavailable: If entries arrive faster than they can be sealed.
+            LogUnavailableError: If entries arrive faster than they can be sealed.
         """
         return await with_fresh_reads(
             lambda conflict: self._seal_and_end(
@@ -139,7 +139,9 @@ class RunFinalizer:
             conflicts=(TranscriptGrew,),
         )
 
-    async def end_in_its_stead(self, run: Run, end: RuntimeEnd, renewed_at: datetime | None) -> Run:
+    async def end_for_lost_holder(
+        self, run: Run, end: RuntimeEnd, renewed_at: datetime | None
+    ) -> Run:
         """End a run whose holder is gone.
 
         The run's time ends at its last sign of life: the last lease renewal, if known, or the last

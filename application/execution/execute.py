@@ -20,7 +20,7 @@ from application.coordination.lane import QueuedChild
 from application.execution.end import RunFinalizer, UnwrittenOutput
 from application.execution.entry_writer import EntryWriter
 from application.execution.launch import LaunchComposer, PreparedLaunch
-from application.log.event_log import Decision, Following, LogUnavailable, World
+from application.log.event_log import Decision, DecisionContext, Following, LogUnavailableError
 from application.log.retry import retry_while_unavailable
 from application.log.texts import TextStore
 from application.log.unit_of_work import (
@@ -30,11 +30,11 @@ from application.log.unit_of_work import (
     provenance_of,
     with_first_entry,
 )
-from application.ports.configurations import SecretMissing
+from application.ports.configurations import MissingSecretError
 from application.ports.runtimes import (
     AgentRuntimes,
-    CannotLaunch,
     Launch,
+    LaunchError,
     RuntimeEnd,
     RuntimeSession,
     TranscriptEntry,
@@ -239,7 +239,7 @@ class RunExecutor:
                 await self._record_end(execution, end)
         except (LostClaim, WrongStage) as lost:
             _log.warning("run %s is no longer ours: %s", run_id, lost)
-        except LogUnavailable as away:
+        except LogUnavailableError as away:
             _log.warning("run %s was let go of: %s", run_id, away)
         except Exception:
             _log.exception("run %s: executing failed", run_id)
@@ -267,9 +267,9 @@ class RunExecutor:
     async def _begin_and_follow(self, execution: _Execution) -> RuntimeEnd:
         try:
             began = await self._begin(execution)
-        except CannotLaunch as cannot:
+        except LaunchError as cannot:
             return RuntimeEnd(outcome="error", reason=cannot.reason, error=str(cannot))
-        except SecretMissing as missing:
+        except MissingSecretError as missing:
             return RuntimeEnd(outcome="error", reason="not_executable", error=str(missing))
         except StopWanted:
             return RuntimeEnd(outcome="stopped", reason="stopped")
@@ -289,7 +289,7 @@ class RunExecutor:
         if launch is None:
             return None
         text_store, prepared = launch
-        alone = World({run.run_id: run}, {}, run.created_at)
+        alone = DecisionContext({run.run_id: run}, {}, run.created_at)
         return PreparedStart(
             prepared.launch,
             text_store.empty_copy(),
@@ -307,7 +307,7 @@ class RunExecutor:
             return None
         try:
             return await self._launching.prepare_with_texts(run, child, is_recorded=False)
-        except (CannotLaunch, SecretMissing):
+        except (LaunchError, MissingSecretError):
             # After the claim, the start fails in the same way and that is recorded.
             return None
 

@@ -18,14 +18,14 @@ from application.execution.end import RunFinalizer
 from application.execution.launch import LaunchComposer
 from application.execution.written_extents import WrittenExtents
 from application.log.envelope import SYSTEM, Actor
-from application.log.event_log import Decision, LaneQuery, LogUnavailable, World
+from application.log.event_log import Decision, DecisionContext, LaneQuery, LogUnavailableError
 from application.log.unit_of_work import UnitOfWork, provenance_of, with_fresh_reads
-from application.ports.configurations import SecretMissing
+from application.ports.configurations import MissingSecretError
 from application.ports.credentials import REDACTED
 from application.ports.identifiers import ChildTokens
 from application.ports.runtimes import (
-    CannotLaunch,
     Launch,
+    LaunchError,
     RuntimeEnd,
     TranscriptEntry,
     message_entry,
@@ -253,7 +253,7 @@ class ExternalRuns:
         assert run.lane is not None
         assert run.lane_depth is not None
 
-        def take(world: World) -> Decision[None]:
+        def take(world: DecisionContext) -> Decision[None]:
             assert world.lane is not None
             command = ClaimRun(holder=holder, lane_width=width, lane_running=world.lane.running)
             events = decide(world.runs[run.run_id], command)
@@ -278,7 +278,7 @@ class ExternalRuns:
             text_store, prepared = await self._launching.prepare_with_texts(run)
             first_entry = self._transcripts.unwritten((message_entry(prepared.launch.message),))
             await self._work.record_start(run, prepared.start, text_store, first_entry, actor=actor)
-        except (CannotLaunch, SecretMissing) as cannot:
+        except (LaunchError, MissingSecretError) as cannot:
             raise RunOver(await self._sealing.end(run, _not_launched(cannot))) from None
         except StopWanted:
             end = RuntimeEnd(outcome="stopped", reason="stopped")
@@ -289,7 +289,7 @@ class ExternalRuns:
         """Return the launch that the executor was given, or would have been given."""
         try:
             _, prepared = await self._launching.prepare_with_texts(run)
-        except (CannotLaunch, SecretMissing) as cannot:
+        except (LaunchError, MissingSecretError) as cannot:
             # The run is executing, so a launch that cannot be repeated does not end it.
             text = f"what the run was given cannot be given again: {cannot}; report its end"
             raise NotOffered(text) from None
@@ -405,7 +405,7 @@ class ExternalRuns:
 
     async def _forget_lease(self, run: Run) -> None:
         assert run.holder is not None
-        with contextlib.suppress(LogUnavailable):
+        with contextlib.suppress(LogUnavailableError):
             await self._coordination.forget(run.holder)
 
     async def _claimed(self, run_id: UUID, epoch: int) -> Run:
@@ -487,7 +487,7 @@ class ExternalRuns:
                 await self._sealing.end(await self._work.run(run_id), end)
             except Rejected as claimed:
                 _log.info("run %s is not given up: %s", run_id, claimed)
-            except LogUnavailable:
+            except LogUnavailableError:
                 raise
             except Exception:
                 # Continue with the other runs.
@@ -528,12 +528,12 @@ class ExternalRuns:
         else:
             # The length of the lease is unknown, so the run's time ends with its last entry.
             reached = lease_until if end.outcome == "timeout" else None
-            await self._sealing.end_in_its_stead(run, end, reached)
+            await self._sealing.end_for_lost_holder(run, end, reached)
         await self._forget_lease(run)
 
 
-def _not_launched(cannot: CannotLaunch | SecretMissing) -> RuntimeEnd:
-    reason = cannot.reason if isinstance(cannot, CannotLaunch) else "not_executable"
+def _not_launched(cannot: LaunchError | MissingSecretError) -> RuntimeEnd:
+    reason = cannot.reason if isinstance(cannot, LaunchError) else "not_executable"
     return RuntimeEnd(outcome="error", reason=reason, error=str(cannot))
 
 

@@ -12,7 +12,7 @@ from application.log.unit_of_work import UnitOfWork
 from application.ports.credentials import Credentials
 from application.ports.files import WorkspaceFolders
 from application.ports.identifiers import ChildTokens
-from application.ports.runtimes import CannotLaunch, Launch
+from application.ports.runtimes import Launch, LaunchError
 from application.ports.transcripts import TranscriptFile, Transcripts
 from application.spawn.workspace import REPLACED_WORKSPACE
 from application.steps.workspace import unusable_workspace_text
@@ -28,7 +28,7 @@ from domain.run.commands import StartRun
 from domain.run.events import ContinuationPlanned, SessionCreated
 from domain.run.facts import PromptPart
 from domain.run.state import Run
-from domain.values.json_text import NotJson, read_json
+from domain.values.json_text import NotJsonError, read_json
 
 
 def attachments_dir(run: Run) -> str | None:
@@ -91,14 +91,14 @@ class LaunchComposer:
         See `prepare` for the arguments.
 
         Raises:
-            CannotLaunch: If the run cannot be launched, or its texts were erased.
+            LaunchError: If the run cannot be launched, or its texts were erased.
         """
         if child is not None:
             text_store = child.text_store.empty_copy()
         else:
             found = await self._work.text_store_or_none(run)
             if found is None:
-                raise CannotLaunch("erased", "its texts were erased before it could start")
+                raise LaunchError("erased", "its texts were erased before it could start")
             text_store = found
         return text_store, await self.prepare(run, text_store, child, is_recorded=is_recorded)
 
@@ -117,11 +117,11 @@ class LaunchComposer:
             is_recorded: Whether the run is on record. If not, no folder is created for it.
 
         Raises:
-            CannotLaunch: If the run cannot be launched.
+            LaunchError: If the run cannot be launched.
         """
         runtime = await self.runtime_of(run)
         if runtime is None:
-            raise CannotLaunch("not_executable", f'agent "{run.agent_id}" has no runtime')
+            raise LaunchError("not_executable", f'agent "{run.agent_id}" has no runtime')
         opened = await self._work.run(run.opened_by) if run.opened_by else run
         shared = NOTHING_SHARED
         # A start prepared ahead is recorded only if the family still shares nothing.
@@ -219,10 +219,10 @@ class LaunchComposer:
             if source == "agent" and is_recorded:
                 await self._make_folder(folder, run.agent_id)
             if not await self._folders.is_still(folder):
-                raise CannotLaunch("not_executable", REPLACED_WORKSPACE)
+                raise LaunchError("not_executable", REPLACED_WORKSPACE)
         attached = attachments_dir(opened)
         if attached is not None and not await self._folders.is_still(attached):
-            raise CannotLaunch("not_executable", _ATTACHED_GONE)
+            raise LaunchError("not_executable", _ATTACHED_GONE)
 
     async def _make_folder(self, folder: str, agent_id: str) -> None:
         try:
@@ -231,7 +231,7 @@ class LaunchComposer:
                 await self._folders.make(*missing)
         except OSError as error:
             text = unusable_workspace_text(error, agent_id)
-            raise CannotLaunch("not_executable", text) from None
+            raise LaunchError("not_executable", text) from None
 
     async def _history(self, run: Run, opened: Run) -> tuple[str, ...]:
         """Return the transcript files of the session's earlier runs, oldest first.
@@ -260,7 +260,7 @@ class LaunchComposer:
         ]
         for failure in filter(None, await self._transcripts.write_files(files)):
             text = f"what was said before cannot be written as a file: {failure.strerror}"
-            raise CannotLaunch("not_executable", text)
+            raise LaunchError("not_executable", text)
         return tuple(file.path for file in files)
 
     async def _fork_snapshot(self, opened: Run) -> tuple[str, ...]:
@@ -274,7 +274,7 @@ class LaunchComposer:
             )
         except OSError as error:
             text = f"its earlier conversation cannot be written: {error.strerror}"
-            raise CannotLaunch("not_executable", text) from None
+            raise LaunchError("not_executable", text) from None
         return (path,)
 
     async def _requester(self, run: Run, in_hand: QueuedChild | None) -> Mapping[str, object]:
@@ -286,7 +286,7 @@ class LaunchComposer:
         text = text or await self._work.contents.text(origin)
         try:
             found = read_json(text) if text else None
-        except NotJson:
+        except NotJsonError:
             found = None
         return found if isinstance(found, dict) else {}
 

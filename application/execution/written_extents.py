@@ -23,7 +23,7 @@ class WrittenExtents:
     async def of(self, run_id: UUID, epoch: int) -> Written:
         """Return the number of the last entry and the bytes of all bodies."""
         known = self._known.get((run_id, epoch), Written(0, 0))
-        added = await self._transcripts.written_behind(run_id, after=known.last)
+        added = await self._transcripts.written_after(run_id, after=known.last)
         now = Written(added.last, known.bytes + added.bytes)
         self._known[run_id, epoch] = now
         self._known.move_to_end((run_id, epoch))

@@ -158,7 +158,7 @@ class AlreadyReserved(Rejected):
         self.reserved = reserved
 
 
-class World(NamedTuple):
+class DecisionContext(NamedTuple):
     """The recorded state of the streams that a submission named. Unknown streams are absent.
 
     Attributes:
@@ -226,7 +226,7 @@ class Submission(NamedTuple, Generic[T]):
 
     command_id: UUID
     streams: tuple[str, ...]
-    decide: Callable[[World], Decision[T]]
+    decide: Callable[[DecisionContext], Decision[T]]
     provenance: Provenance
     lane: LaneQuery | None = None
     tree: TreeQuery | None = None
@@ -261,7 +261,7 @@ class Appended(NamedTuple, Generic[T_co]):
     sessions: Mapping[str, Session]
 
 
-class LogUnavailable(Exception):
+class LogUnavailableError(Exception):
     """The log cannot be reached. Nothing is known to be recorded; retry."""
 
 
@@ -276,7 +276,7 @@ class EventLog(Protocol):
 
         Raises:
             AlreadyReserved: If the idempotency key was used before.
-            LogUnavailable: If the log cannot be reached.
+            LogUnavailableError: If the log cannot be reached.
             Rejected: As raised by `decide`.
         """
         ...

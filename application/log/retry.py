@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from application.log.event_log import LogUnavailable
+from application.log.event_log import LogUnavailableError
 
 PAUSE_SECONDS = 0.5
 T = TypeVar("T")
@@ -16,12 +16,12 @@ async def retry_while_unavailable(
     """Call `ask` until the log is available, and return its result.
 
     Raises:
-        LogUnavailable: If the log is unavailable and `given_up` returns True.
+        LogUnavailableError: If the log is unavailable and `given_up` returns True.
     """
     while True:
         try:
             return await ask()
-        except LogUnavailable:
+        except LogUnavailableError:
             if given_up():
                 raise
             await asyncio.sleep(PAUSE_SECONDS)

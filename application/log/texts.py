@@ -102,7 +102,7 @@ class SessionTexts:
         """The key, if it must be recorded with the texts."""
         return (self.key,) if self.is_new_key else ()
 
-    def must_fit(self, session: Session | None) -> None:
+    def require_fit(self, session: Session | None) -> None:
         """Raise `ReadAgain` if the recorded session has another id than the one read, or got its
         first text meanwhile."""
         if session is not None and session.session_id != self.session_id:

@@ -11,16 +11,16 @@ from application.log.event_log import (
     Appended,
     ContentKey,
     Decision,
+    DecisionContext,
     EventLog,
     FinishedTranscript,
     LaneQuery,
-    LogUnavailable,
+    LogUnavailableError,
     Reservation,
     StoredAnswer,
     Submission,
     TranscriptRows,
     TreeQuery,
-    World,
 )
 from application.log.texts import Contents, ContentsErased, SessionTexts, TextStore, has_texts
 from application.ports.configurations import Configurations
@@ -60,7 +60,7 @@ async def with_fresh_reads(
         attempts_max: Maximum number of attempts.
 
     Raises:
-        LogUnavailable: If every attempt met a conflict.
+        LogUnavailableError: If every attempt met a conflict.
     """
     conflict: Rejected | None = None
     for _ in range(attempts_max):
@@ -68,7 +68,7 @@ async def with_fresh_reads(
             return await attempt(conflict)
         except conflicts as met:
             conflict = met
-    raise LogUnavailable(unavailable)
+    raise LogUnavailableError(unavailable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class CommandLog:
     async def submit(
         self,
         streams: Sequence[str],
-        decide: Callable[[World], Decision[T]],
+        decide: Callable[[DecisionContext], Decision[T]],
         provenance: Provenance,
         *,
         lane: LaneQuery | None = None,
@@ -128,7 +128,7 @@ class CommandLog:
 
         Raises:
             AlreadyReserved: If the idempotency key was used before.
-            LogUnavailable: If the log cannot be reached.
+            LogUnavailableError: If the log cannot be reached.
             Rejected: As raised by `decide`.
         """
         return await self.log.submit(
@@ -148,7 +148,7 @@ class CommandLog:
             )
         )
 
-    async def must_be_new(
+    async def require_new(
         self,
         provenance: Provenance,
         reservation: Reservation | None,
@@ -165,7 +165,7 @@ class CommandLog:
         if reservation is None:
             return
 
-        def decide(_: World) -> Decision[None]:
+        def decide(_: DecisionContext) -> Decision[None]:
             raise why or _KeyIsFree("nobody has asked under this key before")
 
         try:
@@ -214,7 +214,7 @@ class CommandLog:
         """Record the start of a run, and `first_entry` as the first entry of its own in its
         transcript."""
 
-        def decide(world: World) -> Decision[None]:
+        def decide(world: DecisionContext) -> Decision[None]:
             decision = decide_commands(world, (RunCommands(run, (start,), text_store),))
             return with_first_entry(decision, first_entry, run, world.now)
 
@@ -241,7 +241,7 @@ class CommandLog:
                 only frozen may have resumed, and its claim is valid until this append.
         """
 
-        def decide(world: World) -> Decision[None]:
+        def decide(world: DecisionContext) -> Decision[None]:
             if transcript is None:
                 return decide_commands(world, (RunCommands(run, (command,), text_store),))
             sealed = command.changed({"transcript": transcript.seal(world.now)})
@@ -265,7 +265,9 @@ class CommandLog:
             follow_ups=follow_ups,
         )
 
-    def follow_up(self, run: Run, decide: Callable[[World], Decision[None]]) -> Submission[None]:
+    def follow_up(
+        self, run: Run, decide: Callable[[DecisionContext], Decision[None]]
+    ) -> Submission[None]:
         """Return a submission that may follow a command to the run in the same transaction.
 
         `decide` must be pure. It may raise `Rejected` if the follow-up must happen differently or
@@ -288,21 +290,21 @@ class CommandLog:
         reservation: Reservation | None = None,
         answer: StoredAnswer | None = None,
         above: SessionTexts | None = None,
-        must_fit: Callable[[CascadeState], None] | None = None,
+        require_fit: Callable[[CascadeState], None] | None = None,
     ) -> Appended[None]:
         """Decide commands to several runs of one requester in order, and record them in one append.
 
-        `must_fit` may raise `Rejected` before anything is decided. See `record` for the other
+        `require_fit` may raise `Rejected` before anything is decided. See `record` for the other
         arguments.
         """
         first = run_commands[0].run
         streams = [stream for member in run_commands for stream in streams_of(member.run)]
 
-        def decide(world: World) -> Decision[None]:
-            if must_fit is not None:
-                must_fit(CascadeState(world.runs, world.sessions))
+        def decide(world: DecisionContext) -> Decision[None]:
+            if require_fit is not None:
+                require_fit(CascadeState(world.runs, world.sessions))
             if above is not None:
-                above.must_fit(world.sessions.get(first.requester.session_key))
+                above.require_fit(world.sessions.get(first.requester.session_key))
             return decide_commands(world, run_commands, spawn_answer, above)._replace(answer=answer)
 
         async def submit(conflict: Rejected | None) -> Appended[None]:
@@ -382,7 +384,7 @@ class UnitOfWork(CommandLog):
 
 
 def decide_commands(
-    world: World,
+    world: DecisionContext,
     run_commands: Sequence[RunCommands],
     spawn_answer: StoredAnswer | None = None,
     above: SessionTexts | None = None,

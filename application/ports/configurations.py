@@ -35,22 +35,22 @@ class PinnedConfiguration:
         """Return a copy marked as chosen, to decide under it although it is not in force."""
         return replace(self, is_chosen=True)
 
-    def must_be_current(self, revision: int) -> None:
+    def require_current(self, revision: int) -> None:
         """Raise `ConfigurationMoved` if the log is at a later revision, unless this one was
         chosen."""
         if revision > self.revision and not self.is_chosen:
             raise ConfigurationMoved(revision)
 
 
-class RevisionErased(RuntimeError):
+class RevisionErasedError(RuntimeError):
     """The text of a revision was erased."""
 
 
-class NothingInForce(LookupError):
+class NoActiveConfigurationError(LookupError):
     """No configuration was active at that position."""
 
 
-class SecretMissing(Exception):
+class MissingSecretError(Exception):
     """A secret that the configuration refers to cannot be resolved here. The message names it."""
 
 
@@ -92,7 +92,7 @@ class Configurations(Protocol):
         """Return an earlier revision, for work that began under it.
 
         Raises:
-            RevisionErased: If its text was erased.
+            RevisionErasedError: If its text was erased.
             ConfigurationError: If this release cannot read it.
         """
         ...
@@ -103,8 +103,8 @@ class Configurations(Protocol):
         It is found even if this process has not seen that revision yet.
 
         Raises:
-            NothingInForce: If no configuration was active by then.
-            RevisionErased: If its text was erased.
+            NoActiveConfigurationError: If no configuration was active by then.
+            RevisionErasedError: If its text was erased.
             ConfigurationError: If this release cannot read it.
         """
         ...

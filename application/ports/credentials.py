@@ -38,6 +38,6 @@ class Credentials(Protocol):
         Secrets are `Credential`s.
 
         Raises:
-            SecretMissing: If a secret cannot be resolved.
+            MissingSecretError: If a secret cannot be resolved.
         """
         ...

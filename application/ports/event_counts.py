@@ -55,7 +55,7 @@ class EventCounts(Protocol):
         """Return the tally of all events up to each position. `positions` must ascend.
 
         Raises:
-            LogUnavailable: While too much of the log is not counted yet.
+            LogUnavailableError: While too much of the log is not counted yet.
         """
         ...
 

@@ -14,7 +14,7 @@ RemovalOutcome = Literal["undone", "nothing_there", "left_in_place"]
 ours."""
 
 
-class AttachmentsNotWritten(Exception):
+class AttachmentWriteError(Exception):
     """The attachments cannot be written. Partial files were removed as far as possible.
 
     `reason` explains it to the caller, without a path of this machine.
@@ -25,7 +25,7 @@ class AttachmentsNotWritten(Exception):
         self.reason = reason
 
 
-class AttachmentsNotRemoved(Exception):
+class AttachmentRemovalError(Exception):
     """Attachments are left that should be gone; a retry continues the removal.
 
     `reason` explains it without a path of this machine.
@@ -69,7 +69,7 @@ class AttachmentFiles(Protocol):
             during: Called after each attached file, in a separate thread.
 
         Raises:
-            AttachmentsNotWritten: If any file cannot be written.
+            AttachmentWriteError: If any file cannot be written.
         """
         ...
 
@@ -79,7 +79,7 @@ class AttachmentFiles(Protocol):
         Idempotent.
 
         Raises:
-            AttachmentsNotRemoved: If something is left, or `timeout_seconds` have passed.
+            AttachmentRemovalError: If something is left, or `timeout_seconds` have passed.
         """
         ...
 
@@ -178,7 +178,7 @@ class WorkspaceFolders(Protocol):
         ...
 
 
-class WorkspaceForbidden(OSError):
+class WorkspaceForbiddenError(OSError):
     """The folder named by a request may not be used. The message tells the caller why, and how to
     fix it."""
 
@@ -208,7 +208,7 @@ class Workspaces(Protocol):
                 record, inside the agent's own folder or below a configured workspace root.
 
         Raises:
-            WorkspaceForbidden: If the folder may not be used, or a recorded one now leads
+            WorkspaceForbiddenError: If the folder may not be used, or a recorded one now leads
                 elsewhere.
             OSError: If the folder cannot be used.
         """

@@ -16,7 +16,7 @@ class HookAnswer:
     body: Mapping[str, object] | None = None
 
 
-class HookFailure(Exception):
+class HookError(Exception):
     """A hook gave no usable answer.
 
     The message says why, without the address and without anything sent or received.
@@ -33,12 +33,12 @@ class HookFailure(Exception):
         *,
         was_asked: bool = True,
         status_code: int | None = None,
-        has_no_room: bool = False,
+        is_busy: bool = False,
     ) -> None:
         super().__init__(text)
         self.was_asked = was_asked
         self.status_code = status_code
-        self.has_no_room = has_no_room
+        self.is_busy = is_busy
 
 
 class HookClient(Protocol):
@@ -48,6 +48,6 @@ class HookClient(Protocol):
         """Call a configured hook and wait for its answer, up to the configured timeout.
 
         Raises:
-            HookFailure: If there is no usable answer.
+            HookError: If there is no usable answer.
         """
         ...

@@ -42,6 +42,6 @@ class OpenWork(Protocol):
         """Count open work.
 
         Raises:
-            LogUnavailable: If the database does not answer.
+            LogUnavailableError: If the database does not answer.
         """
         ...

@@ -76,7 +76,7 @@ class RunBars(Protocol):
         `behind` is a cursor: only runs created before it are returned.
 
         Raises:
-            LogUnavailable: While too much of the log is not counted yet.
+            LogUnavailableError: While too much of the log is not counted yet.
         """
         ...
 

@@ -22,7 +22,7 @@ class RunWords(NamedTuple):
     in_whole_task: bool
 
 
-class Examined(NamedTuple):
+class ScanWindow(NamedTuple):
     """Scan window: up to `runs_max` runs after the cursor `behind`, as of `at`, newest first unless
     `ascending`."""
 
@@ -69,7 +69,7 @@ class RunSearch(Protocol):
     """
 
     async def find(
-        self, query: RunQuery, words: RunWords, examined: Examined, *, limit: int
+        self, query: RunQuery, words: RunWords, examined: ScanWindow, *, limit: int
     ) -> FoundRuns:
         """Return the first matching runs, ordered by position of creation."""
         ...
@@ -78,7 +78,7 @@ class RunSearch(Protocol):
         self,
         query: RunQuery,
         words: RunWords | None,
-        examined: Examined,
+        examined: ScanWindow,
         *,
         by_requester: bool,
         own: UUID | None = None,

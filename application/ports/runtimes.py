@@ -170,7 +170,7 @@ class RuntimeEnd:
     notes: tuple[OutputNote, ...] = ()
 
 
-class CannotLaunch(Exception):
+class LaunchError(Exception):
     """The runtime cannot be started.
 
     `reason` is a word for `RunEnded.reason`; the message is for people.
@@ -227,6 +227,6 @@ class AgentRuntimes(Protocol):
         """Prepare an execution, without starting it.
 
         Raises:
-            CannotLaunch: If the runtime cannot be started.
+            LaunchError: If the runtime cannot be started.
         """
         ...

@@ -42,7 +42,7 @@ class Span(NamedTuple):
     failure: str | None = None
 
 
-class SpansNotSent(Exception):
+class SpanExportError(Exception):
     """The receiver did not accept the spans. The message is for the server's log."""
 
 
@@ -51,7 +51,7 @@ class SpanReceiver(Protocol):
         """Send spans once, without retry.
 
         Raises:
-            SpansNotSent: If they were not accepted.
+            SpanExportError: If they were not accepted.
         """
         ...
 

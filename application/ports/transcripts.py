@@ -215,7 +215,7 @@ class Transcripts(Protocol):
         """Return the extent up to entry number `last`, or of all entries if there are fewer."""
         ...
 
-    async def written_behind(self, run_id: UUID, *, after: int) -> Written:
+    async def written_after(self, run_id: UUID, *, after: int) -> Written:
         """Return the last entry number and the bytes of the bodies after number `after`.
 
         The cost does not depend on the number of earlier entries.

@@ -94,7 +94,7 @@ class LogVerifications(Protocol):
         It continues when the caller is gone, and ends with this process.
 
         Raises:
-            LogUnavailable: If it cannot be started.
+            LogUnavailableError: If it cannot be started.
         """
         ...
 

@@ -16,7 +16,7 @@ class WebhookAnswer:
     pause_seconds: int | None = None
 
 
-class WebhookFailure(Exception):
+class WebhookError(Exception):
     """A webhook gave no answer.
 
     The message says why, without the address and without anything sent. If `is_for_later`, nothing
@@ -38,6 +38,6 @@ class WebhookClient(Protocol):
         configured timeout.
 
         Raises:
-            WebhookFailure: If there is no answer.
+            WebhookError: If there is no answer.
         """
         ...

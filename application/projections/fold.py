@@ -177,7 +177,7 @@ class Fold:
         """Apply an event.
 
         Raises:
-            CorruptHistory: If it does not fit the state.
+            CorruptHistoryError: If it does not fit the state.
         """
         before, after = self.states.take(stream, event, stamp)
         if after is not None:

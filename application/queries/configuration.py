@@ -1,7 +1,11 @@
 """Reads the configuration under which an answer is given: the one in force at its position."""
 
 from application.log.unit_of_work import UnitOfWork
-from application.ports.configurations import NothingInForce, PinnedConfiguration, RevisionErased
+from application.ports.configurations import (
+    NoActiveConfigurationError,
+    PinnedConfiguration,
+    RevisionErasedError,
+)
 from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError
 
@@ -10,7 +14,7 @@ async def revision_on_record(work: UnitOfWork, revision: int) -> PinnedConfigura
     """Return a revision as it can be read now, even if this process cached it before it was erased.
 
     Raises:
-        RevisionErased: The text was erased.
+        RevisionErasedError: The text was erased.
         ConfigurationError: This program cannot read it.
     """
     return await _on_record(work, await work.configurations.at(revision))
@@ -20,7 +24,7 @@ async def configuration_of_revision(work: UnitOfWork, revision: int) -> Configur
     """Return what a revision says. None if its text was erased or a newer program wrote it."""
     try:
         return (await revision_on_record(work, revision)).configuration
-    except (RevisionErased, ConfigurationError):
+    except (RevisionErasedError, ConfigurationError):
         return None
 
 
@@ -32,11 +36,13 @@ async def configuration_in_force(work: UnitOfWork, position: int) -> Configurati
     try:
         pinned = await work.configurations.in_force(position)
         return (await _on_record(work, pinned)).configuration
-    except (NothingInForce, RevisionErased, ConfigurationError):
+    except (NoActiveConfigurationError, RevisionErasedError, ConfigurationError):
         return None
 
 
 async def _on_record(work: UnitOfWork, pinned: PinnedConfiguration) -> PinnedConfiguration:
     if not await work.configurations.is_kept(pinned.revision):
-        raise RevisionErased(f"the text of configuration revision {pinned.revision} was erased")
+        raise RevisionErasedError(
+            f"the text of configuration revision {pinned.revision} was erased"
+        )
     return pinned

@@ -50,7 +50,7 @@ Resolver = Callable[[FilterContext, Any], Awaitable[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class ColumnFilter:
     """Metadata of a filter field: how it compares run rows.
 
     Attributes:
@@ -116,11 +116,11 @@ Label = Annotated[str, Field(min_length=1, max_length=TEXT_CHARACTERS_MAX)]
 class RunFilter(Parameters):
     """The filter of runs. A run matches if, for each given field, it matches any of its values.
 
-    A new filter is a field with `Where`. If it compares a column of `COLUMNS_BY_CREATION`, searches
-    use the index of that column.
+    A new filter is a field with `ColumnFilter`. If it compares a column of `COLUMNS_BY_CREATION`,
+    searches use the index of that column.
     """
 
-    requester: Annotated[str | None, Where("requester", resolve=_requester)] = Field(
+    requester: Annotated[str | None, ColumnFilter("requester", resolve=_requester)] = Field(
         None,
         max_length=TEXT_CHARACTERS_MAX,
         description=(
@@ -128,60 +128,63 @@ class RunFilter(Parameters):
             " `current`."
         ),
     )
-    tree: Annotated[str | None, Where("root", resolve=_tree)] = Field(
+    tree: Annotated[str | None, ColumnFilter("root", resolve=_tree)] = Field(
         None, max_length=TEXT_CHARACTERS_MAX, description=TREE_DESCRIPTION
     )
-    agent_ids: Annotated[tuple[AgentId, ...], Where("agent_id", "any of")] = Field(
+    agent_ids: Annotated[tuple[AgentId, ...], ColumnFilter("agent_id", "any of")] = Field(
         (),
         alias="agentId",
         description=("Only runs of this agent, after any override (repeatable)."),
     )
-    labels: Annotated[tuple[Label, ...], Where("label", "any of")] = Field(
+    labels: Annotated[tuple[Label, ...], ColumnFilter("label", "any of")] = Field(
         (), alias="label", description="Only runs with exactly this label (repeatable)."
     )
-    stages: Annotated[tuple[RecordedStage, ...], Where("stage", "any of")] = Field(
+    stages: Annotated[tuple[RecordedStage, ...], ColumnFilter("stage", "any of")] = Field(
         (), alias="stage", description="Only runs at this stage (repeatable)."
     )
-    statuses: Annotated[tuple[RunStatus, ...], Where("status", "any of", _statuses)] = Field(
+    statuses: Annotated[tuple[RunStatus, ...], ColumnFilter("status", "any of", _statuses)] = Field(
         (), alias="status", description="Only runs with this status (repeatable)."
     )
-    outcomes: Annotated[tuple[RunOutcome, ...], Where("outcome", "any of")] = Field(
+    outcomes: Annotated[tuple[RunOutcome, ...], ColumnFilter("outcome", "any of")] = Field(
         (),
         alias="outcome",
         description=("Only runs that ended with this outcome (repeatable)."),
     )
-    since: Annotated[str | None, Where("created_at", resolve=_creation(">", ">="))] = Field(
+    since: Annotated[str | None, ColumnFilter("created_at", resolve=_creation(">", ">="))] = Field(
         None,
         max_length=MOMENT_CHARACTERS_MAX,
         description=f"Only runs created at or after this moment: {MOMENT_FORMS}.",
         examples=["12h"],
     )
-    until: Annotated[str | None, Where("created_at", resolve=_creation("<=", "<"))] = Field(
+    until: Annotated[str | None, ColumnFilter("created_at", resolve=_creation("<=", "<"))] = Field(
         None,
         max_length=MOMENT_CHARACTERS_MAX,
         description=f"Only runs created before this moment: {MOMENT_FORMS}.",
         examples=["2026-03-01T09:00:00Z"],
     )
-    rule: Annotated[str | None, Where("rule")] = Field(
+    rule: Annotated[str | None, ColumnFilter("rule")] = Field(
         None,
         max_length=64,
         description="Only runs refused by this rule.",
         json_schema_extra={"enum": [*RULE_NAMES]},
     )
-    depth: Annotated[int | None, Where("depth", needs_family=True)] = Field(
+    depth: Annotated[int | None, ColumnFilter("depth", needs_family=True)] = Field(
         None,
         ge=0,
         le=DEPTH_MAX,
         description="Exact depth. Requires `requester`, `tree` or `rule`.",
     )
-    label_prefix: Annotated[str | None, Where("label", "begins with", needs_family=True)] = Field(
-        None,
-        max_length=TEXT_CHARACTERS_MAX,
-        description=(
-            "Only runs whose label starts with this text. Requires `requester`, `tree` or `rule`."
-        ),
+    label_prefix: Annotated[str | None, ColumnFilter("label", "begins with", needs_family=True)] = (
+        Field(
+            None,
+            max_length=TEXT_CHARACTERS_MAX,
+            description=(
+                "Only runs whose label starts with this text."
+                " Requires `requester`, `tree` or `rule`."
+            ),
+        )
     )
-    respawned_from: Annotated[UUID | None, Where("respawned_from")] = Field(
+    respawned_from: Annotated[UUID | None, ColumnFilter("respawned_from")] = Field(
         None,
         description="Only respawns of the run with this id.",
         json_schema_extra=RUN_ID_SCHEMA,
@@ -191,7 +194,7 @@ class RunFilter(Parameters):
 class _Filter(NamedTuple):
     name: str
     parameter: str
-    where: Where
+    where: ColumnFilter
 
 
 @cache
@@ -200,7 +203,7 @@ def _filters(model: type[RunFilter]) -> Sequence[_Filter]:
         _Filter(name, field.alias or name, where)
         for name, field in model.model_fields.items()
         for where in field.metadata
-        if isinstance(where, Where)
+        if isinstance(where, ColumnFilter)
     ]
 
 

@@ -8,7 +8,7 @@ from application.queries.configuration import configuration_in_force
 from application.queries.errors import QueryError, invalid_value
 from application.queries.services import QueryServices
 from domain.configuration.configuration import Configuration
-from domain.values.session_key import InvalidSessionKey, render_session_key, shape_of
+from domain.values.session_key import InvalidSessionKeyError, render_session_key, shape_of
 from domain.values.text import quote_name
 
 CURRENT = "current"
@@ -129,7 +129,7 @@ def canonical_key(spelling: str, configuration: Configuration, pointer: str) -> 
     """
     try:
         return configuration.canonical_key(spelling)
-    except InvalidSessionKey as error:
+    except InvalidSessionKeyError as error:
         raise invalid_value(pointer, str(error)) from None
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 from uuid import UUID
 
-from application.log.event_log import LogUnavailable
+from application.log.event_log import LogUnavailableError
 from application.queries.errors import invalid_value
 from application.queries.services import QueryServices
 from application.session.waiting_messages import find_run
@@ -78,7 +78,7 @@ async def reach_position(services: QueryServices, position: int) -> None:
     """Wait until this process knows a position that another server returned to its caller.
 
     Raises:
-        LogUnavailable: The position is not known within `REACH_SECONDS_MAX`.
+        LogUnavailableError: The position is not known within `REACH_SECONDS_MAX`.
     """
     if services.tail.position >= position or await services.work.log.head() >= position:
         return
@@ -86,7 +86,7 @@ async def reach_position(services: QueryServices, position: int) -> None:
     while services.tail.position < position:
         after = services.tail.position
         if not await wait_for_growth(services, (), after=after, deadline=deadline):
-            raise LogUnavailable(
+            raise LogUnavailableError(
                 f"position {position} is not known to this server yet; ask again in a moment, or"
                 " omit minPosition"
             )

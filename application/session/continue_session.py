@@ -22,7 +22,7 @@ from application.log.answers import (
     steered_response,
 )
 from application.log.envelope import SYSTEM, Actor, Provenance
-from application.log.event_log import Decision, Reservation, StoredAnswer, World
+from application.log.event_log import Decision, DecisionContext, Reservation, StoredAnswer
 from application.log.texts import ContentsErased, TextStore
 from application.log.unit_of_work import UnitOfWork, provenance_of, with_fresh_reads
 from application.ports.configurations import PinnedConfiguration
@@ -36,7 +36,7 @@ from domain.plan.child import PlannedChild, RefusedChild
 from domain.plan.request import ChosenWorkspace
 from domain.plan.tools import YIELD_TOOL
 from domain.run.commands import FailContinuation, QueueMessage, YieldRun
-from domain.run.continuation import CannotYield, must_steer
+from domain.run.continuation import CannotYield, require_steerable
 from domain.run.decide import decide as decide_run
 from domain.run.events import ContinuationPlanned, SessionCreated
 from domain.run.evolve import initial_run
@@ -54,9 +54,9 @@ from domain.spawn.continuation import (
     RunIsActive,
     continue_session,
     message_received,
-    must_be_open,
-    must_take_messages,
     must_wait,
+    require_message_capacity,
+    require_open,
 )
 from domain.spawn.pipeline import ChildFacts
 from domain.spawn.stages import MESSAGE_STAGES, decide_child
@@ -157,7 +157,7 @@ class SessionContinuation:
                     run, run_id, text, actor, "message", reservation, traceparent
                 )
             except Rejected as why:
-                await self._work.must_be_new(provenance_of(run, actor), reservation, why)
+                await self._work.require_new(provenance_of(run, actor), reservation, why)
                 raise
             try:
                 return await self._submit(attempt, actor, reservation, traceparent)
@@ -182,7 +182,7 @@ class SessionContinuation:
             SteeredTooSoon: If the last steer was too recent.
             Rejected: As raised by `send`.
         """
-        must_steer(text)
+        require_steerable(text)
         run_id = self._work.identities.run_id()
 
         async def steer(_: Rejected | None) -> SentMessage:
@@ -321,12 +321,12 @@ class SessionContinuation:
         shown = single_line(name, characters_max=NAME_CHARACTERS_MAX) or "subagent"
         own = session_stream(opened.session.session_key)
 
-        def decide(world: World) -> Decision[StoredAnswer]:
+        def decide(world: DecisionContext) -> Decision[StoredAnswer]:
             now = world.runs[last.run_id]
             session = world.sessions[opened.session.session_key]
             if session.run_id != last.run_id:
                 raise ReadAgain("the session went on meanwhile; read it and ask again")
-            must_be_open(session, now, world.now)
+            require_open(session, now, world.now)
             is_taken_at_once = not must_wait(session, now)
             if cause == "steer" and is_taken_at_once and not now.is_paused:
                 finished = finished_response(now, shown)
@@ -365,9 +365,9 @@ class SessionContinuation:
         if session is None or session.run_id is None:
             raise CannotYield("No session context: this session has no run here that could yield")
         run = await work.run(session.run_id)
-        await ToolGuard(work).must_permit(run.run_id, YIELD_TOOL, actor)
+        await ToolGuard(work).require_permission(run.run_id, YIELD_TOOL, actor)
 
-        def decide(world: World) -> Decision[StoredAnswer]:
+        def decide(world: DecisionContext) -> Decision[StoredAnswer]:
             own, now = world.sessions[key], world.runs[run.run_id]
             if own.run_id != run.run_id:
                 raise ReadAgain("the session went on meanwhile; read it and ask again")
@@ -395,7 +395,7 @@ class SessionContinuation:
         self, run: Run, run_id: UUID, text: str, actor: Actor, pinned: PinnedConfiguration
     ) -> _MessageAttempt:
         opened = await self._open_session(run)
-        must_take_messages(opened.session, opened.last)
+        require_message_capacity(opened.session, opened.last)
         text_store = await self._work.text_store(opened.last)
         message = Message(
             run_id=run_id,
@@ -508,8 +508,8 @@ class SessionContinuation:
         if isinstance(attempt.planned, ContinuationPlanned):
             room = await self._lanes.room(attempt.planned.plan.lane, last.depth)
 
-        def decide(world: World) -> Decision[StoredAnswer]:
-            pinned.must_be_current(world.config_version)
+        def decide(world: DecisionContext) -> Decision[StoredAnswer]:
+            pinned.require_current(world.config_version)
             decision = decide_message(world, message, last, attempt.planned, attempt.text_store)
             if room is None or world.lane is None:
                 return decision
@@ -548,7 +548,7 @@ def _is_read(run: Run) -> bool:
 
 
 def decide_message(
-    world: World,
+    world: DecisionContext,
     message: Message,
     last: Run,
     planned: ContinuationPlanned | RefusedChild,

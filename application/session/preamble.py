@@ -2,7 +2,7 @@
 
 from application.log.answers import PreambleAnswer
 from application.log.envelope import Actor
-from application.log.event_log import Decision, Reservation, StoredAnswer, World
+from application.log.event_log import Decision, DecisionContext, Reservation, StoredAnswer
 from application.log.unit_of_work import UnitOfWork, provenance_of
 from domain.context.preamble import is_blank
 from domain.session.decide import ChangePreamble, NotSpawnedHere, decide
@@ -40,7 +40,7 @@ class PreambleWriter:
         text_store = await work.text_store(run)
         given = text if text is not None and not is_blank(text) else None
 
-        def decision(world: World) -> Decision[StoredAnswer]:
+        def decision(world: DecisionContext) -> Decision[StoredAnswer]:
             texts = text_store.empty_copy()
             preamble = texts.store("preamble", given) if given is not None else None
             events = decide(world.sessions[key], ChangePreamble(preamble, actor.name))

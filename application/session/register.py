@@ -9,10 +9,10 @@ from application.log.envelope import Actor, Provenance
 from application.log.event_log import (
     Appended,
     Decision,
-    LogUnavailable,
+    DecisionContext,
+    LogUnavailableError,
     Reservation,
     StoredAnswer,
-    World,
 )
 from application.log.texts import SessionTexts
 from application.log.unit_of_work import UnitOfWork
@@ -55,14 +55,14 @@ async def submit_to_session(
     Raises:
         ReadAgain: If the session is not as it was read.
         Rejected: As raised by `decide`.
-        LogUnavailable: If the log cannot be reached, or the configuration changed.
+        LogUnavailableError: If the log cannot be reached, or the configuration changed.
     """
     pinned = work.configurations.current()
     stream, texts = session_stream(named.session_key), named.texts
 
-    def decided(world: World) -> Decision[None]:
+    def decided(world: DecisionContext) -> Decision[None]:
         session = world.sessions.get(named.session_key)
-        texts.must_fit(session)
+        texts.require_fit(session)
         before: tuple[SessionEvent, ...] = ()
         if session is None:
             registered = _registered(named, pinned, actor, world)
@@ -73,7 +73,7 @@ async def submit_to_session(
         if not events:
             return Decision(None, answer=answer)
         if before:
-            pinned.must_be_current(world.config_version)
+            pinned.require_current(world.config_version)
         changes = [(stream, event) for event in (*before, *events)]
         return Decision(None, changes, texts.contents, texts.keys, answer=answer)
 
@@ -86,11 +86,11 @@ async def submit_to_session(
     try:
         return await work.submit((stream,), decided, provenance, reservation=reservation)
     except ConfigurationMoved:
-        raise LogUnavailable("the configuration changed meanwhile; ask again") from None
+        raise LogUnavailableError("the configuration changed meanwhile; ask again") from None
 
 
 def _registered(
-    named: NamedSession, pinned: PinnedConfiguration, actor: Actor, world: World
+    named: NamedSession, pinned: PinnedConfiguration, actor: Actor, world: DecisionContext
 ) -> SessionObserved:
     """Return the registration of the session, according to its key and the configuration."""
     agent_id = agent_id_of(named.session_key)

@@ -61,7 +61,7 @@ class ContextPatcher:
             SharedContextTooLarge: If it would exceed the limits.
             SessionIsClosed: If the session is closed.
             ContentsErased: If the session's texts were erased.
-            LogUnavailable: If the log cannot be reached.
+            LogUnavailableError: If the log cannot be reached.
         """
         # A patch for any version is applied again to the newest version.
         moved = (ContextMoved,) if request.expected is None else ()

@@ -28,7 +28,7 @@ from domain.run.commands import DropMessage, ScheduleArchive, StopRun
 from domain.run.lifecycle import OVER, PREPARING
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.spawn.batch import batch_members, must_be_prepared
+from domain.spawn.batch import batch_members, require_prepared
 from domain.values import rules
 from domain.values.refusals import ReadAgain, Rejected
 
@@ -63,7 +63,7 @@ class StopService:
         A held run ends when its holder has ended it. A run that is over stays as it is. If the run
         was replaced, its replacement is stopped.
         """
-        await self._work.must_be_new(provenance_of(run, actor), reservation)
+        await self._work.require_new(provenance_of(run, actor), reservation)
         if run.version == 0:
             return await self._drop(run, actor, reservation)
         was_over = not (_is_to_be_stopped(run) or run.is_replaced)
@@ -127,7 +127,7 @@ class StopService:
             correlation=session.root_session_key,
             config_revision=self._work.configurations.current().revision,
         )
-        await self._work.must_be_new(provenance, reservation)
+        await self._work.require_new(provenance, reservation)
         stop = StopRequest(actor, reason)
         run = await self._work.run(session.run_id) if session.run_id is not None else None
         closes = run is not None and run.options.mode == "session"
@@ -242,7 +242,7 @@ class StopService:
             run_commands,
             actor=actor,
             spawn_answer=_refusal_answer(run, text),
-            must_fit=lambda family: must_be_prepared(family, batch),
+            require_fit=lambda family: require_prepared(family, batch),
         )
         after = appended.runs[run.run_id]
         if after.stage == "refused":

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from application.log.envelope import Actor
-from application.log.event_log import Decision, World
+from application.log.event_log import Decision, DecisionContext
 from application.log.unit_of_work import UnitOfWork, provenance_of
 from domain.plan.tools import permits_tool
 from domain.session.events import ToolRefused
@@ -20,7 +20,7 @@ class ToolGuard:
     def __init__(self, work: UnitOfWork) -> None:
         self._work = work
 
-    async def must_permit(
+    async def require_permission(
         self, run_id: UUID, tool: str, actor: Actor, about: str | None = None
     ) -> None:
         """Record a denial and raise `ToolDenied` if the run's plan does not permit the tool.
@@ -33,7 +33,7 @@ class ToolGuard:
             return
         refused = ToolRefused(tool=tool, by=actor.name, about=about)
 
-        def decide(_: World) -> Decision[None]:
+        def decide(_: DecisionContext) -> Decision[None]:
             return Decision(None, [(session_stream(key), refused)])
 
         await self._work.submit((session_stream(key),), decide, provenance_of(run, actor))

@@ -30,7 +30,7 @@ exceed it."""
 _KIND = "transcript"
 
 
-class EntryTooLarge(ValueError):
+class EntryTooLargeError(ValueError):
     """An entry exceeds the size limit. `index` counts from 0."""
 
     def __init__(self, index: int) -> None:
@@ -86,7 +86,7 @@ class TranscriptIntake:
         """Store the transcript in place of the session's earlier one.
 
         Raises:
-            EntryTooLarge: If an entry exceeds the size limit.
+            EntryTooLargeError: If an entry exceeds the size limit.
             TranscriptTooLarge: If the session's stored transcripts exceed the limit.
             TranscriptStoredHere: If the session's transcript is recorded here.
             SessionIsClosed: If the session is closed.
@@ -147,6 +147,6 @@ def _text_of(entries: tuple[ProvidedEntry, ...]) -> str:
     for index, entry in enumerate(entries):
         line = line_of(entry)
         if len(line) > ENTRY_BYTES_MAX or len(line.encode()) > ENTRY_BYTES_MAX:
-            raise EntryTooLarge(index)
+            raise EntryTooLargeError(index)
         lines.append(line)
     return text_of_entries(lines)

@@ -5,18 +5,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from uuid import UUID
 
-from application.coordination.holder import Holder
+from application.coordination.lease_owner import LeaseOwner
 from application.log.answers import SpawnRefusal, refusal_response
 from application.log.envelope import Actor, Provenance
 from application.log.event_log import (
     Content,
     ContentKey,
     Decision,
-    LogUnavailable,
+    DecisionContext,
+    LogUnavailableError,
     Reservation,
     StoredAnswer,
     TreeQuery,
-    World,
 )
 from application.log.texts import TextStore
 from application.log.unit_of_work import UnitOfWork, with_fresh_reads
@@ -78,16 +78,16 @@ class _Basis:
     session: Session | None
     run: Run | None
 
-    def world(self, config_version: int) -> World:
+    def world(self, config_version: int) -> DecisionContext:
         """Return a record that contains nothing else."""
-        return World(
+        return DecisionContext(
             runs={self.run.run_id: self.run} if self.run is not None else {},
             sessions={self.key: self.session} if self.session is not None else {},
             now=PROVISIONAL,
             config_version=config_version,
         )
 
-    def is_as_in(self, world: World) -> bool:
+    def is_as_in(self, world: DecisionContext) -> bool:
         """Return True if the record still has these versions. A state at a version never
         changes."""
         session = world.sessions.get(self.key)
@@ -108,7 +108,7 @@ class Admission:
     def __init__(
         self,
         work: UnitOfWork,
-        holder: Holder,
+        holder: LeaseOwner,
         ahead: AheadPreparer,
         flushes: EntryFlushes,
     ) -> None:
@@ -125,7 +125,7 @@ class Admission:
         Raises:
             AlreadyReserved: If the idempotency key was used before.
             SessionIsClosed: If the requester's session is closed.
-            LogUnavailable: If the log cannot be reached or changes too fast.
+            LogUnavailableError: If the log cannot be reached or changes too fast.
         """
         requester = admission.resolved.requester_key
         registry = self._work.registry
@@ -154,7 +154,7 @@ class Admission:
         differently."""
         newer = await self._work.configurations.at(revision)
         if newer.session_naming != pinned.session_naming:
-            raise LogUnavailable(_MOVED)
+            raise LogUnavailableError(_MOVED)
         return newer
 
     async def _attempt(
@@ -230,11 +230,11 @@ class Admission:
         policy: SpawnPolicy,
         files: EvaluatedAttachments | None,
         ahead: PreparedSpawn | None = None,
-    ) -> Callable[[World], Decision[SpawnDecision]]:
+    ) -> Callable[[DecisionContext], Decision[SpawnDecision]]:
         command, new_id = commands[0], self._work.identities.event_id
 
-        def decide(world: World) -> Decision[SpawnDecision]:
-            pinned.must_be_current(world.config_version)
+        def decide(world: DecisionContext) -> Decision[SpawnDecision]:
+            pinned.require_current(world.config_version)
             on_record = world.sessions.get(command.requester_key)
             if basis.session is None and on_record is not None:
                 # The requester's parent, and so its tree, was unknown when this was submitted.
@@ -258,7 +258,7 @@ class Admission:
 
 
 def decide_admission(
-    world: World,
+    world: DecisionContext,
     commands: Sequence[RequestSpawn],
     keys: Sequence[bytes],
     policy: SpawnPolicy,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from application.coordination.lane import LanePlaces, LaneRoom, QueuedChild
-from application.log.event_log import Decision, Following, LaneQuery, StoredAnswer, World
+from application.log.event_log import Decision, DecisionContext, Following, LaneQuery, StoredAnswer
 from application.log.unit_of_work import UnitOfWork, provenance_of
 from application.spawn.child import ChildPreparer
 from application.spawn.create import decide_children
@@ -66,7 +66,9 @@ class PreparedSpawn:
         _, answer = run_answer
         return answer
 
-    def following(self, world: World, admission: Decision[SpawnDecision]) -> tuple[Following, ...]:
+    def following(
+        self, world: DecisionContext, admission: Decision[SpawnDecision]
+    ) -> tuple[Following, ...]:
         """Return the appends to record after `admission`, the decision made under the lock."""
         if admission is not self.admission and not self._admits_the_same(admission):
             return ()
@@ -98,8 +100,8 @@ class AheadPreparer:
 
     async def prepare(
         self,
-        assumed: World,
-        decide: Callable[[World], Decision[SpawnDecision]],
+        assumed: DecisionContext,
+        decide: Callable[[DecisionContext], Decision[SpawnDecision]],
         in_hand: Sequence[RecordedInputs],
     ) -> PreparedSpawn | None:
         """Decide a spawn on the assumed record.

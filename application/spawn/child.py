@@ -25,7 +25,7 @@ from application.steps.preparation import (
     refuse_erased,
 )
 from application.steps.run_steps import StepRunner
-from application.steps.step import StepPlace, StepRefused
+from application.steps.step import StepPlace, StepRefusedError
 from domain.plan.child import RefusedChild
 from domain.run.commands import ResolveScripts, StartPreparation
 from domain.run.events import ScriptsResolved
@@ -40,7 +40,7 @@ from domain.values.session_key import child_key
 _log = logging.getLogger("spawnlog.preparing")
 
 
-class _HasToBeRecorded(Exception):
+class _MustBeRecordedError(Exception):
     """Signal that an action is needed that must be recorded first."""
 
 
@@ -94,7 +94,7 @@ class ChildPreparer:
         child = _Child(preparation, await self._facts(preparation))
         try:
             outcome = await self._run_stages(child, records=False)
-        except _HasToBeRecorded:
+        except _MustBeRecordedError:
             return None
         return outcome if isinstance(outcome, Ready) else None
 
@@ -114,7 +114,7 @@ class ChildPreparer:
         match need.what:
             case "agent":
                 if preparation.agent.context_scripts and not records:
-                    raise _HasToBeRecorded
+                    raise _MustBeRecordedError
                 await self._resolve_scripts(child)
             case "credentials":
                 found = await self._credentials.found(preparation.pinned, preparation.agent)
@@ -222,7 +222,7 @@ class ChildPreparer:
         for step in STEP_ORDER:
             try:
                 place = await self._stepping.place(run, plan, step)
-            except StepRefused as refused:
+            except StepRefusedError as refused:
                 # The step may have exposed the child's key, so the refusal includes it. Nothing was
                 # made.
                 child.places.clear()
@@ -231,7 +231,7 @@ class ChildPreparer:
                 break
             if place is not None:
                 if not records:
-                    raise _HasToBeRecorded
+                    raise _MustBeRecordedError
                 child.places[step] = place
             found[step] = place is not None
         child.facts = child.facts.changed({"places": found})

@@ -14,7 +14,7 @@ from msgspec.structs import fields
 
 from application.context.recorded_scripts import read_recorded_outputs
 from application.log.unit_of_work import UnitOfWork
-from application.ports.configurations import PinnedConfiguration, RevisionErased
+from application.ports.configurations import PinnedConfiguration, RevisionErasedError
 from application.ports.transcripts import Transcripts
 from application.steps.context_fork import read_extent
 from domain.configuration.problems import ConfigurationError
@@ -293,8 +293,8 @@ async def read_chosen_revision(work: UnitOfWork, revision: int) -> PinnedConfigu
         pinned = await work.configurations.at(revision)
         # This process may still hold it in memory.
         if not await work.configurations.is_kept(revision):
-            raise RevisionErased(f"the text of configuration revision {revision} was erased")
-    except RevisionErased:
+            raise RevisionErasedError(f"the text of configuration revision {revision} was erased")
+    except RevisionErasedError:
         raise OriginalErased(
             f"the text of configuration revision {revision} was erased; respawn without it, under"
             " the one in force"

@@ -5,8 +5,8 @@ import logging
 from dataclasses import dataclass
 
 from application.concurrency.tasks import wait_or_cancel
-from application.coordination.holder import Holder
 from application.coordination.lane import LanePlaces
+from application.coordination.lease_owner import LeaseOwner
 from application.log.answers import (
     accepted_response,
     accepted_run,
@@ -14,7 +14,7 @@ from application.log.answers import (
     refusal_response,
 )
 from application.log.envelope import Actor
-from application.log.event_log import LogUnavailable, Reservation, StoredAnswer
+from application.log.event_log import LogUnavailableError, Reservation, StoredAnswer
 from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import PinnedConfiguration
 from application.ports.transcripts import EntryFlushes
@@ -56,7 +56,7 @@ class SpawnService:
         work: UnitOfWork,
         preparing: RunPreparer,
         lanes: LanePlaces,
-        holder: Holder,
+        holder: LeaseOwner,
         flushes: EntryFlushes,
     ) -> None:
         self._work = work
@@ -84,7 +84,7 @@ class SpawnService:
         Raises:
             AlreadyReserved: If the idempotency key was used before.
             SessionIsClosed: If the requester's session is closed.
-            LogUnavailable: If the log cannot be reached, or this service is stopping.
+            LogUnavailableError: If the log cannot be reached, or this service is stopping.
         """
         task = asyncio.create_task(
             self._spawn(resolved, actor, reservation, caller_is_there, traceparent, pinned)
@@ -96,7 +96,7 @@ class SpawnService:
         except asyncio.CancelledError:
             if not task.cancelled():
                 raise
-            raise LogUnavailable(
+            raise LogUnavailableError(
                 "the service is stopping; the spawn goes on: ask again under its Idempotency-Key"
             ) from None
 
@@ -139,7 +139,7 @@ class SpawnService:
     async def _respond(self, prepared: DecidedSpawn) -> SpawnResult:
         first, position = prepared.runs[0], prepared.position
         if first.stage in PREPARING:
-            raise LogUnavailable(
+            raise LogUnavailableError(
                 "another server has taken this spawn over; ask again with the same"
                 f" Idempotency-Key, or read run {first.run_id}"
             )

@@ -3,7 +3,7 @@ own."""
 
 from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import PinnedConfiguration
-from application.ports.files import WorkspaceForbidden, Workspaces
+from application.ports.files import WorkspaceForbiddenError, Workspaces
 from application.steps.workspace import unusable_workspace_text
 from domain.configuration.configuration import EffectiveAgent
 from domain.plan.request import ChosenWorkspace
@@ -40,7 +40,7 @@ def choose_workspace(
     facts = WorkspaceFacts(source="requester" if is_inherited else "agent", recorded=recorded)
     try:
         folder = workspaces.workspace_of(pinned, agent, recorded=recorded, requested=named)
-    except WorkspaceForbidden as forbidden:
+    except WorkspaceForbiddenError as forbidden:
         return ChosenWorkspace(facts, str(forbidden), warnings)
     except OSError as error:
         text = unusable_workspace_text(error, agent.id, recorded, named)

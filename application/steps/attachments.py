@@ -6,13 +6,13 @@ from application.log.texts import Contents
 from application.ports.fault_injection import FaultPoint
 from application.ports.files import (
     AttachmentFiles,
-    AttachmentsNotRemoved,
-    AttachmentsNotWritten,
+    AttachmentRemovalError,
+    AttachmentWriteError,
     StagedFiles,
 )
-from application.steps.step import StepPlace, StepRefused, StepResult, UndoFailed
+from application.steps.step import StepPlace, StepRefusedError, StepResult, UndoError
 from domain.context.attachment_manifest import (
-    FilesMismatch,
+    FilesMismatchError,
     parse_file_list,
     relative_dir,
     restore_files,
@@ -50,7 +50,7 @@ class AttachmentsStep:
         """Return the run's attachments folder; None without attachments.
 
         Raises:
-            StepRefused: If the files were refused when they were checked.
+            StepRefusedError: If the files were refused when they were checked.
         """
         attachments = run.attachments
         if attachments is None:
@@ -58,7 +58,7 @@ class AttachmentsStep:
         if attachments.refusal is not None:
             text = await self._contents.text(attachments.refusal)
             status = attachments.refusal_status or "error"
-            raise StepRefused(rules.ATTACHMENTS.refusal(text or _GONE, status=status))
+            raise StepRefusedError(rules.ATTACHMENTS.refusal(text or _GONE, status=status))
         if plan.workspace_dir is None:
             raise _step_refusal(_NO_WORKSPACE)
         return StepPlace(plan.workspace_dir, relative_dir(run.run_id))
@@ -77,7 +77,7 @@ class AttachmentsStep:
                 timeout_seconds=self.limit_seconds,
                 during=lambda: self._interruption("after", f"attachment:{next(numbers)}"),
             )
-        except AttachmentsNotWritten as failure:
+        except AttachmentWriteError as failure:
             raise _step_refusal(failure.reason) from None
         assert run.attachments is not None
         return StepResult(
@@ -94,8 +94,8 @@ class AttachmentsStep:
             return await self._files.remove(
                 state.root, run.run_id, timeout_seconds=self.limit_seconds
             )
-        except AttachmentsNotRemoved as failure:
-            raise UndoFailed(f"the attachments cannot be removed: {failure.reason}") from None
+        except AttachmentRemovalError as failure:
+            raise UndoError(f"the attachments cannot be removed: {failure.reason}") from None
 
     async def _accepted_files(self, run: Run) -> AcceptedFiles:
         assert run.attachments is not None
@@ -105,10 +105,10 @@ class AttachmentsStep:
             raise _step_refusal(_GONE)
         try:
             return restore_files(parse_file_list(text), await self._staged.read(run.run_id))
-        except FilesMismatch:
+        except FilesMismatchError:
             raise _step_refusal(_GONE) from None
 
 
-def _step_refusal(reason: str) -> StepRefused:
+def _step_refusal(reason: str) -> StepRefusedError:
     refusal = write_failed_refusal(reason)
-    return StepRefused(rules.ATTACHMENTS.refusal(refusal.text, status=refusal.status))
+    return StepRefusedError(rules.ATTACHMENTS.refusal(refusal.text, status=refusal.status))

@@ -2,10 +2,10 @@
 
 import os.path
 
-from application.concurrency.bulkhead import BulkheadFull
+from application.concurrency.bulkhead import BulkheadFullError
 from application.log.unit_of_work import UnitOfWork
-from application.ports.hooks import HookClient, HookFailure
-from application.steps.step import StepPlace, StepRefused, StepResult, UndoFailed
+from application.ports.hooks import HookClient, HookError
+from application.steps.step import StepPlace, StepRefusedError, StepResult, UndoError
 from application.steps.thread_binding import SPARE_SECONDS, pinned_for_undo
 from domain.configuration.configuration import Configuration
 from domain.delivery.hook_payloads import (
@@ -51,12 +51,12 @@ class ContextEngineStep:
         call = preparation_call(run, await self._conversations(run, pinned.configuration))
         try:
             answer = await self._hooks.ask(pinned, call)
-        except HookFailure as threw:
+        except HookError as threw:
             is_nothing = not threw.was_asked and not is_resumed
-            raise StepRefused(engine_failure(str(threw)), is_nothing=is_nothing) from None
+            raise StepRefusedError(engine_failure(str(threw)), is_nothing=is_nothing) from None
         preparation = read_engine_answer(answer.body)
         if isinstance(preparation, Refusal):
-            raise StepRefused(preparation)
+            raise StepRefusedError(preparation)
         return StepResult(
             outcome="prepared", can_undo=preparation.can_undo, token=preparation.token
         )
@@ -73,12 +73,12 @@ class ContextEngineStep:
         conversations = await self._conversations(run, pinned.configuration)
         try:
             await self._hooks.ask(pinned, rollback_call(run, conversations, token))
-        except HookFailure as threw:
+        except HookError as threw:
             if threw.status_code in _GONE:
                 return "nothing_there"
-            if threw.has_no_room:
-                raise BulkheadFull(str(threw)) from None
-            raise UndoFailed(f"rollback: {threw}") from None
+            if threw.is_busy:
+                raise BulkheadFullError(str(threw)) from None
+            raise UndoError(f"rollback: {threw}") from None
         return "undone"
 
     async def _conversations(self, run: Run, configuration: Configuration) -> Conversations:

@@ -8,7 +8,7 @@ from uuid import UUID
 from application.log.unit_of_work import UnitOfWork
 from application.ports.runtimes import EntryKind, TranscriptEntry
 from application.ports.transcripts import Transcripts
-from application.steps.step import StepPlace, StepRefused, StepResult, UndoFailed
+from application.steps.step import StepPlace, StepRefusedError, StepResult, UndoError
 from application.steps.thread_binding import requester_origin
 from domain.context.fork import (
     SESSION_KIND,
@@ -22,7 +22,7 @@ from domain.context.fork import (
     unreadable_transcript_refusal,
 )
 from domain.delivery.provided_transcript import (
-    NotATranscript,
+    InvalidTranscriptError,
     ProvidedEntry,
     entries_of_text,
     last_usage_tokens,
@@ -109,8 +109,8 @@ class ParentTranscripts:
         """Return the requester of this run as of the request; None if it has no transcript.
 
         Raises:
-            NotATranscript: If its stored transcript is unreadable.
-            StepRefused: If the earlier run no longer has the requested entries.
+            InvalidTranscriptError: If its stored transcript is unreadable.
+            StepRefusedError: If the earlier run no longer has the requested entries.
         """
         if run.takes_transcript_over:
             return await self._earlier(run)
@@ -151,7 +151,7 @@ class ParentTranscripts:
         extent = await read_extent(self._transcripts, earlier.run_id, last=last)
         is_erased = await self._work.contents.key(earlier.session_id) is None
         if is_erased or extent.entries < last:
-            raise StepRefused(lost_transcript_refusal(earlier.run_id))
+            raise StepRefusedError(lost_transcript_refusal(earlier.run_id))
         written = ((earlier.run_id, last),)
         return Parent(earlier.session_id, earlier.run_id, extent, written=written)
 
@@ -214,17 +214,17 @@ class ContextForkStep:
         """Return the file's place; None if the child starts without a conversation.
 
         Raises:
-            StepRefused: If the request explicitly asks for a fork that is impossible.
+            StepRefusedError: If the request explicitly asks for a fork that is impossible.
         """
         request = await read_context_request(self._work, run)
         if request.mode == "isolated":
             return None
         if not run.is_of_same_agent and not run.takes_transcript_over:
             if request.is_explicit:
-                raise StepRefused(other_agent_refusal())
+                raise StepRefusedError(other_agent_refusal())
             return None
         if request.is_explicit and not await self._parents.is_there(run):
-            raise StepRefused(no_transcript_refusal())
+            raise StepRefusedError(no_transcript_refusal())
         assert run.agent_id is not None
         return StepPlace(*self._transcripts.fork_snapshot_place(run.session_id, run.agent_id))
 
@@ -235,9 +235,9 @@ class ContextForkStep:
             async with asyncio.timeout(self.limit_seconds):
                 return await self._fork_result(run, is_resumed=is_resumed)
         except (OSError, TimeoutError):
-            raise StepRefused(fork_failed_refusal()) from None
-        except NotATranscript:
-            raise StepRefused(unreadable_transcript_refusal()) from None
+            raise StepRefusedError(fork_failed_refusal()) from None
+        except InvalidTranscriptError:
+            raise StepRefusedError(unreadable_transcript_refusal()) from None
 
     async def undo(self, run: Run, _: StepState) -> UndoOutcome:
         """Delete the rows and the file."""
@@ -247,13 +247,13 @@ class ContextForkStep:
             had_file = await self._transcripts.drop_fork_snapshot(run.session_id, run.agent_id)
         except OSError as error:
             reason = error.strerror or type(error).__name__
-            raise UndoFailed(f"the forked transcript cannot be removed: {reason}") from None
+            raise UndoError(f"the forked transcript cannot be removed: {reason}") from None
         return "undone" if had_rows or had_file else "nothing_there"
 
     async def _fork_result(self, run: Run, *, is_resumed: bool) -> StepResult:
         parent = await self._parents.of(run)
         if parent is None and run.options.context is not None:
-            raise StepRefused(no_transcript_refusal())
+            raise StepRefusedError(no_transcript_refusal())
         if parent is not None and parent.extent.fits:
             return await self._fork(run, parent)
         if is_resumed:

@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
 
-from application.log.event_log import LogUnavailable
+from application.log.event_log import LogUnavailableError
 from application.log.unit_of_work import UnitOfWork
 from application.ports.fault_injection import FaultPoint
 from application.ports.files import StagedFiles
@@ -16,9 +16,9 @@ from application.steps.step import (
     STEPS_AT_ONCE_MAX,
     StepMaker,
     StepPlace,
-    StepRefused,
+    StepRefusedError,
     StepResult,
-    UndoFailed,
+    UndoError,
 )
 from domain.run.commands import BeginStep, TakeStep
 from domain.run.facts import Plan, StepName
@@ -60,7 +60,7 @@ class StepRunner:
         """Return where a step will act; None if there is nothing to do.
 
         Raises:
-            StepRefused: If it cannot be done.
+            StepRefusedError: If it cannot be done.
         """
         maker = self._makers.get(step)
         if maker is None:
@@ -92,7 +92,7 @@ class StepRunner:
             current, is_resumed = await self._begin(preparation, maker, place)
             try:
                 made = await self._make(current, maker, is_resumed=is_resumed)
-            except StepRefused as refused:
+            except StepRefusedError as refused:
                 before = (_take_nothing(current, step),) if refused.is_nothing else ()
                 return current._replace(before=before), refused.refusal
         return current._replace(before=(_take_made(current, step, made),)), None
@@ -101,7 +101,7 @@ class StepRunner:
         """Delete the run's staged files, which are written or no longer needed."""
         if run.attachments is not None:
             # A later sweep deletes them if this fails.
-            with contextlib.suppress(LogUnavailable):
+            with contextlib.suppress(LogUnavailableError):
                 await self._staged.drop(run.run_id)
 
     async def undo_late_steps(self, run: Run) -> None:
@@ -121,7 +121,7 @@ class StepRunner:
             if run.stage == "refused" or (undo is not None and undo.phase == "done"):
                 try:
                     await maker.undo(run, state)
-                except UndoFailed as failure:
+                except UndoError as failure:
                     _log.warning("run %s: step %s: %s", run.run_id, maker.name, failure)
         await self.drop_staged_files(run)
 

@@ -52,7 +52,7 @@ class StepResult:
     token: str | None = None
 
 
-class StepRefused(Exception):
+class StepRefusedError(Exception):
     """The step failed, and what it created is undone from the record.
 
     `is_nothing` is True if it is known that nothing was created.
@@ -64,7 +64,7 @@ class StepRefused(Exception):
         self.is_nothing = is_nothing
 
 
-class UndoFailed(Exception):
+class UndoError(Exception):
     """The undo failed for now. The message is recorded."""
 
 
@@ -81,7 +81,7 @@ class StepMaker(Protocol):
         """Return where the step will act; None if there is nothing to do.
 
         Raises:
-            StepRefused: If it cannot be done.
+            StepRefusedError: If it cannot be done.
         """
         ...
 
@@ -91,7 +91,7 @@ class StepMaker(Protocol):
         `is_resumed` is True if an earlier attempt may have left something.
 
         Raises:
-            StepRefused: If it fails.
+            StepRefusedError: If it fails.
         """
         ...
 
@@ -99,6 +99,6 @@ class StepMaker(Protocol):
         """Undo the step as far as it was done.
 
         Raises:
-            UndoFailed: If it cannot be undone now.
+            UndoError: If it cannot be undone now.
         """
         ...

@@ -1,11 +1,11 @@
 """The step that binds a thread of the requester's channel to the child."""
 
-from application.concurrency.bulkhead import BulkheadFull
+from application.concurrency.bulkhead import BulkheadFullError
 from application.log.texts import Contents
 from application.log.unit_of_work import UnitOfWork
-from application.ports.configurations import PinnedConfiguration, RevisionErased
-from application.ports.hooks import HookClient, HookFailure
-from application.steps.step import StepPlace, StepRefused, StepResult, UndoFailed
+from application.ports.configurations import PinnedConfiguration, RevisionErasedError
+from application.ports.hooks import HookClient, HookError
+from application.steps.step import StepPlace, StepRefusedError, StepResult, UndoError
 from domain.configuration.problems import ConfigurationError
 from domain.context.thread_binding import (
     Origin,
@@ -44,7 +44,7 @@ class ThreadBindingStep:
         """Return None if no thread was requested.
 
         Raises:
-            StepRefused: If no hook binds threads for this channel.
+            StepRefusedError: If no hook binds threads for this channel.
         """
         if not run.thread:
             return None
@@ -56,7 +56,7 @@ class ThreadBindingStep:
         )
         hook = configuration.spawnlog.hooks.subagent_spawning
         if hook is None or not policy.binds:
-            raise StepRefused(unavailable_thread(run.options.mode))
+            raise StepRefusedError(unavailable_thread(run.options.mode))
         return StepPlace(limit_seconds=hook.timeout_seconds + SPARE_SECONDS)
 
     async def make(self, run: Run, _: StepState, *, is_resumed: bool) -> StepResult:
@@ -66,13 +66,13 @@ class ThreadBindingStep:
         requester = await requester_origin(run, self._work.contents)
         try:
             answer = await self._hooks.ask(pinned, spawning_call(run, requester))
-        except HookFailure as threw:
+        except HookError as threw:
             is_nothing = not threw.was_asked and not is_resumed
-            raise StepRefused(binding_failure(str(threw)), is_nothing=is_nothing) from None
+            raise StepRefusedError(binding_failure(str(threw)), is_nothing=is_nothing) from None
         thread = read_binding_answer(answer.body, run.options.mode)
         if isinstance(thread, Refusal):
             # An earlier request may have bound a thread, whatever the hook answers to the repeat.
-            raise StepRefused(thread, is_nothing=not is_resumed)
+            raise StepRefusedError(thread, is_nothing=not is_resumed)
         origin = origin_text(merge_origins(thread.origin, requester))
         return StepResult(outcome="bound", can_undo=True, origin=origin)
 
@@ -87,10 +87,10 @@ class ThreadBindingStep:
             await self._hooks.ask(
                 pinned, spawn_failed_call(run, await child_origin(run, self._work.contents))
             )
-        except HookFailure as threw:
-            if threw.has_no_room:
-                raise BulkheadFull(str(threw)) from None
-            raise UndoFailed(f"subagentEnded: {threw}") from None
+        except HookError as threw:
+            if threw.is_busy:
+                raise BulkheadFullError(str(threw)) from None
+            raise UndoError(f"subagentEnded: {threw}") from None
         return "undone"
 
 
@@ -130,9 +130,9 @@ async def pinned_for_undo(work: UnitOfWork, run: Run) -> PinnedConfiguration:
     """Return the revision of the run.
 
     Raises:
-        UndoFailed: If it cannot be read any more.
+        UndoError: If it cannot be read any more.
     """
     try:
         return await work.configurations.at(run.config_revision)
-    except (RevisionErased, ConfigurationError) as unread:
-        raise UndoFailed(str(unread)) from None
+    except (RevisionErasedError, ConfigurationError) as unread:
+        raise UndoError(str(unread)) from None

@@ -3,7 +3,7 @@
 import errno
 
 from application.ports.files import WorkspaceFolders
-from application.steps.step import StepPlace, StepRefused, StepResult, UndoFailed
+from application.steps.step import StepPlace, StepRefusedError, StepResult, UndoError
 from domain.run.facts import Plan, StepName, StepState, UndoOutcome
 from domain.run.state import Run
 from domain.values import rules
@@ -58,13 +58,13 @@ class WorkspaceStep:
             return await self._folders.remove_if_empty(state.root, state.relative)
         except OSError as error:
             reason = error.strerror or type(error).__name__
-            raise UndoFailed(f"the workspace cannot be removed: {reason}") from None
+            raise UndoError(f"the workspace cannot be removed: {reason}") from None
 
 
-def _folder_refusal(run: Run, error: OSError) -> StepRefused:
+def _folder_refusal(run: Run, error: OSError) -> StepRefusedError:
     assert run.agent_id is not None
     text = unusable_workspace_text(error, run.agent_id)
-    return StepRefused(rules.WORKSPACE.refusal(text))
+    return StepRefusedError(rules.WORKSPACE.refusal(text))
 
 
 def unusable_workspace_text(

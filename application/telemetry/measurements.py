@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from application.concurrency.tasks import with_timeout
-from application.log.event_log import LogUnavailable
+from application.log.event_log import LogUnavailableError
 from application.ports.open_work import OpenWork, OpenWorkCounts
 from application.telemetry.span_export import SpanTotals
 from application.telemetry.totals import LogTotals, RequestTotals
@@ -34,7 +34,7 @@ class Measurements:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasurementSnapshot:
     """A snapshot of all metrics. `open` is None if the database does not answer."""
 
     of: Measurements
@@ -43,11 +43,11 @@ class Measured:
     tail: int
 
 
-async def measure(measurements: Measurements) -> Measured:
+async def measure(measurements: Measurements) -> MeasurementSnapshot:
     """Return a snapshot of all metrics."""
     try:
         counts = await with_timeout(measurements.open_work.count(), COUNT_SECONDS_MAX)
-    except (TimeoutError, LogUnavailable):
+    except (TimeoutError, LogUnavailableError):
         counts = None
     # Read the tail last; otherwise it would seem to lag behind the counts.
-    return Measured(measurements, counts, measurements.lane_width(), measurements.tail())
+    return MeasurementSnapshot(measurements, counts, measurements.lane_width(), measurements.tail())

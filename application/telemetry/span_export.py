@@ -13,8 +13,8 @@ from uuid import UUID
 
 from application.concurrency.tasks import cancel_all, with_timeout
 from application.log.envelope import RecordedEvent
-from application.log.event_log import EventLog, LogUnavailable
-from application.ports.spans import Span, SpanReceiver, SpansNotSent
+from application.log.event_log import EventLog, LogUnavailableError
+from application.ports.spans import Span, SpanExportError, SpanReceiver
 from application.telemetry.run_spans import READ_TYPES, span_of_announcement, spans_of_end
 from application.telemetry.trace_context import TraceContexts
 from domain.run.events import RunAnnounced, RunEnded, SpawnRefused
@@ -93,9 +93,9 @@ class SpanExport:
                 noted.append(self._queue.get_nowait())
             try:
                 await self._send(noted)
-            except SpansNotSent as why:
+            except SpanExportError as why:
                 self._note_failure(str(why))
-            except LogUnavailable as why:
+            except LogUnavailableError as why:
                 self.totals.dropped += len(noted)
                 self._note_failure(str(why))
             except Exception:
@@ -111,7 +111,7 @@ class SpanExport:
             return
         try:
             await self._receiver.send(spans)
-        except SpansNotSent:
+        except SpanExportError:
             self.totals.failed += len(spans)
             raise
         self.totals.sent += len(spans)

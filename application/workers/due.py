@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Callable
 from uuid import UUID
 
 from application.concurrency import tasks
-from application.concurrency.bulkhead import CALLS_MAX, COMPARTMENTS_MAX, BulkheadFull
+from application.concurrency.bulkhead import CALLS_MAX, COMPARTMENTS_MAX, BulkheadFullError
 from application.concurrency.periodic import PeriodicTask
 from application.coordination.claims import Claim, Claims
 from application.coordination.coordination import ClaimKind
 from application.delivery.announce import Announcer
 from application.delivery.archive import Archiver
 from application.delivery.effects import EffectWorker
-from application.log.event_log import LogUnavailable
+from application.log.event_log import LogUnavailableError
 from application.log.retry import retry_while_unavailable
 from application.session.continue_session import SessionContinuation
 from application.spawn.dependencies import DependencyWaits
@@ -53,7 +53,7 @@ class DueWork:
         self._at_once_max = at_once_max
         self._claiming = asyncio.Lock()
         self._under_way: set[asyncio.Task[None]] = set()
-        self._away: LogUnavailable | None = None
+        self._away: LogUnavailableError | None = None
         self._repeating = PeriodicTask(kind, self._start_due, seconds or DUE_SECONDS)
 
     def start(self) -> None:
@@ -73,7 +73,7 @@ class DueWork:
         """Do all work that is due now, and wait for it and for work already in progress.
 
         Raises:
-            LogUnavailable: If the database is away.
+            LogUnavailableError: If the database is away.
         """
         await self._start_due()
         if self._under_way:
@@ -110,12 +110,12 @@ class DueWork:
         try:
             try:
                 await self._do(claim.run_id)
-            except LogUnavailable as away:
+            except LogUnavailableError as away:
                 self._away = away
             await self._release_claim(claim)
-        except LogUnavailable as away:
+        except LogUnavailableError as away:
             self._away = away
-        except BulkheadFull as why:
+        except BulkheadFullError as why:
             # The claim is left to expire, so that other runs come first.
             _log.info("%s of run %s: %s", self.kind, claim.run_id, why)
         except Exception:

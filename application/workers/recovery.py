@@ -15,11 +15,11 @@ from uuid import UUID
 
 from application.concurrency.tasks import wait_or_cancel
 from application.coordination.coordination import Coordination, LostRun
-from application.coordination.holder import Holder
+from application.coordination.lease_owner import LeaseOwner
 from application.execution.end import RunFinalizer
 from application.execution.execute import RunExecutor
 from application.execution.external import HOLDER_PREFIX, LEASE_SECONDS_MAX, ExternalRuns
-from application.log.event_log import LogUnavailable
+from application.log.event_log import LogUnavailableError
 from application.log.unit_of_work import UnitOfWork
 from application.ports.runtimes import RuntimeEnd
 from application.spawn.prepare import RunPreparer
@@ -49,7 +49,7 @@ class RunRecovery:
         sealing: RunFinalizer,
         external: ExternalRuns,
         *,
-        holder: Holder,
+        holder: LeaseOwner,
         lease_seconds: float,
     ) -> None:
         self._work = work
@@ -175,7 +175,7 @@ class RunRecovery:
                 await self._interrupt(run, lost)
         except Rejected as rejected:
             _log.info("run %s was taken over by another server: %s", lost.run_id, rejected)
-        except LogUnavailable as unavailable:
+        except LogUnavailableError as unavailable:
             _log.warning("run %s is taken over later: %s", lost.run_id, unavailable)
         except Exception:
             _log.exception("run %s cannot be taken over", lost.run_id)
@@ -193,7 +193,7 @@ class RunRecovery:
         )
         lease = timedelta(seconds=self._lease_seconds)
         renewed_at = lost.until - lease if lost.until is not None else None
-        await self._sealing.end_in_its_stead(run, end, renewed_at)
+        await self._sealing.end_for_lost_holder(run, end, renewed_at)
 
 
 def _is_external(lost: LostRun) -> bool:

@@ -12,7 +12,7 @@ from application.concurrency.running_time import RunningTime
 from application.concurrency.tasks import with_timeout
 from application.coordination.claims import Claims
 from application.coordination.coordination import Coordination
-from application.coordination.holder import Holder
+from application.coordination.lease_owner import LeaseOwner
 from application.delivery.announce import Announcer
 from application.delivery.archive import Archiver
 from application.delivery.effects import EffectWorker
@@ -20,7 +20,7 @@ from application.delivery.transcript_files import TranscriptFileWriter
 from application.execution.dispatch import Dispatcher
 from application.execution.execute import RunExecutor
 from application.execution.external import ExternalRuns
-from application.log.event_log import LogUnavailable, Tail
+from application.log.event_log import LogUnavailableError, Tail
 from application.session.continue_session import SessionContinuation
 from application.spawn.dependencies import DependencyWaits
 from application.spawn.prepare import RunPreparer
@@ -83,7 +83,7 @@ class Supervisor:
         coordination: Coordination,
         tail: Tail,
         *,
-        holder: Holder,
+        holder: LeaseOwner,
         lease_seconds: float,
         follow_configuration: Callable[[int], Awaitable[None]],
         alive: Callable[[], None],
@@ -161,7 +161,7 @@ class Supervisor:
             try:
                 # Calls that time out are repeated after the next start.
                 await with_timeout(due.run_all_due(), FINISH_SECONDS_MAX)
-            except (LogUnavailable, TimeoutError) as away:
+            except (LogUnavailableError, TimeoutError) as away:
                 _log.warning("%s: what is due is left to the next start: %s", due.kind, away)
         await self._workers.transcript_files.finish(FINISH_SECONDS_MAX)
 
@@ -171,7 +171,7 @@ class Supervisor:
             await tasks.cancel_all([self._following])
         for repeating in self._all():
             await repeating.close()
-        with contextlib.suppress(LogUnavailable):
+        with contextlib.suppress(LogUnavailableError):
             await self._coordination.leave(self._holder.name)
 
     def _all(self) -> tuple[PeriodicTask | DueWork | TranscriptFileWriter, ...]:
@@ -195,7 +195,7 @@ class Supervisor:
 
     async def _follow(self) -> None:
         # If the log cannot be followed, the tail reports it and the server ends.
-        with contextlib.suppress(LogUnavailable):
+        with contextlib.suppress(LogUnavailableError):
             async for events in self._tail.follow(after=self._tail.position):
                 await self._reactions.take(events)
 
@@ -219,11 +219,11 @@ class Supervisor:
                 ),
                 max(left, RENEW_SECONDS_MIN),
             )
-        except (LogUnavailable, TimeoutError) as away:
+        except (LogUnavailableError, TimeoutError) as away:
             if self._running_time.now() - self._renewed >= self._lease_seconds:
                 await self._abandon_runs("it could not be renewed in time")
             if isinstance(away, TimeoutError):
-                raise LogUnavailable("the database does not answer") from away
+                raise LogUnavailableError("the database does not answer") from away
             raise
         if not ours:
             await self._abandon_runs("another server took it over")

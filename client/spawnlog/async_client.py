@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from spawnlog.async_family import AsyncFamily, AsyncFollowedEvents, AsyncSpawnedRun
 from spawnlog.async_methods import AsyncMethods
 from spawnlog.bodies import RequesterBody
-from spawnlog.core.feed import ABSENT_SECONDS_MAX, Feed, event_stream_request
+from spawnlog.core.event_stream import ABSENT_SECONDS_MAX, EventStream, event_stream_request
 
 if TYPE_CHECKING:
     from spawnlog.models import EventView
@@ -37,7 +37,7 @@ class AsyncClient(AsyncMethods):
         agent: Value of the `User-Agent` header.
 
     Raises:
-        InvalidSetting: The address, the token or a file is invalid.
+        InvalidSettingError: The address, the token or a file is invalid.
 
     Example:
         async with AsyncClient() as client:
@@ -73,8 +73,8 @@ class AsyncClient(AsyncMethods):
             An iterator for `async for`. Its `position` is the `after` with which to continue later.
 
         Raises:
-            ServerUnreachable: While iterating: there was no connection yet, or the server is away
-                for too long.
+            ServerUnreachableError: While iterating: there was no connection yet, or the server is
+                away for too long.
             Problem: While iterating: the server refused the request.
 
         Example:
@@ -85,7 +85,9 @@ class AsyncClient(AsyncMethods):
         request = event_stream_request(
             after=after, types=types, run_id=run_id, tree=tree, actor=actor
         )
-        return AsyncFollowedEvents(self, Feed(request, absent_seconds_max=absent_seconds_max))
+        return AsyncFollowedEvents(
+            self, EventStream(request, absent_seconds_max=absent_seconds_max)
+        )
 
     def session(self, session: str | RequesterBody, *, stop_on_error: bool = False) -> AsyncFamily:
         """Return a session in which to spawn runs.
@@ -99,7 +101,7 @@ class AsyncClient(AsyncMethods):
             stop_on_error: If an exception leaves the block, stop the runs that are not over.
 
         Raises:
-            InvalidSetting: The requester has no session key.
+            InvalidSettingError: The requester has no session key.
 
         Example:
             async with client.session("agent:main:main", stop_on_error=True) as family:
@@ -110,6 +112,6 @@ class AsyncClient(AsyncMethods):
     def run(self, run_id: str) -> AsyncSpawnedRun:
         """Return an existing run, to wait for it or to send it messages.
 
-        The server is not asked: an unknown id raises `NotFoundProblem` at the first call.
+        The server is not asked: an unknown id raises `NotFoundError` at the first call.
         """
         return AsyncSpawnedRun(self, run_id)

@@ -10,8 +10,13 @@ from uuid import uuid4
 
 from spawnlog.bodies import RequesterBody, SpawnChoices
 from spawnlog.core.async_wait import wait_for_message, wait_for_run
-from spawnlog.core.errors import InvalidSetting, RefusalProblem, ServerUnreachable, SpawnlogError
-from spawnlog.core.feed import Feed
+from spawnlog.core.errors import (
+    InvalidSettingError,
+    ServerUnreachableError,
+    SpawnlogError,
+    SpawnRefusedError,
+)
+from spawnlog.core.event_stream import EventStream
 from spawnlog.core.stages import (
     WaitUntil,
     continuing_run_id,
@@ -100,10 +105,10 @@ class AsyncSpawnedRun:
             seconds: Timeout in seconds. Default: none.
 
         Raises:
-            WaitTimeout: The run did not reach the stage in time. It continues.
-            UnsuccessfulRun: The message was dropped before it became a run.
-            ServerUnreachable: The server is away for more than a minute.
-            InvalidSetting: `seconds` is negative.
+            WaitTimeoutError: The run did not reach the stage in time. It continues.
+            RunFailedError: The message was dropped before it became a run.
+            ServerUnreachableError: The server is away for more than a minute.
+            InvalidSettingError: `seconds` is negative.
         """
         require_wait_seconds(seconds)
         began = time.monotonic()
@@ -126,9 +131,9 @@ class AsyncSpawnedRun:
             The text. None if the run has no text, or if the token lacks the scope `content`.
 
         Raises:
-            UnsuccessfulRun: The run ended without success, or was refused.
-            WaitTimeout: The run was not announced in time. It continues.
-            ServerUnreachable: The server is away for more than a minute.
+            RunFailedError: The run ended without success, or was refused.
+            WaitTimeoutError: The run was not announced in time. It continues.
+            ServerUnreachableError: The server is away for more than a minute.
 
         Example:
             try:
@@ -162,7 +167,7 @@ class AsyncSpawnedRun:
         `result` of the returned run wait for that too.
 
         Raises:
-            RefusalProblem: A rule refused the message.
+            SpawnRefusedError: A rule refused the message.
         """
         sent = await self.client.send_message(self.run_id, message)
         return AsyncSpawnedRun(
@@ -225,7 +230,7 @@ class AsyncFamily:
             {"sessionKey": session} if isinstance(session, str) else session
         )
         if not self.requester.get("sessionKey"):
-            raise InvalidSetting("name the session, such as agent:main:main or current")
+            raise InvalidSettingError("name the session, such as agent:main:main or current")
         self.stop_on_error = stop_on_error
         self._runs: list[AsyncSpawnedRun] = []
         self._unanswered: dict[str, Mapping[str, Any]] = {}
@@ -265,7 +270,7 @@ class AsyncFamily:
                 on. `SpawnChoices` lists all of them.
 
         Raises:
-            RefusalProblem: A rule refused the spawn. The refusal is recorded.
+            SpawnRefusedError: A rule refused the spawn. The refusal is recorded.
 
         Example:
             run = await family.spawn("Summarize the report", run_timeout_seconds=600)
@@ -286,11 +291,11 @@ class AsyncFamily:
             The runs, in the order of the tasks.
 
         Raises:
-            RefusalProblem: A rule refused one of the spawns, and so all of them.
-            InvalidSetting: `tasks` is a single text, or the family has too many runs.
+            SpawnRefusedError: A rule refused one of the spawns, and so all of them.
+            InvalidSettingError: `tasks` is a single text, or the family has too many runs.
         """
         if isinstance(tasks, str):
-            raise InvalidSetting("spawn_all takes a list of tasks; spawn takes one")
+            raise InvalidSettingError("spawn_all takes a list of tasks; spawn takes one")
         return await self._spawned({**choices, "task": list(tasks), "parallel": True})
 
     async def stop(self, reason: str | None = None) -> SessionStoppedAnswer:
@@ -299,7 +304,7 @@ class AsyncFamily:
 
     async def _spawned(self, members: Mapping[str, Any]) -> list[AsyncSpawnedRun]:
         if len(self._runs) + len(self._unanswered) >= SPAWNED_MAX:
-            raise InvalidSetting(f"a family has {SPAWNED_MAX} runs at most: open another one")
+            raise InvalidSettingError(f"a family has {SPAWNED_MAX} runs at most: open another one")
         key = members.get("idempotency_key")
         key = str(uuid4()) if key is None else key
         spawn = {**members, "requester": self.requester, "idempotency_key": key}
@@ -307,7 +312,7 @@ class AsyncFamily:
             self._unanswered[key] = spawn
         try:
             accepted = await self.client.spawn(**spawn)
-        except (RefusalProblem, InvalidSetting):
+        except (SpawnRefusedError, InvalidSettingError):
             self._unanswered.pop(key, None)
             raise
         self._unanswered.pop(key, None)
@@ -330,14 +335,14 @@ class AsyncFamily:
             # run that is stopped at once.
             try:
                 accepted = await self.client.spawn(**spawn)
-            except RefusalProblem:
+            except SpawnRefusedError:
                 continue
             except SpawnlogError as failure:
                 error.add_note(
                     "a run whose spawn was not answered could not be stopped, and may go on:"
                     f" {failure.message}"
                 )
-                if isinstance(failure, ServerUnreachable):
+                if isinstance(failure, ServerUnreachableError):
                     return
                 continue
             if not await self._stop_each([spawned.run_id for spawned in accepted.runs], error):
@@ -350,7 +355,7 @@ class AsyncFamily:
         for number, run_id in enumerate(run_ids, 1):
             try:
                 await self.client.stop_run(run_id, reason=reason)
-            except ServerUnreachable as failure:
+            except ServerUnreachableError as failure:
                 # The other stops would fail too, and each would take as long.
                 left = len(run_ids) - number
                 others = f" and {left} more" if left else ""
@@ -368,11 +373,11 @@ class AsyncFollowedEvents(Generic[T]):
     connection.
     """
 
-    def __init__(self, client: AsyncClient, feed: Feed[T]) -> None:
+    def __init__(self, client: AsyncClient, stream: EventStream[T]) -> None:
         self._client = client
-        self._feed = feed
+        self._stream = stream
         self._is_closed = False
-        self._events = client._feed_events(feed)
+        self._events = client._stream_events(stream)
 
     @property
     def position(self) -> int | None:
@@ -381,7 +386,7 @@ class AsyncFollowedEvents(Generic[T]):
 
         Pass it as `after` to continue the stream in another program.
         """
-        return self._feed.position
+        return self._stream.position
 
     def __aiter__(self) -> AsyncIterator[T]:
         return self
@@ -394,8 +399,8 @@ class AsyncFollowedEvents(Generic[T]):
                 if self._is_closed:
                     raise
                 # A cancelled step ended the connection, not the stream: resume from the position
-                # of the feed.
-                self._events = self._client._feed_events(self._feed)
+                # of the stream.
+                self._events = self._client._stream_events(self._stream)
 
     async def __aenter__(self) -> Self:
         return self

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from spawnlog.bodies import RequesterBody
-from spawnlog.core.feed import ABSENT_SECONDS_MAX, Feed, event_stream_request
+from spawnlog.core.event_stream import ABSENT_SECONDS_MAX, EventStream, event_stream_request
 from spawnlog.family import Family, FollowedEvents, SpawnedRun
 from spawnlog.methods import Methods
 
@@ -38,7 +38,7 @@ class Client(Methods):
         agent: Value of the `User-Agent` header.
 
     Raises:
-        InvalidSetting: The address, the token or a file is invalid.
+        InvalidSettingError: The address, the token or a file is invalid.
 
     Example:
         with Client() as client:
@@ -74,8 +74,8 @@ class Client(Methods):
             An iterator for `for`. Its `position` is the `after` with which to continue later.
 
         Raises:
-            ServerUnreachable: While iterating: there was no connection yet, or the server is away
-                for too long.
+            ServerUnreachableError: While iterating: there was no connection yet, or the server is
+                away for too long.
             Problem: While iterating: the server refused the request.
 
         Example:
@@ -86,7 +86,7 @@ class Client(Methods):
         request = event_stream_request(
             after=after, types=types, run_id=run_id, tree=tree, actor=actor
         )
-        return FollowedEvents(self, Feed(request, absent_seconds_max=absent_seconds_max))
+        return FollowedEvents(self, EventStream(request, absent_seconds_max=absent_seconds_max))
 
     def session(self, session: str | RequesterBody, *, stop_on_error: bool = False) -> Family:
         """Return a session in which to spawn runs.
@@ -100,7 +100,7 @@ class Client(Methods):
             stop_on_error: If an exception leaves the block, stop the runs that are not over.
 
         Raises:
-            InvalidSetting: The requester has no session key.
+            InvalidSettingError: The requester has no session key.
 
         Example:
             with client.session("agent:main:main", stop_on_error=True) as family:
@@ -111,6 +111,6 @@ class Client(Methods):
     def run(self, run_id: str) -> SpawnedRun:
         """Return an existing run, to wait for it or to send it messages.
 
-        The server is not asked: an unknown id raises `NotFoundProblem` at the first call.
+        The server is not asked: an unknown id raises `NotFoundError` at the first call.
         """
         return SpawnedRun(self, run_id)

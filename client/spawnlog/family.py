@@ -10,8 +10,13 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack
 from uuid import uuid4
 
 from spawnlog.bodies import RequesterBody, SpawnChoices
-from spawnlog.core.errors import InvalidSetting, RefusalProblem, ServerUnreachable, SpawnlogError
-from spawnlog.core.feed import Feed
+from spawnlog.core.errors import (
+    InvalidSettingError,
+    ServerUnreachableError,
+    SpawnlogError,
+    SpawnRefusedError,
+)
+from spawnlog.core.event_stream import EventStream
 from spawnlog.core.stages import (
     WaitUntil,
     continuing_run_id,
@@ -101,10 +106,10 @@ class SpawnedRun:
             seconds: Timeout in seconds. Default: none.
 
         Raises:
-            WaitTimeout: The run did not reach the stage in time. It continues.
-            UnsuccessfulRun: The message was dropped before it became a run.
-            ServerUnreachable: The server is away for more than a minute.
-            InvalidSetting: `seconds` is negative.
+            WaitTimeoutError: The run did not reach the stage in time. It continues.
+            RunFailedError: The message was dropped before it became a run.
+            ServerUnreachableError: The server is away for more than a minute.
+            InvalidSettingError: `seconds` is negative.
         """
         require_wait_seconds(seconds)
         began = time.monotonic()
@@ -127,9 +132,9 @@ class SpawnedRun:
             The text. None if the run has no text, or if the token lacks the scope `content`.
 
         Raises:
-            UnsuccessfulRun: The run ended without success, or was refused.
-            WaitTimeout: The run was not announced in time. It continues.
-            ServerUnreachable: The server is away for more than a minute.
+            RunFailedError: The run ended without success, or was refused.
+            WaitTimeoutError: The run was not announced in time. It continues.
+            ServerUnreachableError: The server is away for more than a minute.
 
         Example:
             try:
@@ -163,7 +168,7 @@ class SpawnedRun:
         `result` of the returned run wait for that too.
 
         Raises:
-            RefusalProblem: A rule refused the message.
+            SpawnRefusedError: A rule refused the message.
         """
         sent = self.client.send_message(self.run_id, message)
         return SpawnedRun(
@@ -226,7 +231,7 @@ class Family:
             {"sessionKey": session} if isinstance(session, str) else session
         )
         if not self.requester.get("sessionKey"):
-            raise InvalidSetting("name the session, such as agent:main:main or current")
+            raise InvalidSettingError("name the session, such as agent:main:main or current")
         self.stop_on_error = stop_on_error
         self._runs: list[SpawnedRun] = []
         self._unanswered: dict[str, Mapping[str, Any]] = {}
@@ -266,7 +271,7 @@ class Family:
                 on. `SpawnChoices` lists all of them.
 
         Raises:
-            RefusalProblem: A rule refused the spawn. The refusal is recorded.
+            SpawnRefusedError: A rule refused the spawn. The refusal is recorded.
 
         Example:
             run = family.spawn("Summarize the report", run_timeout_seconds=600)
@@ -285,11 +290,11 @@ class Family:
             The runs, in the order of the tasks.
 
         Raises:
-            RefusalProblem: A rule refused one of the spawns, and so all of them.
-            InvalidSetting: `tasks` is a single text, or the family has too many runs.
+            SpawnRefusedError: A rule refused one of the spawns, and so all of them.
+            InvalidSettingError: `tasks` is a single text, or the family has too many runs.
         """
         if isinstance(tasks, str):
-            raise InvalidSetting("spawn_all takes a list of tasks; spawn takes one")
+            raise InvalidSettingError("spawn_all takes a list of tasks; spawn takes one")
         return self._spawned({**choices, "task": list(tasks), "parallel": True})
 
     def stop(self, reason: str | None = None) -> SessionStoppedAnswer:
@@ -298,7 +303,7 @@ class Family:
 
     def _spawned(self, members: Mapping[str, Any]) -> list[SpawnedRun]:
         if len(self._runs) + len(self._unanswered) >= SPAWNED_MAX:
-            raise InvalidSetting(f"a family has {SPAWNED_MAX} runs at most: open another one")
+            raise InvalidSettingError(f"a family has {SPAWNED_MAX} runs at most: open another one")
         key = members.get("idempotency_key")
         key = str(uuid4()) if key is None else key
         spawn = {**members, "requester": self.requester, "idempotency_key": key}
@@ -306,7 +311,7 @@ class Family:
             self._unanswered[key] = spawn
         try:
             accepted = self.client.spawn(**spawn)
-        except (RefusalProblem, InvalidSetting):
+        except (SpawnRefusedError, InvalidSettingError):
             self._unanswered.pop(key, None)
             raise
         self._unanswered.pop(key, None)
@@ -329,14 +334,14 @@ class Family:
             # run that is stopped at once.
             try:
                 accepted = self.client.spawn(**spawn)
-            except RefusalProblem:
+            except SpawnRefusedError:
                 continue
             except SpawnlogError as failure:
                 error.add_note(
                     "a run whose spawn was not answered could not be stopped, and may go on:"
                     f" {failure.message}"
                 )
-                if isinstance(failure, ServerUnreachable):
+                if isinstance(failure, ServerUnreachableError):
                     return
                 continue
             if not self._stop_each([spawned.run_id for spawned in accepted.runs], error):
@@ -349,7 +354,7 @@ class Family:
         for number, run_id in enumerate(run_ids, 1):
             try:
                 self.client.stop_run(run_id, reason=reason)
-            except ServerUnreachable as failure:
+            except ServerUnreachableError as failure:
                 # The other stops would fail too, and each would take as long.
                 left = len(run_ids) - number
                 others = f" and {left} more" if left else ""
@@ -367,11 +372,11 @@ class FollowedEvents(Generic[T]):
     connection.
     """
 
-    def __init__(self, client: Client, feed: Feed[T]) -> None:
+    def __init__(self, client: Client, stream: EventStream[T]) -> None:
         self._client = client
-        self._feed = feed
+        self._stream = stream
         self._is_closed = False
-        self._events = client._feed_events(feed)
+        self._events = client._stream_events(stream)
 
     @property
     def position(self) -> int | None:
@@ -380,7 +385,7 @@ class FollowedEvents(Generic[T]):
 
         Pass it as `after` to continue the stream in another program.
         """
-        return self._feed.position
+        return self._stream.position
 
     def __iter__(self) -> Iterator[T]:
         return self
@@ -393,8 +398,8 @@ class FollowedEvents(Generic[T]):
                 if self._is_closed:
                     raise
                 # A cancelled step ended the connection, not the stream: resume from the position
-                # of the feed.
-                self._events = self._client._feed_events(self._feed)
+                # of the stream.
+                self._events = self._client._stream_events(self._stream)
 
     def __enter__(self) -> Self:
         return self

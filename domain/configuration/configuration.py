@@ -203,7 +203,7 @@ class Configuration(SharedSection):
             default_agent_id: Default agent to use instead of the configured one.
 
         Raises:
-            InvalidSessionKey: `spelling` is not a session key.
+            InvalidSessionKeyError: `spelling` is not a session key.
         """
         return canonical_session_key(
             spelling,

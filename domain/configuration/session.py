@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from domain.configuration.sections import Flag, Number, SharedSection, Text, section_error
 from domain.values.agent_id import AGENT_ID_CHARACTERS_MAX
-from domain.values.session_key import MAIN, InvalidSessionKey, canonical_session_key, shape_of
+from domain.values.session_key import MAIN, InvalidSessionKeyError, canonical_session_key, shape_of
 
 # Thread bindings of sub-agents: `session.threadBindings`, and overrides per channel and account.
 
@@ -134,7 +134,7 @@ def _main_key(text: str) -> str:
         return MAIN
     try:
         key = canonical_session_key(_LONGEST_PREFIX + text).removeprefix(_LONGEST_PREFIX)
-    except InvalidSessionKey as error:
+    except InvalidSessionKeyError as error:
         message = f"cannot stand in a session's key: {error.message}"
         raise section_error("main_key", message) from None
     if any(shape_of(spelling) in ("agent", "malformed_agent") for spelling in (text, key)):

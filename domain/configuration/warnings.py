@@ -18,7 +18,7 @@ from domain.configuration.problems import nearest_word, pointer_of
 from domain.configuration.runtimes import SERVED_RUNTIMES, provides_sandbox
 from domain.configuration.secrets import variables_in
 from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
-from domain.values.session_key import GLOBAL, InvalidSessionKey
+from domain.values.session_key import GLOBAL, InvalidSessionKeyError
 from domain.values.thinking_level import LEVEL_LABELS, normalise_thinking
 
 ValuePath = tuple[str | int, ...]
@@ -190,7 +190,7 @@ def _why_no_session_matches(configuration: Configuration, pattern: str) -> str |
     if "*" not in pattern:
         try:
             configuration.canonical_key(pattern)
-        except InvalidSessionKey as error:
+        except InvalidSessionKeyError as error:
             return f"fits no session: {error.message}"
         return None
     if pattern.strip() != "*" and pattern.strip(" :") == "*":

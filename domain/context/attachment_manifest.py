@@ -16,7 +16,7 @@ FOLDERS = (".openclaw", "attachments")
 """Parent folder of all attachment folders, below a child's workspace."""
 
 
-class FilesMismatch(ValueError):
+class FilesMismatchError(ValueError):
     """The staged bytes do not match the file list, or the list cannot be read."""
 
 
@@ -69,29 +69,31 @@ def parse_file_list(text: str) -> FileList:
     """Parse a list that `render_file_list` wrote.
 
     Raises:
-        FilesMismatch: The text cannot be read.
+        FilesMismatchError: The text cannot be read.
     """
     try:
         return FileList.from_json(text)
     except DecodeError:
-        raise FilesMismatch("the list of attached files cannot be read") from None
+        raise FilesMismatchError("the list of attached files cannot be read") from None
 
 
 def restore_files(listed: FileList, bodies: Sequence[bytes]) -> AcceptedFiles:
     """Combine a file list with the staged contents, both in the same order.
 
     Raises:
-        FilesMismatch: A file is missing, or its hash differs from the listed one.
+        FilesMismatchError: A file is missing, or its hash differs from the listed one.
     """
     if len(bodies) != len(listed.files):
-        raise FilesMismatch(f"{len(bodies)} of {len(listed.files)} attached files are set aside")
+        raise FilesMismatchError(
+            f"{len(bodies)} of {len(listed.files)} attached files are set aside"
+        )
     files = tuple(
         accept_file(entry.name, body, entry.mime_type)
         for entry, body in zip(listed.files, bodies, strict=True)
     )
     for number, (entry, file) in enumerate(zip(listed.files, files, strict=True), start=1):
         if file.sha256 != entry.sha256:
-            raise FilesMismatch(f"attached file {number} is not the one that was judged")
+            raise FilesMismatchError(f"attached file {number} is not the one that was judged")
     return AcceptedFiles(files)
 
 

@@ -4,7 +4,7 @@ import base64
 from dataclasses import dataclass
 
 from domain.run.facts import OutputEncoding
-from domain.values.json_text import NotJson, compact_json, read_json, text_of
+from domain.values.json_text import NotJsonError, compact_json, read_json, text_of
 from domain.values.text import replace_unstorable, single_line
 
 ERROR_CHARACTERS_MAX = 2000
@@ -83,7 +83,7 @@ def read_script_output(
 def _read(text: str) -> object:
     try:
         return read_json(text)
-    except NotJson:
+    except NotJsonError:
         return text
 
 

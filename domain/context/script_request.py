@@ -14,7 +14,7 @@ ARGUMENT_BYTES_MAX = 131_071
 ARGUMENTS_BYTES_MAX = 1_048_576
 
 
-class ArgumentsTooLong(ValueError):
+class ArgumentsTooLongError(ValueError):
     """The values do not fit on a command line or in a URL. The message names an alternative."""
 
 
@@ -74,19 +74,19 @@ def argument_items(arg_map: Mapping[str, str], variables: SpawnVariables) -> tup
     """Return one `name=value` argument per mapped variable, unquoted because no shell reads them.
 
     Raises:
-        ArgumentsTooLong: An argument exceeds 131,071 bytes, or all of them exceed 1 MiB.
+        ArgumentsTooLongError: An argument exceeds 131,071 bytes, or all of them exceed 1 MiB.
     """
     items = tuple(f"{name}={text}" for name, text in argument_pairs(arg_map, variables))
     sizes = [len(item.encode()) for item in items]
     for item, size in zip(items, sizes, strict=True):
         if size > ARGUMENT_BYTES_MAX:
             name = item.partition("=")[0][:80]
-            raise ArgumentsTooLong(
+            raise ArgumentsTooLongError(
                 f'argument "{name}" has {size} bytes and an argument may have at most '
                 f'{ARGUMENT_BYTES_MAX}; use format "json" or leave it out of argMap'
             )
     if sum(sizes) > ARGUMENTS_BYTES_MAX:
-        raise ArgumentsTooLong(
+        raise ArgumentsTooLongError(
             f"the arguments have {sum(sizes)} bytes in all and may have at most "
             f'{ARGUMENTS_BYTES_MAX}; use format "json"'
         )
@@ -123,19 +123,19 @@ def request_url(
         variables: Values of the variables.
 
     Raises:
-        ArgumentsTooLong: The URL exceeds 8192 bytes.
+        ArgumentsTooLongError: The URL exceeds 8192 bytes.
     """
     url = uri.partition("#")[0]
     pairs = () if method in BODY_METHODS else argument_pairs(arg_map, variables)
     # Encoding never shortens, so skip encoding a whole configuration that cannot fit.
     if sum(len(name) + len(text) for name, text in pairs) > URL_BYTES_MAX:
-        raise ArgumentsTooLong(_TOO_LONG)
+        raise ArgumentsTooLongError(_TOO_LONG)
     query = "&".join(f"{quote(name, safe='')}={quote(text, safe='')}" for name, text in pairs)
     if query:
         between = "" if url.endswith(("?", "&")) else "&" if "?" in url else "?"
         url = f"{url}{between}{query}"
     if len(url.encode()) > URL_BYTES_MAX:
-        raise ArgumentsTooLong(_TOO_LONG)
+        raise ArgumentsTooLongError(_TOO_LONG)
     return url
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from domain.values import rules
-from domain.values.json_text import NotJson, compact_json, read_json
+from domain.values.json_text import NotJsonError, compact_json, read_json
 from domain.values.refusals import Refusal
 from domain.values.text import replace_unstorable
 
@@ -130,7 +130,7 @@ def read_origin(text: str | None) -> Origin:
     """Parse a stored origin, ignoring unknown keys. Without a valid text the origin is empty."""
     try:
         return delivery_origin(read_json(text)) if text else {}
-    except NotJson:
+    except NotJsonError:
         return {}
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from domain.values.json_text import NotJson, compact_json, read_json
+from domain.values.json_text import NotJsonError, compact_json, read_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,7 @@ class ProvidedEntry:
     body: Mapping[str, object]
 
 
-class NotATranscript(ValueError):
+class InvalidTranscriptError(ValueError):
     """The stored text is not a transcript."""
 
 
@@ -32,7 +32,7 @@ def entries_of_text(text: str) -> tuple[ProvidedEntry, ...]:
     """Parse a stored transcript.
 
     Raises:
-        NotATranscript: A line is not a valid entry.
+        InvalidTranscriptError: A line is not a valid entry.
     """
     return tuple(map(_entry, text.split("\n")[:-1]))
 
@@ -40,11 +40,11 @@ def entries_of_text(text: str) -> tuple[ProvidedEntry, ...]:
 def _entry(line: str) -> ProvidedEntry:
     try:
         value = read_json(line)
-    except NotJson:
-        raise NotATranscript("a line is not JSON") from None
+    except NotJsonError:
+        raise InvalidTranscriptError("a line is not JSON") from None
     kind = value.pop("kind", None) if isinstance(value, dict) else None
     if not isinstance(value, dict) or not isinstance(kind, str):
-        raise NotATranscript("a line is no entry")
+        raise InvalidTranscriptError("a line is no entry")
     return ProvidedEntry(kind, value)
 
 

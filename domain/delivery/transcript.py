@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from domain.values.json_text import NotJson, read_json, text_of
+from domain.values.json_text import NotJsonError, read_json, text_of
 from domain.values.text import replace_unstorable, utf8_prefix
 
 LINE_BYTES_MAX = 1_048_576
@@ -88,7 +88,7 @@ def read_line(line: str) -> ParsedEntry | None:
         return TextEntry(text=utf8_prefix(text[:LINE_BYTES_MAX], LINE_BYTES_MAX))
     try:
         value = read_json(text)
-    except NotJson:
+    except NotJsonError:
         return TextEntry(text=replace_unstorable(text))
     entry = _entry(value) if isinstance(value, dict) else None
     return entry or TextEntry(text=replace_unstorable(text))

@@ -15,7 +15,7 @@ from domain.context.preamble import AFTER_PREAMBLE, preamble_block
 from domain.prompt.pieces import (
     SEPARATOR,
     PartedText,
-    Piece,
+    PromptPiece,
     TextPart,
     join_pieces,
     separate_pieces,
@@ -64,7 +64,7 @@ class AttachmentsNote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class PromptSections:
     """Optional parts of the system prompt around the role. Empty ones are omitted.
 
     Attributes:
@@ -82,7 +82,7 @@ class Surroundings:
     is_fork_of_earlier_run: bool = False
     bootstrap: Sequence[BootstrapFile] = ()
     attachments: AttachmentsNote | None = None
-    shared_context: Sequence[Piece] = ()
+    shared_context: Sequence[PromptPiece] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +99,8 @@ class ComposedPrompt:
 
 def compose_prompt(
     child: ChildFacts,
-    task: Sequence[Piece],
-    surroundings: Surroundings | None = None,
+    task: Sequence[PromptPiece],
+    surroundings: PromptSections | None = None,
 ) -> ComposedPrompt:
     """Compose the prompt of a session's first run.
 
@@ -110,17 +110,17 @@ def compose_prompt(
         surroundings: Optional parts of the system prompt.
     """
     intro = _introduction(child.depth, child.max_spawn_depth, child.is_persistent)
-    separator = Piece(source=SEPARATOR, text="\n\n")
+    separator = PromptPiece(source=SEPARATOR, text="\n\n")
     return _compose(child, (intro, separator, *task) if task else (intro,), surroundings)
 
 
 def compose_continuation(
-    child: ChildFacts, message: str, surroundings: Surroundings | None = None
+    child: ChildFacts, message: str, surroundings: PromptSections | None = None
 ) -> ComposedPrompt:
     """Compose the prompt of a run that continues a session, from current facts and the new
     message.
     """
-    return _compose(child, (Piece(source="message", text=message),), surroundings)
+    return _compose(child, (PromptPiece(source="message", text=message),), surroundings)
 
 
 @lru_cache(maxsize=FRAMES_MAX)
@@ -137,33 +137,37 @@ def _introduction(depth: int, max_spawn_depth: int, is_persistent: bool) -> Part
             "thread follow-up messages."
         )
     lines.append("Begin. What follows is your whole task; carry it out to completion.")
-    return join_pieces("message", [Piece(source="intro", text="\n\n".join(lines))])
+    return join_pieces("message", [PromptPiece(source="intro", text="\n\n".join(lines))])
 
 
 def _compose(
-    child: ChildFacts, message: Sequence[Piece | PartedText], surroundings: Surroundings | None
+    child: ChildFacts,
+    message: Sequence[PromptPiece | PartedText],
+    surroundings: PromptSections | None,
 ) -> ComposedPrompt:
-    system = join_pieces("systemPrompt", _system_pieces(child, surroundings or Surroundings()))
+    system = join_pieces("systemPrompt", _system_pieces(child, surroundings or PromptSections()))
     joined = join_pieces("message", message)
     return ComposedPrompt(
         system_prompt=system.text, message=joined.text, parts=(*system.parts, *joined.parts)
     )
 
 
-def _system_pieces(child: ChildFacts, surroundings: Surroundings) -> tuple[Piece | PartedText, ...]:
-    preamble = Piece(source="preamble", text=preamble_block(surroundings.preamble))
-    after = Piece(source=SEPARATOR, text=AFTER_PREAMBLE if preamble.text else "")
+def _system_pieces(
+    child: ChildFacts, surroundings: PromptSections
+) -> tuple[PromptPiece | PartedText, ...]:
+    preamble = PromptPiece(source="preamble", text=preamble_block(surroundings.preamble))
+    after = PromptPiece(source=SEPARATOR, text=AFTER_PREAMBLE if preamble.text else "")
     frame = _frame(child.depth, child.max_spawn_depth, child.is_persistent, child.tools)
     rest = separate_pieces(
         (
-            Piece(source="session", text=_session_text(child)),
-            Piece(source="fork", text=_fork_text(surroundings)),
+            PromptPiece(source="session", text=_session_text(child)),
+            PromptPiece(source="fork", text=_fork_text(surroundings)),
             *(_bootstrap_piece(file) for file in surroundings.bootstrap),
-            Piece(source="attachments", text=_attachments_text(surroundings.attachments)),
+            PromptPiece(source="attachments", text=_attachments_text(surroundings.attachments)),
         )
     )
     shared = surroundings.shared_context
-    separator = Piece(source=SEPARATOR, text="\n\n" if shared else "")
+    separator = PromptPiece(source=SEPARATOR, text="\n\n" if shared else "")
     return (preamble, after, frame, *rest, separator, *shared)
 
 
@@ -176,12 +180,12 @@ def _frame(depth: int, max_spawn_depth: int, is_persistent: bool, tools: SpawnTo
     """
     fixed = separate_pieces(
         (
-            Piece(source="role", text=role_text(depth)),
-            Piece(source="rules", text=rules_text(depth, is_persistent=is_persistent)),
-            Piece(source="depth", text=depth_text(depth, max_spawn_depth, tools)),
+            PromptPiece(source="role", text=role_text(depth)),
+            PromptPiece(source="rules", text=rules_text(depth, is_persistent=is_persistent)),
+            PromptPiece(source="depth", text=depth_text(depth, max_spawn_depth, tools)),
         )
     )
-    return join_pieces("systemPrompt", (*fixed, Piece(source=SEPARATOR, text="\n\n")))
+    return join_pieces("systemPrompt", (*fixed, PromptPiece(source=SEPARATOR, text="\n\n")))
 
 
 def _session_text(child: ChildFacts) -> str:
@@ -196,7 +200,7 @@ def _session_text(child: ChildFacts) -> str:
     return "\n".join(["## Session", *lines])
 
 
-def _fork_text(surroundings: Surroundings) -> str:
+def _fork_text(surroundings: PromptSections) -> str:
     entries = surroundings.fork_entries
     if entries <= 0:
         return ""
@@ -212,10 +216,12 @@ def _fork_text(surroundings: Surroundings) -> str:
     )
 
 
-def _bootstrap_piece(file: BootstrapFile) -> Piece:
+def _bootstrap_piece(file: BootstrapFile) -> PromptPiece:
     name = single_line(file.name, characters_max=NAME_CHARACTERS_MAX)
     text = file.text.strip("\n")
-    return Piece(source=f"bootstrap:{name}", text=f"## {name}\n\n{text}" if text.strip() else "")
+    return PromptPiece(
+        source=f"bootstrap:{name}", text=f"## {name}\n\n{text}" if text.strip() else ""
+    )
 
 
 def _attachments_text(note: AttachmentsNote | None) -> str:

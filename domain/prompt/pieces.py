@@ -10,7 +10,7 @@ PromptText = Literal["systemPrompt", "message"]
 SEPARATOR = "separator"
 
 
-class Piece(NamedTuple):
+class PromptPiece(NamedTuple):
     """A piece of text with its source: `task`, `script:<id>`, `separator`, …."""
 
     source: str
@@ -37,7 +37,7 @@ class PartedText(NamedTuple):
     parts: tuple[TextPart, ...]
 
 
-def join_pieces(of: PromptText, pieces: Iterable[Piece | PartedText]) -> PartedText:
+def join_pieces(of: PromptText, pieces: Iterable[PromptPiece | PartedText]) -> PartedText:
     """Join pieces and previously joined texts in order. Empty pieces produce no part."""
     texts: list[str] = []
     parts: list[TextPart] = []
@@ -58,14 +58,14 @@ def join_pieces(of: PromptText, pieces: Iterable[Piece | PartedText]) -> PartedT
     return PartedText(text="".join(texts), parts=tuple(parts))
 
 
-def separate_pieces(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
+def separate_pieces(pieces: Iterable[PromptPiece]) -> tuple[PromptPiece, ...]:
     """Return the non-empty pieces, with a blank line between each two."""
-    joined: list[Piece] = []
+    joined: list[PromptPiece] = []
     for piece in pieces:
         if not piece.text:
             continue
         if joined:
-            joined.append(Piece(source=SEPARATOR, text="\n\n"))
+            joined.append(PromptPiece(source=SEPARATOR, text="\n\n"))
         joined.append(piece)
     return tuple(joined)
 
@@ -86,12 +86,12 @@ class Contribution:
 
 def task_pieces(
     task: str, *, prepend: Sequence[Contribution] = (), append: Sequence[Contribution] = ()
-) -> tuple[Piece, ...]:
+) -> tuple[PromptPiece, ...]:
     """Return the pieces of the message, separated by blank lines: prepended, task, appended."""
     return separate_pieces(
         (
             *(_piece(contribution) for contribution in prepend),
-            Piece(source=TASK, text=task),
+            PromptPiece(source=TASK, text=task),
             *(_piece(contribution) for contribution in append),
         )
     )
@@ -104,5 +104,5 @@ def task_message(
     return join_pieces("message", task_pieces(task, prepend=prepend, append=append))
 
 
-def _piece(contribution: Contribution) -> Piece:
-    return Piece(source=f"script:{contribution.script_id}", text=contribution.text)
+def _piece(contribution: Contribution) -> PromptPiece:
+    return PromptPiece(source=f"script:{contribution.script_id}", text=contribution.text)

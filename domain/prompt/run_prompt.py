@@ -13,7 +13,7 @@ from domain.prompt.child_prompt import (
     AttachmentsNote,
     ChildFacts,
     ComposedPrompt,
-    Surroundings,
+    PromptSections,
     compose_continuation,
     compose_prompt,
 )
@@ -130,7 +130,7 @@ def compose_run_prompt(
                 source = ingredient.source.removeprefix(SCRIPT_SOURCE)
                 pieces[ingredient.position].append(Contribution(source, text))
     child = build_child_facts(run, max_depth, texts)
-    surroundings = Surroundings(
+    surroundings = PromptSections(
         preamble=preamble,
         fork_entries=forked_entries(opened.fork),
         is_fork_of_earlier_run=opened.takes_transcript_over,

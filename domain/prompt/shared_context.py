@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from domain.prompt.pieces import SEPARATOR, Piece
+from domain.prompt.pieces import SEPARATOR, PromptPiece
 from domain.prompt.untrusted import delimit_result, without_delimiters
-from domain.values.json_text import NotJson, compact_json, read_json
+from domain.values.json_text import NotJsonError, compact_json, read_json
 from domain.values.shared_values import SharedKind
 from domain.values.text import replace_unstorable, whole_characters
 
@@ -37,23 +37,23 @@ class SharedValue:
     text: str | None
 
 
-def shared_pieces(values: Sequence[SharedValue], run_id: UUID) -> tuple[Piece, ...]:
+def shared_pieces(values: Sequence[SharedValue], run_id: UUID) -> tuple[PromptPiece, ...]:
     """Return the pieces of the section, one per key; none if nothing is shared.
 
     Args:
         values: Shared values, in the order of their first write.
         run_id: Run whose URL is shown for reading shortened values in full.
     """
-    pieces: list[Piece] = []
+    pieces: list[PromptPiece] = []
     used = 0
     for value in values:
         line = _line(value, run_id)
         if used + len(line) > VALUES_CHARACTERS_MAX:
             line = f"- {_render_key(value.key)}: {_omission_note('left out', value, run_id)}"
         used += len(line)
-        pieces.append(Piece(source=SEPARATOR, text="\n"))
-        pieces.append(Piece(source=f"{SOURCE}:{value.key}", text=line))
-    return (Piece(source=SOURCE, text=HEADING), *pieces) if pieces else ()
+        pieces.append(PromptPiece(source=SEPARATOR, text="\n"))
+        pieces.append(PromptPiece(source=f"{SOURCE}:{value.key}", text=line))
+    return (PromptPiece(source=SOURCE, text=HEADING), *pieces) if pieces else ()
 
 
 def _line(value: SharedValue, run_id: UUID) -> str:
@@ -78,7 +78,7 @@ def _shorten_json(text: str, limit: int) -> str:
         return text
     try:
         value = read_json(text)
-    except NotJson:
+    except NotJsonError:
         value = None
     if isinstance(value, str):
         return compact_json(value[: whole_characters(value, limit)])

@@ -51,7 +51,7 @@ class CannotYield(Rejected):
     """The run has not started or is over, or it has no sub-agent to wait for."""
 
 
-def must_steer(text: str) -> None:
+def require_steerable(text: str) -> None:
     """Raise `SteerTooLong` if a steering message is too long."""
     if len(text) > STEER_CHARACTERS_MAX:
         raise SteerTooLong(f"Message too long ({len(text)} chars, max {STEER_CHARACTERS_MAX}).")
@@ -189,7 +189,7 @@ def _plan_changes(event: ContinuationPlanned) -> dict[str, object]:
 
 
 def _schedule_changes(run: Run, stamp: Stamp) -> dict[str, object]:
-    changes: dict[str, object] = {"put_away_from": stamp.recorded_at}
+    changes: dict[str, object] = {"archive_ordered_at": stamp.recorded_at}
     if run.stage == "announced":
         changes["archive_at"] = stamp.recorded_at
     return changes

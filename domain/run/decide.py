@@ -57,10 +57,10 @@ from domain.run.events import (
 from domain.run.lifecycle import LIFECYCLE, OVER, PREPARING
 from domain.run.preparation_steps import (
     begin_step,
-    must_be_taken,
+    require_taken,
     take_step,
 )
-from domain.run.state import Run, must_hold
+from domain.run.state import Run, require_holder
 from domain.values import rules
 from domain.values.refusals import (
     CannotDeliver,
@@ -116,7 +116,7 @@ def start_run(run: Run, command: StartRun) -> tuple[RunEvent, ...]:
         StopWanted: The run was stopped or steered before it started.
         WrongStage: The run is over, or is not claimed.
     """
-    must_hold(run, command.epoch)
+    require_holder(run, command.epoch)
     if run.holder is None:
         raise WrongStage("start the run", "not claimed")
     if run.stop_requested_by is not None:
@@ -192,7 +192,7 @@ def end_run(run: Run, command: EndRun) -> tuple[RunEvent, ...]:
         WrongStage: The run is over; or it is claimed and the reason is `not_claimed`, or the
             reverse.
     """
-    must_hold(run, command.epoch)
+    require_holder(run, command.epoch)
     if (run.holder is None) != (command.reason == NOT_CLAIMED):
         raise WrongStage(command.action, "not claimed" if run.holder is None else "claimed")
     outcome, reason = command.outcome, command.reason
@@ -226,7 +226,7 @@ def end_run(run: Run, command: EndRun) -> tuple[RunEvent, ...]:
 
 def resume_preparation(run: Run, command: ResumePreparation) -> tuple[RunEvent, ...]:
     """Give the preparation to another holder."""
-    must_hold(run, command.lost_epoch)
+    require_holder(run, command.lost_epoch)
     return (
         PreparationResumed(holder=command.holder, attempt=run.attempt + 1, reason=command.reason),
     )
@@ -234,7 +234,7 @@ def resume_preparation(run: Run, command: ResumePreparation) -> tuple[RunEvent, 
 
 def resolve_scripts(run: Run, command: ResolveScripts) -> tuple[RunEvent, ...]:
     """Record the script receipts, and the override if a script proposed another agent and won."""
-    must_hold(run, command.epoch)
+    require_holder(run, command.epoch)
     resolved = ScriptsResolved(receipts=command.receipts, candidates=command.candidates)
     if command.override_to is None or command.override_to == run.agent_id:
         return (resolved,)
@@ -252,10 +252,10 @@ def resolve_scripts(run: Run, command: ResolveScripts) -> tuple[RunEvent, ...]:
 
 def create_session(run: Run, command: CreateSession) -> tuple[RunEvent, ...]:
     """Create the child session, and queue the run unless it has to wait for dependencies."""
-    must_hold(run, command.epoch)
+    require_holder(run, command.epoch)
     if run.child_session_key is None or run.agent_id is None:
         raise WrongStage("create the session", "not prepared")
-    must_be_taken(run, "create the session")
+    require_taken(run, "create the session")
     return (
         SessionCreated(
             child_session_key=run.child_session_key,
@@ -313,7 +313,7 @@ def _queue_if_met(run: Run, command: CreateSession | SettleDependencies) -> tupl
 def refuse_spawn(run: Run, command: RefuseSpawn) -> tuple[RunEvent, ...]:
     """Refuse the spawn."""
     if command.epoch is not None:
-        must_hold(run, command.epoch)
+        require_holder(run, command.epoch)
     return (
         SpawnRefused(
             rule=command.rule,
@@ -347,7 +347,7 @@ def _decide(run: Run, command: RunCommand) -> tuple[RunEvent, ...]:
         case ResolveScripts():
             return resolve_scripts(run, command)
         case StartPreparation():
-            must_hold(run, command.epoch)
+            require_holder(run, command.epoch)
             return (
                 PreparationStarted(
                     child_session_key=command.child_session_key,
@@ -429,7 +429,7 @@ def _acknowledge(run: Run, command: AcknowledgeAnnouncement) -> tuple[RunEvent, 
 
 
 def _archive(run: Run, command: ArchiveRun) -> tuple[RunEvent, ...]:
-    if run.continued_by is not None and run.put_away_from is None:
+    if run.continued_by is not None and run.archive_ordered_at is None:
         # It was due when it was read; a message came first and continued the session.
         raise WrongStage(command.action, f"continued by run {run.continued_by}")
     if run.queue:
@@ -443,7 +443,7 @@ def _archive(run: Run, command: ArchiveRun) -> tuple[RunEvent, ...]:
 
 
 def _schedule(run: Run, command: ScheduleArchive) -> tuple[RunEvent, ...]:
-    if run.put_away_from is not None or run.stage in ("archived", "refused"):
+    if run.archive_ordered_at is not None or run.stage in ("archived", "refused"):
         return ()
     if command.reason == "session_closed" and run.continued_by is not None:
         raise ReadAgain("the session went on meanwhile; read it and ask again")

@@ -44,7 +44,7 @@ from domain.run.facts import (
 from domain.run.preparation_steps import refusal_undo_time, steps_to_undo
 from domain.run.state import PAUSES, Run
 from domain.values.record import Stamp
-from domain.values.refusals import CorruptHistory, NotYet, Rejected, WrongStage
+from domain.values.refusals import CorruptHistoryError, NotYet, Rejected, WrongStage
 
 PAUSE_SECONDS_MAX = 86_400
 """Cap on the pause that a receiver may ask for: one day."""
@@ -199,11 +199,11 @@ def effect_changes(run: Run, event: EffectEvent, stamp: Stamp) -> dict[str, obje
     """Return the fields that an effect event changes.
 
     Raises:
-        CorruptHistory: The run has no such effect.
+        CorruptHistoryError: The run has no such effect.
     """
     effect = run.effect(event.kind, event.name)
     if effect is None:
-        raise CorruptHistory(f"the run has no {event.kind} {event.name}")
+        raise CorruptHistoryError(f"the run has no {event.kind} {event.name}")
     match event:
         case EffectAttempted():
             pause = timedelta(seconds=event.retry_after_seconds or 0)
@@ -242,7 +242,7 @@ def effect_changes(run: Run, event: EffectEvent, stamp: Stamp) -> dict[str, obje
 def _inbox_changes(run: Run, stamp: Stamp) -> dict[str, object]:
     """Return the announcement to the inbox as unread, even if it was acknowledged."""
     if run.inbox is None:
-        raise CorruptHistory("a delivery was parked of a run without an announcement")
+        raise CorruptHistoryError("a delivery was parked of a run without an announcement")
     changes = {
         "position": stamp.position,
         "first_position": run.inbox.announced_position,

@@ -35,20 +35,23 @@ from domain.run.lifecycle import next_stage
 from domain.run.preparation_steps import step_changes
 from domain.run.state import Inbox, RecordedRefusal, Run
 from domain.values.record import Stamp
-from domain.values.refusals import CorruptHistory
+from domain.values.refusals import CorruptHistoryError
 
 # First events: a request for a new child, or a message to an existing one.
 
 
 def initial_run(event: RunEvent, stamp: Stamp) -> Run:
-    """Return the run after its first event. Raise `CorruptHistory` if it is not a first event."""
+    """Return the run after its first event.
+
+    Raise `CorruptHistoryError` if it is not a first event.
+    """
     match event:
         case SpawnRequested():
             return _run_of_spawn(event, stamp)
         case MessageReceived():
             return _run_of_message(event, stamp)
         case _:
-            raise CorruptHistory(f"no run begins with {type(event).__name__}")
+            raise CorruptHistoryError(f"no run begins with {type(event).__name__}")
 
 
 def _run_of_spawn(event: SpawnRequested, stamp: Stamp) -> Run:
@@ -142,7 +145,7 @@ def archive_due(run: Run, announced_at: datetime) -> datetime | None:
     is archived `archive_after_minutes` after its end (0 disables archiving), but never before its
     announcement.
     """
-    if run.put_away_from is not None:
+    if run.archive_ordered_at is not None:
         return announced_at
     if run.continued_by is not None:
         return None
@@ -168,7 +171,10 @@ def _hours_due(run: Run, announced_at: datetime) -> datetime | None:
 
 
 def evolve(run: Run | None, event: RunEvent, stamp: Stamp) -> Run:
-    """Return the run after `event`. Raise `CorruptHistory` if the lifecycle has no such step."""
+    """Return the run after `event`.
+
+    Raise `CorruptHistoryError` if the lifecycle has no such step.
+    """
     stage = next_stage(run.stage if run else "unborn", event)
     if run is None:
         return initial_run(event, stamp)
@@ -242,7 +248,7 @@ def _stop_changes(run: Run, event: StopRequested) -> dict[str, object]:
 
 def _acknowledge_changes(run: Run, stamp: Stamp) -> dict[str, object]:
     if run.inbox is None:
-        raise CorruptHistory("an announcement was acknowledged that was never made")
+        raise CorruptHistoryError("an announcement was acknowledged that was never made")
     return {"inbox": run.inbox.changed({"acknowledged_at": stamp.recorded_at})}
 
 

@@ -74,7 +74,7 @@ from domain.run.events import (
     StopRequested,
     YieldRequested,
 )
-from domain.values.refusals import CorruptHistory
+from domain.values.refusals import CorruptHistoryError
 
 RunStage = Literal[
     "unborn",
@@ -210,11 +210,11 @@ STAGE_REACHED_BY: dict[str, RunStage] = {
 
 
 def next_stage(stage: RunStage, event: RunEvent) -> RunStage:
-    """Return the stage after `event`. Raise `CorruptHistory` if the table has no such cell."""
+    """Return the stage after `event`. Raise `CorruptHistoryError` if the table has no such cell."""
     try:
         return LIFECYCLE[stage][type(event)]
     except KeyError:
-        raise CorruptHistory(f"{type(event).__name__} cannot follow stage {stage}") from None
+        raise CorruptHistoryError(f"{type(event).__name__} cannot follow stage {stage}") from None
 
 
 def mermaid() -> str:

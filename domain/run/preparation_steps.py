@@ -15,9 +15,9 @@ from domain.run.events import (
     StepTaken,
 )
 from domain.run.facts import STEP_ORDER, StepName, StepState, step_key
-from domain.run.state import PAUSES, Run, must_hold
+from domain.run.state import PAUSES, Run, require_holder
 from domain.values.record import Stamp
-from domain.values.refusals import CorruptHistory, WrongStage
+from domain.values.refusals import CorruptHistoryError, WrongStage
 
 
 def begin_step(run: Run, command: BeginStep) -> tuple[StepBegun, ...]:
@@ -29,7 +29,7 @@ def begin_step(run: Run, command: BeginStep) -> tuple[StepBegun, ...]:
         LostClaim: The command's epoch is not that of the current claim.
         WrongStage: The step is done, another step is not, or its recorded place is another one.
     """
-    must_hold(run, command.epoch)
+    require_holder(run, command.epoch)
     name = command.step
     if run.child_session_key is None:
         raise WrongStage(f"begin step {name}", "not prepared")
@@ -63,7 +63,7 @@ def take_step(run: Run, command: TakeStep) -> tuple[StepTaken, ...]:
         LostClaim: The command's epoch is not that of the current claim.
         WrongStage: This holder has not begun the step.
     """
-    must_hold(run, command.epoch)
+    require_holder(run, command.epoch)
     state = run.step(command.step)
     if state is not None and state.phase == "taken":
         return ()
@@ -85,7 +85,7 @@ def take_step(run: Run, command: TakeStep) -> tuple[StepTaken, ...]:
     )
 
 
-def must_be_taken(run: Run, action: str) -> None:
+def require_taken(run: Run, action: str) -> None:
     """Raise `WrongStage` if a step is begun but not done."""
     for step in run.steps:
         if step.phase == "begun":
@@ -99,7 +99,10 @@ StepStates = tuple[StepState, ...]
 
 
 def step_changes(run: Run, event: StepEvent, stamp: Stamp) -> dict[str, object]:
-    """Return the fields that a step event changes. Raise `CorruptHistory` if it was never begun."""
+    """Return the fields that a step event changes.
+
+    Raise `CorruptHistoryError` if it was never begun.
+    """
     match event:
         case StepBegun():
             return {"steps": _begin_changes(run, event, stamp)}
@@ -187,5 +190,5 @@ def _is_cleared_away(run: Run, step: StepState) -> bool:
 
 def _replace_step_state(run: Run, name: StepName, changes: dict[str, object]) -> StepStates:
     if run.step(name) is None:
-        raise CorruptHistory(f"step {name} was never begun")
+        raise CorruptHistoryError(f"step {name} was never begun")
     return tuple(step.changed(changes) if step.name == name else step for step in run.steps)

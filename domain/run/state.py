@@ -153,7 +153,7 @@ class Run(Fact):
     continues: UUID | None = None
     opened_by: UUID | None = None
     continued_by: UUID | None = None
-    put_away_from: datetime | None = None
+    archive_ordered_at: datetime | None = None
     kept_context_mode: ContextMode | None = None
     direct_delivery: bool | None = None
     shares: bool | None = None
@@ -262,7 +262,7 @@ class Run(Fact):
         return self.kept_context_mode or "isolated"
 
 
-def must_hold(run: Run, epoch: int) -> None:
+def require_holder(run: Run, epoch: int) -> None:
     """Raise unless a command comes from the current holder of the run.
 
     Raises:

@@ -23,7 +23,7 @@ from domain.session.events import (
     TranscriptProvided,
 )
 from domain.values.record import ContentRef, Fact, Stamp
-from domain.values.refusals import CorruptHistory
+from domain.values.refusals import CorruptHistoryError
 from domain.values.role import ControlScope, Role
 from domain.values.shared_values import SharedKey
 
@@ -122,11 +122,11 @@ class Session(Fact):
 
 
 def evolve(session: Session | None, event: SessionEvent, stamp: Stamp) -> Session:
-    """Return the session after `event`. Raise `CorruptHistory` if its lifecycle forbids it."""
+    """Return the session after `event`. Raise `CorruptHistoryError` if its lifecycle forbids it."""
     before: SessionStage = session.stage if session else "unseen"
     stage = SESSION_LIFECYCLE[before].get(type(event))
     if stage is None:
-        raise CorruptHistory(f"{type(event).__name__} cannot follow stage {before}")
+        raise CorruptHistoryError(f"{type(event).__name__} cannot follow stage {before}")
     if session is None:
         assert isinstance(event, SessionObserved)
         return _observe(event, stamp)

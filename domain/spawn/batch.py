@@ -137,7 +137,7 @@ def _must_be_whole(family: CascadeState, changes: StreamChanges) -> None:
                 raise PartOfBatch(f"run {run_id} is one of a batch, of which others are left")
 
 
-def must_be_prepared(family: CascadeState, run_ids: Iterable[UUID]) -> None:
+def require_prepared(family: CascadeState, run_ids: Iterable[UUID]) -> None:
     """Raise `ReadAgain` if the runs of a batch are created or refused by now."""
     if any(family.run(run_id).stage not in PREPARING for run_id in run_ids):
         raise ReadAgain("the batch was decided meanwhile; read the run and ask again")

@@ -96,7 +96,7 @@ class ContinuationDecision:
     refusal: Refusal | None
 
 
-def must_be_open(session: Session, last: Run, now: datetime | None = None) -> None:
+def require_open(session: Session, last: Run, now: datetime | None = None) -> None:
     """Raise `SessionIsClosed` if the session is closed or about to be archived.
 
     Without `now`, an archive time after the announcement counts as not reached.
@@ -118,14 +118,14 @@ def must_wait(session: Session, last: Run) -> bool:
     return not last.is_paused and (last.stage not in SETTLED or bool(session.unsettled))
 
 
-def must_take_messages(session: Session, last: Run, now: datetime | None = None) -> None:
+def require_message_capacity(session: Session, last: Run, now: datetime | None = None) -> None:
     """Raise unless the session can take a message now.
 
     Raises:
         SessionIsClosed: The session is closed or about to be archived.
         RunIsActive: The message would have to wait.
     """
-    must_be_open(session, last, now)
+    require_open(session, last, now)
     if must_wait(session, last):
         raise RunIsActive(
             f"run {last.run_id} of this session is not announced yet; wait for it"
@@ -139,7 +139,7 @@ def _is_closing(last: Run, now: datetime | None) -> bool:
     Its resources may be in the process of being undone. If messages wait, it is archived only after
     them.
     """
-    if last.put_away_from is not None or _ends_with_a_stop(last):
+    if last.archive_ordered_at is not None or _ends_with_a_stop(last):
         return True
     if last.queue:
         return False
@@ -281,7 +281,7 @@ def _must_be_next(message: Message, session: Session, last: Run, at: datetime | 
     `COMPLETIONS_MAX`. Any other message needs a session without queue and active run.
     """
     if message.has_waited:
-        must_be_open(session, last, at)
+        require_open(session, last, at)
         if not last.queue or last.queue[0].run_id != message.run_id:
             raise NotYet("it does not wait any more, or another message is before it")
         if last.stage != "announced" and not last.is_paused:
@@ -295,7 +295,7 @@ def _must_be_next(message: Message, session: Session, last: Run, at: datetime | 
         if message.completions != session.reports[:COMPLETIONS_MAX]:
             raise ReadAgain("more children have reported meanwhile; read them and ask again")
         return
-    must_take_messages(session, last, at)
+    require_message_capacity(session, last, at)
 
 
 def _not_announced(last: Run, message: Message) -> RunAnnounced:

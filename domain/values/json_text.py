@@ -9,7 +9,7 @@ POINTER_PART_CHARACTERS_MAX = 100
 _DIGITS_MAX = 300
 
 
-class NotJson(ValueError):
+class NotJsonError(ValueError):
     """The text is not JSON, or is nested deeper than 200 levels."""
 
 
@@ -20,7 +20,7 @@ def read_json(text: str) -> object:
     cannot be represented become None. A leading byte order mark is ignored.
 
     Raises:
-        NotJson: The text is not JSON, or is nested deeper than 200 levels.
+        NotJsonError: The text is not JSON, or is nested deeper than 200 levels.
     """
     try:
         value: object = json.loads(
@@ -30,9 +30,9 @@ def read_json(text: str) -> object:
             parse_constant=_refuse_constant,
         )
     except (ValueError, RecursionError):
-        raise NotJson("the text is not JSON") from None
+        raise NotJsonError("the text is not JSON") from None
     if _is_too_deep(value):
-        raise NotJson(f"the JSON is nested deeper than {JSON_DEPTH_MAX} levels")
+        raise NotJsonError(f"the JSON is nested deeper than {JSON_DEPTH_MAX} levels")
     return value
 
 
@@ -76,7 +76,7 @@ def _parse_float(digits: str) -> float | None:
 
 
 def _refuse_constant(constant: str) -> NoReturn:
-    raise NotJson(f"{constant} is not JSON")
+    raise NotJsonError(f"{constant} is not JSON")
 
 
 def _is_too_deep(value: object) -> bool:

@@ -91,7 +91,7 @@ class SessionIsClosed(Rejected):
     """The session is closed, or its run is over or stopping, so it does not accept the command."""
 
 
-class CorruptHistory(Exception):
+class CorruptHistoryError(Exception):
     """A recorded event does not fit: the log is damaged, or was written by a newer version."""
 
 

@@ -26,7 +26,7 @@ pattern.
 """
 
 
-class InvalidSessionKey(ValueError):
+class InvalidSessionKeyError(ValueError):
     """The text is not a session key. The message says what to give instead."""
 
     def __init__(self, message: str) -> None:
@@ -52,13 +52,13 @@ def canonical_session_key(
         default_agent_id: Agent of keys that name none.
 
     Raises:
-        InvalidSessionKey: The text is blank, longer than 512 UTF-8 bytes, contains invisible
+        InvalidSessionKeyError: The text is blank, longer than 512 UTF-8 bytes, contains invisible
             characters, or begins with `agent:` without naming an agent and a session.
     """
     _check_text(key)
     parts = _parts(key)
     if not parts:
-        raise InvalidSessionKey(
+        raise InvalidSessionKeyError(
             "A session key must not be empty. Give one such as agent:main:main."
         )
     if parts[0] == "agent" and (len(parts) > 1 or _begins_with_agent(key)):
@@ -161,15 +161,15 @@ def _check_text(key: str) -> None:
     too_long = f"A session key must not be longer than {SESSION_KEY_BYTES_MAX} bytes."
     text = key.strip()
     if len(text) > SESSION_KEY_BYTES_MAX:
-        raise InvalidSessionKey(too_long)
+        raise InvalidSessionKeyError(too_long)
     # Invisible characters would give one key many spellings that look the same.
     is_plain = text.isascii() and text.isprintable()
     if not is_plain and any(_is_invisible(char) for char in text):
-        raise InvalidSessionKey(
+        raise InvalidSessionKeyError(
             "A session key must not contain control characters or invisible formatting characters."
         )
     if len(text.encode()) > SESSION_KEY_BYTES_MAX:
-        raise InvalidSessionKey(too_long)
+        raise InvalidSessionKeyError(too_long)
 
 
 def _is_invisible(char: str) -> bool:
@@ -187,16 +187,16 @@ def _is_invisible(char: str) -> bool:
 
 def _validate_parts(parts: tuple[str, ...]) -> SessionKey:
     if len(parts) < 3:
-        raise InvalidSessionKey(
+        raise InvalidSessionKeyError(
             "A session key that begins with agent: must have the form agent:<agentId>:<session>."
         )
     if not is_valid_agent_id(parts[1]):
-        raise InvalidSessionKey(
+        raise InvalidSessionKeyError(
             "The agent id in the session key must match [a-z0-9][a-z0-9_-]{0,63}."
         )
     key = ":".join(parts)
     if len(key.encode()) > SESSION_KEY_BYTES_MAX:
-        raise InvalidSessionKey(
+        raise InvalidSessionKeyError(
             f"A session key must not be longer than {SESSION_KEY_BYTES_MAX} bytes."
         )
     return SessionKey(key)

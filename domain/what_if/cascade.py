@@ -19,9 +19,9 @@ from domain.what_if.decide_again import (
     AS_NAMED,
     AS_RECORDED,
     DecidedAgain,
-    NamesNow,
-    OtherSession,
-    Question,
+    HypotheticalSession,
+    ReplayCase,
+    ResolvedNames,
     decide_again,
 )
 from domain.what_if.record import RecordedDecision
@@ -37,7 +37,7 @@ _TOO_MANY = frozenset(
 )
 
 
-class CascadeTooLarge(Exception):
+class CascadeTooLargeError(Exception):
     """More runs and sessions would change than can be remembered."""
 
 
@@ -45,7 +45,7 @@ Fate = Literal["never-ran", "may-run", "undecided"]
 _FATES: Mapping[VerdictName, Fate] = {"newly-refused": "never-ran", "newly-allowed": "may-run"}
 
 
-class OtherRun(NamedTuple):
+class ChangedRun(NamedTuple):
     """Run whose existence differs from the record.
 
     `rule` is the rule that refuses it now; None if it would not have been requested.
@@ -80,11 +80,11 @@ class _AddedRuns:
     """
 
     count: int = 0
-    first: dict[Fate, OtherRun] = field(default_factory=dict)
+    first: dict[Fate, ChangedRun] = field(default_factory=dict)
     labels: dict[str, UUID] = field(default_factory=dict)
     sharing: UUID | None = None
 
-    def add(self, other: OtherRun, record: RecordedDecision) -> None:
+    def add(self, other: ChangedRun, record: RecordedDecision) -> None:
         """Add a run."""
         self.count += 1
         self.first.setdefault(other.fate, other)
@@ -110,17 +110,17 @@ class Cascade:
     `_added_in` the refused runs that may exist.
     """
 
-    _runs: dict[UUID, OtherRun] = field(default_factory=dict)
-    _held: dict[str, dict[UUID, OtherRun]] = field(default_factory=dict)
+    _runs: dict[UUID, ChangedRun] = field(default_factory=dict)
+    _held: dict[str, dict[UUID, ChangedRun]] = field(default_factory=dict)
     _added: dict[str, _AddedRuns] = field(default_factory=dict)
     _lost_in: dict[str, UUID] = field(default_factory=dict)
     _added_in: dict[str, _AddedRuns] = field(default_factory=dict)
-    _sessions: dict[str, OtherSession] = field(default_factory=dict)
-    _known_sessions: dict[OtherSession, OtherSession] = field(default_factory=dict)
+    _sessions: dict[str, HypotheticalSession] = field(default_factory=dict)
+    _known_sessions: dict[HypotheticalSession, HypotheticalSession] = field(default_factory=dict)
 
     def decide(
         self,
-        question: Question,
+        question: ReplayCase,
         texts: Mapping[UUID, str],
         namesakes: Mapping[str, Sequence[UUID]] = _NO_NAMESAKES,
     ) -> DecidedAgain:
@@ -151,7 +151,7 @@ class Cascade:
             return decided
         return DecidedAgain(not_replayable(others[0].doubt))
 
-    def _decide_in_range(self, question: Question, texts: Mapping[UUID, str]) -> DecidedAgain:
+    def _decide_in_range(self, question: ReplayCase, texts: Mapping[UUID, str]) -> DecidedAgain:
         """Decide with the smallest and the largest number of children the requester may have.
 
         If the verdicts differ, the decision is not replayable.
@@ -197,11 +197,13 @@ class Cascade:
         if not held:
             self._held.pop(requester_key, None)
 
-    def session(self, key: str | None) -> OtherSession:
+    def session(self, key: str | None) -> HypotheticalSession:
         """Return the hypothetical changes to a session."""
         return self._sessions.get(key, AS_RECORDED) if key is not None else AS_RECORDED
 
-    def names(self, record: RecordedDecision, namesakes: Mapping[str, Sequence[UUID]]) -> NamesNow:
+    def names(
+        self, record: RecordedDecision, namesakes: Mapping[str, Sequence[UUID]]
+    ) -> ResolvedNames:
         """Return how the run names in a request would resolve now.
 
         Args:
@@ -218,7 +220,7 @@ class Cascade:
         again = request.respawn
         if again is not None and self._never_ran(again.run_id) and _takes_over(again):
             unknown.append(f"what run {again.run_id}, which it was respawned from, had said")
-        return NamesNow(self._refusal_of(lost) if lost is not None else None, tuple(unknown))
+        return ResolvedNames(self._refusal_of(lost) if lost is not None else None, tuple(unknown))
 
     def _never_ran(self, run_id: UUID) -> bool:
         other = self._runs.get(run_id)
@@ -300,7 +302,7 @@ class Cascade:
         """Remember the result of a decision.
 
         Raises:
-            CascadeTooLarge: More runs and sessions would change than can be remembered.
+            CascadeTooLargeError: More runs and sessions would change than can be remembered.
         """
         name, run, other = decided.verdict.verdict, record.run, None
         fate = _FATES.get(name)
@@ -308,16 +310,16 @@ class Cascade:
             fate = "undecided"
         if fate is not None:
             is_message = run.continues is not None
-            other = OtherRun(run.run_id, fate, decided.verdict.rule, is_message)
+            other = ChangedRun(run.run_id, fate, decided.verdict.rule, is_message)
             self._note_run(record, other)
         self._note_session(record, decided, is_created=fate not in ("never-ran", "undecided"))
         if len(self._runs) + len(self._sessions) > REMOVED_MAX:
-            raise CascadeTooLarge(
+            raise CascadeTooLargeError(
                 f"more than {REMOVED_MAX} runs would not have run, or by another plan, or sessions"
                 " have more children; ask for a shorter range"
             )
 
-    def _note_run(self, record: RecordedDecision, other: OtherRun) -> None:
+    def _note_run(self, record: RecordedDecision, other: ChangedRun) -> None:
         requester = record.run.requester
         key, root = requester.session_key, requester.root_session_key
         self._runs[other.run_id] = other
@@ -352,7 +354,7 @@ class Cascade:
             self._sessions[child] = self._known_sessions.setdefault(session, session)
 
 
-def _never_requested(record: RecordedDecision, other: OtherRun) -> Verdict:
+def _never_requested(record: RecordedDecision, other: ChangedRun) -> Verdict:
     if record.refused is not None:
         return SAME
     text = f"run {other.run_id}, which it goes back to, would be refused"

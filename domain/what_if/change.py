@@ -112,7 +112,7 @@ class Change:
         )
 
     @cached_property
-    def is_session_named_alike(self) -> bool:
+    def has_same_session_keys(self) -> bool:
         """Return True if every session key still resolves to the same session."""
         then, now = self.both
         return (
@@ -133,13 +133,13 @@ class Change:
         return self.aliases[0] != self.aliases[1]
 
     @cached_property
-    def is_announced_alike(self) -> bool:
+    def has_same_receivers(self) -> bool:
         """Return True if announcements go to the same receivers."""
         then, now = (configuration.spawnlog for configuration in self.both)
         return then.announce == now.announce
 
     @cached_property
-    def is_prepared_alike(self) -> bool:
+    def has_same_prepare_hook(self) -> bool:
         """Return True if the hook that prepares spawns is the same, or is not configured now."""
         then, now = (configuration.spawnlog.hooks for configuration in self.both)
         return now.prepare_subagent_spawn in (None, then.prepare_subagent_spawn)

@@ -38,7 +38,7 @@ from domain.values import rules
 from domain.values.record import ContentRef, Fact
 from domain.values.refusals import Refusal
 from domain.values.rules import first_refusal
-from domain.values.session_key import InvalidSessionKey, agent_id_of
+from domain.values.session_key import InvalidSessionKeyError, agent_id_of
 from domain.what_if.change import Change
 from domain.what_if.record import RecordedDecision
 from domain.what_if.scripts import (
@@ -49,11 +49,11 @@ from domain.what_if.scripts import (
     recorded_scripts,
     replay_scripts,
 )
-from domain.what_if.steps import ENGINE, StepsAgain, is_conversation_needed
+from domain.what_if.steps import ENGINE, ReplayedSteps, is_conversation_needed
 from domain.what_if.verdict import (
     SAME,
     DecisionDifference,
-    NotReplayable,
+    NotReplayableError,
     Verdict,
     VerdictName,
     not_replayable,
@@ -68,7 +68,7 @@ _UNREAD = "?"
 
 
 @dataclass(frozen=True, slots=True)
-class OtherSession:
+class HypotheticalSession:
     """Hypothetical changes to a child's session; None means unchanged or absent.
 
     Attributes:
@@ -85,11 +85,11 @@ class OtherSession:
     workspace: tuple[str | None, str | None] | None = None
 
 
-AS_RECORDED = OtherSession()
+AS_RECORDED = HypotheticalSession()
 
 
 @dataclass(frozen=True, slots=True)
-class NamesNow:
+class ResolvedNames:
     """Resolution of the run names in a request.
 
     Attributes:
@@ -101,10 +101,10 @@ class NamesNow:
     unknown: tuple[str, ...] = ()
 
 
-AS_NAMED = NamesNow()
+AS_NAMED = ResolvedNames()
 
 
-class Question(Fact):
+class ReplayCase(Fact):
     """Recorded decision, with the circumstances under which to decide it again.
 
     Attributes:
@@ -126,9 +126,9 @@ class Question(Fact):
     announced: Change | None = None
     requester: Session | None = None
     active_children: int | None = None
-    requester_now: OtherSession = AS_RECORDED
-    session_now: OtherSession = AS_RECORDED
-    names: NamesNow = AS_NAMED
+    requester_now: HypotheticalSession = AS_RECORDED
+    session_now: HypotheticalSession = AS_RECORDED
+    names: ResolvedNames = AS_NAMED
     waits_for: Mapping[UUID, Run] = msgspec.field(default_factory=dict)
     is_unaffected: bool = False
 
@@ -146,10 +146,10 @@ class DecidedAgain:
     verdict: Verdict
     planned: PlannedChild | None = None
     scripts: ReplayedScripts | None = None
-    session: OtherSession = AS_RECORDED
+    session: HypotheticalSession = AS_RECORDED
 
 
-def _run_of(question: Question) -> Run:
+def _run_of(question: ReplayCase) -> Run:
     """Return the run as requested, but with the requester's hypothetical plan."""
     run, plan = question.record.run, question.requester_now.plan
     if plan is None:
@@ -159,7 +159,7 @@ def _run_of(question: Question) -> Run:
     return run.changed({"requester": run.requester.changed({**inherited, **sandboxed})})
 
 
-def texts_needed(question: Question) -> list[ContentRef]:
+def texts_needed(question: ReplayCase) -> list[ContentRef]:
     """Return references to the texts beside the log that the decision needs."""
     record, run, change = question.record, question.record.run, question.change
     refs: list[ContentRef | None] = []
@@ -195,7 +195,7 @@ def waits_for_needed(request: SpawnRequested) -> tuple[UUID, ...]:
     return (*named, *request.ancestors) if is_refused else ()
 
 
-def is_session_needed(question: Question) -> bool:
+def is_session_needed(question: ReplayCase) -> bool:
     """Return True if the requester's session has to be read for this decision.
 
     It shows whether the requester is sandboxed on record or only was by the old configuration, and
@@ -217,11 +217,11 @@ def _is_configured_sandboxed(run: Run, configuration: Configuration) -> bool:
     return any(configuration.is_sandboxed(agent_id, requester.session_key) for agent_id in agents)
 
 
-def _are_receivers_changed(question: Question) -> bool:
-    return question.announced is not None and not question.announced.is_announced_alike
+def _are_receivers_changed(question: ReplayCase) -> bool:
+    return question.announced is not None and not question.announced.has_same_receivers
 
 
-def decide_again(question: Question, texts: Mapping[UUID, str]) -> DecidedAgain:
+def decide_again(question: ReplayCase, texts: Mapping[UUID, str]) -> DecidedAgain:
     """Return the verdict on a decision.
 
     Args:
@@ -230,7 +230,7 @@ def decide_again(question: Question, texts: Mapping[UUID, str]) -> DecidedAgain:
     """
     try:
         return _DecisionAgain(question, texts).decide()
-    except NotReplayable as unknown:
+    except NotReplayableError as unknown:
         missing = tuple(dict.fromkeys(unknown.missing))
         return DecidedAgain(Verdict(verdict="not-replayable", missing=missing))
 
@@ -238,7 +238,7 @@ def decide_again(question: Question, texts: Mapping[UUID, str]) -> DecidedAgain:
 class _DecisionAgain:
     """Replay of one decision. `_assumed` collects the assumptions."""
 
-    def __init__(self, question: Question, texts: Mapping[UUID, str]) -> None:
+    def __init__(self, question: ReplayCase, texts: Mapping[UUID, str]) -> None:
         self._record = question.record
         self._run = _run_of(question)
         self._question = question
@@ -256,10 +256,12 @@ class _DecisionAgain:
         self._must_mean_the_same_session()
         refusal, names = self._admission(), self._question.names
         if refusal is None and names.unknown:
-            raise NotReplayable(*names.unknown)
+            raise NotReplayableError(*names.unknown)
         refusal = refusal or names.refusal
         if not record.is_decided and (refusal is None or self._was_not_admitted()):
-            raise NotReplayable("it is still being prepared, so there is nothing to compare with")
+            raise NotReplayableError(
+                "it is still being prepared, so there is nothing to compare with"
+            )
         if refusal is not None:
             return self._refused(refusal)
         is_newly_admitted = self._refused_rule in ADMISSION_NAMES
@@ -292,14 +294,14 @@ class _DecisionAgain:
     def _must_mean_the_same_session(self) -> None:
         requester = self._run.requester
         is_known = self._run.continues is not None or requester.run_id is not None
-        if is_known or self._change.is_session_named_alike:
+        if is_known or self._change.has_same_session_keys:
             return
         try:
             means: str | None = self._now.canonical_key(requester.display_key)
-        except InvalidSessionKey:
+        except InvalidSessionKeyError:
             means = None
         if means != requester.session_key:
-            raise NotReplayable(
+            raise NotReplayableError(
                 "the requester: its key stands for another session under this configuration"
             )
 
@@ -397,10 +399,10 @@ class _DecisionAgain:
         runs = self._question.waits_for
         for run_id in request.ancestors:
             if run_id not in runs:
-                raise NotReplayable(f"run {run_id} above the spawn")
+                raise NotReplayableError(f"run {run_id} above the spawn")
         for dependency in request.dependencies:
             if dependency.run_id not in runs:
-                raise NotReplayable(
+                raise NotReplayableError(
                     f"run {dependency.run_id}, which {request_field(dependency)} names"
                 )
             facts = DependencyFacts(
@@ -410,7 +412,7 @@ class _DecisionAgain:
             if refusal is not None:
                 return refusal
             if request.ancestors and dependency_verdict(dependency, facts.target) == "waits":
-                raise NotReplayable(
+                raise NotReplayableError(
                     f"whether run {dependency.run_id} waits for one above the spawn"
                 )
         return None
@@ -436,7 +438,7 @@ class _DecisionAgain:
             # The spawn was refused before all scripts had run.
             if change.is_nothing:
                 return recorded_scripts(record)
-            raise NotReplayable("the context scripts: they had not run when it was refused")
+            raise NotReplayableError("the context scripts: they had not run when it was refused")
         for candidate in record.scripts.candidates:
             if candidate.verdict == CREDENTIALS_MISSING and candidate.agent_id is not None:
                 self._must_have_no_credentials(candidate.agent_id)
@@ -449,7 +451,7 @@ class _DecisionAgain:
         """
         agent = self._change.agent(agent_id)
         if agent.now.is_configured and agent.are_credentials_elsewhere:
-            raise NotReplayable(
+            raise NotReplayableError(
                 f'the credentials of agent "{agent_id}", which a context script named: by its'
                 " runtime and folder of now"
             )
@@ -469,7 +471,7 @@ class _DecisionAgain:
             thinking_argument=_UNREAD if run.thinking_argument is not None else None,
             agent_id=agent_id,
         )
-        steps = StepsAgain(
+        steps = ReplayedSteps(
             record=self._record,
             run=facts.run,
             change=self._change,
@@ -485,7 +487,7 @@ class _DecisionAgain:
         self._assumed += steps.assumed
         return facts
 
-    def _answered(self, facts: ChildFacts, need: Need, steps: StepsAgain) -> ChildFacts:
+    def _answered(self, facts: ChildFacts, need: Need, steps: ReplayedSteps) -> ChildFacts:
         """Return the facts with a need answered from the record."""
         if need.what == "credentials":
             return facts.changed({"credentials": self._credentials(facts.agent)})
@@ -514,13 +516,13 @@ class _DecisionAgain:
             if any(
                 aliases.get(alias) != before[alias] and not is_model_name(alias) for alias in given
             ):
-                raise NotReplayable(
+                raise NotReplayableError(
                     "the model that was requested: maybe by an alias that stands for another now"
                 )
             return {}
         text = self._texts.get(run.model_argument.id)
         if text is None:
-            raise NotReplayable("the model that was requested: its text was erased")
+            raise NotReplayableError("the model that was requested: its text was erased")
         return self._named(storable_model_name(text, aliases))
 
     def _named(self, model: str | None) -> dict[str, object]:
@@ -560,7 +562,7 @@ class _DecisionAgain:
             return NOTHING_FOUND
         if self._change.agent(agent.id).are_credentials_elsewhere:
             if self._refused_rule == rules.CREDENTIALS.name:
-                raise NotReplayable(
+                raise NotReplayableError(
                     f'the credentials of agent "{agent.id}": by its runtime and folder of now'
                 )
             self._assumed.append(f'the credentials of agent "{agent.id}" can be had')
@@ -575,7 +577,7 @@ class _DecisionAgain:
         is_same = agent.id == record.agent_id
         if facts is None and is_same and self._refused_rule == rules.WORKSPACE.name:
             if not self._are_workspaces_unchanged(agent.id):
-                raise NotReplayable("the workspace: which folder it was is not on record")
+                raise NotReplayableError("the workspace: which folder it was is not on record")
             return ChosenWorkspace(WorkspaceFacts(source="agent", recorded=None), _UNREAD)
         if (facts is None or not is_same) and self._run.continues is not None:
             # A continued session works in the folder of its previous run.
@@ -589,7 +591,9 @@ class _DecisionAgain:
         if self._refused_rule == rules.WORKSPACE.name:
             if self._is_workspace_unchanged(agent, facts):
                 return ChosenWorkspace(facts, _UNREAD)
-            raise NotReplayable("the workspace: whether the folder could be used is not on record")
+            raise NotReplayableError(
+                "the workspace: whether the folder could be used is not on record"
+            )
         return ChosenWorkspace(facts)
 
     def _are_workspaces_unchanged(self, agent_id: str) -> bool:
@@ -606,7 +610,7 @@ class _DecisionAgain:
             return {}
         text = self._texts.get(ref.id)
         if text is None:
-            raise NotReplayable("the requester's addresses: they were erased")
+            raise NotReplayableError("the requester's addresses: they were erased")
         return read_origin(text)
 
     # Comparison with the record: the first difference.
@@ -632,7 +636,7 @@ class _DecisionAgain:
             return self._different("different-plan", difference)
         try:
             verdict = self._compare_context(agent_id, planned, scripts)
-        except NotReplayable as unknown:
+        except NotReplayableError as unknown:
             if self._has_new_prepare_hook():
                 raise
             # The plan is the same, so the child is created in any case.
@@ -640,7 +644,7 @@ class _DecisionAgain:
         if verdict is not None:
             return verdict
         if self._has_new_prepare_hook():
-            raise NotReplayable(f"the preparation: what it asks is another one ({ENGINE})")
+            raise NotReplayableError(f"the preparation: what it asks is another one ({ENGINE})")
         return SAME.changed({"assumed": tuple(dict.fromkeys(self._assumed))})
 
     def _compare_context(
@@ -657,7 +661,7 @@ class _DecisionAgain:
 
     def _has_new_prepare_hook(self) -> bool:
         """Return True if a hook would prepare the spawn that did not then; it could refuse it."""
-        return self._run.continues is None and not self._change.is_prepared_alike
+        return self._run.continues is None and not self._change.has_same_prepare_hook
 
     def _different(self, name: VerdictName, difference: DecisionDifference) -> Verdict:
         return Verdict(
@@ -688,7 +692,7 @@ class _DecisionAgain:
         for a message the agent in whose folder the session began.
 
         Raises:
-            NotReplayable: Whether a requested folder is allowed now is not on record.
+            NotReplayableError: Whether a requested folder is allowed now is not on record.
         """
         facts, agent, question = planned.facts.workspace, planned.agent, self._question
         if self._run.continues is not None:
@@ -700,28 +704,28 @@ class _DecisionAgain:
         request = self._record.request
         is_named = isinstance(request, SpawnRequested) and request.workspace_argument is not None
         if facts.recorded is None and not self._are_workspaces_unchanged(agent.id):
-            raise NotReplayable(
+            raise NotReplayableError(
                 "the workspace: whether the folder that was requested lies below"
                 " workspaceRoots, or the agent's own, is not on record"
             )
         inherited = question.requester_now.workspace if facts.recorded is not None else None
         if inherited is not None and is_named:
-            raise NotReplayable(
+            raise NotReplayableError(
                 "the workspace: whether the folder that was requested lies below that of its"
                 " requester is not on record"
             )
         return inherited or (None, None)
 
-    def _session(self, verdict: Verdict, planned: PlannedChild) -> OtherSession:
+    def _session(self, verdict: Verdict, planned: PlannedChild) -> HypotheticalSession:
         """Return the hypothetical changes to the child's session."""
         name, named_model = verdict.verdict, self._named_model
         if name == "different-agent":
-            return OtherSession(agent_id=planned.agent.id, named_model=named_model)
+            return HypotheticalSession(agent_id=planned.agent.id, named_model=named_model)
         if name not in ("different-model", "different-plan"):
-            return OtherSession(named_model=named_model) if named_model else AS_RECORDED
+            return HypotheticalSession(named_model=named_model) if named_model else AS_RECORDED
         folders = self._workspaces(planned)
         workspace = folders if folders[0] != folders[1] else None
-        return OtherSession(None, planned.plan, named_model, workspace)
+        return HypotheticalSession(None, planned.plan, named_model, workspace)
 
     def _context_difference(
         self, agent_id: str, planned: PlannedChild, scripts: ReplayedScripts
@@ -751,7 +755,7 @@ class _DecisionAgain:
             return None
         text = self._texts.get(run.preamble.id)
         if text is None:
-            raise NotReplayable("the preamble: its text was erased")
+            raise NotReplayableError("the preamble: its text was erased")
         kept = [preamble_sizes(text, limit).kept_characters for limit in limits]
         return _differs("/contextPreamble/keptCharacters", kept[0], kept[1])
 
@@ -768,7 +772,9 @@ class _DecisionAgain:
             if ingredient.position == "preamble"
         ]
         if any(text.bytes > characters_max for text in texts):
-            raise NotReplayable("the preamble of the session: it is on record as it was cut then")
+            raise NotReplayableError(
+                "the preamble of the session: it is on record as it was cut then"
+            )
 
     def _bootstrap(self, agent_id: str) -> DecisionDifference | None:
         created, agent = self._record.created, self._change.agent(agent_id)
@@ -786,7 +792,7 @@ class _DecisionAgain:
         shortest = min(limits.chars_max, limits.total_chars_max)
         if not cut and sum(sizes[source] for source in sources) <= shortest:
             return None
-        raise NotReplayable(
+        raise NotReplayableError(
             "the bootstrap files: they are on record as they were within the limits of then"
         )
 
@@ -814,7 +820,7 @@ class _DecisionAgain:
             if was_said and targets[1] is None:
                 return _differs("/announcement/origin", _TARGET, None)
             if targets[1] is not None and targets[0] != targets[1]:
-                raise NotReplayable(f"where its result goes: {_TARGET} is another one")
+                raise NotReplayableError(f"where its result goes: {_TARGET} is another one")
         if not _are_receivers_changed(self._question):
             return None
         there = announced.origin or origin or run.requester.origin

@@ -15,7 +15,7 @@ from domain.context.script_output import ScriptReading, decode_output, read_scri
 from domain.run.facts import ScriptReceipt
 from domain.values.record import ContentRef
 from domain.what_if.record import RecordedDecision
-from domain.what_if.verdict import NotReplayable
+from domain.what_if.verdict import NotReplayableError
 
 CREDENTIALS_MISSING = "credentials_missing"
 _KEYS = ("return_key", "error_key", "agent_id_override_key")
@@ -142,7 +142,7 @@ def replay_scripts(
         texts: Texts by content id; erased ones are absent.
 
     Raises:
-        NotReplayable: The record does not show the output of some scripts; each one is named.
+        NotReplayableError: The record does not show the output of some scripts; each one is named.
     """
     assert record.scripts is not None
     requested = record.run.requested_agent_id
@@ -179,7 +179,7 @@ def replay_scripts(
         if reading.override is not None:
             candidates.append(OverrideCandidate(script.id, script.priority, reading.override))
     if missing:
-        raise NotReplayable(*missing)
+        raise NotReplayableError(*missing)
     if not unchanged:
         _must_fit_in_time(now, ran)
     without = {
@@ -278,7 +278,7 @@ def _ended_well(receipt: ScriptReceipt) -> bool:
 def _must_fit_in_time(now: ScriptsUnder, ran: Sequence[ScriptReceipt]) -> None:
     took = sum(receipt.duration_ms for receipt in ran) / 1000
     if took >= now.total_seconds:
-        raise NotReplayable(
+        raise NotReplayableError(
             f"context scripts: they took {took:.1f} s together, and may take"
             f" {now.total_seconds:g} s (scriptsTotalSeconds)"
         )
@@ -301,7 +301,7 @@ def _reading(
         return ScriptReading(), True
     kept = texts.get(receipt.output.id)
     if kept is None:
-        raise NotReplayable(f'context script "{script.id}": its output was erased')
+        raise NotReplayableError(f'context script "{script.id}": its output was erased')
     text = decode_output(kept, receipt.output_encoding)
     if failed and _read_by(old, text).error is None:
         # The output reported no error, so the script failed because it was cut off.

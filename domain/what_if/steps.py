@@ -20,7 +20,7 @@ from domain.values import rules
 from domain.values.refusals import Refusal
 from domain.what_if.change import Change
 from domain.what_if.record import RecordedDecision
-from domain.what_if.verdict import NotReplayable
+from domain.what_if.verdict import NotReplayableError
 
 ENGINE = "hook prepareSubagentSpawn"
 _UNTOLD = "?"
@@ -63,7 +63,7 @@ def is_conversation_needed(record: RecordedDecision) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepsAgain:
+class ReplayedSteps:
     """Steps of a decision under the new configuration.
 
     Attributes:
@@ -86,7 +86,7 @@ class StepsAgain:
         """Return whether each step has anything to do, up to the first that is refused.
 
         Raises:
-            NotReplayable: The record does not say.
+            NotReplayableError: The record does not say.
         """
         found: dict[StepName, bool | Refusal] = {}
         for step in STEP_ORDER:
@@ -116,7 +116,7 @@ class StepsAgain:
         """Return the refusal by a step, or None if it succeeds.
 
         Raises:
-            NotReplayable: The record does not say.
+            NotReplayableError: The record does not say.
         """
         match step:
             case "thread_binding":
@@ -132,7 +132,7 @@ class StepsAgain:
 
     def _found(self, finding: StepFinding) -> Refusal | None:
         if finding.missing is not None:
-            raise NotReplayable(finding.missing)
+            raise NotReplayableError(finding.missing)
         if finding.assumed is not None and finding.assumed not in self.assumed:
             self.assumed.append(finding.assumed)
         return finding.refusal
@@ -295,5 +295,5 @@ class StepsAgain:
     # The hook that prepares spawns.
 
     def _engine(self) -> StepFinding:
-        assumed, is_alike = f"{ENGINE} refuses nothing", self.change.is_prepared_alike
+        assumed, is_alike = f"{ENGINE} refuses nothing", self.change.has_same_prepare_hook
         return self._hook_step("context_engine", is_alike=is_alike, assumed=assumed)

@@ -55,7 +55,7 @@ class Verdict(Fact):
 SAME = Verdict(verdict="same")
 
 
-class NotReplayable(Exception):
+class NotReplayableError(Exception):
     """The decision depends on facts that are not on record; `missing` names them."""
 
     def __init__(self, *missing: str) -> None:

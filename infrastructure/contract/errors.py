@@ -5,11 +5,11 @@ class UserError(Exception):
     """Error that the user of a command can correct. The message says how."""
 
 
-class NameUnknown(UserError):
+class UnknownNameError(UserError):
     """Nothing has the given name."""
 
 
-class FileFault(ValueError):
+class FileContentError(ValueError):
     """The first fault in a file: its line, from 1, and its position if the line is an event."""
 
     def __init__(self, line: int, text: str, position: int | None = None) -> None:

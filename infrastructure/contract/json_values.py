@@ -19,7 +19,7 @@ VALUES_MAX = 10_000
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 
 
-class MalformedJson(ValueError):
+class MalformedJsonError(ValueError):
     """A text that is not JSON or cannot be stored. `errors` name the value by its JSON pointer."""
 
     def __init__(self, text: str, errors: tuple[Mapping[str, str], ...] = ()) -> None:
@@ -27,7 +27,7 @@ class MalformedJson(ValueError):
         self.errors = errors
 
 
-class RepeatedKey(MalformedJson):
+class DuplicateKeyError(MalformedJsonError):
     """A JSON text in which an object has a key twice."""
 
 
@@ -40,15 +40,15 @@ def parse_json(raw: bytes, values_max: int = VALUES_MAX, *, what: str) -> Any:
         what: Name of the text in errors.
 
     Raises:
-        MalformedJson: The text is not JSON, or cannot be stored.
-        RepeatedKey: An object has a key twice.
+        MalformedJsonError: The text is not JSON, or cannot be stored.
+        DuplicateKeyError: An object has a key twice.
     """
     if _has_too_many_values(raw, values_max):
-        raise MalformedJson(f"{what} has more than {values_max} values")
+        raise MalformedJsonError(f"{what} has more than {values_max} values")
     try:
         values = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise MalformedJson(f"{what} is not JSON in UTF-8: {_shorten(str(error))}") from None
+        raise MalformedJsonError(f"{what} is not JSON in UTF-8: {_shorten(str(error))}") from None
     if b"\\u0000" in raw or raw.count(b"{") + raw.count(b"[") > DEPTH_MAX:
         _require_keepable(values, what)
     if _may_repeat_keys(raw, values):
@@ -59,9 +59,9 @@ def parse_json(raw: bytes, values_max: int = VALUES_MAX, *, what: str) -> Any:
 def _require_keepable(values: Any, what: str) -> None:
     for pointer, text, depth in _walk(values, "", 1):
         if depth > DEPTH_MAX:
-            raise MalformedJson(f"{what} is nested deeper than {DEPTH_MAX}")
+            raise MalformedJsonError(f"{what} is nested deeper than {DEPTH_MAX}")
         if "\0" in text:
-            raise MalformedJson(
+            raise MalformedJsonError(
                 "texts must not contain NUL",
                 ({"pointer": pointer, "detail": "contains NUL"},),
             )
@@ -96,13 +96,13 @@ def _may_repeat_keys(raw: bytes, values: Any) -> bool:
 
 
 def require_distinct_keys(raw: bytes | str, *, what: str) -> None:
-    """Raise `RepeatedKey` with the place of the first key that an object has twice."""
+    """Raise `DuplicateKeyError` with the place of the first key that an object has twice."""
     try:
         place = _repeated_place(json.loads(raw, object_pairs_hook=_Members.of))
     except RecursionError:
-        raise MalformedJson(f"{what} is nested too deep") from None
+        raise MalformedJsonError(f"{what} is nested too deep") from None
     if place is not None:
-        raise RepeatedKey(
+        raise DuplicateKeyError(
             f"{what} has the key {_shorten(place)} twice; give it once",
             ({"pointer": place, "detail": "is given twice"},),
         )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from application.ports.verifications import Difference
-from infrastructure.contract.errors import FileFault
+from infrastructure.contract.errors import FileContentError
 
 if TYPE_CHECKING:
     # Help is printed without the types of the domain, which take longer to load than the rest.
@@ -198,7 +198,7 @@ class FileFindings:
     chain_hash: bytes = b""
     counts: VerifiedCounts = field(default_factory=VerifiedCounts)
     seconds: float = 0.0
-    fault: FileFault | None = None
+    fault: FileContentError | None = None
 
     @property
     def head(self) -> str:

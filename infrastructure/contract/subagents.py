@@ -29,7 +29,7 @@ class TargetError(ValueError):
         self.message = message
 
 
-class UnknownTarget(TargetError):
+class UnknownTargetError(TargetError):
     """A target that matches nothing."""
 
 
@@ -166,7 +166,7 @@ def find_subagent(
     id.
 
     Raises:
-        UnknownTarget: Nothing matches.
+        UnknownTargetError: Nothing matches.
         TargetError: The target is empty or ambiguous.
     """
     name, known = target.strip(), subagents.numbered
@@ -174,13 +174,13 @@ def find_subagent(
         raise TargetError(f"Missing {words.target}.")
     if name == "last":
         if not known:
-            raise UnknownTarget(f"Unknown {words.target}: {name}")
+            raise UnknownTargetError(f"Unknown {words.target}: {name}")
         return max(known, key=lambda child: _began(child.run))
     index = _INDEX.fullmatch(name)
     if index is not None:
         number = int(index[1])
         if not 0 < number <= len(known):
-            raise UnknownTarget(f"Invalid subagent index: {name}")
+            raise UnknownTargetError(f"Invalid subagent index: {name}")
         return known[number - 1]
     if ":" in name:
         by_key = [child for child in known if child.run.get("childSessionKey") == name]
@@ -279,7 +279,7 @@ def _cut(text: str, characters_max: int, ellipsis: str) -> str:
 
 def _only(matches: Sequence[Subagent], several: str | None, nothing: str) -> Subagent:
     if not matches:
-        raise UnknownTarget(nothing)
+        raise UnknownTargetError(nothing)
     if len(matches) > 1 and several is not None:
         raise TargetError(several)
     return matches[0]

@@ -15,7 +15,7 @@ from application.concurrency.periodic import PeriodicTask
 from application.configuration.activate import ActiveConfigurations
 from application.context.scripts import ContextGatherer
 from application.coordination.coordination import Coordination
-from application.coordination.holder import Holder
+from application.coordination.lease_owner import LeaseOwner
 from application.delivery.announce import Announcer
 from application.delivery.archive import Archiver
 from application.delivery.effects import EffectWorker
@@ -148,7 +148,7 @@ class WorkerDependencies:
     hooks: HookClient
     webhooks: WebhookClient
     interruption: FaultPoint
-    holder: Holder
+    holder: LeaseOwner
     lease_seconds: float
     url: str | None
     traces: TraceContexts | None = None
@@ -364,7 +364,7 @@ class ServerProcess:
             lease_seconds=self.settings.lease_seconds
         )
         self._stack.push_async_callback(coordinating.close)
-        holder, coordination = Holder(holder_name), PostgresCoordination(coordinating)
+        holder, coordination = LeaseOwner(holder_name), PostgresCoordination(coordinating)
         hooks = HttpHooks(self._files)
         self._stack.push_async_callback(hooks.aclose)
         workers = build_workers(
@@ -411,7 +411,7 @@ class ServerProcess:
         self,
         workers: Workers,
         coordination: PostgresCoordination,
-        holder: Holder,
+        holder: LeaseOwner,
         launcher: ProcessLauncher,
         url: str,
     ) -> None:

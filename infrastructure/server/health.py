@@ -7,10 +7,10 @@ from uuid import uuid4
 
 from application.commands.services import Readiness
 from application.concurrency.tasks import with_timeout
-from application.log.event_log import LogUnavailable
+from application.log.event_log import LogUnavailableError
 from domain.configuration.settings import Settings
 from infrastructure.outbound.log.postgres_log import PostgresLog
-from infrastructure.outbound.log.schema.format import UnknownFormat
+from infrastructure.outbound.log.schema.format import UnknownFormatError
 
 ANSWER_SECONDS_MAX = 2.0
 LAG_EVENTS_MAX = 10_000
@@ -34,16 +34,16 @@ class ReadinessCheck:
             return Readiness(False, ("the log cannot be followed; see the server's log",))
         try:
             head = await with_timeout(self._log.known_head(), ANSWER_SECONDS_MAX)
-        except (TimeoutError, LogUnavailable):
+        except (TimeoutError, LogUnavailableError):
             return Readiness(False, ("the database does not answer",))
-        except UnknownFormat as newer:
+        except UnknownFormatError as newer:
             return Readiness(False, (str(newer),))
         try:
             await with_timeout(self._log.require_answering_writer(), ANSWER_SECONDS_MAX)
             await with_timeout(self._log.require_writable(), ANSWER_SECONDS_MAX)
         except TimeoutError:
             return Readiness(False, ("nothing can be recorded: the database does not answer",))
-        except LogUnavailable as why:
+        except LogUnavailableError as why:
             return Readiness(False, (f"nothing can be recorded: {why}",))
         behind = head - self._log.tail.position
         if behind > LAG_EVENTS_MAX:

@@ -16,7 +16,7 @@ from domain.configuration.places import BUILT_IN
 from domain.configuration.problems import ConfigurationError, dotted_path
 from domain.configuration.settings import Settings, effective_settings
 from domain.plan.effective import EffectiveValue, effective_agent_values, effective_values
-from domain.values.refusals import CorruptHistory
+from domain.values.refusals import CorruptHistoryError
 from infrastructure.contract.errors import UserError
 from infrastructure.contract.operations import (
     ExportOptions,
@@ -51,7 +51,7 @@ from infrastructure.outbound.log.rebuild.rebuild import rebuild as rebuild_rows
 from infrastructure.outbound.log.transfer.export import ExportOrder, export_log
 from infrastructure.outbound.log.transfer.import_log import ImportOrder, import_log
 from infrastructure.outbound.log.transfer.line_file import OutputFile, OutputStream, open_input
-from infrastructure.outbound.log.transfer.lines import UnknownFileFormat
+from infrastructure.outbound.log.transfer.lines import UnknownFileFormatError
 from infrastructure.outbound.log.transfer.verify_file import verify_file
 from infrastructure.outbound.log.verify.record import (
     VerifyingProcess,
@@ -211,7 +211,7 @@ def rebuild(
     try:
         with name_unavailable_database():
             rebuilt = asyncio.run(rebuild_rows(database.conninfo, on_progress=on_progress))
-    except CorruptHistory as error:
+    except CorruptHistoryError as error:
         raise UserError(f"the read tables cannot be rebuilt from the log: {error}") from error
     finally:
         database.close()
@@ -242,7 +242,7 @@ def export_to_file(
     """Export the log or a part of it as lines, while servers keep running.
 
     Raises:
-        NameUnknown: The tree does not exist.
+        UnknownNameError: The tree does not exist.
     """
     loaded, settings, directory = _prepare_start(options)
     with _open_destination(export_options) as destination:
@@ -332,7 +332,7 @@ def verify_exported(
     """Verify an exported file without a server or a database."""
     try:
         return verify_file(path, on_progress)
-    except UnknownFileFormat as error:
+    except UnknownFileFormatError as error:
         raise UserError(str(error)) from error
 
 

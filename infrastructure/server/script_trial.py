@@ -9,7 +9,7 @@ from application.context.scripts import ContextGatherer
 from application.ports.configurations import PinnedConfiguration
 from domain.configuration.configuration import Configuration
 from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
-from domain.values.session_key import InvalidSessionKey, agent_id_of
+from domain.values.session_key import InvalidSessionKeyError, agent_id_of
 from infrastructure.contract.errors import UserError
 from infrastructure.contract.operations import ScriptTrialOptions
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
@@ -49,7 +49,7 @@ def _trial_request(configuration: Configuration, tried: ScriptTrialOptions) -> T
         raise UserError("AGENT is not a valid agent id")
     try:
         key = configuration.canonical_key(tried.requester)
-    except InvalidSessionKey as error:
+    except InvalidSessionKeyError as error:
         raise UserError(f"--requester: {error.message}") from error
     return TrialRequest(
         agent_id=normalise_agent_id(tried.agent),

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from application.execution.launch import attachments_dir
-from application.steps.step import StepRefused
+from application.steps.step import StepRefusedError
 from domain.configuration.tools import Attachments
 from domain.context.attachments import AttachmentRefusal, RequestedAttachment, check_attachments
 from domain.values.base64 import decode_strict_base64
@@ -53,7 +53,7 @@ async def failed_behind(text: str) -> Answer:
     run = run_of(*events)
     assert attachments_dir(run) is not None
     engine = context_engine(Failing(text))
-    with pytest.raises(StepRefused) as failed:
+    with pytest.raises(StepRefusedError) as failed:
         await engine.make(run, run.steps[-1], is_resumed=False)
     told = failed.value.refusal
     refusal = refused(rule=told.rule, step="context_engine", text=ref("refusal"))

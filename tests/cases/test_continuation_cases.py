@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from application.log import answers
-from domain.run.continuation import SteeredTooSoon, SteerTooLong, must_steer
+from domain.run.continuation import SteeredTooSoon, SteerTooLong, require_steerable
 from domain.values.refusals import Rejected
 from tests.support.builders import continued_runs as continued
 from tests.support.builders import run_histories as past
@@ -127,7 +127,7 @@ def steered(given: Given) -> Answer:
     """What is answered to one that steers a run at work: to the second within two seconds, and to
     one that is too long."""
     if "message_length" in given:
-        return _steer_refused(lambda: must_steer("x" * given["message_length"]))
+        return _steer_refused(lambda: require_steerable("x" * given["message_length"]))
     first, second = (timedelta(milliseconds=ms) for ms in given["steers_at_ms"])
     at_work = past.a_started_run()
     once = given_run(*at_work).when(continued.queue(cause="steer", at=at(1) + first)).after()

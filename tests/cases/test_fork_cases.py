@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from application.steps.step import StepRefused, StepResult
+from application.steps.step import StepRefusedError, StepResult
 from domain.context.fork import accepted_note, fork_note
 from domain.run.facts import SpawnOptions
 from domain.run.state import Run
@@ -48,7 +48,7 @@ async def _made(outside: Beyond, run: Run) -> dict[str, Any]:
         wanted = [one for one in makers(outside) if await one.place(run, plan()) is not None]
         for one in wanted:
             made[one.name] = await one.make(run, state, is_resumed=False)
-    except StepRefused as refused:
+    except StepRefusedError as refused:
         return {"status": refused.refusal.status, "error": refused.refusal.text}
     fork = made["context_fork"].fork
     assert fork is not None

@@ -6,7 +6,14 @@ import asyncio
 import pytest
 
 from application.coordination.coordination import Coordination
-from application.log.event_log import Appended, Decision, EventLog, LogUnavailable, TreeQuery, World
+from application.log.event_log import (
+    Appended,
+    Decision,
+    DecisionContext,
+    EventLog,
+    LogUnavailableError,
+    TreeQuery,
+)
 from application.ports.registry import RunQuery, StatusRows
 from domain.run.commands import SettleDependencies
 from domain.run.facts import Dependency
@@ -175,7 +182,7 @@ async def go_on(family: LoggedFamily, name: str, newest: str) -> None:
         run_id=family.call(newest), text=ref("go on"), by="admin", config_revision=1, max_children=5
     )
 
-    def decide(world: World) -> Decision[None]:
+    def decide(world: DecisionContext) -> Decision[None]:
         told = continue_session(
             world.sessions, world.runs, message, last, continued.planned(), keep
         )
@@ -199,7 +206,7 @@ async def test_ring_is_seen_through_a_continued_session(family: LoggedFamily) ->
 
 
 async def of_tree(log: EventLog, root: str) -> list[Run]:
-    def told(world: World) -> Decision[list[Run]]:
+    def told(world: DecisionContext) -> Decision[list[Run]]:
         return Decision([*world.tree])
 
     return (await log.submit(submission(told, tree=TreeQuery(root)))).result
@@ -220,7 +227,7 @@ async def test_tree_query_reads_waiting_runs(
     assert other.names(await of_tree(family.log, other.root)) == ["y"]
     assert await of_tree(family.log, "agent:main:nobody") == []
     monkeypatch.setattr(load, "ROWS_MAX", 2)
-    with pytest.raises(LogUnavailable, match="more than 2000 runs of this tree wait"):
+    with pytest.raises(LogUnavailableError, match="more than 2000 runs of this tree wait"):
         await of_tree(family.log, family.root)
     assert other.names(await of_tree(family.log, other.root)) == ["y"]
 

@@ -9,9 +9,9 @@ from uuid import UUID
 
 import pytest
 
-from application.log.event_log import Decision, LogUnavailable, Submission, World
+from application.log.event_log import Decision, DecisionContext, LogUnavailableError, Submission
 from domain.values.record import CONFIG_STREAM, run_stream, session_stream
-from domain.values.refusals import CorruptHistory, Rejected
+from domain.values.refusals import CorruptHistoryError, Rejected
 from infrastructure.outbound.log.append import writer
 from tests.support.builders import run_commands as ask
 from tests.support.builders import run_histories as past
@@ -121,7 +121,7 @@ async def test_append_with_a_misfit_is_not_recorded(
     postgres: RunningLog,
 ) -> None:
     archived = (run_stream(run_id(1)), past.archived())
-    with pytest.raises(CorruptHistory, match="cannot follow stage unborn"):
+    with pytest.raises(CorruptHistoryError, match="cannot follow stage unborn"):
         await postgres.log.submit(recording(seen(key(1)), archived))
     assert await postgres.events() == []
     assert await postgres.ask("SELECT 1 FROM sessions") == []
@@ -130,14 +130,14 @@ async def test_append_with_a_misfit_is_not_recorded(
 async def test_misfit_hurts_only_its_caller(running: ServedLog) -> None:
     misfit = recording((run_stream(run_id(1)), past.archived()))
     answers = await at_once(running.log, observing(key(1)), misfit, observing(key(2)))
-    assert isinstance(answers[1], CorruptHistory)
+    assert isinstance(answers[1], CorruptHistoryError)
     assert await running.types() == ["SessionObserved", "SessionObserved"]
 
 
 async def test_decision_sees_earlier_ones_of_its_batch(
     running: ServedLog,
 ) -> None:
-    def next_one(world: World) -> Decision[int]:
+    def next_one(world: DecisionContext) -> Decision[int]:
         number = sum(key(one) in world.sessions for one in range(10))
         return Decision(number, [seen(key(number))])
 
@@ -233,7 +233,7 @@ async def test_closing_log_writes_what_was_submitted(database_url: str) -> None:
         await running.log.close()
         assert all(one.done() for one in asked)
         assert len(await running.events()) == len(await asyncio.gather(*asked)) == 200
-        with pytest.raises(LogUnavailable, match="is stopping"):
+        with pytest.raises(LogUnavailableError, match="is stopping"):
             await running.log.submit(observing(key("late")))
 
 
@@ -242,7 +242,7 @@ async def test_full_queue_turns_callers_away(
 ) -> None:
     monkeypatch.setattr(writer, "QUEUE_SUBMISSIONS_MAX", 5)
     answers = await at_once(running.log, *(observing(key(one)) for one in range(8)))
-    assert [isinstance(one, LogUnavailable) for one in answers] == [False] * 5 + [True] * 3
+    assert [isinstance(one, LogUnavailableError) for one in answers] == [False] * 5 + [True] * 3
     assert len(await running.events()) == 5
 
 

@@ -12,7 +12,7 @@ from application.log.event_log import Decision, Following
 from domain.run.events import SpawnRequested
 from domain.values.record import run_stream, session_stream
 from infrastructure.outbound.log.append import store
-from infrastructure.outbound.log.append.store import FULLEST, Part, store_query
+from infrastructure.outbound.log.append.store import FULLEST, StatementPart, store_query
 from tests.support.builders import run_histories as past
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.storytelling import ROOT, requested, run_id
@@ -221,8 +221,11 @@ TEXTS = "SELECT count(*), sum(length(body)) FROM contents WHERE session_id = %s"
 
 
 def test_query_of_single_rows_has_no_arrays() -> None:
-    row = (Part("runs", ("run_id", "version"), True), Part("events", ("position", "state"), True))
-    query = store_query((Part("head"), Part("commit"), *row))
+    row = (
+        StatementPart("runs", ("run_id", "version"), True),
+        StatementPart("events", ("position", "state"), True),
+    )
+    query = store_query((StatementPart("head"), StatementPart("commit"), *row))
     assert "unnest" not in query
     assert "SELECT $6::uuid, $7::int)" in query
 

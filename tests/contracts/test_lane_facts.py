@@ -9,11 +9,11 @@ import pytest
 from application.log.event_log import (
     Change,
     Decision,
+    DecisionContext,
     EventLog,
     LaneFacts,
     LaneQuery,
     Submission,
-    World,
 )
 from application.projections.fold import Fold
 from domain.run.commands import ClaimRun
@@ -36,7 +36,7 @@ async def facts(log: EventLog, query: LaneQuery) -> LaneFacts:
     return appended.result
 
 
-def _told(world: World) -> LaneFacts:
+def _told(world: DecisionContext) -> LaneFacts:
     assert world.lane is not None
     return world.lane
 
@@ -44,7 +44,7 @@ def _told(world: World) -> LaneFacts:
 def claiming(width: int, query: LaneQuery, holder: str = "server-1") -> Submission[list[UUID]]:
     """Claims as many runs as there is room for, first in line first."""
 
-    def choose(world: World) -> Decision[list[UUID]]:
+    def choose(world: DecisionContext) -> Decision[list[UUID]]:
         told, changes, taken = _told(world), list[Change](), list[UUID]()
         for run in told.next:
             running = told.running + len(taken)

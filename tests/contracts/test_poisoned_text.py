@@ -13,7 +13,7 @@ from application.log.event_log import (
     Content,
     Decision,
     Following,
-    LogUnavailable,
+    LogUnavailableError,
     Reservation,
     StoredAnswer,
     Submission,
@@ -84,7 +84,7 @@ async def test_poison_hurts_only_its_own_caller(postgres: RunningLog, poison: st
     answers = await at_once(postgres.log, *healthy[:3], POISONS[poison], *healthy[3:])
     poisoned = answers.pop(3)
     assert isinstance(poisoned, Exception)
-    assert not isinstance(poisoned, LogUnavailable), "asking again would not help"
+    assert not isinstance(poisoned, LogUnavailableError), "asking again would not help"
     assert [one.result for one in answers] == [(key(number),) for number in range(6)]
     assert sorted(one.position for one in answers) == list(range(1, 7))
     assert len(await postgres.events()) == 6

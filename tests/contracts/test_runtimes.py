@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from application.ports.runtimes import AgentRuntimes, CannotLaunch, Launch, RuntimeSession
+from application.ports.runtimes import AgentRuntimes, Launch, LaunchError, RuntimeSession
 from domain.configuration.runtimes import Runtime, ScriptedRuntime, WorkerRuntime
 from domain.delivery.transcript import UsageEntry
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
@@ -310,6 +310,6 @@ async def test_children_do_not_disturb_each_other(theatre: Theatre) -> None:
 
 async def test_other_runtime_type_is_refused(theatre: Theatre) -> None:
     worker = WorkerRuntime(type="worker", queue="gpu")
-    with pytest.raises(CannotLaunch, match="worker") as refused:
+    with pytest.raises(LaunchError, match="worker") as refused:
         await theatre.runtimes.open(launch(worker))
     assert refused.value.reason == "not_executable"

@@ -20,7 +20,7 @@ from application.delivery.archive import Archiver
 from application.delivery.transcript_files import TranscriptFileWriter
 from application.execution.end import RunFinalizer, UnwrittenOutput
 from application.execution.written_extents import WrittenExtents
-from application.log.event_log import LogUnavailable
+from application.log.event_log import LogUnavailableError
 from application.ports.hooks import HookClient
 from application.ports.registry import Registry
 from application.ports.runtimes import EntryKind, RuntimeEnd, TranscriptEntry, message_entry
@@ -137,9 +137,9 @@ class CountedReads:
         self._transcripts = transcripts
         self.asked: list[int] = []
 
-    async def written_behind(self, run_id: UUID, *, after: int) -> Written:
+    async def written_after(self, run_id: UUID, *, after: int) -> Written:
         self.asked.append(after)
-        return await self._transcripts.written_behind(run_id, after=after)
+        return await self._transcripts.written_after(run_id, after=after)
 
 
 async def test_extent_is_read_on_from_the_last(transcripts: Transcripts, scout: Scout) -> None:
@@ -152,7 +152,7 @@ async def test_extent_is_read_on_from_the_last(transcripts: Transcripts, scout: 
         seen.append(await extents.of(scout.run_id, scout.epoch))
     assert [one.last for one in seen] == [2, 3, 4]
     assert counted.asked == [0, 0, 2, 3]
-    whole = await transcripts.written_behind(scout.run_id, after=0)
+    whole = await transcripts.written_after(scout.run_id, after=0)
     assert seen[-1] == whole
     assert whole.bytes == (await transcripts.extent_to(scout.run_id, last=9)).bytes
     # With another claim it is looked at anew.
@@ -269,7 +269,7 @@ async def test_growing_transcript_ends_its_run_later(
 ) -> None:
     behind = WrittenBehindTheSeal(transcripts, family.run("scout").epoch, times=99)
     end = finalizer(running, behind).end
-    with pytest.raises(LogUnavailable, match="grows while it is sealed"):
+    with pytest.raises(LogUnavailableError, match="grows while it is sealed"):
         await end(family.run("scout"), INTERRUPTED)
     assert "RunEnded" not in await running.types()
     behind.left = 0

@@ -50,7 +50,7 @@ class Server:
 
     async def write(self, run: Run, notes: Sequence[OutputNote]) -> None:
         entries = [TranscriptEntry("progress", note_body(note)) for note in notes]
-        last = (await self.transcripts.written_behind(run.run_id, after=0)).last
+        last = (await self.transcripts.written_after(run.run_id, after=0)).last
         assert not entries or await self.transcripts.append(
             run.run_id, run.epoch, last + 1, entries
         )

@@ -6,9 +6,9 @@ import pytest
 
 from domain.event_types import AnyEvent
 from domain.run.events import RunEvent
-from domain.states import States, StreamEvent, VersionGap, states
+from domain.states import States, StreamEvent, VersionGapError, states
 from domain.values.record import CONFIG_STREAM, run_stream, session_stream
-from domain.values.refusals import CorruptHistory
+from domain.values.refusals import CorruptHistoryError
 from tests.support.builders.run_histories import a_started_run
 from tests.support.builders.storytelling import ROOT, observed, requested, run_id, stamp
 
@@ -46,7 +46,7 @@ def test_each_event_comes_with_the_states_around_it() -> None:
 )
 def test_event_in_another_stream_is_corrupt(stream: str, event: AnyEvent) -> None:
     memory = States()
-    with pytest.raises(CorruptHistory):
+    with pytest.raises(CorruptHistoryError):
         memory.take(stream, event, stamp(1))
     assert memory.runs == {}
     assert memory.sessions == {}
@@ -57,7 +57,7 @@ def test_event_after_a_gap_is_corrupt(left_out: int) -> None:
     events = list(life_of(1))
     del events[left_out]
     text = f"version {left_out + 2} of {run_stream(RUN)} follows version {left_out}"
-    with pytest.raises(VersionGap, match=text):
+    with pytest.raises(VersionGapError, match=text):
         list(states(events))
 
 

@@ -22,7 +22,7 @@ from uuid_utils.compat import uuid7
 
 from application import ports
 from application.coordination.coordination import Coordination
-from application.log.event_log import EventLog, LogUnavailable
+from application.log.event_log import EventLog, LogUnavailableError
 from application.log.texts import Contents
 from infrastructure.outbound.identity.page_tokens import PostgresPageTokens
 from infrastructure.outbound.log.postgres_log import PostgresLog
@@ -218,7 +218,7 @@ async def test_port_to_silent_database_ends_within_limit(over_dead_line: dict[st
 
 
 def _is_away(name: str, why: BaseException | None) -> bool:
-    return isinstance(why, LogUnavailable) or (why is None and name in WITHOUT_DATABASE)
+    return isinstance(why, LogUnavailableError) or (why is None and name in WITHOUT_DATABASE)
 
 
 def test_each_port_is_shown_with_silent_neighbor(over_dead_line: dict[str, Any]) -> None:

@@ -26,7 +26,7 @@ from application.log.envelope import RecordedEvent
 from domain.event_types import EVENT_TYPES
 from domain.run.events import SpawnRequested
 from domain.values.record import run_stream
-from domain.values.refusals import CorruptHistory
+from domain.values.refusals import CorruptHistoryError
 from infrastructure.contract.errors import UserError
 from infrastructure.eventsourcing import LoggedEvent, LogReader, Spawnlog, SpawnlogFactory
 from tests.support.builders.damaged_log import tell_all
@@ -394,5 +394,5 @@ async def test_stored_type_names_no_code(running: RunningLog, spawnlog: Spawnlog
     await observe(running.log, [key(1)])
     await running.ask("UPDATE events SET type = 'os.system'")
     (notification,) = spawnlog.recorder.select_notifications(1, 1)
-    with pytest.raises(CorruptHistory, match=r"event type os\.system:1 is unknown"):
+    with pytest.raises(CorruptHistoryError, match=r"event type os\.system:1 is unknown"):
         spawnlog.mapper.to_domain_event(notification)

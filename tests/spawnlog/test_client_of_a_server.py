@@ -8,13 +8,13 @@ import pytest
 from spawnlog import (
     AsyncClient,
     Client,
-    NotFoundProblem,
-    PermissionProblem,
+    NotFoundError,
+    PermissionDeniedError,
     Problem,
-    RefusalProblem,
+    RunFailedError,
     SpawnedRun,
-    UnsuccessfulRun,
-    WaitTimeout,
+    SpawnRefusedError,
+    WaitTimeoutError,
 )
 from tests.support.servers.server import Server
 
@@ -58,7 +58,7 @@ def test_blocking_client_does_the_same(server: Server, client: Client) -> None:
 
 def test_unsuccessful_run_has_its_reason(server: Server, client: Client) -> None:
     run = client.session(server.new_session()).spawn("try", agent_id="failing")
-    with pytest.raises(UnsuccessfulRun, match="it went wrong") as failure:
+    with pytest.raises(RunFailedError, match="it went wrong") as failure:
         run.result(seconds=30)
     assert failure.value.run is not None
     assert failure.value.run.outcome == "error"
@@ -73,7 +73,7 @@ def test_left_family_stops_runs_if_told_to(server: Server, client: Client) -> No
             stopped = family.spawn("long", agent_id="slow")
             raise LookupError("canary")
     assert stopped.wait("ended", seconds=30).status == "stopped"
-    with pytest.raises(WaitTimeout) as late:
+    with pytest.raises(WaitTimeoutError) as late:
         left.wait("ended", seconds=0.05)
     assert late.value.run is not None
     assert late.value.run.status == "running"
@@ -107,14 +107,14 @@ async def test_steered_run_has_the_next_result(server: Server) -> None:
         assert isinstance(in_its_place, type(run))
         await in_its_place.wait("started", seconds=30)
         await in_its_place.stop()
-        with pytest.raises(UnsuccessfulRun, match="stopped"):
+        with pytest.raises(RunFailedError, match="stopped"):
             await result
         assert run.run_id == in_its_place.run_id
 
 
 def test_refusal_has_rule_and_numbers(server: Server, client: Client) -> None:
     requester = server.new_session()
-    with pytest.raises(RefusalProblem) as refused:
+    with pytest.raises(SpawnRefusedError) as refused:
         client.spawn("x", requester, agent_id="nobody-knows")
     assert (refused.value.code, refused.value.status) == ("spawn_error", 422)
     assert refused.value.rule is not None
@@ -122,7 +122,7 @@ def test_refusal_has_rule_and_numbers(server: Server, client: Client) -> None:
     assert refused.value.run_id is not None
     family = client.session(requester)
     spawned = [family.spawn("long", agent_id="slow") for _ in range(5)]
-    with pytest.raises(RefusalProblem) as full:
+    with pytest.raises(SpawnRefusedError) as full:
         family.spawn("one too many")
     assert (full.value.code, full.value.status) == ("spawn_forbidden", 403)
     assert (full.value.limit, full.value.current) == (5, 5)
@@ -131,7 +131,7 @@ def test_refusal_has_rule_and_numbers(server: Server, client: Client) -> None:
 
 
 def test_problems_have_kind_code_and_faults(server: Server, client: Client) -> None:
-    with pytest.raises(NotFoundProblem) as missing:
+    with pytest.raises(NotFoundError) as missing:
         client.get_run("11111111-0000-4000-8000-000000000001")
     assert (missing.value.code, missing.value.status) == ("not_found", 404)
     with pytest.raises(Problem) as invalid:
@@ -139,7 +139,7 @@ def test_problems_have_kind_code_and_faults(server: Server, client: Client) -> N
     assert [one.pointer for one in invalid.value.errors] == ["/label"]
     wrong = "canary-wrong-token"
     with Client(server.url, token=wrong) as stranger:
-        with pytest.raises(PermissionProblem) as closed:
+        with pytest.raises(PermissionDeniedError) as closed:
             stranger.get_me()
         assert closed.value.code == "unauthorized"
         assert wrong not in f"{stranger!r} {closed.value!r} {closed.value} {stranger.address!r}"

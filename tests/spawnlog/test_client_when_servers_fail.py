@@ -10,15 +10,15 @@ import pytest
 from spawnlog import (
     AsyncClient,
     Client,
-    ForeignAnswer,
-    InvalidSetting,
+    InvalidSettingError,
     Problem,
     RetryLimits,
-    ServerUnreachable,
+    ServerUnreachableError,
     SpawnlogError,
+    UnexpectedResponseError,
 )
-from spawnlog.core import feed
-from spawnlog.core.feed import event_stream_request
+from spawnlog.core import event_stream
+from spawnlog.core.event_stream import event_stream_request
 from spawnlog.core.location import ServerAddress
 from spawnlog.core.wait import wait_for_message
 from tests.support.servers.recorded_api import Asked, RecordedApi, Reply, problem
@@ -108,7 +108,7 @@ async def test_command_is_retried_under_its_key(kind: str, api: RecordedApi) -> 
 
 async def test_lost_answer_names_the_given_key(kind: str, api: RecordedApi) -> None:
     api.on("POST", "/v1/spawns", LOST)
-    with pytest.raises(ServerUnreachable) as lost:
+    with pytest.raises(ServerUnreachableError) as lost:
         await call(kind, api, "spawn", "x", SESSION, idempotency_key="mine")
     assert lost.value.idempotency_key == "mine"
     assert {one.headers["idempotency-key"] for one in api.asked} == {"mine"}
@@ -141,7 +141,7 @@ async def test_foreign_answer_is_named(
     reply: Reply, says: str, kind: str, api: RecordedApi
 ) -> None:
     api.on("GET", "/readyz", reply)
-    with pytest.raises(ForeignAnswer, match=says):
+    with pytest.raises(UnexpectedResponseError, match=says):
         await call(kind, api, "get_readiness")
 
 
@@ -155,10 +155,13 @@ async def test_unknown_members_are_ignored(kind: str, api: RecordedApi) -> None:
     [
         (LINE + TOTALS, ["WhatIfProgressView", "WhatIfTotalsView"]),
         (LINE + TOTALS.strip(), ["WhatIfProgressView", "WhatIfTotalsView"]),
-        (LINE, ["WhatIfProgressView", "StreamCutShort"]),
-        (LINE + TOTALS[:40], ["WhatIfProgressView", "StreamCutShort"]),
-        (LINE + '{"failure": {"detail": "stopping"}}\n', ["WhatIfProgressView", "StreamCutShort"]),
-        ("", ["StreamCutShort"]),
+        (LINE, ["WhatIfProgressView", "StreamInterruptedError"]),
+        (LINE + TOTALS[:40], ["WhatIfProgressView", "StreamInterruptedError"]),
+        (
+            LINE + '{"failure": {"detail": "stopping"}}\n',
+            ["WhatIfProgressView", "StreamInterruptedError"],
+        ),
+        ("", ["StreamInterruptedError"]),
     ],
 )
 async def test_cut_stream_says_so(text: str, came: list[str], kind: str, api: RecordedApi) -> None:
@@ -210,7 +213,7 @@ async def test_absent_server_ends_following(kind: str, api: RecordedApi) -> None
 def test_no_server_is_named_with_what_to_do() -> None:
     with (
         Client("http://127.0.0.1:9", retries=RetryLimits(attempts_max=1)) as client,
-        pytest.raises(ServerUnreachable, match=r"spawnlog serve.* SPAWNLOG_URL"),
+        pytest.raises(ServerUnreachableError, match=r"spawnlog serve.* SPAWNLOG_URL"),
     ):
         client.get_health()
 
@@ -234,7 +237,7 @@ def test_no_server_is_named_with_what_to_do() -> None:
 )
 def test_unusable_setting_is_refused(arguments: dict[str, Any], message: str | None) -> None:
     for kind in (Client, AsyncClient):
-        with pytest.raises(InvalidSetting, match=message) as refused:
+        with pytest.raises(InvalidSettingError, match=message) as refused:
             kind(**arguments)
         address = arguments.get("address")
         assert not address or not address.token or address.token not in str(refused.value)
@@ -272,7 +275,7 @@ def test_unusable_setting_is_refused(arguments: dict[str, Any], message: str | N
 async def test_unusable_argument_is_not_sent(
     name: str, arguments: dict[str, Any], message: str | None, kind: str, api: RecordedApi
 ) -> None:
-    with pytest.raises(InvalidSetting, match=message):
+    with pytest.raises(InvalidSettingError, match=message):
         await call(kind, api, name, **arguments)
     assert api.asked == []
 
@@ -281,11 +284,11 @@ async def test_unusable_argument_is_not_sent(
 async def test_family_refuses_unusable_arguments(api: RecordedApi, key: str) -> None:
     async with AsyncClient(api.url) as other:
         with Client(api.url) as client:
-            with pytest.raises(InvalidSetting, match="give one, or leave it out"):
+            with pytest.raises(InvalidSettingError, match="give one, or leave it out"):
                 client.session(SESSION).spawn("look", idempotency_key=key)
-            with pytest.raises(InvalidSetting, match="a list of tasks"):
+            with pytest.raises(InvalidSettingError, match="a list of tasks"):
                 client.session(SESSION).spawn_all("abc")
-        with pytest.raises(InvalidSetting, match="a list of tasks"):
+        with pytest.raises(InvalidSettingError, match="a list of tasks"):
             await other.session(SESSION).spawn_all("abc")
     assert api.asked == []
 
@@ -294,7 +297,7 @@ def test_token_is_in_no_text_of_a_client(api: RecordedApi) -> None:
     token = "canary-of-the-client"
     api.on("GET", "/readyz", LOST)
     with Client(api.url, token=token, retries=QUICK) as client:
-        with pytest.raises(ServerUnreachable) as lost:
+        with pytest.raises(ServerUnreachableError) as lost:
             client.get_readiness()
         assert api.asked[0].headers["authorization"] == f"Bearer {token}"
         assert token not in f"{client!r} {client.address!r} {lost.value!r} {vars(lost.value)}"
@@ -302,18 +305,18 @@ def test_token_is_in_no_text_of_a_client(api: RecordedApi) -> None:
 
 def test_slowly_failing_server_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
-    monkeypatch.setattr("spawnlog.core.feed.time.monotonic", lambda: now[0])
-    following: feed.Feed[Any] = feed.Feed(event_stream_request())
+    monkeypatch.setattr("spawnlog.core.event_stream.time.monotonic", lambda: now[0])
+    following: event_stream.EventStream[Any] = event_stream.EventStream(event_stream_request())
     following.request()
     following.opened({})
     for _ in range(60):
         now[0] += 5.01
         following.request()
         try:
-            following.pause_seconds(ServerUnreachable("it did not answer in time"))
-        except ServerUnreachable:
+            following.pause_seconds(ServerUnreachableError("it did not answer in time"))
+        except ServerUnreachableError:
             break
-    assert now[0] < 1000 + 2 * feed.ABSENT_SECONDS_MAX
+    assert now[0] < 1000 + 2 * event_stream.ABSENT_SECONDS_MAX
 
 
 @pytest.mark.server
@@ -344,7 +347,7 @@ def test_wait_for_message_outlives_an_absent_server(api: RecordedApi) -> None:
 def test_unusable_proxy_is_our_error(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALL_PROXY", proxy)
     for kind in (Client, AsyncClient):
-        with pytest.raises(InvalidSetting, match="cannot speak to"):
+        with pytest.raises(InvalidSettingError, match="cannot speak to"):
             kind("http://server.example", token="a-token")
 
 
@@ -367,12 +370,12 @@ async def test_family_retries_an_unanswered_spawn(kind: str, api: RecordedApi) -
     api.on("POST", f"/v1/runs/{RUN}/stop", STOPPED)
     once = RetryLimits(attempts_max=1)
     if kind == "blocks":
-        with Client(api.url, retries=once) as client, pytest.raises(ServerUnreachable):
+        with Client(api.url, retries=once) as client, pytest.raises(ServerUnreachableError):
             with client.session(SESSION, stop_on_error=True) as family:
                 family.spawn("look")
     else:
         async with AsyncClient(api.url, retries=once) as other:
-            with pytest.raises(ServerUnreachable):
+            with pytest.raises(ServerUnreachableError):
                 async with other.session(SESSION, stop_on_error=True) as coming:
                     await coming.spawn("look")
     assert [one.path for one in api.asked] == ["/v1/spawns"] * 2 + [f"/v1/runs/{RUN}/stop"]
@@ -383,7 +386,7 @@ def test_family_says_that_a_run_may_continue(api: RecordedApi) -> None:
     api.on("POST", "/v1/spawns", LOST)
     with (
         Client(api.url, retries=RetryLimits(attempts_max=1)) as client,
-        pytest.raises(ServerUnreachable) as left,
+        pytest.raises(ServerUnreachableError) as left,
         client.session(SESSION, stop_on_error=True) as family,
     ):
         family.spawn("look")

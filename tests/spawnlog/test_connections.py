@@ -6,8 +6,14 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 
-from spawnlog import AsyncClient, Client, ForeignAnswer, RetryLimits, ServerUnreachable
-from spawnlog.core import answer, wire
+from spawnlog import (
+    AsyncClient,
+    Client,
+    RetryLimits,
+    ServerUnreachableError,
+    UnexpectedResponseError,
+)
+from spawnlog.core import answer, request_builder
 
 ONCE = RetryLimits(attempts_max=1)
 READY = b'{"status": "ready", "head": 7, "tail": 7}'
@@ -134,8 +140,8 @@ async def test_silent_server_is_given_up(
     served: Serving,
 ) -> None:
     async with served(b"") as (seen, client):
-        client.client._wire._answer_seconds = 0.05
-        with pytest.raises(ServerUnreachable, match="did not answer in time"):
+        client.client._requests._answer_seconds = 0.05
+        with pytest.raises(ServerUnreachableError, match="did not answer in time"):
             await client.head()
         await asyncio.wait_for(seen.left.wait(), 20)
 
@@ -152,7 +158,7 @@ async def test_silent_server_is_given_up(
 )
 async def test_broken_answer_is_a_lost_connection(served: Serving, said: bytes, why: str) -> None:
     async with served(said or b"\r\n", closes=True) as (_, client):
-        with pytest.raises(ServerUnreachable, match=why):
+        with pytest.raises(ServerUnreachableError, match=why):
             await client.head()
 
 
@@ -162,7 +168,7 @@ async def test_too_long_answer_is_not_read(
 ) -> None:
     monkeypatch.setattr(answer, "ANSWER_BYTES_MAX", 10)
     async with served(WHOLE) as (_, client):
-        with pytest.raises(ForeignAnswer, match="longer than"):
+        with pytest.raises(UnexpectedResponseError, match="longer than"):
             await client.head()
 
 
@@ -173,7 +179,7 @@ async def test_closed_client_waits_for_nobody(served: Serving) -> None:
         waiting = asyncio.create_task(client.head())
         await asyncio.wait_for(seen.asked.wait(), 20)
         await client.close()
-        with pytest.raises(ServerUnreachable):
+        with pytest.raises(ServerUnreachableError):
             await waiting
 
 
@@ -181,7 +187,7 @@ async def test_requests_wait_for_a_connection(
     served: Serving,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(wire, "CONNECTIONS_MAX", 2)
+    monkeypatch.setattr(request_builder, "CONNECTIONS_MAX", 2)
     async with served(WHOLE) as (seen, client):
         await asyncio.gather(*(client.head() for _ in range(9)))
         assert (seen.connections, len(seen.requests)) == (2, 9)

@@ -18,7 +18,7 @@ from generators.client.write import PACKAGE, generated
 from infrastructure.inbound.http.openapi import document
 from spawnlog import AsyncClient, Client
 from spawnlog.core.answer import read_value
-from spawnlog.core.errors import InvalidSetting
+from spawnlog.core.errors import InvalidSettingError
 from spawnlog.core.request import Request
 from spawnlog.core.wait import RUN_MODELS
 from tests.spawnlog.silent import SilentClient
@@ -72,7 +72,7 @@ def test_id_is_text_in_every_answer_and_argument() -> None:
 
 
 def test_query_takes_no_other_type_than_text(silent: SilentClient) -> None:
-    with pytest.raises(InvalidSetting, match="runId is a UUID: give it as text"):
+    with pytest.raises(InvalidSettingError, match="runId is a UUID: give it as text"):
         silent.list_events(run_id=UUID(RUN))  # type: ignore[arg-type]
 
 

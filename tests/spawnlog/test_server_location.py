@@ -8,8 +8,8 @@ from uuid import uuid4
 import pytest
 
 from infrastructure.outbound.identity.data_directory import DataDirectory
-from spawnlog import Client, ServerUnreachable
-from spawnlog.core.errors import InvalidSetting
+from spawnlog import Client, ServerUnreachableError
+from spawnlog.core.errors import InvalidSettingError
 from spawnlog.core.location import DEFAULT_URL, ServerAddress, locate_server
 
 LOG = uuid4()
@@ -123,7 +123,7 @@ def test_entry_with_an_invalid_address_is_passed_over(directory: DataDirectory) 
 
 
 def test_unreachable_server_error_names_its_entry(home: Path) -> None:
-    with Client(data_dir=home) as client, pytest.raises(ServerUnreachable) as lost:
+    with Client(data_dir=home) as client, pytest.raises(ServerUnreachableError) as lost:
         client.get_health()
     text = str(lost.value)
     assert "no server answers at http://127.0.0.1:4711" in text
@@ -159,14 +159,14 @@ def test_address_without_a_server_is_the_default_and_says_why(tmp_path: Path) ->
     ],
 )
 def test_unusable_address_is_refused(url: str, tmp_path: Path) -> None:
-    with pytest.raises(InvalidSetting, match="not an address") as failure:
+    with pytest.raises(InvalidSettingError, match="not an address") as failure:
         locate_server(url, tmp_path, {})
     assert "secret" not in failure.value.message
 
 
 @pytest.mark.parametrize("token", ["two words", "naïve", "line\x07"])
 def test_unusable_token_is_not_shown(token: str, tmp_path: Path) -> None:
-    with pytest.raises(InvalidSetting, match="one word") as failure:
+    with pytest.raises(InvalidSettingError, match="one word") as failure:
         locate_server(None, tmp_path, {"SPAWNLOG_TOKEN": token})
     assert token not in failure.value.message
     assert "secret" not in repr(ServerAddress("http://127.0.0.1", "secret"))

@@ -11,13 +11,13 @@ import pytest
 from spawnlog import (
     AsyncClient,
     Client,
-    InvalidSetting,
+    InvalidSettingError,
     Problem,
     RetryLimits,
     ServerAnswer,
-    ServerUnreachable,
+    ServerUnreachableError,
     SpawnlogError,
-    WaitTimeout,
+    WaitTimeoutError,
 )
 from spawnlog.core.lines import LineReader
 from spawnlog.core.request import LinesRequest, Request
@@ -56,7 +56,7 @@ def test_attempts_of_a_wait_share_its_time(
 
     monkeypatch.setattr("spawnlog.core.wait.time.monotonic", lambda: now[0])
     monkeypatch.setattr("spawnlog.core.wait.sleep", sleep)
-    lost = ServerUnreachable("the connection was lost")
+    lost = ServerUnreachableError("the connection was lost")
     client: Any = ScriptedClient(now, lost, Problem(429, {}, retry_after=60.0))
     wait_for_run(client, RUN, "ended", 10, is_plain=True)
     first, second, third = client.requests
@@ -82,7 +82,7 @@ async def test_wait_on_a_silent_server_ends_in_time(
     api.on("GET", f"/v1/runs/{RUN}", silent)
     began = time.monotonic()
     try:
-        with pytest.raises(ServerUnreachable, match="in time"):  # noqa: PT012
+        with pytest.raises(ServerUnreachableError, match="in time"):  # noqa: PT012
             if kind == "blocks":
                 with Client(api.url) as client:
                     client.run(RUN).wait(seconds=0.05)
@@ -137,32 +137,32 @@ def test_wait_of_negative_seconds_is_refused(api: RecordedApi, seconds: float) -
     with Client(api.url) as client:
         run = client.run(RUN)
         for wait in (run.wait, run.result):
-            with pytest.raises(InvalidSetting, match="seconds must be 0 or more"):
+            with pytest.raises(InvalidSettingError, match="seconds must be 0 or more"):
                 wait(seconds=seconds)
     assert api.asked == []
 
 
 def test_wait_timeout_names_seconds_that_were_asked_for(api: RecordedApi) -> None:
     api.on("GET", f"/v1/runs/{RUN}", Reply({"runId": RUN, "stage": "started"}))
-    with Client(api.url) as client, pytest.raises(WaitTimeout, match=r" after 0\.01 s;"):
+    with Client(api.url) as client, pytest.raises(WaitTimeoutError, match=r" after 0\.01 s;"):
         wait_for_run(client, RUN, "ended", 0.00999998, is_plain=True)
 
 
 @pytest.mark.parametrize("session", ["", {"channel": "x"}])
 def test_family_of_no_session_is_refused(api: RecordedApi, session: Any) -> None:
-    with Client(api.url) as client, pytest.raises(InvalidSetting, match="name the session"):
+    with Client(api.url) as client, pytest.raises(InvalidSettingError, match="name the session"):
         client.session(session)
 
 
 def test_client_without_time_for_answers_is_refused(api: RecordedApi) -> None:
-    with pytest.raises(InvalidSetting, match="answer_seconds must be more than 0"):
+    with pytest.raises(InvalidSettingError, match="answer_seconds must be more than 0"):
         Client(api.url, answer_seconds=0)
 
 
 def test_unreachable_server_names_arguments_of_client() -> None:
     with (
         Client("http://127.0.0.1:1", retries=RetryLimits(attempts_max=1)) as client,
-        pytest.raises(ServerUnreachable) as lost,
+        pytest.raises(ServerUnreachableError) as lost,
     ):
         client.get_me()
     assert "(url or SPAWNLOG_URL, data_dir or SPAWNLOG_DATA_DIR)" in lost.value.message

@@ -10,7 +10,7 @@ from application.commands.resolve_request import resolve_request
 from application.log.envelope import Actor
 from application.log.event_log import (
     AlreadyReserved,
-    LogUnavailable,
+    LogUnavailableError,
     Reservation,
     StoredAnswer,
 )
@@ -76,7 +76,7 @@ class _Served:
     async def answer(self) -> Answer:
         try:
             return await self._served()
-        except LogUnavailable as away:
+        except LogUnavailableError as away:
             return Answer(503, {"code": "unavailable", "text": str(away)})
         except Exception as error:
             return Answer(500, {"code": f"{type(error).__name__}: {error}"})

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from application.coordination.holder import Holder
+from application.coordination.lease_owner import LeaseOwner
 from application.log.envelope import RecordedEvent
 from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import PinnedConfiguration
@@ -21,7 +21,7 @@ from application.ports.hooks import HookAnswer
 from application.ports.runtimes import Launch, RuntimeSession, TranscriptEntry
 from application.ports.scripts import Mask, ScriptFinished, ScriptRun
 from application.ports.transcripts import SealedTranscript
-from application.ports.webhooks import WebhookAnswer, WebhookFailure
+from application.ports.webhooks import WebhookAnswer, WebhookError
 from application.session.stop import StopService
 from application.spawn.service import SpawnService
 from application.workers.supervisor import Supervisor
@@ -232,7 +232,7 @@ class CountedRuntimes:
         return self.scripted.is_in_process(runtime)
 
     async def open(self, launch: Launch) -> RuntimeSession:
-        """Raises `CannotLaunch`."""
+        """Raises `LaunchError`."""
         if self.world.die.random() < 0.5:
             await asyncio.sleep(self.world.die.expovariate(10))
         session = await self.scripted.open(launch)
@@ -291,7 +291,7 @@ class NoWebhooks:
         self, pinned: PinnedConfiguration, webhook_id: str, message: WebhookMessage
     ) -> WebhookAnswer:
         """Nobody is there."""
-        raise WebhookFailure("the webhook is not configured")
+        raise WebhookError("the webhook is not configured")
 
 
 class SimulatedServer:
@@ -317,7 +317,7 @@ class SimulatedServer:
         contents = MemoryContents(store, line)
         self.work = UnitOfWork(self.log, ids, self.registry, contents, FixedConfigurations())
         names = itertools.count()
-        holder = Holder(lambda: f"{self.name}.{next(names)}")
+        holder = LeaseOwner(lambda: f"{self.name}.{next(names)}")
         transcripts, folders = SimulatedTranscripts(self, store, line), NoFolders(world.die)
         coordination = MemoryCoordination(store, line)
         self.workers = build_workers(

@@ -9,7 +9,7 @@ from uuid import UUID
 from psycopg_pool import AsyncConnectionPool
 
 from application.log.envelope import Actor
-from application.log.event_log import EventLog, LogUnavailable
+from application.log.event_log import EventLog, LogUnavailableError
 from application.ports.runtimes import TranscriptEntry
 from application.projections.fold import FOREVER
 from domain.run.commands import RunCommand
@@ -80,7 +80,7 @@ class ContestedRuns:
                 await self._begin_one()
             else:
                 await self._take_one_over()
-        except (Rejected, LogUnavailable, Hurt):
+        except (Rejected, LogUnavailableError, Hurt):
             return
 
     async def _begin_one(self) -> None:

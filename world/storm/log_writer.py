@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from application.log.event_log import LogUnavailable
+from application.log.event_log import LogUnavailableError
 from infrastructure.outbound.log.append import writer
 from infrastructure.outbound.log.read import tail
 from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
@@ -107,7 +107,7 @@ class WriterProcess:
             try:
                 head = await self._running.log.head()
                 last = await self._running.log.read(after=max(head - 1, 0), limit=1, until=head)
-            except LogUnavailable:
+            except LogUnavailableError:
                 await asyncio.sleep(die.uniform(0, RECONNECT_PAUSE_SECONDS))
                 continue
             ids = [str(one.envelope.event_id) for one in last]

@@ -11,10 +11,10 @@ from application.log.event_log import (
     AlreadyReserved,
     Appended,
     Decision,
+    DecisionContext,
     EventLog,
-    LogUnavailable,
+    LogUnavailableError,
     Submission,
-    World,
 )
 from domain.values.refusals import Rejected
 
@@ -104,7 +104,7 @@ def _outcome(error: Exception) -> str:
             return "reserved"
         case Rejected():
             return "rejected"
-        case LogUnavailable():
+        case LogUnavailableError():
             return "away"
         case Spoiled():
             return "failed"
@@ -113,7 +113,7 @@ def _outcome(error: Exception) -> str:
 
 
 def _counted(submission: Submission[T], asked: _Asked) -> Submission[T]:
-    def decide(world: World) -> Decision[T]:
+    def decide(world: DecisionContext) -> Decision[T]:
         asked.times += 1
         asked.streams = ()
         decision = submission.decide(world)

@@ -11,11 +11,11 @@ from application.log.event_log import (
     AlreadyReserved,
     Content,
     Decision,
-    LogUnavailable,
+    DecisionContext,
+    LogUnavailableError,
     Reservation,
     StoredAnswer,
     Submission,
-    World,
 )
 from domain.values.record import ContentRef
 from domain.values.refusals import Rejected
@@ -61,7 +61,7 @@ class RandomActs:
         """Ask for something."""
         table = self.table()
         (act,) = self._die.choices(list(table), weights=list(table.values()))
-        with suppress(Rejected, LogUnavailable, Spoiled, Hurt):
+        with suppress(Rejected, LogUnavailableError, Spoiled, Hurt):
             await act()
 
     def _own(self, number: int) -> list[str]:
@@ -106,7 +106,7 @@ class RandomActs:
         for turn in (1, 2):
             answer = StoredAnswer("accepted", {"turn": turn})
 
-            def decide(_: World, answer: StoredAnswer = answer) -> Decision[StoredAnswer]:
+            def decide(_: DecisionContext, answer: StoredAnswer = answer) -> Decision[StoredAnswer]:
                 return Decision(answer, changes, answer=answer)
 
             reservation = Reservation("tester", "POST", "/", name, b"the same body")
@@ -114,7 +114,7 @@ class RandomActs:
                 told = (await self._log.submit(submission(decide, reservation=reservation))).result
             except AlreadyReserved as reserved:
                 told = reserved.reserved.answer or StoredAnswer("none", {"turn": None})
-            except LogUnavailable:
+            except LogUnavailableError:
                 continue
             self._notebook.note("answered", key=name, turn=told.body["turn"])
 
@@ -123,7 +123,7 @@ def _poisoned(session_key: str) -> Submission[None]:
     ref = ContentRef(id=uuid7(), bytes=3, hmac="0" * 64)
     content = Content(ref, run_id(1), "task", "a\0b")
 
-    def decide(world: World) -> Decision[None]:
+    def decide(world: DecisionContext) -> Decision[None]:
         if session_key in world.sessions:
             raise SeenBefore(session_key)
         return Decision(None, [seen(session_key)], [content])

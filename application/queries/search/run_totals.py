@@ -3,7 +3,7 @@
 from collections import Counter
 
 from application.ports.registry import RunQuery
-from application.ports.run_search import Examined, RunSearch, RunWords
+from application.ports.run_search import RunSearch, RunWords, ScanWindow
 from application.queries.access import Access, Caller
 from application.queries.search.run_words import WORDS_EXAMINED_MAX
 from application.queries.views.run import status_of_stage
@@ -30,7 +30,7 @@ async def run_totals(
     found = await search.count(
         query,
         words,
-        Examined(at, runs_max),
+        ScanWindow(at, runs_max),
         by_requester=not caller.sees_everything,
         own=caller.run_id,
     )

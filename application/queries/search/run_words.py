@@ -1,7 +1,7 @@
 """Search of runs by words in their labels and tasks, in pages."""
 
 from application.ports.registry import RunQuery
-from application.ports.run_search import Examined, RunSearch, RunWords
+from application.ports.run_search import RunSearch, RunWords, ScanWindow
 from application.queries.access import Access, Caller
 from application.queries.errors import invalid_value
 from application.queries.paging import Cursor
@@ -41,7 +41,7 @@ async def runs_with_words(
     """Return matching runs that the caller may see, and the position after which the next page
     begins."""
     behind = place.behind if place.behind >= 0 else None
-    examined = Examined(place.at, WORDS_EXAMINED_MAX, behind, ascending)
+    examined = ScanWindow(place.at, WORDS_EXAMINED_MAX, behind, ascending)
     found = await search.find(query, words, examined, limit=limit)
     known: dict[str, bool] = {}
     runs = [run for run in found.runs if await access.covers_run(caller, run, known)]

@@ -18,7 +18,7 @@ from application.ports.run_bars import ReachedStage, RunBar, RunBars
 from application.queries.views.rule import RuleName
 from application.queries.views.run_totals import RunTotalsView
 from application.queries.views.view import View, selection
-from domain.context.attachment_manifest import FilesMismatch, parse_file_list, relative_dir
+from domain.context.attachment_manifest import FilesMismatchError, parse_file_list, relative_dir
 from domain.run.facts import (
     Cleanup,
     ContextMode,
@@ -281,7 +281,7 @@ def attachments_view(
     }
     try:
         listed = parse_file_list(texts[step.manifest.id])
-    except (KeyError, FilesMismatch):
+    except (KeyError, FilesMismatchError):
         count, total_bytes = step.file_count or 0, step.total_bytes or 0
         return AttachmentsView.from_source(step, count=count, total_bytes=total_bytes, **receipt)
     return ListedAttachmentsView.from_source(listed, count=len(listed.files), **receipt)

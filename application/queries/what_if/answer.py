@@ -26,7 +26,7 @@ from domain.run.state import Run
 from domain.session.events import ChildReleased
 from domain.values.record import run_stream, session_key_of
 from domain.what_if.batch import decide_batch_again
-from domain.what_if.cascade import Cascade, CascadeTooLarge
+from domain.what_if.cascade import Cascade, CascadeTooLargeError
 from domain.what_if.decide_again import DecidedAgain, decide_again
 from domain.what_if.prompt import compare_prompts
 from domain.what_if.verdict import VERDICTS, Verdict, VerdictName, not_replayable
@@ -144,7 +144,7 @@ class WhatIfAnswer(Lines):
                         text = "the service is stopping; ask again in a moment"
                         yield [WhatIfFailureView.of(text)]
                         return
-        except (QueryError, CascadeTooLarge) as error:
+        except (QueryError, CascadeTooLargeError) as error:
             yield [WhatIfFailureView.of(str(error))]
             return
         yield [self._totals.view(self.after, self.position)]

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from application.concurrency.bulkhead import BulkheadFull
-from application.ports.configurations import NothingInForce, RevisionErased
+from application.concurrency.bulkhead import BulkheadFullError
+from application.ports.configurations import NoActiveConfigurationError, RevisionErasedError
 from application.ports.registry import RunQuery
 from application.queries.access import Caller, require_scope
 from application.queries.as_of import AsOf, resolve_as_of, resolve_range
@@ -173,7 +173,7 @@ async def what_if(services: QueryServices, caller: Caller, body: WhatIfBody) -> 
     room = AsyncExitStack()
     try:
         await room.enter_async_context(services.processor_room.of("what-if"))
-    except BulkheadFull:
+    except BulkheadFullError:
         raise QueryError(
             "what_if_busy",
             f"this server runs at most {AT_ONCE_MAX} what-ifs at once; retry when one of them is"
@@ -210,7 +210,7 @@ async def _in_force(
         QueryError: The patch does not fit the revision in force, so it is probably a mistake.
     """
     found = [candidates.whole] if candidates.whole is not None else []
-    with suppress(NothingInForce, RevisionErased, ConfigurationError):
+    with suppress(NoActiveConfigurationError, RevisionErasedError, ConfigurationError):
         revision = (await services.work.configurations.in_force(until)).revision
         found.append(await candidates.now(revision))
         found.append(await candidates.then(revision))

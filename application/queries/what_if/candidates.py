@@ -34,7 +34,7 @@ class Candidates:
         """Return a revision as it was recorded.
 
         Raises:
-            RevisionErased: Its text was erased.
+            RevisionErasedError: Its text was erased.
             ConfigurationError: This program cannot read it.
         """
         if revision not in self._then:
@@ -47,7 +47,7 @@ class Candidates:
         """Return the configuration that replaces a revision.
 
         Raises:
-            RevisionErased: The revision to patch was erased.
+            RevisionErasedError: The revision to patch was erased.
             QueryError: The patch does not fit the revision, or the result is not a configuration.
         """
         if self.whole is not None:

@@ -7,7 +7,7 @@ from itertools import takewhile
 from uuid import UUID
 
 from application.log.envelope import RecordedEvent
-from application.ports.configurations import NothingInForce, RevisionErased
+from application.ports.configurations import NoActiveConfigurationError, RevisionErasedError
 from application.queries.errors import QueryError
 from application.queries.services import QueryServices
 from application.queries.what_if.candidates import REVISIONS_REMEMBERED_MAX, Candidates
@@ -19,7 +19,7 @@ from domain.run.state import Run
 from domain.states import states
 from domain.values.record import ContentRef, run_stream
 from domain.what_if.decide_again import (
-    Question,
+    ReplayCase,
     is_session_needed,
     texts_needed,
     waits_for_needed,
@@ -46,7 +46,7 @@ class WhatIfCase:
 
     position: int
     record: RecordedDecision
-    question: Question | None = None
+    question: ReplayCase | None = None
     verdict: Verdict = SAME
     started_run: Run | None = None
     opened: Run | None = None
@@ -150,7 +150,7 @@ class CaseReader:
         record = recorded_decision(events, before=before)
         try:
             question = await self._question(record)
-        except (RevisionErased, ConfigurationError, QueryError) as error:
+        except (RevisionErasedError, ConfigurationError, QueryError) as error:
             return WhatIfCase(position, record, verdict=not_replayable(_why(error, record)))
         if not record.is_decided:
             is_unaffected = await self._is_unaffected(events[0])
@@ -169,16 +169,16 @@ class CaseReader:
         namesakes = await self._namesakes(record) if self.is_cascade else {}
         return WhatIfCase(position, record, question, SAME, started_run, opened, namesakes)
 
-    async def _question(self, record: RecordedDecision) -> Question:
+    async def _question(self, record: RecordedDecision) -> ReplayCase:
         change, announced = await self._candidates.change(record.config_revision), None
         if record.announced is not None:
             # Recipients are read from the configuration at announcement, not at request.
             try:
                 pinned = await self._work.configurations.in_force(record.announced_position)
                 announced = await self._candidates.change(pinned.revision)
-            except NothingInForce:
+            except NoActiveConfigurationError:
                 announced = change
-        return Question(record=record, change=change, announced=announced)
+        return ReplayCase(record=record, change=change, announced=announced)
 
     async def _namesakes(self, record: RecordedDecision) -> Mapping[str, Sequence[UUID]]:
         request = record.request
@@ -226,14 +226,14 @@ class CaseReader:
             return known[revision] and is_admitted_alike(
                 await self._candidates.change(revision), event
             )
-        except (RevisionErased, ConfigurationError, QueryError):
+        except (RevisionErasedError, ConfigurationError, QueryError):
             return False
 
     async def _announcing(self) -> tuple[Configuration, ...]:
         """Return every configuration that a run may have been announced under."""
         current = (await self._work.configurations.in_force(self._until)).revision
         if current > REVISIONS_REMEMBERED_MAX:
-            raise RevisionErased("too many revisions to compare them all")
+            raise RevisionErasedError("too many revisions to compare them all")
         found = [await self._candidates.then(revision) for revision in range(1, current + 1)]
         return tuple(configuration.configuration for configuration in found)
 

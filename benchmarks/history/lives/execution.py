@@ -22,11 +22,11 @@ from benchmarks.history.world.society import OPERATOR, Society
 from domain.prompt.child_prompt import (
     ChildFacts,
     ComposedPrompt,
-    Surroundings,
+    PromptSections,
     compose_continuation,
     compose_prompt,
 )
-from domain.prompt.pieces import Contribution, Piece, task_pieces
+from domain.prompt.pieces import Contribution, PromptPiece, task_pieces
 from domain.prompt.run_prompt import attachments_note
 from domain.prompt.shared_context import shared_pieces
 from domain.prompt.untrusted import freeze_result
@@ -162,7 +162,7 @@ def _start(society: Society, child: Child, run: Run, text_store: TextStore) -> S
     )
 
 
-def _prompt(child: Child, run: Run, shared: tuple[Piece, ...]) -> ComposedPrompt:
+def _prompt(child: Child, run: Run, shared: tuple[PromptPiece, ...]) -> ComposedPrompt:
     assert run.child_session_key is not None
     facts = ChildFacts(
         depth=run.depth,
@@ -174,7 +174,7 @@ def _prompt(child: Child, run: Run, shared: tuple[Piece, ...]) -> ComposedPrompt
         is_persistent=run.options.mode == "session",
     )
     attached = attachments_note(run)
-    surroundings = Surroundings(
+    surroundings = PromptSections(
         preamble=child.preamble or "", attachments=attached, shared_context=shared
     )
     if run.continues is not None:

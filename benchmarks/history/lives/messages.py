@@ -4,7 +4,7 @@ from uuid import UUID
 
 from application.context.prompt_inputs import preamble_ingredients
 from application.log.envelope import Actor, Provenance
-from application.log.event_log import Decision, StoredAnswer, Submission, World
+from application.log.event_log import Decision, DecisionContext, StoredAnswer, Submission
 from application.session.continue_session import decide_message
 from benchmarks.history.lives.effects import hooks_of
 from benchmarks.history.lives.requests import Child
@@ -59,7 +59,7 @@ def new_preamble(society: Society, first: Child, last: Run) -> Submission[None]:
     assert last.agent_id is not None
     agent = society.pinned.configuration.effective_agent(last.agent_id)
 
-    def decide_preamble(world: World) -> Decision[None]:
+    def decide_preamble(world: DecisionContext) -> Decision[None]:
         words = society.texts.text(1, 2)
         text = kept.store("preamble", words)
         first.preamble = words

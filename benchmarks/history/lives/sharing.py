@@ -3,7 +3,7 @@
 import orjson
 
 from application.log.envelope import Provenance
-from application.log.event_log import ContentKey, Decision, Submission, World
+from application.log.event_log import ContentKey, Decision, DecisionContext, Submission
 from application.log.texts import TextStore
 from benchmarks.history.lives.requests import Asker
 from benchmarks.history.world.scheduler import Life, ask
@@ -70,7 +70,7 @@ def provided(society: Society, asker: Asker) -> Life[None]:
     text = b"".join(line + b"\n" for line in lines).decode()
     tokens = round(sum(len(one.split()) for one in said) / WORDS_A_TOKEN)
 
-    def decide(world: World) -> Decision[None]:
+    def decide(world: DecisionContext) -> Decision[None]:
         text_store = TextStore(known.session_id, key, society.ids.event_id)
         command = ProvideTranscript(
             entries=len(said),

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from application.execution.dispatch import CLAIMS_MAX, decide_claims
-from application.log.event_log import Appended, Decision, LaneQuery, Submission, World
+from application.log.event_log import Appended, Decision, DecisionContext, LaneQuery, Submission
 from application.log.unit_of_work import provenance_of
 from benchmarks.history.world.identities import SeededIdentities
 from benchmarks.history.world.simulated_log import Beginning, SimulatedLog, Sink
@@ -177,7 +177,7 @@ class LifeScheduler:
     def _claim(self, depth: int, width: int) -> Any:
         holder = self.random.choice(self.holders)
 
-        def choose(world: World) -> Decision[tuple[UUID, ...]]:
+        def choose(world: DecisionContext) -> Decision[tuple[UUID, ...]]:
             self._claiming.discard(depth)
             assert world.lane is not None
             return decide_claims(world.lane, holder, width)

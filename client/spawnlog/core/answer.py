@@ -13,7 +13,7 @@ from email.utils import parsedate_to_datetime
 from operator import or_
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from spawnlog.core.errors import ForeignAnswer, Problem, problem_of
+from spawnlog.core.errors import Problem, UnexpectedResponseError, problem_of
 from spawnlog.core.request import TEXT, Request
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def read_answer(request: Request[T], reply: Reply) -> ServerAnswer[T]:
 
     Raises:
         Problem: The status is not a success.
-        ForeignAnswer: The body does not fit the models of the request.
+        UnexpectedResponseError: The body does not fit the models of the request.
     """
     require_success(reply)
     value: Any = (
@@ -87,7 +87,7 @@ def read_value(names: tuple[str, ...], content: bytes) -> Any:
         content: Body of the answer.
 
     Raises:
-        ForeignAnswer: No model fits.
+        UnexpectedResponseError: No model fits.
     """
     from pydantic import ValidationError
 
@@ -98,7 +98,7 @@ def read_value(names: tuple[str, ...], content: bytes) -> Any:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = "/".join(str(part) for part in first["loc"])
-        raise ForeignAnswer(
+        raise UnexpectedResponseError(
             f"the answer is not from a spawnlog server that this client understands: {first['msg']}"
             f" at /{place}; check the address, and that both are of one version"
         ) from None
@@ -154,7 +154,7 @@ class AnswerContent:
         """Append a chunk. Raise ForeignAnswer if the answer is too long."""
         self._bytes += len(chunk)
         if self._bytes > ANSWER_BYTES_MAX:
-            raise ForeignAnswer(
+            raise UnexpectedResponseError(
                 f"the answer is longer than {ANSWER_BYTES_MAX >> 20} MiB: ask for fewer with limit"
             )
         self._chunks.append(chunk)
@@ -171,7 +171,7 @@ def read_object(content: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict):
-        raise ForeignAnswer("the answer is not from a spawnlog server: check the address")
+        raise UnexpectedResponseError("the answer is not from a spawnlog server: check the address")
     return body
 
 
@@ -179,7 +179,7 @@ def read_problem(reply: Reply) -> Problem:
     """Return the problem in a reply, whether the server or a proxy in front of it answered."""
     try:
         members = read_object(reply.content)
-    except ForeignAnswer:
+    except UnexpectedResponseError:
         members = {}
     return problem_of(reply.status, members, _retry_after(reply.headers))
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from spawnlog.core.errors import (
-    NotFoundProblem,
+    NotFoundError,
     Problem,
-    ServerUnreachable,
-    UnsuccessfulRun,
-    WaitTimeout,
+    RunFailedError,
+    ServerUnreachableError,
+    WaitTimeoutError,
 )
 from spawnlog.core.pauses import async_sleep
 from spawnlog.core.request import QueryValue, Request, path_of, read_request
@@ -54,8 +54,8 @@ async def wait_for_run(
         is_plain: Return the JSON object instead of the model.
 
     Raises:
-        WaitTimeout: The run has not reached the stage in time. It continues.
-        ServerUnreachable: The server is away for more than a minute.
+        WaitTimeoutError: The run has not reached the stage in time. It continues.
+        ServerUnreachableError: The server is away for more than a minute.
     """
     end = None if seconds is None else time.monotonic() + seconds
 
@@ -75,7 +75,7 @@ async def wait_for_run(
             return run
         if end is not None and now >= end:
             took = f"{round(seconds or 0, 3):g} s"
-            raise WaitTimeout(
+            raise WaitTimeoutError(
                 f"run {run_id} is {stage}, and not {until}, after {took}; it goes on", run
             )
         if now - asked < min(waits, 1.0):
@@ -91,7 +91,7 @@ async def wait_for_entries(
     If there are no entries yet, wait up to half a minute for them.
 
     Raises:
-        ServerUnreachable: The server is away for more than a minute.
+        ServerUnreachableError: The server is away for more than a minute.
     """
     query: dict[str, QueryValue] = {"after": after, "tools": tools or None, "wait": POLL_SECONDS}
     request = read_request("getRunTranscript", path_of("runs", run_id, "transcript"), query)
@@ -116,9 +116,9 @@ async def wait_for_message(
         seconds: Timeout in seconds; None for no limit.
 
     Raises:
-        UnsuccessfulRun: The message was dropped.
-        WaitTimeout: The message is still in the queue.
-        ServerUnreachable: The server is away for more than a minute.
+        RunFailedError: The message was dropped.
+        WaitTimeoutError: The message is still in the queue.
+        ServerUnreachableError: The server is away for more than a minute.
     """
     end = None if seconds is None else time.monotonic() + seconds
     pause_seconds = MESSAGE_POLL_SECONDS
@@ -130,16 +130,16 @@ async def wait_for_message(
         is_queued = any(message.get("runId") == run_id for message in queue or ())
         try:
             await _outlasting(client, lambda: run, end)
-        except NotFoundProblem:
+        except NotFoundError:
             if not is_queued and queue is not None:
-                raise UnsuccessfulRun(
+                raise RunFailedError(
                     "the message was dropped: its session was stopped or closed while it waited",
                     None,
                 ) from None
         else:
             return
         if end is not None and time.monotonic() >= end:
-            raise WaitTimeout(f"the message of run {run_id} waits still; it goes on", None)
+            raise WaitTimeoutError(f"the message of run {run_id} waits still; it goes on", None)
         await async_sleep(pause_seconds)
         pause_seconds = min(pause_seconds * 1.5, PAUSE_SECONDS_MAX)
 
@@ -163,7 +163,7 @@ async def _outlasting(
             request = replace(request, answer_seconds_max=left + LATE_SECONDS_MAX)
         try:
             return await client.answer(request, NO_RETRIES)
-        except (ServerUnreachable, Problem) as lost:
+        except (ServerUnreachableError, Problem) as lost:
             retry_after = 0.0
             if isinstance(lost, Problem):
                 if lost.status not in PASSING_STATUSES:

@@ -33,11 +33,11 @@ class SpawnlogError(Exception):
         self.message = message
 
 
-class InvalidSetting(SpawnlogError):
+class InvalidSettingError(SpawnlogError):
     """Invalid address, token, file or argument. Nothing was sent."""
 
 
-class ServerUnreachable(SpawnlogError):
+class ServerUnreachableError(SpawnlogError):
     """No answer in time, or the connection was lost.
 
     Attributes:
@@ -54,7 +54,7 @@ class ServerUnreachable(SpawnlogError):
         self.is_sent = is_sent
 
 
-class ForeignAnswer(SpawnlogError):
+class UnexpectedResponseError(SpawnlogError):
     """Answer that this version cannot read.
 
     It is too long, it comes from a different or much newer server, or it is not from spawnlog at
@@ -62,7 +62,7 @@ class ForeignAnswer(SpawnlogError):
     """
 
 
-class StreamCutShort(SpawnlogError):
+class StreamInterruptedError(SpawnlogError):
     """A streamed answer that ended early. The lines received until then are valid."""
 
 
@@ -126,19 +126,19 @@ class Problem(SpawnlogError):
         return "; ".join([*(part.removesuffix(".") for part in parts[:-1]), parts[-1]])
 
 
-class NotFoundProblem(Problem):
+class NotFoundError(Problem):
     """The object does not exist, or the token may not see it."""
 
 
-class PermissionProblem(Problem):
+class PermissionDeniedError(Problem):
     """The token is missing, unknown, or lacks the permission."""
 
 
-class RefusalProblem(Problem):
+class SpawnRefusedError(Problem):
     """A rule refused a spawn or a message. `rule` names it; the refusal is recorded."""
 
 
-class UnsuccessfulRun(SpawnlogError):
+class RunFailedError(SpawnlogError):
     """The run did not end with success.
 
     Attributes:
@@ -150,7 +150,7 @@ class UnsuccessfulRun(SpawnlogError):
         self.run = run
 
 
-class WaitTimeout(SpawnlogError):
+class WaitTimeoutError(SpawnlogError):
     """The run did not reach the stage in time. It continues.
 
     Attributes:
@@ -166,11 +166,11 @@ def problem_of(status: int, members: Mapping[str, Any], retry_after: float | Non
     """Return the problem for a status and a document, even if its code is unknown here."""
     kind: type[Problem] = Problem
     if members.get("rule") is not None:
-        kind = RefusalProblem
+        kind = SpawnRefusedError
     elif status == 404:
-        kind = NotFoundProblem
+        kind = NotFoundError
     elif status in (401, 403):
-        kind = PermissionProblem
+        kind = PermissionDeniedError
     return kind(status, members, retry_after)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
 from spawnlog.core.answer import LINE_BYTES_MAX, read_object, read_value
-from spawnlog.core.errors import ForeignAnswer, StreamCutShort
+from spawnlog.core.errors import StreamInterruptedError, UnexpectedResponseError
 from spawnlog.core.request import LinesRequest
 
 T = TypeVar("T")
@@ -23,8 +23,8 @@ class LineReader(Generic[T]):
         """Yield the lines that these bytes complete.
 
         Raises:
-            StreamCutShort: The server sent a line that says why the answer ends early.
-            ForeignAnswer: A line is too long or cannot be read.
+            StreamInterruptedError: The server sent a line that says why the answer ends early.
+            UnexpectedResponseError: A line is too long or cannot be read.
         """
         *ends, rest = content.split(b"\n")
         for end in ends:
@@ -37,7 +37,9 @@ class LineReader(Generic[T]):
     def _add(self, piece: bytes) -> None:
         self._bytes += len(piece)
         if self._bytes > LINE_BYTES_MAX:
-            raise ForeignAnswer(f"a line of the answer is longer than {LINE_BYTES_MAX} bytes")
+            raise UnexpectedResponseError(
+                f"a line of the answer is longer than {LINE_BYTES_MAX} bytes"
+            )
         # Join once at the end: a long line arrives in many pieces.
         self._pieces.append(piece)
 
@@ -50,7 +52,7 @@ class LineReader(Generic[T]):
         value: Any = read_value(self._names, line) if self._names else read_object(line)
         members = value if isinstance(value, dict) else value.__dict__
         if "failure" in members and self._names:
-            raise StreamCutShort(value.failure.detail)
+            raise StreamInterruptedError(value.failure.detail)
         if "totals" in members or "failure" in members:
             self._is_whole = True
         return value  # type: ignore[no-any-return]
@@ -59,15 +61,15 @@ class LineReader(Generic[T]):
         """Return the remaining line, if any.
 
         Raises:
-            StreamCutShort: The answer is incomplete.
+            StreamInterruptedError: The answer is incomplete.
         """
         rest = self._taken()
         try:
             lines = [self._line(rest)] if rest.strip() else []
-        except ForeignAnswer:
+        except UnexpectedResponseError:
             lines = []
         if not self._is_whole:
-            raise StreamCutShort(
+            raise StreamInterruptedError(
                 "the answer broke off before its last line: what came until then is right; ask"
                 " again for the rest"
             )

@@ -19,7 +19,7 @@ from spawnlog.core.data_directory import (
     default_data_directory,
     server_entries,
 )
-from spawnlog.core.errors import InvalidSetting
+from spawnlog.core.errors import InvalidSettingError
 
 DEFAULT_URL = "http://127.0.0.1:8700"
 _FILE_BYTES_MAX = 65_536
@@ -72,7 +72,7 @@ def locate_server(
         token: Token, or None. Replaces those of the environment and of the data directory.
 
     Raises:
-        InvalidSetting: The address, the token or a file is invalid.
+        InvalidSettingError: The address, the token or a file is invalid.
     """
     directory = data_directory(data_dir, variables)
     entries = server_entries(directory)
@@ -100,7 +100,7 @@ def _servers_by_url(entries: Iterable[ServerEntry]) -> dict[str, ServerEntry]:
     """Return the entries by address; skip those whose address is invalid."""
     found: dict[str, ServerEntry] = {}
     for entry in entries:
-        with suppress(InvalidSetting):
+        with suppress(InvalidSettingError):
             found[_validate_url(entry.url)] = entry
     return found
 
@@ -132,11 +132,13 @@ def _read_small_file(file: Path) -> str:
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return ""
     except OSError as error:
-        raise InvalidSetting(f"cannot read {file}: {error.strerror}") from None
+        raise InvalidSettingError(f"cannot read {file}: {error.strerror}") from None
     try:
         return content.decode("utf-8") if len(content) <= _FILE_BYTES_MAX else ""
     except UnicodeDecodeError:
-        raise InvalidSetting(f"{file} is not text: remove it and start the server again") from None
+        raise InvalidSettingError(
+            f"{file} is not text: remove it and start the server again"
+        ) from None
 
 
 def _validate_url(text: str) -> str:
@@ -145,18 +147,18 @@ def _validate_url(text: str) -> str:
         parts = urlsplit(text)
         port = parts.port
     except ValueError:
-        raise InvalidSetting(f"not an address of a server; {advice}") from None
+        raise InvalidSettingError(f"not an address of a server; {advice}") from None
     plain = parts.scheme in ("http", "https") and parts.hostname and port != 0
     if not plain or parts.username is not None or parts.query or parts.fragment:
-        raise InvalidSetting(f"not an address of a server; {advice}")
+        raise InvalidSettingError(f"not an address of a server; {advice}")
     if parts.path not in ("", "/") or any(
         sign.isspace() or not sign.isprintable() or sign in "?#\\" for sign in text
     ):
-        raise InvalidSetting(f"not an address of a server; {advice}")
+        raise InvalidSettingError(f"not an address of a server; {advice}")
     if not text.isascii() or not all(
         0 < len(label) < 64 for label in _labels(parts.hostname or "")
     ):
-        raise InvalidSetting(f"not the name of a host, which is ASCII (xn--…); {advice}")
+        raise InvalidSettingError(f"not the name of a host, which is ASCII (xn--…); {advice}")
     return text.removesuffix("/")
 
 
@@ -169,5 +171,7 @@ def validate_token(token: str, source: str) -> str:
     """Return the token, or raise InvalidSetting if it is invalid. The error does not quote the
     token."""
     if not token or not token.isascii() or not token.isprintable() or " " in token:
-        raise InvalidSetting(f"{source} does not hold a token: it must be one word of ASCII signs")
+        raise InvalidSettingError(
+            f"{source} does not hold a token: it must be one word of ASCII signs"
+        )
     return token

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote, urlencode
 
-from spawnlog.core.errors import ForeignAnswer, InvalidSetting
+from spawnlog.core.errors import InvalidSettingError, UnexpectedResponseError
 from spawnlog.core.pointers import python_name
 
 T = TypeVar("T")
@@ -74,7 +74,9 @@ class PageRequest(Request[PageT], Generic[PageT, ItemT]):
             if not isinstance(items, list) or (
                 is_plain and not all(isinstance(item, dict) for item in items)
             ):
-                raise ForeignAnswer("the answer is not from a spawnlog server: it lists no items")
+                raise UnexpectedResponseError(
+                    "the answer is not from a spawnlog server: it lists no items"
+                )
             found += items
         return found
 
@@ -186,12 +188,12 @@ def command_request(
         idempotency_key: The key. Default: a new UUID.
 
     Raises:
-        InvalidSetting: The key is empty, too long or not printable ASCII.
+        InvalidSettingError: The key is empty, too long or not printable ASCII.
     """
     key = str(uuid.uuid4()) if idempotency_key is None else idempotency_key
     is_sent_as_it_is = key.isascii() and key.isprintable()
     if not 0 < len(key) <= IDEMPOTENCY_KEY_CHARACTERS_MAX or not is_sent_as_it_is:
-        raise InvalidSetting(
+        raise InvalidSettingError(
             f"an idempotency key is 1 to {IDEMPOTENCY_KEY_CHARACTERS_MAX} printable ASCII signs:"
             " give one, or leave it out"
         )
@@ -255,13 +257,15 @@ def sent_body(body: Mapping[str, Any], *, drop_none: bool = True) -> bytes:
         drop_none: Leave out members that are None.
 
     Raises:
-        InvalidSetting: A member has no form in JSON.
+        InvalidSettingError: A member has no form in JSON.
     """
     given = {name: value for name, value in body.items() if value is not None or not drop_none}
     try:
         return json.dumps(given, default=_plain, allow_nan=False).encode("ascii")
     except (ValueError, TypeError, RecursionError) as error:
-        raise InvalidSetting(f"a member of the request is nothing that JSON has: {error}") from None
+        raise InvalidSettingError(
+            f"a member of the request is nothing that JSON has: {error}"
+        ) from None
 
 
 def _plain(value: object) -> object:
@@ -269,14 +273,14 @@ def _plain(value: object) -> object:
         return _instant(value)
     if isinstance(value, Mapping):
         return dict(value)
-    raise InvalidSetting(f"a {type(value).__name__} is nothing that JSON has")
+    raise InvalidSettingError(f"a {type(value).__name__} is nothing that JSON has")
 
 
 def sent_query(query: Mapping[str, QueryValue]) -> dict[str, str | Sequence[str]]:
     """Encode query parameters as text; leave out those that are None. `wait` is in seconds.
 
     Raises:
-        InvalidSetting: `wait` is out of range, or a value has no form as text.
+        InvalidSettingError: `wait` is out of range, or a value has no form as text.
     """
     sent: dict[str, str | Sequence[str]] = {}
     for name, value in query.items():
@@ -287,7 +291,7 @@ def sent_query(query: Mapping[str, QueryValue]) -> dict[str, str | Sequence[str]
                 sent[name] = "true" if value else "false"
             case int() | float() if name == "wait":
                 if not 0 < value <= WAIT_SECONDS_MAX:
-                    raise InvalidSetting(f"wait is up to {WAIT_SECONDS_MAX:.0f} seconds")
+                    raise InvalidSettingError(f"wait is up to {WAIT_SECONDS_MAX:.0f} seconds")
                 whole = float(value).is_integer()
                 sent[name] = f"{value:.0f}s" if whole else f"{max(1, round(value * 1000))}ms"
             case str():
@@ -300,7 +304,7 @@ def sent_query(query: Mapping[str, QueryValue]) -> dict[str, str | Sequence[str]
                 if value:
                     sent[name] = [_text(item) for item in value]
             case _:
-                raise InvalidSetting(f"{name} is a {type(value).__name__}: give it as text")
+                raise InvalidSettingError(f"{name} is a {type(value).__name__}: give it as text")
     return sent
 
 
@@ -312,7 +316,7 @@ def _text(value: str) -> str:
 
 def _instant(value: datetime) -> str:
     if value.tzinfo is None:
-        raise InvalidSetting("an instant needs a time zone, such as datetime.now(UTC)")
+        raise InvalidSettingError("an instant needs a time zone, such as datetime.now(UTC)")
     return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
@@ -320,10 +324,10 @@ def path_of(*segments: str | int) -> str:
     """Return a path under `/v1` with each segment quoted.
 
     Raises:
-        InvalidSetting: A segment is empty, `.` or `..`.
+        InvalidSettingError: A segment is empty, `.` or `..`.
     """
     texts = [str(segment) for segment in segments]
     for text in texts:
         if text in ("", ".", ".."):
-            raise InvalidSetting(f'"{text}" is not a name that the server could know')
+            raise InvalidSettingError(f'"{text}" is not a name that the server could know')
     return "/v1/" + "/".join(quote(text, safe="", errors="replace") for text in texts)

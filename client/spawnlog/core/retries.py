@@ -5,7 +5,12 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from spawnlog.core.errors import UNREADY_STATUSES, InvalidSetting, Problem, ServerUnreachable
+from spawnlog.core.errors import (
+    UNREADY_STATUSES,
+    InvalidSettingError,
+    Problem,
+    ServerUnreachableError,
+)
 from spawnlog.core.request import Request
 
 PASSING_STATUSES = UNREADY_STATUSES | {429}
@@ -22,7 +27,7 @@ class RetryLimits:
         pause_seconds: Initial backoff in seconds. It doubles with each retry, with random jitter.
 
     Raises:
-        InvalidSetting: `attempts_max` is less than 1, or a time is negative.
+        InvalidSettingError: `attempts_max` is less than 1, or a time is negative.
     """
 
     attempts_max: int = 4
@@ -31,7 +36,9 @@ class RetryLimits:
 
     def __post_init__(self) -> None:
         if self.attempts_max < 1 or self.seconds_max < 0 or self.pause_seconds < 0:
-            raise InvalidSetting("retries need at least one attempt, and times that are not past")
+            raise InvalidSettingError(
+                "retries need at least one attempt, and times that are not past"
+            )
 
 
 NO_RETRIES = RetryLimits(attempts_max=1)
@@ -45,7 +52,7 @@ class Attempts:
         self._began = time.monotonic()
         self._count = 0
 
-    def pause_seconds(self, failure: ServerUnreachable | Problem) -> float:
+    def pause_seconds(self, failure: ServerUnreachableError | Problem) -> float:
         """Return the seconds to wait before the next attempt.
 
         A request is retried if the failure may pass (no connection, server not ready, same request

@@ -20,14 +20,14 @@ from spawnlog.core.answer import (
     read_answer,
     require_success,
 )
-from spawnlog.core.errors import InvalidSetting, Problem, ServerUnreachable, SpawnlogError
-from spawnlog.core.feed import Feed
+from spawnlog.core.errors import InvalidSettingError, Problem, ServerUnreachableError, SpawnlogError
+from spawnlog.core.event_stream import EventStream
 from spawnlog.core.lines import LineReader
 from spawnlog.core.location import ServerAddress, locate_server
 from spawnlog.core.pauses import prepare, sleep
 from spawnlog.core.request import ItemT, LinesRequest, PageRequest, Request
+from spawnlog.core.request_builder import ANSWER_SECONDS, FAILURES, RequestBuilder
 from spawnlog.core.retries import NO_RETRIES, Attempts, RetryLimits
-from spawnlog.core.wire import ANSWER_SECONDS, FAILURES, Wire
 
 T = TypeVar("T")
 
@@ -48,8 +48,8 @@ class Sender:
     ) -> None:
         self.address = address or locate_server(url, data_dir, os.environ, token=token)
         self.retries = retries or RetryLimits()
-        self._wire = Wire(self.address, answer_seconds, agent)
-        self._http = self._wire.opened(httpx2.Client)
+        self._requests = RequestBuilder(self.address, answer_seconds, agent)
+        self._http = self._requests.opened(httpx2.Client)
 
     @classmethod
     def from_environment(cls, *, retries: RetryLimits | None = None) -> Self:
@@ -89,14 +89,14 @@ class Sender:
 
         Raises:
             Problem: The server refused the request.
-            ServerUnreachable: The server did not answer, or the connection was lost.
-            ForeignAnswer: The answer cannot be read.
+            ServerUnreachableError: The server did not answer, or the connection was lost.
+            UnexpectedResponseError: The answer cannot be read.
         """
         attempts = Attempts(request, retries or self.retries)
         while True:
             try:
                 return read_answer(request, self._reply(request))
-            except (ServerUnreachable, Problem) as failure:
+            except (ServerUnreachableError, Problem) as failure:
                 pause_seconds = attempts.pause_seconds(failure)
             sleep(pause_seconds)
 
@@ -119,21 +119,23 @@ class Sender:
         for line in reader.end():
             yield line
 
-    def _feed_events(self, feed: Feed[T]) -> Generator[T]:
-        """Yield the events of a feed; reconnect as needed."""
+    def _stream_events(self, stream: EventStream[T]) -> Generator[T]:
+        """Yield the events of a stream; reconnect as needed."""
         while True:
-            request = feed.request()
+            request = stream.request()
             try:
                 with self._opened(request) as response:
-                    feed.opened(response.headers)
+                    stream.opened(response.headers)
                     for message in httpx2.EventSource(response, LINE_BYTES_MAX):
-                        event = feed.take(message.event, message.id, message.data)
+                        event = stream.take(message.event, message.id, message.data)
                         if event is not None:
                             yield event
-                failure: SpawnlogError = ServerUnreachable(f"{self.address.url} ended the stream")
+                failure: SpawnlogError = ServerUnreachableError(
+                    f"{self.address.url} ended the stream"
+                )
             except SpawnlogError as lost:
                 failure = lost
-            sleep(feed.pause_seconds(failure))
+            sleep(stream.pause_seconds(failure))
 
     @contextmanager
     def _opened(
@@ -153,20 +155,20 @@ class Sender:
         while True:
             try:
                 with self._failures(request):
-                    sent = self._wire.request(request, streams=True)
+                    sent = self._requests.request(request, streams=True)
                     response = self._http.send(sent, stream=True)
                     if response.is_success:
                         return response
                     reply = self._whole(response)
                 require_success(reply)
-            except (ServerUnreachable, Problem) as failure:
+            except (ServerUnreachableError, Problem) as failure:
                 pause_seconds = attempts.pause_seconds(failure)
             sleep(pause_seconds)
 
     def _reply(self, request: Request[Any]) -> Reply:
         prepare(request.answers)
         with self._failures(request):
-            return self._whole(self._http.send(self._wire.request(request), stream=True))
+            return self._whole(self._http.send(self._requests.request(request), stream=True))
 
     def _whole(self, response: httpx2.Response) -> Reply:
         content = AnswerContent()
@@ -180,8 +182,8 @@ class Sender:
     @contextmanager
     def _failures(self, request: Request[Any]) -> Iterator[None]:
         if self._http.is_closed:
-            raise InvalidSetting("this client is closed: make another one")
+            raise InvalidSettingError("this client is closed: make another one")
         try:
             yield
         except FAILURES as error:
-            raise self._wire.failure(error, request) from None
+            raise self._requests.failure(error, request) from None

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from spawnlog.core.errors import InvalidSetting, UnsuccessfulRun
+from spawnlog.core.errors import InvalidSettingError, RunFailedError
 
 WaitUntil = Literal["started", "ended", "announced", "archived"]
 POLL_SECONDS = 30.0
@@ -31,7 +31,7 @@ def has_reached(stage: object, until: WaitUntil) -> bool:
 def require_wait_seconds(seconds: float | None) -> None:
     """Raise InvalidSetting if a timeout is negative or not a number."""
     if seconds is not None and not seconds >= 0:
-        raise InvalidSetting("seconds must be 0 or more, or None to wait without limit")
+        raise InvalidSettingError("seconds must be 0 or more, or None to wait without limit")
 
 
 def require_result(run: Any) -> str | None:
@@ -41,12 +41,12 @@ def require_result(run: Any) -> str | None:
         The text; None if the view has none, as for a token without the scope `content`.
 
     Raises:
-        UnsuccessfulRun: The run was refused, or its outcome is not `success`.
+        RunFailedError: The run was refused, or its outcome is not `success`.
     """
     if run.stage != "refused" and run.outcome == "success":
         return getattr(run, "result_text", None)
     reason = f": {run.error}" if run.error else ""
-    raise UnsuccessfulRun(f"run {run.run_id} ended as {run.status}{reason}", run)
+    raise RunFailedError(f"run {run.run_id} ended as {run.status}{reason}", run)
 
 
 def continuing_run_id(run: Any) -> str | None:

@@ -10,7 +10,7 @@ from infrastructure.inbound.command_line.client.command_groups import RootGroup
 from infrastructure.inbound.command_line.client.command_table import root_commands
 from infrastructure.inbound.command_line.client.deferred import load
 from infrastructure.inbound.command_line.client.global_options import DataDir, OutputOption, Url
-from infrastructure.inbound.command_line.display.failures import CommandFailed
+from infrastructure.inbound.command_line.display.failures import CommandError
 from infrastructure.inbound.command_line.display.output_form import Output
 from infrastructure.inbound.command_line.display.plain_text import printable_block
 from spawnlog.core.errors import SpawnlogError
@@ -30,12 +30,12 @@ class _Commands(RootGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except CommandFailed as failure:
+        except CommandError as failure:
             _print_error(f"{failure.word}: {failure.message}")
             raise typer.Exit(failure.exit_code) from None
         except (UserError, SpawnlogError) as failure:
             _print_error(f"error: {failure}")
-            raise typer.Exit(CommandFailed.exit_code) from None
+            raise typer.Exit(CommandError.exit_code) from None
 
 
 def main() -> None:

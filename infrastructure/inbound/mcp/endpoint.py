@@ -15,7 +15,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from application.commands.services import CommandServices
 from application.queries.access import Caller
-from infrastructure.contract.json_values import MalformedJson, parse_json
+from infrastructure.contract.json_values import MalformedJsonError, parse_json
 from infrastructure.inbound.mcp.requests import REQUEST, read_request
 
 PARSE_ERROR = -32700
@@ -48,7 +48,7 @@ class McpEndpoint:
         request = read_request(scope, caller, watch())
         try:
             parse_json(body, what="the message")
-        except MalformedJson as error:
+        except MalformedJsonError as error:
             await _parse_error(error)(scope, receive, send)
             return
         manager = await self._started()
@@ -101,7 +101,7 @@ def _repeat(body: bytes, receive: Receive) -> Receive:
     return again
 
 
-def _parse_error(error: MalformedJson) -> Response:
+def _parse_error(error: MalformedJsonError) -> Response:
     members: dict[str, object] = {"code": PARSE_ERROR, "message": str(error)}
     if error.errors:
         members["data"] = {"errors": list(error.errors)}

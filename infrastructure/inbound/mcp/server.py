@@ -130,7 +130,7 @@ class McpMethods:
             return
         denied = denied_name(tool, await self._plan(request))
         if denied is not None:
-            await self._services.tool_policy.must_permit(
+            await self._services.tool_policy.require_permission(
                 request.caller.run_id, denied, request.caller.actor
             )
 

@@ -29,7 +29,7 @@ from infrastructure.outbound.child_processes.protocol import (
     LENGTH_BYTES,
     READY,
     SIGNAL,
-    Spec,
+    ProgramSpec,
     decode_spec,
     encode_report,
 )
@@ -41,7 +41,7 @@ NEVER_EXECUTED = 127
 
 
 def execute_program(
-    spec: Spec,
+    spec: ProgramSpec,
     streams: tuple[int, int, int],
     guard_pid: int,
     failure: int,
@@ -70,7 +70,7 @@ def execute_program(
     os._exit(NEVER_EXECUTED)
 
 
-def why_not_executed(error: BaseException, spec: Spec | None) -> str:
+def why_not_executed(error: BaseException, spec: ProgramSpec | None) -> str:
     """Return in a few words why a program could not be executed.
 
     If a folder of PATH may not be entered, `execvpe` reports "permission denied" even if no folder
@@ -243,14 +243,14 @@ class ProcessGuard:
         self._watch(exits)
         return self._finish()
 
-    def _receive_spec(self) -> Spec | None:
+    def _receive_spec(self) -> ProgramSpec | None:
         length = self._liveness_pipe.read_exactly(LENGTH_BYTES)
         if length is None:
             return None
         payload = self._liveness_pipe.read_exactly(int.from_bytes(length, "big"))
         return None if payload is None else decode_spec(payload)
 
-    def _start(self, spec: Spec) -> None:
+    def _start(self, spec: ProgramSpec) -> None:
         guard_pid = os.getpid()
         self._failure_pipe, failure = os.pipe()
         self._leader = os.fork()

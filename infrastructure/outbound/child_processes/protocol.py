@@ -20,7 +20,7 @@ KILLED = "killed"
 ERROR = "error"
 
 
-class Spec:
+class ProgramSpec:
     """The program that a guard executes, as bytes of the operating system.
 
     Attributes:
@@ -60,7 +60,7 @@ def encode_spec(
     return len(payload).to_bytes(LENGTH_BYTES, "big") + payload
 
 
-def decode_spec(payload: bytes) -> Spec:
+def decode_spec(payload: bytes) -> ProgramSpec:
     """Parse a spec without its length."""
     silence, count, *fields = payload.split(b"\0")
     last = int(count)
@@ -68,7 +68,7 @@ def decode_spec(payload: bytes) -> Spec:
     for field in fields[last + 1 :]:
         name, _, value = field.partition(b"=")
         env[name] = value
-    return Spec(
+    return ProgramSpec(
         argv=fields[:last],
         env=env,
         cwd=fields[last],

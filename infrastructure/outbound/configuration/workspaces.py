@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from application.ports.configurations import PinnedConfiguration
-from application.ports.files import WorkspaceForbidden
+from application.ports.files import WorkspaceForbiddenError
 from domain.configuration.configuration import EffectiveAgent
 from domain.configuration.problems import ConfigurationError
 from domain.values.text import replace_unstorable
@@ -53,11 +53,11 @@ def verify_recorded_workspace(recorded: str) -> str:
     there later, perhaps by a child that works in it.
 
     Raises:
-        WorkspaceForbidden: The path resolves to another folder.
+        WorkspaceForbiddenError: The path resolves to another folder.
         OSError: The folder does not exist.
     """
     if os.path.realpath(recorded) != recorded:
-        raise WorkspaceForbidden(_REPLACED)
+        raise WorkspaceForbiddenError(_REPLACED)
     return _resolve_existing(recorded)
 
 
@@ -79,10 +79,10 @@ def _resolve_below(requested: str, roots: Iterable[Path], refused: str) -> str:
     Existence is checked last, so a caller without permission does not learn about it.
     """
     if not os.path.isabs(requested) or "\0" in requested:
-        raise WorkspaceForbidden(refused)
+        raise WorkspaceForbiddenError(refused)
     folder = Path(os.path.realpath(requested))
     if not any(folder.is_relative_to(os.path.realpath(root)) for root in roots):
-        raise WorkspaceForbidden(refused)
+        raise WorkspaceForbiddenError(refused)
     return _resolve_existing(str(folder))
 
 
@@ -99,7 +99,7 @@ def _resolve_existing(path: str) -> str:
     return path
 
 
-class WorkspaceUnusable(OSError):
+class WorkspaceUnusableError(OSError):
     """The configured workspace of an agent cannot be resolved."""
 
 
@@ -132,7 +132,7 @@ class ConfiguredWorkspaces:
             The folder. It exists, unless it is the agent's own.
 
         Raises:
-            WorkspaceForbidden: The folder is not permitted.
+            WorkspaceForbiddenError: The folder is not permitted.
             OSError: The folder cannot be used.
         """
         if requested is not None and recorded is not None:
@@ -157,4 +157,4 @@ class ConfiguredWorkspaces:
         try:
             return loaded.path_of(loaded.resolve(given))
         except ConfigurationError as error:
-            raise WorkspaceUnusable(errno.EINVAL, str(error)) from error
+            raise WorkspaceUnusableError(errno.EINVAL, str(error)) from error

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from application.ports.configurations import PinnedConfiguration, SecretMissing
+from application.ports.configurations import MissingSecretError, PinnedConfiguration
 from application.ports.credentials import Credential
 from domain.configuration.configuration import AgentFolder, EffectiveAgent
 from domain.configuration.model_runtime import ModelRuntime
@@ -34,13 +34,13 @@ from infrastructure.outbound.configuration.secrets import is_evident_secret
 from infrastructure.outbound.credentials.auth_profiles import (
     FILE_NAME,
     LoadedProfiles,
-    ProfilesUnreadable,
+    UnreadableProfilesError,
     identity_of,
     is_there,
     profile_warnings,
     read_profiles,
 )
-from infrastructure.outbound.credentials.values import ProfileUnresolved, resolve_profile
+from infrastructure.outbound.credentials.values import UnresolvedProfileError, resolve_profile
 
 
 def unset_variables(
@@ -129,7 +129,7 @@ class AgentCredentials:
         missing = unset_variables(runtime, loaded)
         try:
             folders = self._folders(loaded, agent)
-        except _FileMissing as failure:
+        except _FileMissingError as failure:
             return FoundCredentials(missing=(*missing, failure.missing))
         if not folders.have_file():
             return FoundCredentials(missing=tuple(dict.fromkeys(missing)))
@@ -139,7 +139,7 @@ class AgentCredentials:
         """Return the environment of a runtime: its own variables, and the values of the profiles.
 
         Raises:
-            SecretMissing: A value cannot be resolved.
+            MissingSecretError: A value cannot be resolved.
         """
         loaded = self._files_of_revisions.file_of(pinned)
         agent = pinned.configuration.effective_agent(agent_id)
@@ -147,7 +147,7 @@ class AgentCredentials:
         if (runtime := _runtime_of(agent)) is not None:
             try:
                 folders = self._folders(loaded, agent)
-            except _FileMissing as failure:
+            except _FileMissingError as failure:
                 raise _unavailable_error(agent, failure.missing) from None
             if folders.have_file():
                 given = await asyncio.to_thread(self._resolve, folders, loaded, agent, runtime)
@@ -164,7 +164,7 @@ class AgentCredentials:
         missing = list(unset)
         try:
             own, main = self._files(folders, agent, self._read_folder)
-        except _FileMissing as failure:
+        except _FileMissingError as failure:
             return FoundCredentials(missing=(*missing, failure.missing))
         found = merge_profiles(own.file, main.file)
         chosen = select_profiles(found, runtime.env)
@@ -178,7 +178,7 @@ class AgentCredentials:
                     now=self._now(),
                     variables=loaded.variables(),
                 )
-            except ProfileUnresolved as failure:
+            except UnresolvedProfileError as failure:
                 missing.append(failure.missing)
         return FoundCredentials(
             profile_ids=tuple(found_profile.profile.id for found_profile in found),
@@ -206,7 +206,7 @@ class AgentCredentials:
                     now=self._now(),
                     variables=loaded.variables(),
                 )
-        except (_FileMissing, ProfileUnresolved) as failure:
+        except (_FileMissingError, UnresolvedProfileError) as failure:
             raise _unavailable_error(agent, failure.missing) from None
         return values
 
@@ -216,17 +216,17 @@ class AgentCredentials:
         agent: EffectiveAgent,
         read: Callable[[Path], LoadedProfiles],
     ) -> tuple[LoadedProfiles, LoadedProfiles]:
-        """Return the profiles of the agent and of the main agent. Raise `_FileMissing`."""
+        """Return the profiles of the agent and of the main agent. Raise `_FileMissingError`."""
         try:
             own = read(folders.own)
-        except ProfilesUnreadable as failure:
-            raise _FileMissing(agent.id, failure) from None
+        except UnreadableProfilesError as failure:
+            raise _FileMissingError(agent.id, failure) from None
         if folders.main is None:
             return own, LoadedProfiles(ProfileFile())
         try:
             return own, read(folders.main)
-        except ProfilesUnreadable as failure:
-            raise _FileMissing(agent.main_folder.agent_id, failure) from None
+        except UnreadableProfilesError as failure:
+            raise _FileMissingError(agent.main_folder.agent_id, failure) from None
 
     def _folders(self, loaded: LoadedConfiguration, agent: EffectiveAgent) -> _Folders:
         own = self._folder(loaded, agent.folder)
@@ -242,7 +242,7 @@ class AgentCredentials:
         except ConfigurationError as failure:
             problem = failure.problems[0]
             text = f"cannot be found: its agentDir: {problem.source} {problem.message}"
-            raise _FileMissing(folder.agent_id, ProfilesUnreadable(text)) from None
+            raise _FileMissingError(folder.agent_id, UnreadableProfilesError(text)) from None
 
     def _read_folder(self, folder: Path) -> LoadedProfiles:
         """Return the content of a file without its values; read it again if it has changed."""
@@ -259,17 +259,17 @@ class AgentCredentials:
         return read
 
 
-class _FileMissing(Exception):
+class _FileMissingError(Exception):
     """The profile file of an agent cannot be used."""
 
-    def __init__(self, agent_id: str, failure: ProfilesUnreadable) -> None:
+    def __init__(self, agent_id: str, failure: UnreadableProfilesError) -> None:
         text = f'{FILE_NAME} of agent "{agent_id}" {failure}'
         super().__init__(text)
         self.missing = MissingCredential(FILE_NAME, text)
 
 
-def _unavailable_error(agent: EffectiveAgent, missing: MissingCredential) -> SecretMissing:
-    return SecretMissing(
+def _unavailable_error(agent: EffectiveAgent, missing: MissingCredential) -> MissingSecretError:
+    return MissingSecretError(
         f'the credentials of agent "{agent.id}" cannot be had any more:'
         f" {missing.text}; mend it on every server and spawn again"
     )
@@ -288,7 +288,7 @@ def _runtime_environment(runtime: Runtime | None, loaded: LoadedConfiguration) -
         try:
             text = loaded.resolve(value)
         except ConfigurationError as error:
-            raise SecretMissing(
+            raise MissingSecretError(
                 f"the value of {name} cannot be had: {error}; put it into the environment of"
                 " every server and write ${NAME}"
             ) from error

@@ -44,7 +44,7 @@ _DECIDES_PROGRAM = (
 )
 
 
-class InvalidProfiles(Exception):
+class InvalidProfilesError(Exception):
     """The file as a whole is invalid. The text follows the name of the file."""
 
 
@@ -55,13 +55,13 @@ def parse_profiles(values: Any) -> tuple[ProfileFile, dict[str, str]]:
         The profiles, and the texts in the file by profile id.
 
     Raises:
-        InvalidProfiles: The structure is wrong, or there are too many profiles.
+        InvalidProfilesError: The structure is wrong, or there are too many profiles.
     """
     listed = values.get("profiles") if isinstance(values, dict) else None
     if not isinstance(listed, dict):
-        raise InvalidProfiles('must be an object with "profiles", an object of them by id')
+        raise InvalidProfilesError('must be an object with "profiles", an object of them by id')
     if len(listed) > PROFILES_MAX:
-        raise InvalidProfiles(f"has more than {PROFILES_MAX} profiles")
+        raise InvalidProfilesError(f"has more than {PROFILES_MAX} profiles")
     profiles: list[AuthProfile] = []
     skipped: list[SkippedProfile] = []
     standing: dict[str, str] = {}
@@ -158,7 +158,7 @@ _OTHERS = 0o077
 FileIdentity = tuple[int, int, int, int, int]
 
 
-class ProfilesUnreadable(Exception):
+class UnreadableProfilesError(Exception):
     """The file exists and cannot be used. The text continues "auth-profiles.json"."""
 
 
@@ -185,14 +185,14 @@ def read_profiles(folder: Path) -> LoadedProfiles:
     The file must be a regular file inside the folder. A link is followed if it stays in the folder.
 
     Raises:
-        ProfilesUnreadable: The file exists and cannot be used.
+        UnreadableProfilesError: The file exists and cannot be used.
     """
     try:
         return _read(folder)
     except OSError as failure:
-        raise ProfilesUnreadable(f"cannot be read: {failure.strerror}") from None
+        raise UnreadableProfilesError(f"cannot be read: {failure.strerror}") from None
     except ValueError:
-        raise ProfilesUnreadable("cannot be read: its path is no valid one") from None
+        raise UnreadableProfilesError("cannot be read: its path is no valid one") from None
 
 
 def identity_of(folder: Path) -> FileIdentity | None:
@@ -242,7 +242,7 @@ def _read(folder: Path) -> LoadedProfiles:
     inside = os.path.realpath(folder, strict=True)
     target = os.path.realpath(path, strict=True)
     if not Path(target).is_relative_to(inside):
-        raise ProfilesUnreadable("is a link that leads out of its folder; put the file there")
+        raise UnreadableProfilesError("is a link that leads out of its folder; put the file there")
     # Check before opening too: opening a device may have side effects.
     _require_regular(os.stat(target))
     descriptor = os.open(target, _FLAGS)
@@ -253,34 +253,34 @@ def _read(folder: Path) -> LoadedProfiles:
     document = _document(content)
     try:
         profiles, values = parse_profiles(document.values)
-    except InvalidProfiles as failure:
-        raise ProfilesUnreadable(str(failure)) from None
+    except InvalidProfilesError as failure:
+        raise UnreadableProfilesError(str(failure)) from None
     return LoadedProfiles(profiles, stat.S_IMODE(found.st_mode), _identity(found), values)
 
 
 def _require_regular(found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
-        raise ProfilesUnreadable("is not a regular file")
+        raise UnreadableProfilesError("is not a regular file")
 
 
 def _document(content: bytes) -> Document:
     if len(content) > FILE_BYTES_MAX:
-        raise ProfilesUnreadable(f"is larger than {FILE_BYTES_MAX // 1024} KiB")
+        raise UnreadableProfilesError(f"is larger than {FILE_BYTES_MAX // 1024} KiB")
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as failure:
         line = content.count(b"\n", 0, failure.start) + 1
-        raise ProfilesUnreadable(f"is not UTF-8 at line {line}") from None
+        raise UnreadableProfilesError(f"is not UTF-8 at line {line}") from None
     try:
         document = read_json5(text)
     except Json5Error as failure:
         # The message may quote the file.
         line, column = Document(None, {}, (), text).line_and_column(failure.offset)
-        raise ProfilesUnreadable(f"is not JSON5 at line {line}, column {column}") from None
+        raise UnreadableProfilesError(f"is not JSON5 at line {line}, column {column}") from None
     for _, offset in document.repeated:
         line, column = document.line_and_column(offset)
         message = f"has a key a second time at line {line}, column {column}"
-        raise ProfilesUnreadable(message)
+        raise UnreadableProfilesError(message)
     return document
 
 

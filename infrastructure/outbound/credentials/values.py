@@ -36,7 +36,7 @@ def value_fault(text: str, *, is_whole: bool = True) -> str | None:
     return None
 
 
-class ProfileUnresolved(Exception):
+class UnresolvedProfileError(Exception):
     """The value of a profile cannot be resolved now."""
 
     def __init__(self, missing: MissingCredential) -> None:
@@ -62,7 +62,7 @@ def resolve_profile(
         variables: Environment variables by name.
 
     Raises:
-        ProfileUnresolved: The profile is unusable or expired, or its value is missing.
+        UnresolvedProfileError: The profile is unusable or expired, or its value is missing.
     """
     if profile.unusable is not None:
         raise _unresolved_error(profile, profile.unusable)
@@ -84,7 +84,7 @@ def _values_of(
     for name in names:
         if not variables.get(name, "").strip():
             text = f"{name} of profile {quote_name(profile.id)} is not set"
-            raise ProfileUnresolved(MissingCredential(name, text, is_unset=True))
+            raise UnresolvedProfileError(MissingCredential(name, text, is_unset=True))
     return {name: variables[name] for name in names}
 
 
@@ -112,7 +112,7 @@ def _validate_value(profile: AuthProfile, text: str) -> Credential:
     return Credential(text)
 
 
-def _unresolved_error(profile: AuthProfile, why: str) -> ProfileUnresolved:
-    return ProfileUnresolved(
+def _unresolved_error(profile: AuthProfile, why: str) -> UnresolvedProfileError:
+    return UnresolvedProfileError(
         MissingCredential(profile.id, f"profile {quote_name(profile.id)} {why}")
     )

@@ -8,7 +8,7 @@ from domain.configuration.problems import ConfigurationError, pointer_of
 from domain.configuration.warnings import ConfigurationWarning
 from infrastructure.outbound.credentials.auth_profiles import (
     FILE_NAME,
-    ProfilesUnreadable,
+    UnreadableProfilesError,
     profile_warnings,
     read_profiles,
 )
@@ -36,7 +36,7 @@ def credential_warnings(
             read = read_profiles(place(agent.agent_dir))
         except ConfigurationError as error:
             yield ConfigurationWarning(pointer, _UNRESOLVED.format(why=error))
-        except ProfilesUnreadable as error:
+        except UnreadableProfilesError as error:
             yield ConfigurationWarning(pointer, _UNUSABLE.format(file=FILE_NAME, why=error))
         else:
             for complaint in profile_warnings(read):

@@ -6,12 +6,16 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from uuid import UUID
 
-from application.ports.files import AttachmentsNotRemoved, AttachmentsNotWritten, RemovalOutcome
+from application.ports.files import AttachmentRemovalError, AttachmentWriteError, RemovalOutcome
 from domain.context.attachment_manifest import FOLDERS, manifest_text, relative_dir
 from domain.context.attachments import MANIFEST_NAME, AcceptedFiles
-from infrastructure.outbound.files.deadline import AttachmentThreads, Deadline, DeadlineExceeded
+from infrastructure.outbound.files.deadline import (
+    AttachmentThreads,
+    Deadline,
+    DeadlineExceededError,
+)
 from infrastructure.outbound.files.remove import remove_entry
-from infrastructure.outbound.files.rooted_folder import FileState, NotAFolder, RootedFolder
+from infrastructure.outbound.files.rooted_folder import FileState, NotAFolderError, RootedFolder
 
 OPENCLAW, ATTACHMENTS = FOLDERS
 ATTEMPTS_MAX = 20
@@ -56,7 +60,7 @@ class WorkspaceAttachments:
             during: Called after each file.
 
         Raises:
-            AttachmentsNotWritten: A file system error or timeout; what was written is removed.
+            AttachmentWriteError: A file system error or timeout; what was written is removed.
         """
 
         def work(deadline: Deadline) -> None:
@@ -65,16 +69,16 @@ class WorkspaceAttachments:
 
         try:
             await self._threads.write(work, seconds=timeout_seconds)
-        except DeadlineExceeded as spent:
-            raise AttachmentsNotWritten(str(spent)) from None
+        except DeadlineExceededError as spent:
+            raise AttachmentWriteError(str(spent)) from None
         except OSError as error:
-            raise AttachmentsNotWritten(_reason(error)) from error
+            raise AttachmentWriteError(_reason(error)) from error
 
     async def remove(self, root: str, run_id: UUID, *, timeout_seconds: float) -> RemovalOutcome:
         """Remove the folder of the run, then the folders above it that are empty.
 
         Raises:
-            AttachmentsNotRemoved: A file system error or timeout.
+            AttachmentRemovalError: A file system error or timeout.
         """
 
         def work(deadline: Deadline) -> RemovalOutcome:
@@ -82,10 +86,10 @@ class WorkspaceAttachments:
 
         try:
             return await self._threads.remove(work, seconds=timeout_seconds)
-        except DeadlineExceeded as spent:
-            raise AttachmentsNotRemoved(str(spent)) from None
+        except DeadlineExceededError as spent:
+            raise AttachmentRemovalError(str(spent)) from None
         except OSError as error:
-            raise AttachmentsNotRemoved(_reason(error)) from error
+            raise AttachmentRemovalError(_reason(error)) from error
 
 
 _Above = tuple[RootedFolder, RootedFolder, RootedFolder]
@@ -154,7 +158,7 @@ class _WriteAttempt:
             self._deadline.go_on()
             self._made[MANIFEST_NAME] = folder.write_new(MANIFEST_NAME, self._manifest)
         except FileExistsError:
-            raise _FolderChanged from None
+            raise _FolderChangedError from None
 
     def _require_in_place(self, folder: RootedFolder) -> None:
         """Require that the written files are at their path, and that nothing else is in the
@@ -163,7 +167,7 @@ class _WriteAttempt:
         with _open_runs_folder(self._root) as attachments:
             in_place = attachments.identity_of(self._name) == folder.identity
         if not in_place or Counter(found) != Counter(self._made.values()):
-            raise _FolderChanged
+            raise _FolderChangedError
 
     def _undo(self, attachments: RootedFolder, folder: RootedFolder) -> None:
         """Remove the written files, even if the folder was moved.
@@ -178,7 +182,7 @@ class _WriteAttempt:
             _remove_empty_parents(self._root)
 
 
-class _FolderChanged(OSError):
+class _FolderChangedError(OSError):
     """Another process changed the folder during the write."""
 
     def __init__(self) -> None:
@@ -194,7 +198,7 @@ def _remove(root: str, name: str, deadline: Deadline) -> RemovalOutcome:
             except FileNotFoundError:
                 _remove_empty_parents(root)
                 return "nothing_there"
-            except NotAFolder:
+            except NotAFolderError:
                 return "left_in_place"
             try:
                 was_there = remove_entry(attachments, name, deadline.go_on)
@@ -250,7 +254,7 @@ def _remove_empty_parents(root: str) -> None:
 
 
 def _reason(error: OSError) -> str:
-    if isinstance(error, NotAFolder):
+    if isinstance(error, NotAFolderError):
         return _NO_FOLDER
     if isinstance(error, FileExistsError):
         return _TAKEN

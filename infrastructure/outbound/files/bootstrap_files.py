@@ -6,14 +6,14 @@ import os
 
 from application.ports.files import ReadFile
 from domain.context.bootstrap_files import BOOTSTRAP_NAMES
-from infrastructure.outbound.files.regular_file import NotAFile
+from infrastructure.outbound.files.regular_file import NotAFileError
 from infrastructure.outbound.files.rooted_folder import RootedFolder
 
 UTF8_BYTES_MAX = 4
 """Maximum bytes of one character."""
 
 
-class _Unusable(Exception):
+class _UnusableError(Exception):
     """The file exists and cannot be used. The text is the reason."""
 
 
@@ -60,8 +60,8 @@ def _read(folder: RootedFolder, name: str, chars_max: int) -> ReadFile | None:
         return ReadFile(name=name, text=_text(content, is_all=len(content) < bytes_max))
     except FileNotFoundError:
         return None
-    except (_Unusable, NotAFile) as unusable:
-        why = str(unusable.strerror if isinstance(unusable, NotAFile) else unusable)
+    except (_UnusableError, NotAFileError) as unusable:
+        why = str(unusable.strerror if isinstance(unusable, NotAFileError) else unusable)
     except OSError as error:
         why = f"it cannot be read ({_reason(error)})"
     return ReadFile(name=name, skipped=why)
@@ -70,11 +70,11 @@ def _read(folder: RootedFolder, name: str, chars_max: int) -> ReadFile | None:
 def _text(content: bytes, *, is_all: bool) -> str:
     """Decode the content. If it is only a prefix, drop a character cut in two at its end."""
     if b"\0" in content:
-        raise _Unusable("it holds NUL and so is no text")
+        raise _UnusableError("it holds NUL and so is no text")
     try:
         text, _ = codecs.utf_8_decode(content.removeprefix(codecs.BOM_UTF8), "strict", is_all)
     except UnicodeDecodeError:
-        raise _Unusable("it is not UTF-8") from None
+        raise _UnusableError("it is not UTF-8") from None
     return text
 
 

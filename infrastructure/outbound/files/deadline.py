@@ -15,7 +15,7 @@ from application.steps.step import STEPS_AT_ONCE_MAX
 T = TypeVar("T")
 
 
-class DeadlineExceeded(Exception):
+class DeadlineExceededError(Exception):
     """The time is up, or the caller was cancelled."""
 
 
@@ -35,9 +35,9 @@ class Deadline:
         """Raise DeadlineExceeded, with the reason, if the time is up or the deadline is
         withdrawn."""
         if self._withdrawn.is_set():
-            raise DeadlineExceeded("it was interrupted")
+            raise DeadlineExceededError("it was interrupted")
         if time.monotonic() >= self._end:
-            raise DeadlineExceeded(f"it took longer than {self._seconds:g} seconds")
+            raise DeadlineExceededError(f"it took longer than {self._seconds:g} seconds")
 
 
 async def run_with_deadline(
@@ -54,7 +54,7 @@ async def run_with_deadline(
         seconds: Time limit.
 
     Raises:
-        DeadlineExceeded: The work took too long.
+        DeadlineExceededError: The work took too long.
     """
     deadline = Deadline(seconds)
     task = asyncio.ensure_future(

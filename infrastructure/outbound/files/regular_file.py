@@ -11,7 +11,7 @@ NOT_REGULAR = "it is no regular file"
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
-class NotAFile(OSError):
+class NotAFileError(OSError):
     """A link or another non-regular file is in the place of a file; `strerror` says which."""
 
 
@@ -23,7 +23,7 @@ def open_to_read(name: str, folder: int) -> int:
         folder: Descriptor of the folder.
 
     Raises:
-        NotAFile: The entry is a link or not a regular file.
+        NotAFileError: The entry is a link or not a regular file.
         OSError: The file cannot be opened.
     """
     # Check before opening: opening a device may have side effects.
@@ -32,7 +32,7 @@ def open_to_read(name: str, folder: int) -> int:
         file = os.open(name, _READ, dir_fd=folder)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EMLINK):
-            raise NotAFile(errno.ELOOP, IS_A_LINK) from None
+            raise NotAFileError(errno.ELOOP, IS_A_LINK) from None
         raise
     try:
         _require_regular(os.fstat(file))
@@ -44,6 +44,6 @@ def open_to_read(name: str, folder: int) -> int:
 
 def _require_regular(found: os.stat_result) -> None:
     if stat.S_ISLNK(found.st_mode):
-        raise NotAFile(errno.ELOOP, IS_A_LINK)
+        raise NotAFileError(errno.ELOOP, IS_A_LINK)
     if not stat.S_ISREG(found.st_mode):
-        raise NotAFile(errno.EINVAL, NOT_REGULAR)
+        raise NotAFileError(errno.EINVAL, NOT_REGULAR)

@@ -24,7 +24,7 @@ _FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 _NOT_A_FOLDER = (errno.ENOTDIR, errno.ELOOP, errno.EMLINK)
 
 
-class NotAFolder(OSError):
+class NotAFolderError(OSError):
     """A link or a file is in the place of a folder."""
 
 
@@ -273,7 +273,7 @@ def _open_path(path: str, flags: int) -> int:
         return opened
     components = PurePosixPath(path).parts
     if not components or components[0] != "/" or ".." in components or "\0" in path:
-        raise NotAFolder(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        raise NotAFolderError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
     descriptor = os.open("/", PASSED if len(components) > 1 else flags)
     for place, name in enumerate(components[1:], start=2):
         try:
@@ -289,7 +289,7 @@ def _open_entry(name: str, flags: int, descriptor: int) -> int:
         return os.open(name, flags, dir_fd=descriptor)
     except OSError as error:
         if error.errno in _NOT_A_FOLDER:
-            raise NotAFolder(errno.ENOTDIR, os.strerror(errno.ENOTDIR)) from None
+            raise NotAFolderError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)) from None
         raise
 
 

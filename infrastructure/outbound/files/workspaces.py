@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from infrastructure.outbound.files.rooted_folder import (
-    NotAFolder,
+    NotAFolderError,
     RootedFolder,
     open_without_links,
 )
@@ -109,7 +109,7 @@ def _remove(root: str, relative: str) -> FolderRemoval:
             return _remove_below(folder, relative.split("/"))
     except FileNotFoundError:
         return "nothing_there"
-    except NotAFolder:
+    except NotAFolderError:
         return "left_in_place"
 
 

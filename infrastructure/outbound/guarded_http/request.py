@@ -20,7 +20,7 @@ PREFIX_SECONDS_MAX = 1.0
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-class NotCalled(Exception):
+class RequestNotSentError(Exception):
     """The address was not called, or the call failed. The text says why and shows no address."""
 
 
@@ -87,15 +87,16 @@ async def called(
         The response, with its body unread.
 
     Raises:
-        NotCalled: The host is not found, forbidden, unreachable, or its certificate is not trusted.
+        RequestNotSentError: The host is not found, forbidden, unreachable, or its certificate is
+            not trusted.
     """
     addresses = await resolve(request.host, request.port)
     if not addresses:
-        raise NotCalled(f"{whom} host cannot be found")
+        raise RequestNotSentError(f"{whom} host cannot be found")
     for address in addresses:
         complaint = address_complaint(address)
         if complaint is not None:
-            raise NotCalled(f"{whom} {complaint}")
+            raise RequestNotSentError(f"{whom} {complaint}")
     return await _first_reachable(transport, request, addresses[:ADDRESSES_MAX], whom)
 
 
@@ -111,8 +112,8 @@ async def _first_reachable(
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
             if _is_distrusted(error):
                 text = f"{whom} cannot be reached: its certificate is not trusted here"
-                raise NotCalled(text) from None
-    raise NotCalled(f"{whom} cannot be reached")
+                raise RequestNotSentError(text) from None
+    raise RequestNotSentError(f"{whom} cannot be reached")
 
 
 async def body_prefix(response: httpx2.Response, deadline: float) -> bytes:

@@ -10,12 +10,12 @@ from importlib.metadata import version
 import httpx2
 
 from application.ports.configurations import PinnedConfiguration
-from application.ports.hooks import HookAnswer, HookFailure
+from application.ports.hooks import HookAnswer, HookError
 from domain.configuration.hooks import HOOKS, AnyHook, Hook, header_problem, url_problem
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.secrets import SecretReference
 from domain.delivery.hook_payloads import HookCall
-from domain.values.json_text import NotJson, compact_json, read_json
+from domain.values.json_text import NotJsonError, compact_json, read_json
 from infrastructure.outbound.configuration.files import RevisionFiles
 from infrastructure.outbound.guarded_http.request import body_prefix
 
@@ -33,7 +33,7 @@ async def answer_of(
         body: Chunks of the body.
 
     Raises:
-        HookFailure: The status is not 2xx, or the body is encoded, too long, or not a JSON object.
+        HookError: The status is not 2xx, or the body is encoded, too long, or not a JSON object.
     """
     answer_without_body(status_code)
     if encoding is not None and encoding.strip().lower() not in ("", "identity"):
@@ -50,7 +50,7 @@ async def answer_of(
         return HookAnswer(status_code)
     try:
         value = read_json(received.decode("utf-8"))
-    except (NotJson, UnicodeDecodeError):
+    except (NotJsonError, UnicodeDecodeError):
         raise _unusable_answer(
             "the hook answered something that is not JSON", status_code
         ) from None
@@ -67,8 +67,8 @@ def answer_without_body(status_code: int) -> HookAnswer:
     return HookAnswer(status_code)
 
 
-def _unusable_answer(text: str, status_code: int) -> HookFailure:
-    return HookFailure(text, status_code=status_code)
+def _unusable_answer(text: str, status_code: int) -> HookError:
+    return HookError(text, status_code=status_code)
 
 
 CONNECT_SECONDS = 5.0
@@ -105,11 +105,11 @@ class HttpHooks:
         """Call a hook once, without retries. Errors contain nothing of the request or the answer.
 
         Raises:
-            HookFailure: The hook is not configured, was not reached, or its answer is unusable.
+            HookError: The hook is not configured, was not reached, or its answer is unusable.
         """
         hook = pinned.configuration.spawnlog.hooks.named(call.hook)
         if hook is None:
-            raise HookFailure("the hook is not configured", was_asked=False)
+            raise HookError("the hook is not configured", was_asked=False)
         request = self._request(hook, call, self._files.file_of(pinned).resolve)
         async with self._slot(call.hook):
             return await self._exchange(call, request, float(hook.timeout_seconds))
@@ -132,7 +132,7 @@ class HttpHooks:
                 await room.acquire()
         except TimeoutError:
             text = "the hook was not asked: too many calls of it are under way"
-            raise HookFailure(text, was_asked=False, has_no_room=True) from None
+            raise HookError(text, was_asked=False, is_busy=True) from None
         try:
             yield
         finally:
@@ -155,14 +155,14 @@ class HttpHooks:
                 finally:
                     await response.aclose()
         except TimeoutError:
-            raise HookFailure(f"the hook did not answer in {seconds:g} s") from None
+            raise HookError(f"the hook did not answer in {seconds:g} s") from None
         except httpx2.ConnectTimeout:
             text = f"the hook cannot be reached in {CONNECT_SECONDS:g} s"
-            raise HookFailure(text, was_asked=False) from None
+            raise HookError(text, was_asked=False) from None
         except httpx2.ConnectError as error:
-            raise HookFailure(_unreachable_reason(error), was_asked=False) from None
+            raise HookError(_unreachable_reason(error), was_asked=False) from None
         except httpx2.RequestError:
-            raise HookFailure("the hook broke the connection off") from None
+            raise HookError("the hook broke the connection off") from None
 
     def _request(self, hook: Hook, call: HookCall, resolve: ResolveSecret) -> httpx2.Request:
         try:
@@ -170,13 +170,13 @@ class HttpHooks:
             headers = {name: resolve(value) for name, value in hook.headers.items()}
         except ConfigurationError as error:
             text = f"the hook cannot be asked: {error}"
-            raise HookFailure(text, was_asked=False) from None
+            raise HookError(text, was_asked=False) from None
         complaint = url_problem(url)
         if complaint is not None:
-            raise HookFailure(f"the hook cannot be asked: its url {complaint}", was_asked=False)
+            raise HookError(f"the hook cannot be asked: its url {complaint}", was_asked=False)
         if any(header_problem(value) is not None for value in headers.values()):
             text = "the hook cannot be asked: a header of it holds what no header can"
-            raise HookFailure(text, was_asked=False)
+            raise HookError(text, was_asked=False)
         # `Headers` ignores case; later updates override earlier ones.
         sent = httpx2.Headers({"Accept": "application/json"})
         sent.update(headers)
@@ -193,7 +193,7 @@ class HttpHooks:
             return self._opened().build_request("POST", url, headers=sent, content=body)
         except httpx2.InvalidURL:
             text = "the hook cannot be asked: its url must be a URL"
-            raise HookFailure(text, was_asked=False) from None
+            raise HookError(text, was_asked=False) from None
 
     def _opened(self) -> httpx2.AsyncClient:
         if self._client is None:

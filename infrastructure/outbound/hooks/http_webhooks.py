@@ -10,7 +10,7 @@ from importlib.metadata import version
 import httpx2
 
 from application.ports.configurations import PinnedConfiguration
-from application.ports.webhooks import WebhookAnswer, WebhookFailure
+from application.ports.webhooks import WebhookAnswer, WebhookError
 from domain.configuration.hooks import header_problem, url_problem
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.secrets import SecretReference
@@ -21,7 +21,7 @@ from infrastructure.outbound.configuration.load import FILE_UNUSABLE
 from infrastructure.outbound.guarded_http.address_guard import NameLookups, ResolveHost
 from infrastructure.outbound.guarded_http.request import (
     GuardedRequest,
-    NotCalled,
+    RequestNotSentError,
     body_prefix,
     called,
     new_transport,
@@ -66,12 +66,12 @@ class HttpWebhooks:
         answer.
 
         Raises:
-            WebhookFailure: The webhook is not configured, cannot be resolved here, or did not
+            WebhookError: The webhook is not configured, cannot be resolved here, or did not
                 answer.
         """
         webhook = pinned.configuration.spawnlog.announce.named(webhook_id)
         if webhook is None:
-            raise WebhookFailure("the webhook is not configured")
+            raise WebhookError("the webhook is not configured")
         request = self._request(pinned, webhook, message)
         return await self._exchange(request, float(webhook.timeout_seconds))
 
@@ -82,11 +82,11 @@ class HttpWebhooks:
                 async with asyncio.timeout_at(deadline):
                     response = await called(transport, request, self._resolve, "the webhook")
             except TimeoutError:
-                raise WebhookFailure(f"the webhook did not answer in {seconds:g} s") from None
-            except NotCalled as why:
-                raise WebhookFailure(str(why)) from None
+                raise WebhookError(f"the webhook did not answer in {seconds:g} s") from None
+            except RequestNotSentError as why:
+                raise WebhookError(str(why)) from None
             except httpx2.TransportError:
-                raise WebhookFailure("the webhook broke the connection off") from None
+                raise WebhookError("the webhook broke the connection off") from None
             try:
                 await body_prefix(response, deadline)
             finally:
@@ -104,11 +104,11 @@ class HttpWebhooks:
 
         def resolve(value: str | SecretReference) -> str:
             if isinstance(value, SecretReference) and file.missing is not None:
-                raise WebhookFailure(FILE_UNUSABLE, is_for_later=True)
+                raise WebhookError(FILE_UNUSABLE, is_for_later=True)
             place = _PLACE.match(value.pointer) if isinstance(value, SecretReference) else None
             if place is not None and file.resolve_secret(f"{place[0]}/id") != webhook.id:
                 text = "the file of this server has another webhook in the place of this one"
-                raise WebhookFailure(text, is_for_later=True)
+                raise WebhookError(text, is_for_later=True)
             return file.resolve(value)
 
         try:
@@ -116,24 +116,22 @@ class HttpWebhooks:
             own = {name: resolve(value) for name, value in webhook.headers.items()}
             secrets = [resolve(secret) for secret in webhook.secrets]
         except ConfigurationError as error:
-            raise WebhookFailure(f"nothing can be sent to the webhook: {error}") from None
+            raise WebhookError(f"nothing can be sent to the webhook: {error}") from None
         complaint = url_problem(address)
         if complaint is not None:
-            raise WebhookFailure(f"nothing can be sent to the webhook: its url {complaint}")
+            raise WebhookError(f"nothing can be sent to the webhook: its url {complaint}")
         for secret in secrets:
             problem = secret_problem(secret)
             if problem is not None:
-                raise WebhookFailure(
-                    f"nothing can be sent to the webhook: a secret of it {problem}"
-                )
+                raise WebhookError(f"nothing can be sent to the webhook: a secret of it {problem}")
         if any(header_problem(value) is not None for value in own.values()):
             text = "nothing can be sent to the webhook: a header of it holds what no header can"
-            raise WebhookFailure(text)
+            raise WebhookError(text)
         try:
             url = httpx2.URL(address)
         except httpx2.InvalidURL:
             text = "nothing can be sent to the webhook: its url must be a URL"
-            raise WebhookFailure(text) from None
+            raise WebhookError(text) from None
         keys = [webhook_key(secret) for secret in secrets]
         # `Headers` ignores case; later updates override earlier ones.
         headers = httpx2.Headers({"Accept": "*/*"})

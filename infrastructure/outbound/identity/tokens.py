@@ -22,7 +22,7 @@ from domain.configuration.problems import ConfigurationError
 from domain.configuration.settings import Token
 from domain.plan.tools import CONTROL_TOOL, permits_tool
 from domain.run.state import Run
-from domain.values.session_key import InvalidSessionKey, fold_part
+from domain.values.session_key import InvalidSessionKeyError, fold_part
 from domain.values.text import single_line
 from infrastructure.outbound.configuration.files import RevisionFiles
 from infrastructure.outbound.configuration.load import LoadedConfiguration
@@ -214,7 +214,7 @@ def _patterns(token: Token, configuration: Configuration) -> tuple[str, ...]:
     for written in token.sessions:
         try:
             patterns[_canonical_pattern(written, configuration)] = None
-        except InvalidSessionKey as error:
+        except InvalidSessionKeyError as error:
             shown = single_line(written, characters_max=PATTERN_CHARACTERS_SHOWN_MAX)
             _log.warning('token %s: "%s" fits no session: %s', token.id, shown, error)
     return tuple(patterns)
@@ -228,5 +228,5 @@ def _canonical_pattern(pattern: str, configuration: Configuration) -> str:
     found = ":".join(part for part in parts if part)
     if found == ANY_SESSION != pattern.strip():
         # Access to all sessions must be written as `*`, not result from an omission.
-        raise InvalidSessionKey("no key has an empty part. Write * alone for every session.")
+        raise InvalidSessionKeyError("no key has an empty part. Write * alone for every session.")
     return found

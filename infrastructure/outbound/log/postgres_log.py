@@ -11,7 +11,7 @@ from uuid import UUID
 from psycopg_pool import AsyncConnectionPool
 
 from application.log.envelope import RecordedEvent
-from application.log.event_log import Appended, LogUnavailable, Submission
+from application.log.event_log import Appended, LogUnavailableError, Submission
 from application.telemetry.totals import LogTotals
 from infrastructure.outbound.log.append.batch import Batch
 from infrastructure.outbound.log.append.fault_point import LogFaultPoint
@@ -84,7 +84,7 @@ class PostgresLog:
         self.tail.on_give_up = self._writer.ask_for_lock
         self.tail.own_writer = lambda: self._writer.backend_pid
         self._next_probe = 0.0
-        self._probe: asyncio.Task[LogUnavailable | None] | None = None
+        self._probe: asyncio.Task[LogUnavailableError | None] | None = None
 
     @property
     def log_id(self) -> UUID:
@@ -121,7 +121,7 @@ class PostgresLog:
         """Decide and record a submission.
 
         Raises:
-            LogUnavailable: Nothing can be recorded now.
+            LogUnavailableError: Nothing can be recorded now.
         """
         began = time.monotonic()
         appended = await self._writer.submit(submission)
@@ -155,7 +155,8 @@ class PostgresLog:
         """Return the last position, after checking the format and rows of the log.
 
         Raises:
-            UnknownFormat: This program does not know the log's format or the version of its rows.
+            UnknownFormatError: This program does not know the log's format or the version of its
+                rows.
         """
         async with borrow_connection(self._pool) as connection:
             require_known_format(await format_of(connection))
@@ -166,7 +167,7 @@ class PostgresLog:
         """Wait until the writer has committed a batch. Concurrent callers share one probe.
 
         Raises:
-            LogUnavailable: Nothing can be recorded now.
+            LogUnavailableError: Nothing can be recorded now.
         """
         if self._probe is None or self._probe.done():
             self._probe = asyncio.create_task(self._probe_writer())
@@ -174,10 +175,10 @@ class PostgresLog:
         if failure is not None:
             raise failure
 
-    async def _probe_writer(self) -> LogUnavailable | None:
+    async def _probe_writer(self) -> LogUnavailableError | None:
         try:
             await self._writer.probe()
-        except LogUnavailable as why:
+        except LogUnavailableError as why:
             return why
         return None
 
@@ -186,12 +187,12 @@ class PostgresLog:
         at most once a second.
 
         Raises:
-            LogUnavailable: Nothing can be recorded now.
+            LogUnavailableError: Nothing can be recorded now.
         """
         failure = self._writer.failure
         if failure is not None and time.monotonic() < self._next_probe:
             # Each trial write uses disk space until the table is vacuumed.
-            raise LogUnavailable(failure)
+            raise LogUnavailableError(failure)
         if failure is not None:
             self._next_probe = time.monotonic() + PROBE_SECONDS
         async with borrow_connection(self._pool) as connection:

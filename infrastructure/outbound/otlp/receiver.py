@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from application.ports.spans import Span, SpansNotSent
+from application.ports.spans import Span, SpanExportError
 
 if TYPE_CHECKING:
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -53,7 +53,7 @@ class OtlpReceiver:
         exporter, resource = self._opened
         result = exporter.export([readable_span(span, resource) for span in spans])
         if result is not SpanExportResult.SUCCESS:
-            raise SpansNotSent(
+            raise SpanExportError(
                 f"{self._url} did not take {len(spans)} of them; see that it is there and sends"
                 " nobody elsewhere, and that spawnlog.telemetry.headers, or the variable"
                 " OTEL_EXPORTER_OTLP_HEADERS (NAME=VALUE), are what it asks for"

@@ -16,14 +16,14 @@ from uuid import UUID
 import orjson
 from psycopg_pool import AsyncConnectionPool
 
-from application.log.event_log import LogUnavailable
+from application.log.event_log import LogUnavailableError
 from application.ports.event_counts import (
     BLOCK_EVENTS,
     CountedEvents,
     EventQuery,
     EventTally,
 )
-from domain.values.refusals import CorruptHistory
+from domain.values.refusals import CorruptHistoryError
 from infrastructure.outbound.log.read.events import events_query, of_trees
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 
@@ -127,7 +127,7 @@ class PostgresEventCounts:
         row.
 
         Raises:
-            LogUnavailable: Too many events are not yet counted.
+            LogUnavailableError: Too many events are not yet counted.
         """
         async with borrow_connection(self._pool) as connection:
             cursor = await connection.execute(COUNTED, [list(positions)])
@@ -192,7 +192,7 @@ class PostgresEventCounts:
         for block, name, kind, count in await cursor.fetchall():
             _add(blocks.setdefault(block, Counter()), name, kind, count)
         if sum(map(_events_in, blocks.values())) != end - counted:
-            raise CorruptHistory(f"of the events {counted + 1} to {end} some are missing")
+            raise CorruptHistoryError(f"of the events {counted + 1} to {end} some are missing")
         positions: list[int] = []
         texts: list[str] = []
         for block in sorted(blocks):
@@ -222,7 +222,7 @@ async def live_runs_at(
     updated by the events since.
 
     Raises:
-        LogUnavailable: More than `events_max` events have to be read.
+        LogUnavailableError: More than `events_max` events have to be read.
     """
     noted = await (await connection.execute(LAST_NOTED, [position])).fetchone()
     after, live = (noted[0], set(noted[1])) if noted is not None else (0, set())
@@ -257,8 +257,8 @@ async def _count_ranges(
     return tallies
 
 
-def _not_counted_yet(counted: int, wanted: int) -> LogUnavailable:
-    return LogUnavailable(
+def _not_counted_yet(counted: int, wanted: int) -> LogUnavailableError:
+    return LogUnavailableError(
         f"the events of this log are still being counted, {counted} of {wanted} so far; ask again"
         " in a moment"
     )

@@ -10,10 +10,10 @@ from application.ports.registry import RunQuery
 from application.ports.run_search import (
     TASK_CHARACTERS_SEARCHED_MAX,
     CountedRuns,
-    Examined,
     FoundRuns,
     RunCount,
     RunWords,
+    ScanWindow,
 )
 from application.projections.fold import FOREVER
 from application.projections.run_rows import COLUMNS_BY_CREATION, RunRow
@@ -56,7 +56,7 @@ class PostgresRunSearch:
         self._moments, self._past = remembered.moments, remembered.past_runs
 
     async def find(
-        self, query: RunQuery, words: RunWords, examined: Examined, *, limit: int
+        self, query: RunQuery, words: RunWords, examined: ScanWindow, *, limit: int
     ) -> FoundRuns:
         """Return the first runs that match the query and the words."""
         async with borrow_connection(self._pool) as connection:
@@ -78,7 +78,7 @@ class PostgresRunSearch:
         self,
         query: RunQuery,
         words: RunWords | None,
-        examined: Examined,
+        examined: ScanWindow,
         *,
         by_requester: bool,
         own: UUID | None = None,
@@ -94,13 +94,13 @@ class PostgresRunSearch:
         return CountedRuns(counts, _continuation(rows, examined))
 
 
-def _continuation(rows: Sequence[Sequence[Any]], examined: Examined) -> int | None:
+def _continuation(rows: Sequence[Sequence[Any]], examined: ScanWindow) -> int | None:
     count, position = rows[0][:2]
     return int(position) if count == examined.runs_max else None
 
 
 def found_sql(
-    query: RunQuery, words: RunWords, moment: Moment, examined: Examined, limit: int
+    query: RunQuery, words: RunWords, moment: Moment, examined: ScanWindow, limit: int
 ) -> tuple[str, list[Any]]:
     """Return the query of the first matching runs, and its values.
 
@@ -121,7 +121,7 @@ def counts_sql(
     query: RunQuery,
     words: RunWords | None,
     moment: Moment,
-    examined: Examined,
+    examined: ScanWindow,
     *,
     by_requester: bool,
     own: UUID | None = None,
@@ -146,7 +146,7 @@ def _parts(
     query: RunQuery,
     words: RunWords | None,
     moment: Moment,
-    examined: Examined,
+    examined: ScanWindow,
     columns: str = _COLUMNS,
 ) -> tuple[tuple[str, list[Any]], tuple[str, list[Any]]]:
     """Return the query of the examined runs, which uses an index, and the filter on them, each with

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from application.ports.runtimes import AgentRuntimes, CannotLaunch, Launch, RuntimeSession
+from application.ports.runtimes import AgentRuntimes, Launch, LaunchError, RuntimeSession
 from domain.configuration.runtimes import Runtime
 
 
@@ -21,11 +21,11 @@ class RuntimesByType:
         """Open a session.
 
         Raises:
-            CannotLaunch: The runtime cannot launch, or this server does not run its type.
+            LaunchError: The runtime cannot launch, or this server does not run its type.
         """
         served = self._by_type.get(launch.runtime.type)
         if served is None:
-            raise CannotLaunch(
+            raise LaunchError(
                 "not_executable",
                 f'the runtime of agent {launch.agent_id} has type "{launch.runtime.type}", which'
                 f" this server does not run; it runs {', '.join(sorted(self._by_type))}",

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Literal
 
 from application.ports.credentials import Credential
-from application.ports.runtimes import CannotLaunch, Launch, RuntimeEnd, TranscriptEntry
+from application.ports.runtimes import Launch, LaunchError, RuntimeEnd, TranscriptEntry
 from domain.configuration.runtimes import CommandRuntime, Runtime
 from domain.configuration.secrets import is_secret_name
 from domain.delivery.output_notes import OutputNote, note_body, stderr_note, warning_note
@@ -147,11 +147,11 @@ class CommandRuntimes:
         """Create a guard for the program; `go` executes it.
 
         Raises:
-            CannotLaunch: The runtime is not a command, or no process could be started.
+            LaunchError: The runtime is not a command, or no process could be started.
         """
         runtime = launch.runtime
         if not isinstance(runtime, CommandRuntime):
-            raise CannotLaunch(
+            raise LaunchError(
                 "not_executable", f'a runtime of type "{runtime.type}" is no command to be run'
             )
         program = program_for(launch, runtime, server=self._server, folder=self._folder)
@@ -159,7 +159,7 @@ class CommandRuntimes:
             process = await self._launcher.open(program)
         except (ProcessLaunchError, OSError) as error:
             text = f"no process could be started for agent {launch.agent_id}: {error}"
-            raise CannotLaunch("not_executable", text) from error
+            raise LaunchError("not_executable", text) from error
         masking = Masker(secrets_of(launch))
         output = command_output(runtime.output, masking)
         return CommandSession(process, output, masking, self._threads)

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 
-from application.ports.runtimes import CannotLaunch, Launch, launch_object, mcp_url
+from application.ports.runtimes import Launch, LaunchError, launch_object, mcp_url
 from domain.configuration.runtimes import PROMPT_PLACEHOLDER, CommandRuntime
 from domain.context.script_request import ARGUMENT_BYTES_MAX, ARGUMENTS_BYTES_MAX
 from domain.values.json_text import compact_json
@@ -30,7 +30,7 @@ def program_for(
         folder: Working directory of children without a workspace, and base of relative workspaces.
 
     Raises:
-        CannotLaunch: The command is invalid, or the prompt is too large for an argument.
+        LaunchError: The command is invalid, or the prompt is too large for an argument.
     """
     try:
         return Program(
@@ -41,7 +41,7 @@ def program_for(
         )
     except ValueError as error:
         text = f"the runtime of agent {launch.agent_id} cannot be started: {error}"
-        raise CannotLaunch("not_executable", text) from None
+        raise LaunchError("not_executable", text) from None
 
 
 def prompt_text(launch: Launch) -> str:
@@ -75,7 +75,7 @@ def _arguments(
     program, *arguments = runtime.command
     if runtime.input == "argv":
         if PROMPT_PLACEHOLDER in program:
-            raise CannotLaunch(
+            raise LaunchError(
                 "not_executable",
                 f"the runtime of agent {launch.agent_id} has {PROMPT_PLACEHOLDER} in the name of"
                 " its program, and a prompt names no program; put it into a later item of command",
@@ -87,7 +87,7 @@ def _arguments(
 def _with_prompt(arguments: list[str], prompt: str) -> list[str]:
     size = len(prompt.encode())
     if size > PROMPT_ARGUMENT_BYTES_MAX:
-        raise CannotLaunch(
+        raise LaunchError(
             "prompt_too_large",
             f"the prompt has {size} bytes and may have at most {PROMPT_ARGUMENT_BYTES_MAX} as an"
             f" argument; {_USE_STDIN}",
@@ -95,7 +95,7 @@ def _with_prompt(arguments: list[str], prompt: str) -> list[str]:
     filled = [argument.replace(PROMPT_PLACEHOLDER, prompt) for argument in arguments]
     sizes = [len(os.fsencode(argument)) for argument in filled]
     if max(sizes) > ARGUMENT_BYTES_MAX or sum(sizes) > ARGUMENTS_BYTES_MAX:
-        raise CannotLaunch(
+        raise LaunchError(
             "prompt_too_large",
             f"the command has {max(sizes)} bytes in one argument and {sum(sizes)} in all with the"
             f" prompt in its place, and may have at most {ARGUMENT_BYTES_MAX} and"

@@ -11,7 +11,7 @@ WAITING_MAX = 16
 OUTPUT_BYTES_MAX = 64 * 1024 * 1024
 
 
-class OutputLimitPassed(Exception):
+class OutputLimitError(Exception):
     """The child exceeded an output limit. The text says which."""
 
 
@@ -38,7 +38,7 @@ class EntryQueue:
         The entry is added even if this call is cancelled.
 
         Raises:
-            OutputLimitPassed: The entry, or the output as a whole, is too large.
+            OutputLimitError: The entry, or the output as a whole, is too large.
         """
         counted = self._counted(entry)
         try:
@@ -50,7 +50,7 @@ class EntryQueue:
         """Add an entry without waiting, at the end. Drop it if it exceeds a limit."""
         try:
             self._waiting.put_nowait(self._counted(entry))
-        except OutputLimitPassed:
+        except OutputLimitError:
             return
 
     def finish(self) -> None:
@@ -75,9 +75,9 @@ class EntryQueue:
         counted = entry_of(masked)
         size = sum(len(text.encode()) for text in counted.body.values() if isinstance(text, str))
         if size > LINE_BYTES_MAX:
-            raise OutputLimitPassed(f"it said more than {LINE_BYTES_MAX} bytes in one entry")
+            raise OutputLimitError(f"it said more than {LINE_BYTES_MAX} bytes in one entry")
         self._bytes += size
         if self._bytes > OUTPUT_BYTES_MAX:
-            raise OutputLimitPassed(f"it said more than {OUTPUT_BYTES_MAX} bytes")
+            raise OutputLimitError(f"it said more than {OUTPUT_BYTES_MAX} bytes")
         self.reading = self.reading.after(masked)
         return counted

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from importlib import import_module
 from typing import Literal
 
-from application.ports.runtimes import CannotLaunch, Launch, RuntimeEnd, TranscriptEntry
+from application.ports.runtimes import Launch, LaunchError, RuntimeEnd, TranscriptEntry
 from domain.configuration.hooks import header_problem, url_problem
 from domain.configuration.model_runtime import ModelRuntime
 from domain.configuration.runtimes import Runtime
@@ -47,16 +47,16 @@ class ModelRuntimes:
         """Open a session.
 
         Raises:
-            CannotLaunch: The extra `model` is not installed, no model is named, or a value cannot
+            LaunchError: The extra `model` is not installed, no model is named, or a value cannot
                 be sent.
         """
         runtime = launch.runtime
         if not isinstance(runtime, ModelRuntime):
-            raise CannotLaunch(
+            raise LaunchError(
                 "not_executable", f'a runtime of type "{runtime.type}" is no model to be called'
             )
         if not is_model_installed():
-            raise CannotLaunch("not_executable", MODEL_MISSING)
+            raise LaunchError("not_executable", MODEL_MISSING)
         _check_values(launch, runtime)
         references = _references(launch, runtime)
         # In a thread, because it takes most of a second.
@@ -72,7 +72,7 @@ def _import_what_calls() -> None:
 def _references(launch: Launch, runtime: ModelRuntime) -> tuple[str, ...]:
     named = launch.model or runtime.model
     if named is None:
-        raise CannotLaunch(
+        raise LaunchError(
             "not_executable",
             f"no model is named for agent {launch.agent_id}; name one in its model, or in the model"
             " of its runtime",
@@ -84,7 +84,7 @@ def _check_values(launch: Launch, runtime: ModelRuntime) -> None:
     """Raise CannotLaunch if a resolved value cannot be sent."""
     if runtime.base_url is None:
         text = f"the runtime of agent {launch.agent_id} has no baseUrl; give it one"
-        raise CannotLaunch("not_executable", text)
+        raise LaunchError("not_executable", text)
     for name in runtime.values():
         value = launch.environment.get(name)
         complaint = "is not there" if value is None else None
@@ -92,7 +92,7 @@ def _check_values(launch: Launch, runtime: ModelRuntime) -> None:
             is_url = name == "baseUrl" or name.endswith(".url")
             complaint = url_problem(value) if is_url else header_problem(value)
         if complaint is not None:
-            raise CannotLaunch(
+            raise LaunchError(
                 "not_executable", f"{name} of the runtime of agent {launch.agent_id} {complaint}"
             )
 
@@ -150,13 +150,13 @@ class ModelSession:
 
     async def _converse(self) -> None:
         from infrastructure.outbound.runtimes.model_conversation import (
-            ConversationFailed,
+            ConversationError,
             converse,
         )
 
         try:
             await converse(self._launch, self._runtime, self._references, self._entries)
-        except ConversationFailed as failure:
+        except ConversationError as failure:
             if self._is_killed:
                 self._finish("stopped", "stopped")
             else:

@@ -37,16 +37,16 @@ from domain.delivery.transcript import (
     UsageEntry,
 )
 from domain.plan.tools import YIELD_TOOL
-from domain.values.json_text import NotJson, read_json
+from domain.values.json_text import NotJsonError, read_json
 from domain.values.text import replace_unstorable
-from infrastructure.outbound.runtimes.entry_queue import EntryQueue, OutputLimitPassed
+from infrastructure.outbound.runtimes.entry_queue import EntryQueue, OutputLimitError
 from infrastructure.outbound.runtimes.model_endpoint import (
-    AnswerTooLong,
+    ResponseTooLongError,
     endpoint_client,
     endpoint_model,
 )
 from infrastructure.outbound.runtimes.model_history import earlier_messages
-from infrastructure.outbound.runtimes.model_tools import ToolsNotThere, opened_tools
+from infrastructure.outbound.runtimes.model_tools import ToolsUnavailableError, opened_tools
 
 TOOL_MISTAKES_MAX = 5
 """Maximum consecutive calls of a tool that is missing or called wrongly."""
@@ -68,7 +68,7 @@ MARGIN_BYTES = 4096
 _CUT_OFF = "the endpoint cut the answer off at its own limit of tokens"
 
 
-class ConversationFailed(Exception):
+class ConversationError(Exception):
     """The conversation ended without an answer. `reason` is the recorded word."""
 
     def __init__(self, reason: str, text: str) -> None:
@@ -96,30 +96,30 @@ async def converse(
         entries: Gets the entries.
 
     Raises:
-        ConversationFailed: The conversation ended without an answer.
+        ConversationError: The conversation ended without an answer.
     """
     try:
         await _Conversation(launch, runtime, references, entries).hold()
-    except ConversationFailed:
+    except ConversationError:
         raise
-    except ToolsNotThere as error:
-        raise ConversationFailed("not_executable", str(error)) from error
+    except ToolsUnavailableError as error:
+        raise ConversationError("not_executable", str(error)) from error
     except UsageLimitExceeded as error:
         text = f"ended by a limit of its runtime: {error}"
-        raise ConversationFailed("usage_limit", text) from error
-    except OutputLimitPassed as error:
-        raise ConversationFailed("output_limit", f"ended because {error}") from error
+        raise ConversationError("usage_limit", text) from error
+    except OutputLimitError as error:
+        raise ConversationError("output_limit", f"ended because {error}") from error
     except Exception as error:
         too_long = _cause_of(error)
         if too_long is not None:
-            raise ConversationFailed("output_limit", f"ended because {too_long}") from error
-        raise ConversationFailed("exit", _failure_text(error)) from error
+            raise ConversationError("output_limit", f"ended because {too_long}") from error
+        raise ConversationError("exit", _failure_text(error)) from error
 
 
-def _cause_of(error: BaseException) -> AnswerTooLong | None:
+def _cause_of(error: BaseException) -> ResponseTooLongError | None:
     """Return the AnswerTooLong that a library reported as a connection error, or None."""
     cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, AnswerTooLong):
+    while cause is not None and not isinstance(cause, ResponseTooLongError):
         cause = cause.__cause__ or cause.__context__
     return cause
 
@@ -198,7 +198,7 @@ class _Conversation:
             return await asyncio.to_thread(earlier_messages, self._launch.history_files)
         except OSError as error:
             text = f"what was said before cannot be read: {error.strerror}"
-            raise ConversationFailed("not_executable", text) from None
+            raise ConversationError("not_executable", text) from None
 
     async def _follow(self, run: AgentRun[None, str | None]) -> None:
         async for node in run:
@@ -208,10 +208,10 @@ class _Conversation:
                     await self._take_usage(answer.response.usage)
                     reason = answer.response.finish_reason
                     if reason == "length":
-                        raise OutputLimitPassed(_CUT_OFF)
+                        raise OutputLimitError(_CUT_OFF)
                     if reason not in ("stop", "tool_call"):
                         text = f"the endpoint ended its answer with {reason or 'an unknown reason'}"
-                        raise ConversationFailed("exit", text)
+                        raise ConversationError("exit", text)
             elif Agent.is_call_tools_node(node):
                 async with node.stream(run.ctx) as events:
                     await self._take_events(events)
@@ -247,7 +247,7 @@ class _Conversation:
         self._said.append(text)
         self._said_characters += len(text)
         if self._said_characters > LINE_BYTES_MAX:
-            raise OutputLimitPassed(f"it said more than {LINE_BYTES_MAX} bytes in one message")
+            raise OutputLimitError(f"it said more than {LINE_BYTES_MAX} bytes in one message")
 
     def _take_said(self) -> MessageEntry | None:
         text = replace_unstorable("".join(self._said))
@@ -321,6 +321,6 @@ def _written(call: ToolCallPart) -> str:
 def _is_yielded(output: str) -> bool:
     try:
         answer = read_json(output)
-    except NotJson:
+    except NotJsonError:
         return False
     return isinstance(answer, dict) and answer.get("status") == "yielded"

@@ -39,7 +39,7 @@ only one transcript entry of it is kept.
 CONNECT_SECONDS = 5.0
 
 
-class AnswerTooLong(httpx2.StreamError):
+class ResponseTooLongError(httpx2.StreamError):
     """An answer exceeded its limit."""
 
 
@@ -55,7 +55,7 @@ class _CountedBytes(httpx2.AsyncByteStream):
         async for part in self._body:
             count += len(part)
             if count > self._bytes_max:
-                raise AnswerTooLong(f"the answer has more than {self._bytes_max} bytes")
+                raise ResponseTooLongError(f"the answer has more than {self._bytes_max} bytes")
             yield part
 
     async def aclose(self) -> None:

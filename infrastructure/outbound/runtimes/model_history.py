@@ -18,7 +18,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from domain.values.json_text import NotJson, read_json
+from domain.values.json_text import NotJsonError, read_json
 
 HISTORY_CHARACTERS_MAX = 1_000_000
 """Maximum characters of the history. The newest messages are kept, starting at a question."""
@@ -92,7 +92,7 @@ def _arguments(written: object) -> dict[str, object]:
         return {}
     try:
         read = read_json(written)
-    except NotJson:
+    except NotJsonError:
         read = written
     return read if isinstance(read, dict) else {"input": read}
 
@@ -110,7 +110,7 @@ def _entries_of(path: Path) -> list[Entry]:
 def _entry(line: bytes) -> Entry | None:
     try:
         value = read_json(line.decode("utf-8", "replace"))
-    except NotJson:
+    except NotJsonError:
         return None
     if not isinstance(value, dict):
         return None

@@ -34,7 +34,7 @@ contacted."""
 Toolset = AbstractToolset[None]
 
 
-class ToolsNotThere(Exception):
+class ToolsUnavailableError(Exception):
     """A tool server cannot be reached, or is not an MCP server."""
 
 
@@ -52,7 +52,7 @@ async def opened_tools(
         connections: Keeps the connections open.
 
     Raises:
-        ToolsNotThere: A server cannot be reached.
+        ToolsUnavailableError: A server cannot be reached.
     """
     policy = ToolPolicy(launch.tools_allow, launch.tools_deny)
 
@@ -100,5 +100,5 @@ async def _server(
         await connections.enter_async_context(tools)
     except Exception as error:
         text = f"the tools of {name} cannot be had: {str(error) or type(error).__name__}"
-        raise ToolsNotThere(text) from error
+        raise ToolsUnavailableError(text) from error
     return tools

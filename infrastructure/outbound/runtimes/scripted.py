@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from application.ports.runtimes import CannotLaunch, Launch, RuntimeEnd, TranscriptEntry
+from application.ports.runtimes import Launch, LaunchError, RuntimeEnd, TranscriptEntry
 from domain.configuration.runtimes import Runtime, ScriptedRuntime, ScriptedStep
 from domain.delivery import transcript
 from domain.delivery.transcript import RuntimeReading
@@ -24,7 +24,7 @@ class ScriptedRuntimes:
     async def open(self, launch: Launch) -> "ScriptedSession":
         """Open a session. Raise CannotLaunch if the runtime is not scripted."""
         if not isinstance(launch.runtime, ScriptedRuntime):
-            raise CannotLaunch(
+            raise LaunchError(
                 "not_executable",
                 f'a runtime of type "{launch.runtime.type}" is no script to be played',
             )

@@ -8,13 +8,13 @@ import httpx2
 
 from application.ports.scripts import ScriptCall, ScriptFinished, ScriptRun
 from domain.configuration.problems import ConfigurationError
-from domain.context.script_request import ArgumentsTooLong
+from domain.context.script_request import ArgumentsTooLongError
 from infrastructure.outbound.guarded_http.address_guard import NameLookups, ResolveHost
-from infrastructure.outbound.guarded_http.request import NotCalled, called, new_transport
+from infrastructure.outbound.guarded_http.request import RequestNotSentError, called, new_transport
 from infrastructure.outbound.scripts.failures import status_failure
 from infrastructure.outbound.scripts.http_request import (
     REDIRECTS_MAX,
-    ScriptNotCalled,
+    ScriptNotCalledError,
     ScriptRequest,
     called_words,
     request_of,
@@ -70,9 +70,9 @@ class HttpScripts:
             error = answer.failed_status() or (
                 f"Script execution timed out after {request.timeout_seconds:g} seconds"
             )
-        except (ArgumentsTooLong, ConfigurationError) as failure:
+        except (ArgumentsTooLongError, ConfigurationError) as failure:
             error = f"Script was not called: {failure}"
-        except NotCalled as failure:
+        except RequestNotSentError as failure:
             error = str(failure)
         except httpx2.TransportError:
             error = answer.failed_status() or "Script broke the connection off"
@@ -91,7 +91,7 @@ class HttpScripts:
             request = await self._call(request, answer)
             if request is None:
                 return
-        raise ScriptNotCalled(f"Script redirects more than {REDIRECTS_MAX} times")
+        raise ScriptNotCalledError(f"Script redirects more than {REDIRECTS_MAX} times")
 
     async def _call(self, request: ScriptRequest, answer: "_Answer") -> ScriptRequest | None:
         """Send one request. Return the request for its redirect, or None."""

@@ -12,7 +12,11 @@ from domain.configuration.context_scripts import is_url
 from domain.configuration.secrets import without_url_secrets
 from domain.context.script_request import URL_BYTES_MAX, request_body, request_url
 from domain.values.text import replace_unstorable
-from infrastructure.outbound.guarded_http.request import DEFAULT_PORTS, GuardedRequest, NotCalled
+from infrastructure.outbound.guarded_http.request import (
+    DEFAULT_PORTS,
+    GuardedRequest,
+    RequestNotSentError,
+)
 
 ACCEPT = "application/json, text/plain;q=0.9, */*;q=0.1"
 REDIRECTS_MAX = 3
@@ -20,7 +24,7 @@ _NO_URL = "Script is at no URL that can be called"
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
-class ScriptNotCalled(NotCalled):
+class ScriptNotCalledError(RequestNotSentError):
     """A script was not called, or a redirect was not followed. The text says why and shows no
     address."""
 
@@ -33,8 +37,8 @@ class ScriptRequest(GuardedRequest):
         """Return the request for a redirect; None if the answer is not a redirect.
 
         Raises:
-            ScriptNotCalled: The redirect leads to another scheme, host or port. Another port is
-                another service, and another scheme is other protection.
+            ScriptNotCalledError: The redirect leads to another scheme, host or port. Another port
+                is another service, and another scheme is other protection.
         """
         if status not in _REDIRECTS or not location:
             return None
@@ -47,11 +51,15 @@ class ScriptRequest(GuardedRequest):
                 self.port,
             )
         except (httpx2.InvalidURL, KeyError, UnicodeError, ValueError):
-            raise ScriptNotCalled("Script redirects to what is no URL") from None
+            raise ScriptNotCalledError("Script redirects to what is no URL") from None
         if not is_same:
-            raise ScriptNotCalled("Script redirects to another host; give that address as its uri")
+            raise ScriptNotCalledError(
+                "Script redirects to another host; give that address as its uri"
+            )
         if len(str(url).encode()) > URL_BYTES_MAX:
-            raise ScriptNotCalled(f"Script redirects to a URL of more than {URL_BYTES_MAX} bytes")
+            raise ScriptNotCalledError(
+                f"Script redirects to a URL of more than {URL_BYTES_MAX} bytes"
+            )
         if status == 303 or (status in (301, 302) and self.method == "POST"):
             headers = {name: text for name, text in self.headers.items() if name != "Content-Type"}
             method = self.method if self.method == "HEAD" else "GET"
@@ -67,17 +75,17 @@ def request_of(run: ScriptRun, uri: str) -> ScriptRequest:
         uri: URI of the script with variables replaced.
 
     Raises:
-        ScriptNotCalled: The URI is not a valid URL.
-        ArgumentsTooLong: The URL would be too long.
+        ScriptNotCalledError: The URI is not a valid URL.
+        ArgumentsTooLongError: The URL would be too long.
     """
     script = run.script
     if not is_url(uri):
-        raise ScriptNotCalled(
+        raise ScriptNotCalledError(
             "Script is no URL once its variables are replaced; write https:// in uri"
         )
     if replace_unstorable(uri) != uri:
         # An environment variable may hold bytes that are not text.
-        raise ScriptNotCalled(_NO_URL)
+        raise ScriptNotCalledError(_NO_URL)
     address = request_url(uri, script.method, script.arg_map, run.variables)
     body = request_body(script.method, script.arg_map, run.variables)
     try:
@@ -85,9 +93,9 @@ def request_of(run: ScriptRun, uri: str) -> ScriptRequest:
         url = given.copy_with(userinfo=b"", fragment=None)
         is_valid = url.host and url.scheme in DEFAULT_PORTS
         if not is_valid or not 0 < (url.port or 1) < 65_536:
-            raise ScriptNotCalled(_NO_URL)
+            raise ScriptNotCalledError(_NO_URL)
     except (httpx2.InvalidURL, UnicodeError, ValueError):
-        raise ScriptNotCalled(_NO_URL) from None
+        raise ScriptNotCalledError(_NO_URL) from None
     headers = {
         "Accept": ACCEPT,
         "Accept-Encoding": "identity",

@@ -7,7 +7,7 @@ from application.ports.scripts import ScriptCall, ScriptFinished, ScriptRun
 from domain.configuration.context_scripts import is_url
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.secrets import has_secret_url
-from domain.context.script_request import ArgumentsTooLong, argument_items, json_input
+from domain.context.script_request import ArgumentsTooLongError, argument_items, json_input
 from domain.values.text import replace_unstorable
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher, ProcessLaunchError
 from infrastructure.outbound.child_processes.program import (
@@ -66,7 +66,7 @@ class LocalFileScripts:
                 output_bytes_max=request.output_bytes_max,
                 stderr_bytes_max=STDERR_BYTES_MAX,
             )
-        except (ArgumentsTooLong, ConfigurationError) as error:
+        except (ArgumentsTooLongError, ConfigurationError) as error:
             return ScriptFinished(error=f"Script was not run: {error}", called=called)
         except (ProcessLaunchError, OSError, ValueError) as error:
             return ScriptFinished(error=f"Script could not be started: {error}", called=called)
@@ -86,7 +86,7 @@ def program_of(request: ScriptRun, path: str, server: Mapping[str, str]) -> Prog
     mapped variable is an argument.
 
     Raises:
-        ArgumentsTooLong: The arguments do not fit.
+        ArgumentsTooLongError: The arguments do not fit.
     """
     script = request.script
     facts = {name: replace_unstorable(value) for name, value in request.facts.items()}

@@ -16,11 +16,11 @@ from threading import Lock
 from typing import BinaryIO, NamedTuple
 
 from application.ports.transcripts import ARCHIVED_MARK
-from infrastructure.outbound.files.regular_file import NotAFile
+from infrastructure.outbound.files.regular_file import NotAFileError
 from infrastructure.outbound.files.rooted_folder import (
     FILE_MODE,
     FolderIdentity,
-    NotAFolder,
+    NotAFolderError,
     RootedFolder,
 )
 
@@ -58,17 +58,17 @@ class TranscriptFolders:
                 folder = held.enter_context(root.enter_or_make(agent_id))
             yield folder
 
-    def must_be_in_place(self, agent_id: str, folder: RootedFolder) -> None:
+    def require_in_place(self, agent_id: str, folder: RootedFolder) -> None:
         """Require that the folder was not moved or replaced since it was entered.
 
         Raises:
-            NotAFolder: Another folder is in its place.
+            NotAFolderError: Another folder is in its place.
         """
         with self.enter(agent_id) as found:
             if found.identity == folder.identity:
                 return
         text = f"the folder {self.path.name}/{agent_id} was replaced while it was written"
-        raise NotAFolder(errno.ENOTDIR, text)
+        raise NotAFolderError(errno.ENOTDIR, text)
 
     def _parent_of_all(self, held: ExitStack) -> RootedFolder:
         return held.enter_context(RootedFolder.open_to_pass(self._parent))
@@ -77,10 +77,10 @@ class TranscriptFolders:
     def _translate_errors(self, agent_id: str) -> Iterator[None]:
         try:
             yield
-        except NotAFolder:
+        except NotAFolderError:
             place = f"{self.path.name}, {self.path.name}/{agent_id} or a folder above it"
             text = f"a link or a file is in the place of {place}"
-            raise NotAFolder(errno.ENOTDIR, text) from None
+            raise NotAFolderError(errno.ENOTDIR, text) from None
 
 
 def has_content(folders: TranscriptFolders, agent_id: str, name: str, content: bytes) -> bool:
@@ -90,7 +90,7 @@ def has_content(folders: TranscriptFolders, agent_id: str, name: str, content: b
             state = os.fstat(file.fileno())
             is_private = stat.S_IMODE(state.st_mode) == FILE_MODE
             return is_private and file.read(len(content) + 1) == content
-    except (FileNotFoundError, PermissionError, NotAFile):
+    except (FileNotFoundError, PermissionError, NotAFileError):
         return False
 
 
@@ -169,7 +169,7 @@ def write_known_files(
             except OSError as failure:
                 results.append(failure)
         try:
-            folders.must_be_in_place(agent_id, folder)
+            folders.require_in_place(agent_id, folder)
         except OSError as replaced:
             for name, own in written.items():
                 with suppress(OSError):
@@ -274,7 +274,7 @@ def _digest_of(folder: RootedFolder, name: str) -> bytes | None:
                 return None
             while chunk := file.read(CHUNK_BYTES):
                 digest.update(chunk)
-    except (FileNotFoundError, PermissionError, NotAFile):
+    except (FileNotFoundError, PermissionError, NotAFileError):
         return None
     return digest.digest()
 
@@ -325,7 +325,7 @@ class PartFile:
             own = (state.st_dev, state.st_ino)
             folder.rename(self._part, self._name)
             try:
-                self._folders.must_be_in_place(self._agent_id, folder)
+                self._folders.require_in_place(self._agent_id, folder)
                 _require_same_content(folder, self._name, own, self._digest.digest)
             except BaseException:
                 _remove_unless_of_another(folder, self._name, own)

@@ -5,7 +5,7 @@ import asyncio
 from collections.abc import Sequence
 from uuid import UUID
 
-from application.log.event_log import LogUnavailable
+from application.log.event_log import LogUnavailableError
 from application.ports.runtimes import TranscriptEntry
 from application.projections.fold import FOREVER
 from domain.run.lifecycle import PREPARING
@@ -46,8 +46,8 @@ async def fork_rows(
     replaced or the run is past its preparation.
 
     Raises:
-        LogUnavailable: The run's row changed in each of `ATTEMPTS_MAX` attempts, or the database is
-            unavailable.
+        LogUnavailableError: The run's row changed in each of `ATTEMPTS_MAX` attempts, or the
+            database is unavailable.
     """
     values = {
         "run_id": run_id,
@@ -64,7 +64,7 @@ async def fork_rows(
             # could not see the new row, so try again.
             if await (await connection.execute(_HELD, values)).fetchone() is None:
                 return False
-    raise LogUnavailable("the run changes too fast to be written about; ask again in a moment")
+    raise LogUnavailableError("the run changes too fast to be written about; ask again in a moment")
 
 
 async def _replace_rows(connection: LogConnection, values: dict[str, object]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
-from application.log.event_log import LogUnavailable
+from application.log.event_log import LogUnavailableError
 
 POLL_SECONDS = 0.25
 _log = logging.getLogger("spawnlog.transcripts")
@@ -60,7 +60,7 @@ class TranscriptGrowth:
                 is_failing = False
             except Exception as error:
                 if not is_failing:
-                    is_away = isinstance(error, LogUnavailable)
+                    is_away = isinstance(error, LogUnavailableError)
                     _log.warning("cannot read transcripts: %s", error, exc_info=not is_away)
                 is_failing = True
             for waiter in self._waiters:

@@ -175,7 +175,7 @@ WRITTEN_BEHIND = (
 )
 
 
-async def written_behind(pool: Pool, run_id: UUID, *, after: int) -> Written:
+async def written_after(pool: Pool, run_id: UUID, *, after: int) -> Written:
     """Return the number of the last entry, and the bytes of the entries after number `after`."""
     async with borrow_connection(pool) as connection:
         cursor = await connection.execute(WRITTEN_BEHIND, [after, run_id, after])

@@ -11,7 +11,7 @@ from uuid import UUID
 from psycopg_pool import AsyncConnectionPool
 
 from application.concurrency.flushes import Flushes
-from application.log.event_log import LogUnavailable
+from application.log.event_log import LogUnavailableError
 from application.ports.runtimes import TranscriptEntry
 from application.ports.transcripts import (
     Extent,
@@ -48,7 +48,7 @@ from infrastructure.outbound.transcripts.rows import (
     read_rows,
     read_rows_of_runs,
     stored_body,
-    written_behind,
+    written_after,
 )
 
 PAGE_ENTRIES = 1_000
@@ -101,7 +101,7 @@ class StoredTranscripts:
             then.
 
         Raises:
-            LogUnavailable: The run's row changed in each of `ATTEMPTS_MAX` attempts, or the
+            LogUnavailableError: The run's row changed in each of `ATTEMPTS_MAX` attempts, or the
                 database is unavailable.
         """
         values: dict[str, object] = {
@@ -122,7 +122,9 @@ class StoredTranscripts:
                 # waited for. The statement could not see the new row, so try again.
                 if await (await connection.execute(_STILL_HELD, values)).fetchone() is None:
                     return False
-        raise LogUnavailable("the run changes too fast to be written about; ask again in a moment")
+        raise LogUnavailableError(
+            "the run changes too fast to be written about; ask again in a moment"
+        )
 
     async def read(
         self, run_id: UUID, *, after: int, limit: int, kinds: Sequence[str] | None = None
@@ -171,10 +173,10 @@ class StoredTranscripts:
         await self._flushes.flush(run_id)
         return await extent_to(self._pool, run_id, last=last)
 
-    async def written_behind(self, run_id: UUID, *, after: int) -> Written:
+    async def written_after(self, run_id: UUID, *, after: int) -> Written:
         """Return the number of the last entry, and the bytes of the entries after number
         `after`."""
-        return await written_behind(self._pool, run_id, after=after)
+        return await written_after(self._pool, run_id, after=after)
 
     async def fork(self, run_id: UUID, epoch: int, entries: Sequence[TranscriptEntry]) -> bool:
         """Write the entries that a child begins with, replacing those of an earlier attempt. Return

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from application.log.envelope import Actor
-from application.ports.configurations import NothingInForce, RevisionErased
+from application.ports.configurations import NoActiveConfigurationError, RevisionErasedError
 from domain.values.record import CONFIG_STREAM
 from tests.support.builders.configurations import load_values
 from tests.support.builders.logged_family import LoggedFamily
@@ -54,7 +54,7 @@ async def test_last_activation_of_any_process_is_in_force(
 async def test_before_the_first_there_is_none(running: RunningLog, tmp_path: Path) -> None:
     configurations = ServerConfigurations(running, tmp_path)
     await configurations.activate(load_values(values(3)), OPERATOR)
-    with pytest.raises(NothingInForce):
+    with pytest.raises(NoActiveConfigurationError):
         await configurations.in_force(0)
     assert await width_at(configurations, 1) == 3
 
@@ -65,7 +65,7 @@ async def test_erased_configuration_is_named(running: RunningLog, tmp_path: Path
     await here.activate(load_values(values(4)), OPERATOR)
     async with running.pool.connection() as connection:
         await connection.execute("DELETE FROM contents WHERE kind = 'configuration'")
-    with pytest.raises(RevisionErased):
+    with pytest.raises(RevisionErasedError):
         await later.in_force(1)
 
 

@@ -505,7 +505,7 @@ def on_record(
     [{}, {"priority": 9}, {"position": "prepend"}, {"timeoutSeconds": 3}, {"log": True}],
 )
 def test_script_called_alike_is_used_again(same: dict[str, Any]) -> None:
-    found = on_record(("who", "injected")).must_have([script("who", **same)])
+    found = on_record(("who", "injected")).require_scripts([script("who", **same)])
     assert [one.id for one in found] == ["who"]
 
 
@@ -529,15 +529,15 @@ OTHER = r'"who" is another one now than under .* 3'
 def test_script_called_otherwise_is_not_on_record(wanted: dict[str, Any], words: str) -> None:
     recorded = on_record(("who", "injected"), ("late", "skipped"))
     with pytest.raises(NothingRecorded, match=words):
-        recorded.must_have([script(name, **one) for name, one in wanted.items()])
+        recorded.require_scripts([script(name, **one) for name, one in wanted.items()])
 
 
 def test_script_that_failure_stops_need_not_be_on_record() -> None:
     recorded = on_record(("who", "failed"), ("late", "skipped"), error_handling="stop")
     stopping = script("who", errorHandling="stop")
-    assert [one.id for one in recorded.must_have([stopping, script("late")])] == ["who"]
+    assert [one.id for one in recorded.require_scripts([stopping, script("late")])] == ["who"]
     with pytest.raises(NothingRecorded, match='"late" was skipped'):
-        recorded.must_have([script("who"), script("late")])
+        recorded.require_scripts([script("who"), script("late")])
 
 
 async def reuse(recorded: Mapping[str, RecordedOutput], *scripts: dict[str, Any]) -> Gathered:
@@ -587,6 +587,6 @@ def test_chosen_revision_may_be_older() -> None:
     loaded = load_values({})
     pinned = PinnedConfiguration(2, loaded.configuration, loaded.stored)
     with pytest.raises(ConfigurationMoved):
-        pinned.must_be_current(3)
-    pinned.chosen().must_be_current(3)
+        pinned.require_current(3)
+    pinned.chosen().require_current(3)
     assert pinned.chosen().session_naming == pinned.session_naming

@@ -16,7 +16,7 @@ from application.context.shared_context import (
 from application.log.envelope import Actor
 from application.log.texts import ContentsErased
 from application.log.unit_of_work import UnitOfWork
-from application.ports.runtimes import CannotLaunch
+from application.ports.runtimes import LaunchError
 from application.queries.views.shared_context import (
     run_shared_context_view,
     shared_context_view,
@@ -185,15 +185,13 @@ async def test_context_too_large_at_the_claim_starts_nothing(
         await family.create(name)
     await patched(work, grown="y" * 40_000)
     await family.tell("child", ask.claim())
-    with pytest.raises(
-        CannotLaunch, match=r"would have 800\d\d bytes and may have 65536"
-    ) as cannot:
+    with pytest.raises(LaunchError, match=r"would have 800\d\d bytes and may have 65536") as cannot:
         await start_of(work, family, "child")
     assert cannot.value.reason == "shared_context"
     many: dict[str, Any] = {f"k{number}": number for number in range(64)}
     await patched(work, **many, grown=None)
     await family.tell("other", ask.claim())
-    with pytest.raises(CannotLaunch, match="would have 65 keys and may have 64"):
+    with pytest.raises(LaunchError, match="would have 65 keys and may have 64"):
         await start_of(work, family, "other")
 
 

@@ -10,8 +10,8 @@ import pytest
 from application.coordination import claims as claims_module
 from application.coordination.claims import Claim, Claims
 from application.coordination.coordination import ClaimKey, ClaimKind
-from application.coordination.holder import Holder
-from application.log.event_log import LogUnavailable
+from application.coordination.lease_owner import LeaseOwner
+from application.log.event_log import LogUnavailableError
 
 A, B = UUID(int=1), UUID(int=2)
 LEASE_SECONDS = 9.0
@@ -44,7 +44,7 @@ class Database:
         if self.is_silent:
             await asyncio.Event().wait()
         if self.is_away:
-            raise LogUnavailable("away")
+            raise LogUnavailableError("away")
         return frozenset(one for one in claims if one.run_id not in self.lost)
 
     async def release(self, claims: Sequence[ClaimKey]) -> None:
@@ -55,7 +55,7 @@ class Worker:
     """Is at two runs until it is told to stop."""
 
     def __init__(self, database: Database) -> None:
-        self.holder = Holder(iter(("first", "second")).__next__)
+        self.holder = LeaseOwner(iter(("first", "second")).__next__)
         self.claims = Claims(
             database, self.holder, lease_seconds=LEASE_SECONDS, now=lambda: database.now
         )
@@ -144,11 +144,11 @@ async def test_work_continues_offline_until_its_claim_ends(
     monkeypatch.setattr(claims_module, "PROLONG_SECONDS_MIN", 0.01)
     database.is_away, database.is_silent = how == "away", how == "silent"
     database.now += LEASE_SECONDS - 0.05
-    with pytest.raises(LogUnavailable):
+    with pytest.raises(LogUnavailableError):
         await worker.claims.prolong()
     assert await worker.at_work() == {A, B}
     database.takes_seconds = 0.05
-    with pytest.raises(LogUnavailable):
+    with pytest.raises(LogUnavailableError):
         await worker.claims.prolong()
     assert await worker.at_work() == set()
 

@@ -10,14 +10,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from application.concurrency.bulkhead import Bulkhead, BulkheadFull
-from application.delivery.effects import Attempted, EffectWorker
+from application.concurrency.bulkhead import Bulkhead, BulkheadFullError
+from application.delivery.effects import AttemptResult, EffectWorker
 from application.delivery.hooks import ERROR_BYTES_MAX, HookPerformer
 from application.delivery.webhooks import WebhookPerformer
 from application.log.envelope import SYSTEM
 from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import PinnedConfiguration
-from application.ports.hooks import HookFailure
+from application.ports.hooks import HookError
 from application.ports.webhooks import WebhookAnswer
 from domain.delivery.webhook import WebhookMessage
 from domain.run.effects import NothingParked
@@ -32,7 +32,7 @@ from tests.support.servers.running_log import RunningLog, running_on
 from tests.support.servers.scripted_hooks import ScriptedHooks, work_with_hooks
 from world.storm.stormy_database import CLOCK
 
-FAILS = HookFailure("the hook answered HTTP 500", status_code=500)
+FAILS = HookError("the hook answered HTTP 500", status_code=500)
 ORIGIN = '{"channel": "discord", "to": "c", "groupId": "g"}'
 
 
@@ -141,10 +141,10 @@ async def test_failing_hook_is_parked_before_the_next(story: Tell, running: Runn
 
 
 async def test_call_without_room_is_no_attempt(story: Tell) -> None:
-    busy = HookFailure("too many calls are under way", was_asked=False, has_no_room=True)
+    busy = HookError("too many calls are under way", was_asked=False, is_busy=True)
     a = await story(busy, FAILS, attemptsMax=2)
     await a.queued()
-    with pytest.raises(BulkheadFull, match="too many calls"):
+    with pytest.raises(BulkheadFullError, match="too many calls"):
         await a.tell()
     assert (await a.phases())["subagentSpawned"] == ("due", 0)
     await a.tell()
@@ -222,7 +222,7 @@ async def test_parked_hook_is_called_again_when_redriven(story: Tell, is_over: b
 class Performer:
     """Implements `EffectPerformer`: has room only for some, and fails for others."""
 
-    def __init__(self, kind: EffectKind, **results: Attempted) -> None:
+    def __init__(self, kind: EffectKind, **results: AttemptResult) -> None:
         self.kind = kind
         self._results = results
         self.attempted: list[str] = []
@@ -230,10 +230,10 @@ class Performer:
     def room(self, effect: Effect) -> str:
         return effect.name
 
-    async def perform(self, _: Run, effect: Effect) -> Attempted:
+    async def perform(self, _: Run, effect: Effect) -> AttemptResult:
         self.attempted.append(effect.name)
         if effect.name not in self._results:
-            raise BulkheadFull(f"no room for {effect.name}")
+            raise BulkheadFullError(f"no room for {effect.name}")
         return self._results[effect.name]
 
 
@@ -248,14 +248,14 @@ async def test_effect_without_room_holds_up_only_its_own_kind(
     await family.end("a")
     await family.tell("a", ask.announce(webhooks=("gateway", "ops", "full")))
     hooks = Performer("hook")
-    fails = Attempted(error="HTTP 503", status_code=503, attempts_max=2)
-    webhooks = Performer("webhook", gateway=Attempted(status_code=204), ops=fails)
+    fails = AttemptResult(error="HTTP 503", status_code=503, attempts_max=2)
+    webhooks = Performer("webhook", gateway=AttemptResult(status_code=204), ops=fails)
     worker = EffectWorker(work, [hooks, webhooks], uninterrupted, Bulkhead())
     first_due_at = (await work.run(family.id("a"))).effects_at
     assert first_due_at is not None
     # The webhooks became due after the hook. An answer of the database may be as old as that.
     running.tail.clock.note(first_due_at, asked_at=time.monotonic())
-    with pytest.raises(BulkheadFull, match="no room for subagentSpawned"):
+    with pytest.raises(BulkheadFullError, match="no room for subagentSpawned"):
         await worker.perform(family.id("a"))
     run = await work.run(family.id("a"))
     assert hooks.attempted == ["subagentSpawned"]

@@ -7,7 +7,7 @@ import pytest
 
 from application.delivery.spent_tokens import priced_usage
 from application.log.unit_of_work import UnitOfWork
-from application.ports.configurations import RevisionErased
+from application.ports.configurations import RevisionErasedError
 from domain.delivery.transcript import UsageEntry
 from domain.run.state import Run
 
@@ -16,7 +16,7 @@ RUN = cast(Run, SimpleNamespace(run_id="r", config_revision=1, agent_id="main", 
 
 class ErasedRevisions:
     async def at(self, revision: int) -> None:
-        raise RevisionErased(f"the text of configuration revision {revision} was erased")
+        raise RevisionErasedError(f"the text of configuration revision {revision} was erased")
 
 
 WORK = cast(UnitOfWork, SimpleNamespace(configurations=ErasedRevisions()))

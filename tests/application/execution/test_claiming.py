@@ -9,17 +9,17 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from application.coordination.holder import Holder
+from application.coordination.lease_owner import LeaseOwner
 from application.execution import execute
 from application.execution.dispatch import Claim, ClaimedRoom, Dispatcher, decide_claims
 from application.execution.end import UnwrittenOutput
 from application.execution.execute import PreparedStart, _Execution
 from application.execution.external import HOLDER_PREFIX, ExternalRuns, NotOffered
 from application.log.envelope import Actor, Provenance
-from application.log.event_log import Decision, LaneFacts, LaneQuery, LogUnavailable
+from application.log.event_log import Decision, LaneFacts, LaneQuery, LogUnavailableError
 from application.log.texts import TextStore
 from application.ports.registry import WaitingLane
-from application.ports.runtimes import CannotLaunch, RuntimeEnd
+from application.ports.runtimes import LaunchError, RuntimeEnd
 from domain.run.events import RunClaimed
 from domain.run.facts import EXTERNAL_LANE
 from domain.run.state import Run
@@ -69,7 +69,7 @@ class Lane:
         claim = Claim("server-1", WIDTH, uuid4(), Provenance())
         room = ClaimedRoom(
             executing=cast("Any", None),
-            holder=Holder(lambda: "server-1"),
+            holder=LeaseOwner(lambda: "server-1"),
             claim=claim,
             query=LaneQuery("subagent", 1, take),
             children={},
@@ -131,7 +131,7 @@ class AskedLanes:
 
 async def test_no_run_waits_once_the_database_names_no_lane() -> None:
     asked = AskedLanes(WaitingLane("subagent", 1, is_full=True))
-    dispatcher = Dispatcher(cast("Any", asked), cast("Any", None), Holder(lambda: "server-1"))
+    dispatcher = Dispatcher(cast("Any", asked), cast("Any", None), LeaseOwner(lambda: "server-1"))
     assert await dispatcher.dispatch() == 0
     assert dispatcher.waiting.may_wait
     asked.lanes = ()
@@ -166,7 +166,7 @@ class Collaborators:
         return run
 
     async def prepare_with_texts(self, run: Run) -> Any:
-        raise CannotLaunch("not_executable", "its folder is gone")
+        raise LaunchError("not_executable", "its folder is gone")
 
     def outside(self) -> ExternalRuns:
         settings = SimpleNamespace(
@@ -184,7 +184,7 @@ class Collaborators:
             )
 
         async def submit(*_: object, **__: object) -> Any:
-            raise LogUnavailable("the database is away")
+            raise LogUnavailableError("the database is away")
 
         work = SimpleNamespace(
             run=run,
@@ -216,7 +216,7 @@ async def test_lease_of_claim_is_capped_by_run_timeout(timeout: int, lease: int)
         queued(lane=EXTERNAL_LANE),
     )
     others = Collaborators(run=run)
-    with pytest.raises(LogUnavailable):
+    with pytest.raises(LogUnavailableError):
         await others.outside().claim(run.run_id, "mine", 60, EXECUTOR)
     assert others.lease_seconds == [lease]
 

@@ -7,7 +7,7 @@ import pytest
 
 from application.execution import entry_writer
 from application.execution.entry_writer import FLUSH_ENTRIES, EntryWriter
-from application.log.event_log import LogUnavailable
+from application.log.event_log import LogUnavailableError
 from application.ports.runtimes import TranscriptEntry
 
 WAIT_SECONDS = 10.0
@@ -45,7 +45,7 @@ class Rows:
     async def append(self, first: int, entries: Sequence[TranscriptEntry]) -> bool:
         if self.away:
             self.away -= 1
-            raise LogUnavailable("away")
+            raise LogUnavailableError("away")
         if self.is_fenced:
             return False
         self.batches.append((first, [str(one.body["text"]) for one in entries]))

@@ -13,7 +13,7 @@ from application.execution.launch import LaunchComposer, PreparedLaunch
 from application.log.texts import TextStore, keyed_hash
 from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import PinnedConfiguration
-from application.ports.runtimes import CannotLaunch
+from application.ports.runtimes import LaunchError
 from application.ports.transcripts import Transcripts
 from domain.configuration.configuration import Configuration
 from domain.run.events import RunEvent, SessionCreated
@@ -254,7 +254,7 @@ async def test_attachments_gone_meanwhile_end_the_launch(
     lies = workspace / RELATIVE
     for change in (lies.rmdir, lambda: lies.symlink_to(elsewhere / RELATIVE)):
         change()
-        with pytest.raises(CannotLaunch, match="not there any more; spawn again with the files"):
+        with pytest.raises(LaunchError, match="not there any more; spawn again with the files"):
             await launched(*written(workspace), attachments=ATTACHED)
 
 
@@ -265,14 +265,14 @@ async def test_link_that_replaced_a_workspace_is_not_followed(workspace: Path, s
     workspace.rename(workspace.with_name("elsewhere"))
     workspace.symlink_to(workspace.with_name("elsewhere"))
     for place in (workspace, workspace / ".openclaw"):
-        with pytest.raises(CannotLaunch, match="not the folder it was") as caught:
+        with pytest.raises(LaunchError, match="not the folder it was") as caught:
             await launched(works_in=place, source=source)
         assert caught.value.reason == "not_executable"
 
 
 async def test_inherited_workspace_that_has_gone_is_not_made(workspace: Path) -> None:
     gone = workspace / "gone"
-    with pytest.raises(CannotLaunch, match="put the folder back and spawn"):
+    with pytest.raises(LaunchError, match="put the folder back and spawn"):
         await launched(works_in=gone, source="requester")
     assert not gone.exists()
     assert (await launched(works_in=gone)).launch.workspace_dir == str(gone)
@@ -281,6 +281,6 @@ async def test_inherited_workspace_that_has_gone_is_not_made(workspace: Path) ->
 
 async def test_nothing_is_made_for_an_unrecorded_run(workspace: Path) -> None:
     gone = workspace / "gone"
-    with pytest.raises(CannotLaunch, match="it has gone"):
+    with pytest.raises(LaunchError, match="it has gone"):
         await launched(works_in=gone, is_recorded=False)
     assert not gone.exists()

@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 
-from application.log.event_log import LogUnavailable
+from application.log.event_log import LogUnavailableError
 from application.log.retry import retry_while_unavailable
 from application.log.texts import TextStore
 
@@ -34,7 +34,7 @@ class Away:
     """A log that is away for so many questions, or fails otherwise."""
 
     def __init__(self, questions: int, failure: Exception | None = None) -> None:
-        self.left, self.failure = questions, failure or LogUnavailable("away")
+        self.left, self.failure = questions, failure or LogUnavailableError("away")
 
     async def ask(self) -> str:
         if self.left:
@@ -48,7 +48,7 @@ async def test_question_is_asked_again_while_the_log_is_away() -> None:
 
 
 @pytest.mark.parametrize(
-    ("failure", "given_up"), [(LogUnavailable("away"), True), (ValueError("no"), False)]
+    ("failure", "given_up"), [(LogUnavailableError("away"), True), (ValueError("no"), False)]
 )
 async def test_question_is_given_up_or_fails_for_another_reason(
     failure: Exception, given_up: bool

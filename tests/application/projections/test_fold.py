@@ -15,7 +15,7 @@ from application.projections.run_rows import RunRow
 from application.projections.session_rows import SessionRow
 from domain.event_types import ConfigurationActivated
 from domain.values.record import CONFIG_STREAM, run_stream, session_stream
-from domain.values.refusals import CorruptHistory
+from domain.values.refusals import CorruptHistoryError
 from tests.support.builders import run_histories as past
 from tests.support.builders.family_log import Recorded, a_family
 from tests.support.builders.storytelling import ROOT, observed, ref, run_id, stamp
@@ -151,9 +151,9 @@ def test_configuration_makes_no_rows() -> None:
 
 def test_misfit_changes_no_state_or_row() -> None:
     fold = folded(HISTORY[:3])
-    with pytest.raises(CorruptHistory):
+    with pytest.raises(CorruptHistoryError):
         fold.apply(run_stream(RUN), past.archived(), stamp(4))
-    with pytest.raises(CorruptHistory):
+    with pytest.raises(CorruptHistoryError):
         fold.apply(session_stream(ROOT), observed(), stamp(4))
     same = folded(HISTORY[:3])
     assert (fold.runs, fold.sessions) == (same.runs, same.sessions)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from application.log.envelope import Actor
-from application.ports.configurations import PinnedConfiguration, RevisionErased
+from application.ports.configurations import PinnedConfiguration, RevisionErasedError
 from application.queries.access import Caller, require_agent_access
 from application.queries.errors import QueryError
 from application.queries.explain import explanation_of
@@ -55,7 +55,7 @@ class Told:
     ("failure", "roots"),
     [
         (None, [ROOT]),
-        (RevisionErased("gone"), None),
+        (RevisionErasedError("gone"), None),
         (ConfigurationError([ConfigurationProblem("of a newer program", "kept revision")]), None),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from application.log.envelope import SYSTEM
-from application.log.event_log import LogUnavailable
+from application.log.event_log import LogUnavailableError
 from application.queries import wait
 from application.queries.access import ALL_SCOPES, Access, Caller
 from application.queries.as_of import AsOf, resolve_as_of
@@ -99,7 +99,7 @@ async def test_unreached_position_is_unavailable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(wait, "REACH_SECONDS_MAX", 0.01)
-    with pytest.raises(LogUnavailable, match="position 12 is not known to this server yet"):
+    with pytest.raises(LogUnavailableError, match="position 12 is not known to this server yet"):
         await FollowedLog(position=9, seen=9).told(least=12)
 
 

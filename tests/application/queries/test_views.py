@@ -9,7 +9,7 @@ import pytest
 
 from application.projections.run_rows import RunRow
 from application.queries.agents import ListedAgent, listed_agents
-from application.queries.run_filter import RunFilter, Where
+from application.queries.run_filter import ColumnFilter, RunFilter
 from application.queries.views.run import (
     ForContent,
     RunMetadataView,
@@ -82,7 +82,7 @@ def test_selection_has_its_fields_in_order() -> None:
 
 def test_each_filter_names_one_column_of_runs() -> None:
     columns = {
-        name: [one.column for one in field.metadata if isinstance(one, Where)]
+        name: [one.column for one in field.metadata if isinstance(one, ColumnFilter)]
         for name, field in RunFilter.model_fields.items()
     }
     assert all(len(named) == 1 for named in columns.values()), columns

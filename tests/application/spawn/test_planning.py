@@ -12,7 +12,7 @@ import pytest
 
 from application.log.envelope import SYSTEM
 from application.ports.configurations import PinnedConfiguration
-from application.ports.files import WorkspaceForbidden
+from application.ports.files import WorkspaceForbiddenError
 from application.spawn.attachments import evaluate_attachments
 from application.spawn.request import spawn_command
 from domain.configuration.configuration import Configuration
@@ -93,7 +93,7 @@ def test_rules_refuse_in_their_order(refuse: Refuse, workspaces: Workspaces) -> 
 
 
 def test_forbidden_folder_refuses_in_its_own_words(refuse: Refuse, workspaces: Workspaces) -> None:
-    workspaces.unusable = WorkspaceForbidden("not below a root")
+    workspaces.unusable = WorkspaceForbiddenError("not below a root")
     refused = refuse(asked(), MAIN, workspace="/etc")
     assert (refused.refusal.rule, refused.refusal.text) == ("workspace", "not below a root")
     assert refused.facts.workspace == WorkspaceFacts(source="requester", recorded=None)

@@ -10,16 +10,16 @@ from typing import Any, TypeVar
 import pytest
 
 from application.concurrency.flushes import Flushes
-from application.coordination.holder import Holder
 from application.coordination.lane import LaneRoom, QueuedChild
+from application.coordination.lease_owner import LeaseOwner
 from application.log.envelope import Actor, Provenance
 from application.log.event_log import (
     Decision,
+    DecisionContext,
     Following,
     LaneFacts,
     LaneQuery,
-    LogUnavailable,
-    World,
+    LogUnavailableError,
 )
 from application.ports.configurations import PinnedConfiguration
 from application.spawn.ahead import PreparedSpawn
@@ -113,7 +113,7 @@ class Process:
     ) -> SpawnResult:
         """Spawn by a session with these members of the body, read under a revision."""
         service = SpawnService(
-            self.work, self.preparing, self.meanwhile, Holder(lambda: "server"), Flushes()
+            self.work, self.preparing, self.meanwhile, LeaseOwner(lambda: "server"), Flushes()
         )
         pinned = pinned or self.configurations.current()
         request = resolved_spawn(key, **members)
@@ -277,7 +277,7 @@ def prepared_for(
 
 
 def test_prepared_child_follows_an_admission_of_the_same_run_alone() -> None:
-    command, world = spawn_request(), World({}, {}, NOW)
+    command, world = spawn_request(), DecisionContext({}, {}, NOW)
     first = admission_of(command)
     ahead = prepared_for(command, first)
     assert ahead.following(world, first) == (ahead.creation,)
@@ -312,7 +312,7 @@ def test_run_whose_requester_shares_by_now_is_not_started_as_it_was_prepared() -
     sharing = {key: one.changed({"shared_position": 3}) for key, one in seen.items()}
     known: tuple[Mapping[str, Session], ...] = ({}, seen, sharing)
     for sessions in known:
-        world = World({}, sessions, NOW, LaneFacts(0, ()))
+        world = DecisionContext({}, sessions, NOW, LaneFacts(0, ()))
         assert ahead.following(world, first) == (ahead.creation,)
     assert room.asked == [True, True, False]
 
@@ -354,7 +354,9 @@ async def test_request_whose_key_would_name_another_session_is_to_be_repeated(
     await behind.activate()
     await process.activate(session=session)
     before = await running.log.head()
-    with pytest.raises(LogUnavailable, match="configuration changed while the request was read"):
+    with pytest.raises(
+        LogUnavailableError, match="configuration changed while the request was read"
+    ):
         await behind.spawn()
     assert await running.log.head() == before
 

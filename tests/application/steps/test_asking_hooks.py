@@ -8,10 +8,10 @@ import pytest
 
 from application.delivery.announce import ask_delivery_target
 from application.log.unit_of_work import UnitOfWork
-from application.ports.hooks import HookFailure
+from application.ports.hooks import HookError
 from application.steps.context_engine import ContextEngineStep
 from application.steps.context_fork import read_context_request
-from application.steps.step import StepMaker, StepPlace, StepRefused, StepResult, UndoFailed
+from application.steps.step import StepMaker, StepPlace, StepRefusedError, StepResult, UndoError
 from application.steps.thread_binding import ThreadBindingStep
 from domain.run.facts import SpawnOptions, StepState
 from domain.run.state import Run
@@ -22,9 +22,9 @@ from tests.support.builders.storytelling import START, plan
 from tests.support.servers.running_log import RunningLog
 from tests.support.servers.scripted_hooks import ScriptedHooks, work_with_hooks
 
-ASKED = HookFailure("the hook did not answer in 10 s")
-UNASKED = HookFailure("the hook cannot be reached", was_asked=False)
-GONE = HookFailure("the hook answered HTTP 410", status_code=410)
+ASKED = HookError("the hook did not answer in 10 s")
+UNASKED = HookError("the hook cannot be reached", was_asked=False)
+GONE = HookError("the hook answered HTTP 410", status_code=410)
 READY = {"status": "ok", "threadBindingReady": True, "deliveryOrigin": {"to": "t"}}
 ORIGIN = '{"channel": "discord", "accountId": "a", "to": "c"}'
 ASKING = (
@@ -59,8 +59,8 @@ async def run(running: RunningLog, tmp_path: Path, work: UnitOfWork) -> Run:
     return await prepared_run(running, tmp_path)
 
 
-async def refused(maker: StepMaker, run: Run, *, is_resumed: bool = False) -> StepRefused:
-    with pytest.raises(StepRefused) as caught:
+async def refused(maker: StepMaker, run: Run, *, is_resumed: bool = False) -> StepRefusedError:
+    with pytest.raises(StepRefusedError) as caught:
         await maker.make(run, state(maker), is_resumed=is_resumed)
     return caught.value
 
@@ -91,7 +91,7 @@ async def test_thread_without_binding_hook_is_refused(
     session = {"threadBindings": bindings}
     work = await work_with_hooks(running, tmp_path, *names, session=session)
     run = await prepared_run(running, tmp_path)
-    with pytest.raises(StepRefused, match="thread=true is only available on channels"):
+    with pytest.raises(StepRefusedError, match="thread=true is only available on channels"):
         await ThreadBindingStep(work, ScriptedHooks()).place(run, plan())
 
 
@@ -111,7 +111,7 @@ async def test_only_unreached_hook_has_done_nothing(
     work: UnitOfWork,
     run: Run,
     kind: Any,
-    threw: HookFailure,
+    threw: HookError,
     is_resumed: bool,
     is_nothing: bool,
 ) -> None:
@@ -151,7 +151,7 @@ async def test_undo_is_repeated_until_acknowledged(
     ):
         hooks = ScriptedHooks(ASKED, None)
         maker = kind(work, hooks)
-        with pytest.raises(UndoFailed, match="did not answer in 10 s"):
+        with pytest.raises(UndoError, match="did not answer in 10 s"):
             await maker.undo(run, state(maker, **changes))
         assert await maker.undo(run, state(maker, **changes)) == "undone"
         assert [call.name for call in hooks.calls] == [name] * 2
@@ -162,7 +162,7 @@ async def test_gone_preparation_is_not_rolled_back(work: UnitOfWork, run: Run) -
     assert await maker.undo(run, state(maker)) == "nothing_there"
     # A thread that is gone is told of all the same.
     binding = ThreadBindingStep(work, ScriptedHooks(GONE))
-    with pytest.raises(UndoFailed):
+    with pytest.raises(UndoError):
         await binding.undo(run, state(binding))
 
 

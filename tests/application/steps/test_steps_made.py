@@ -12,7 +12,7 @@ from application.queries.views.event import (
     events_with_texts,
 )
 from application.queries.views.run import pending_undo_views, summary_texts
-from application.steps.step import STEPS_AT_ONCE_MAX, StepRefused
+from application.steps.step import STEPS_AT_ONCE_MAX, StepRefusedError
 from application.steps.workspace import WorkspaceStep
 from domain.run.events import EffectAttempted, StepBegun
 from domain.run.state import Run
@@ -274,5 +274,5 @@ async def test_workspace_that_vanished_after_step_is_refused(tmp_path: Path) -> 
     assert await step.place(begun, home) is None
     (tmp_path / "home").rmdir()
     assert await step.place(run_of(*a_prepared_run()), home) is not None
-    with pytest.raises(StepRefused, match="it has gone since"):
+    with pytest.raises(StepRefusedError, match="it has gone since"):
         await step.place(begun, home)

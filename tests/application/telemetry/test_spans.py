@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from application.log.envelope import RecordedEvent
-from application.ports.spans import Span, SpansNotSent
+from application.ports.spans import Span, SpanExportError
 from application.telemetry.run_spans import READ_TYPES, span_of_announcement, spans_of_end
 from application.telemetry.span_export import QUEUE_EVENTS_MAX, SpanExport
 from application.telemetry.trace_context import (
@@ -222,7 +222,7 @@ class Receiver:
 
     async def send(self, spans: Sequence[Span]) -> None:
         if self.fails:
-            raise SpansNotSent("it is away")
+            raise SpanExportError("it is away")
         self.spans += spans
 
     async def close(self) -> None:

@@ -7,11 +7,11 @@ from uuid import UUID
 
 import pytest
 
-from application.concurrency.bulkhead import BulkheadFull
+from application.concurrency.bulkhead import BulkheadFullError
 from application.coordination.claims import Claims
 from application.coordination.coordination import ClaimKey, ClaimKind
-from application.coordination.holder import Holder
-from application.log.event_log import LogUnavailable
+from application.coordination.lease_owner import LeaseOwner
+from application.log.event_log import LogUnavailableError
 from application.workers import due as due_work
 from application.workers.due import DueWork
 from tests.support.waiting import until
@@ -32,7 +32,7 @@ class Desk:
         self.limits: set[int] = set()
         self.prolonged: list[UUID] = []
         self.claims = Claims(
-            self, Holder(lambda: "me"), lease_seconds=LEASE_SECONDS, now=time.monotonic
+            self, LeaseOwner(lambda: "me"), lease_seconds=LEASE_SECONDS, now=time.monotonic
         )
         self.work = DueWork("announce", self.claims, self.do, seconds=0.01)
 
@@ -67,10 +67,10 @@ class Desk:
         if run_id == BROKEN:
             raise ValueError("it cannot be done")
         if run_id == CROWDED:
-            raise BulkheadFull("too many wait already")
+            raise BulkheadFullError("too many wait already")
         if run_id == LOST:
             self.due.remove(run_id)
-            raise LogUnavailable("away")
+            raise LogUnavailableError("away")
         await asyncio.sleep(0)
         self.due.remove(run_id)
         self.done.append(run_id)
@@ -149,7 +149,7 @@ async def test_failed_work_keeps_its_claim(
 
 async def test_absent_database_gives_up_the_claim(desk: Desk) -> None:
     desk.due = [LOST, QUICK]
-    with pytest.raises(LogUnavailable, match="away"):
+    with pytest.raises(LogUnavailableError, match="away"):
         await desk.work.run_all_due()
     assert desk.done == [QUICK]
     assert desk.claimed == set()

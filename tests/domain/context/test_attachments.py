@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from domain.configuration.configuration import Configuration
 from domain.configuration.tools import Attachments
 from domain.context.attachment_manifest import (
-    FilesMismatch,
+    FilesMismatchError,
     file_list,
     manifest_text,
     parse_file_list,
@@ -290,13 +290,13 @@ def test_file_list_is_stored_without_content() -> None:
 
 @pytest.mark.parametrize("bodies", [[], [b"abc"], [b"abd", b""], [b"", b"abc"], [b"abc", b"", b""]])
 def test_changed_bytes_are_refused(bodies: list[bytes]) -> None:
-    with pytest.raises(FilesMismatch):
+    with pytest.raises(FilesMismatchError):
         restore_files(file_list(FILES), bodies)
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"files": [{}]}', '{"files": [], "more": 1}'])
 def test_text_that_is_no_list_is_refused(text: str) -> None:
-    with pytest.raises(FilesMismatch, match="cannot be read"):
+    with pytest.raises(FilesMismatchError, match="cannot be read"):
         parse_file_list(text)
 
 

@@ -14,7 +14,7 @@ from domain.context.agent_override import OverrideCandidate, choose_override, lo
 from domain.context.script_output import ScriptReading, encode_output, read_script_output
 from domain.context.script_request import (
     URL_BYTES_MAX,
-    ArgumentsTooLong,
+    ArgumentsTooLongError,
     SpawnVariables,
     argument_items,
     json_input,
@@ -71,14 +71,14 @@ def test_json_has_the_same_names_and_no_undefined_ones() -> None:
 
 def test_argument_too_long_is_refused_with_advice() -> None:
     long = SpawnVariables(target_agent_id="a", task="ü" * 70_000, requester_agent_id="b")
-    with pytest.raises(ArgumentsTooLong, match=r'"task".*format "json"'):
+    with pytest.raises(ArgumentsTooLongError, match=r'"task".*format "json"'):
         argument_items({"task": "task"}, long)
     fits = SpawnVariables(target_agent_id="a", task="x" * 131_069, requester_agent_id="b")
     assert len(argument_items({"t": "task"}, fits)[0]) == 131_071
-    with pytest.raises(ArgumentsTooLong, match="131072 bytes"):
+    with pytest.raises(ArgumentsTooLongError, match="131072 bytes"):
         argument_items({"tt": "task"}, fits)
     wide = SpawnVariables(target_agent_id="a", task="x" * 130_000, requester_agent_id="b")
-    with pytest.raises(ArgumentsTooLong, match="in all"):
+    with pytest.raises(ArgumentsTooLongError, match="in all"):
         argument_items({f"t{number}": "task" for number in range(9)}, wide)
 
 
@@ -91,7 +91,7 @@ def test_arguments_and_urls_have_limits() -> None:
     eight = {str(number): "task" for number in range(8)} | {"8": "label"}
     longest = "x" * (131_071 - len("0="))
     assert len(argument_items(eight, spawn(longest, "x" * 6))) == 9
-    with pytest.raises(ArgumentsTooLong, match="1048577 bytes in all"):
+    with pytest.raises(ArgumentsTooLongError, match="1048577 bytes in all"):
         argument_items(eight, spawn(longest, "x" * 7))
 
     def url(task: str) -> str:
@@ -100,7 +100,7 @@ def test_arguments_and_urls_have_limits() -> None:
     room = URL_BYTES_MAX - len("http://h/?t=")
     assert url("x" * room) == "http://h/?t=" + "x" * room
     for long in ("x" * (room + 1), "é" * (room // 6 + 1)):
-        with pytest.raises(ArgumentsTooLong, match="more than 8192 bytes; use method POST"):
+        with pytest.raises(ArgumentsTooLongError, match="more than 8192 bytes; use method POST"):
             url(long)
     assert request_body("POST", {"t": "task"}, spawn("x")) == '{"t":"x"}'
     assert request_body("POST", {}, spawn("x")) is request_body("GET", {"t": "task"}, spawn("x"))

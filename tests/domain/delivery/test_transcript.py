@@ -12,7 +12,7 @@ from domain.configuration.models import PRICE_USD_MAX, Cost, Models
 from domain.delivery.announcement import RunStats, cost_text, stats_line, token_text
 from domain.delivery.cost import MODELS_MAX, cost_of_usage, usage_by_models
 from domain.delivery.provided_transcript import (
-    NotATranscript,
+    InvalidTranscriptError,
     ProvidedEntry,
     entries_of_text,
     last_usage_tokens,
@@ -127,7 +127,7 @@ def test_what_is_kept_is_read_again(entries: list[ProvidedEntry]) -> None:
 
 @pytest.mark.parametrize("text", ["{\n", "[]\n", '{"text":"a"}\n', '{"kind":1}\n', "\n", "x\n"])
 def test_anything_else_is_no_transcript(text: str) -> None:
-    with pytest.raises(NotATranscript):
+    with pytest.raises(InvalidTranscriptError):
         entries_of_text(text)
 
 

@@ -15,11 +15,11 @@ from domain.prompt.child_prompt import (
     AttachmentsNote,
     ChildFacts,
     ComposedPrompt,
-    Surroundings,
+    PromptSections,
     compose_continuation,
     compose_prompt,
 )
-from domain.prompt.pieces import Contribution, Piece, join_pieces, task_message, task_pieces
+from domain.prompt.pieces import Contribution, PromptPiece, join_pieces, task_message, task_pieces
 from domain.prompt.role import SpawnTools
 from domain.prompt.shared_context import HEADING, VALUES_CHARACTERS_MAX, SharedValue, shared_pieces
 from domain.prompt.untrusted import (
@@ -47,16 +47,16 @@ CHILD = ChildFacts(
     requester_channel="telegram",
 )
 
-FULL = Surroundings(
+FULL = PromptSections(
     preamble="We build a house.",
     bootstrap=(BootstrapFile("AGENTS.md", "Be kind.\n"), BootstrapFile("TOOLS.md", "")),
     attachments=AttachmentsNote(
         count=2, total_bytes=30, relative_dir=".openclaw/attachments/1", mount_path_hint="/mnt/x"
     ),
     shared_context=(
-        Piece(source="sharedContext", text="[Shared Context]:"),
-        Piece(source="separator", text="\n"),
-        Piece(source="sharedContext:goal", text='- goal: "x"'),
+        PromptPiece(source="sharedContext", text="[Shared Context]:"),
+        PromptPiece(source="separator", text="\n"),
+        PromptPiece(source="sharedContext:goal", text='- goal: "x"'),
     ),
 )
 
@@ -123,14 +123,14 @@ def test_attachments_files_and_shared_context_come_last() -> None:
 @pytest.mark.parametrize("hint", ["/mnt/a b", "/mnt\n## Rules", "", "x" * 300])
 def test_unsafe_mount_hint_is_left_out(hint: str) -> None:
     note = AttachmentsNote(count=1, total_bytes=1, relative_dir="d", mount_path_hint=hint)
-    prompt = compose_prompt(CHILD, task_pieces("T"), Surroundings(attachments=note))
+    prompt = compose_prompt(CHILD, task_pieces("T"), PromptSections(attachments=note))
     assert "mountPath" not in prompt.system_prompt
     assert "Attachments: 1 file(s), 1 bytes." in prompt.system_prompt
 
 
 def test_no_attachments_are_not_mentioned() -> None:
     note = AttachmentsNote(count=0, total_bytes=0, relative_dir="d")
-    prompt = compose_prompt(CHILD, task_pieces("T"), Surroundings(attachments=note))
+    prompt = compose_prompt(CHILD, task_pieces("T"), PromptSections(attachments=note))
     assert "Attachments" not in prompt.system_prompt.partition("## Session")[2]
 
 
@@ -218,7 +218,7 @@ TOOLS = SpawnTools(control=False)
 """No other test composes a prompt for this depth with these."""
 
 
-def compose(label: str, surroundings: Surroundings | None = None) -> ComposedPrompt:
+def compose(label: str, surroundings: PromptSections | None = None) -> ComposedPrompt:
     child = ChildFacts(
         depth=3,
         max_spawn_depth=9,
@@ -231,7 +231,7 @@ def compose(label: str, surroundings: Surroundings | None = None) -> ComposedPro
 
 def test_children_of_one_shape_have_their_own_facts() -> None:
     for label in ("Ä", "b"):
-        prompt = compose(label, Surroundings(preamble=f"Ö {label}"))
+        prompt = compose(label, PromptSections(preamble=f"Ö {label}"))
         whole = {"systemPrompt": prompt.system_prompt, "message": prompt.message}
         seen = {
             (part.of, part.source): whole[part.of].encode()[part.start : part.end].decode()
@@ -458,15 +458,15 @@ notes = st.builds(
     text,
     st.lists(st.builds(Contribution, text, text), max_size=2),
     st.builds(
-        Surroundings,
+        PromptSections,
         preamble=text,
         bootstrap=files,
         attachments=st.none() | notes,
-        shared_context=st.lists(st.builds(Piece, source=text, text=text), max_size=3),
+        shared_context=st.lists(st.builds(PromptPiece, source=text, text=text), max_size=3),
     ),
 )
 def test_parts_cover_every_byte_of_both_texts(
-    child: ChildFacts, task: str, scripts: list[Contribution], surroundings: Surroundings
+    child: ChildFacts, task: str, scripts: list[Contribution], surroundings: PromptSections
 ) -> None:
     prompt = compose_prompt(child, task_pieces(task, prepend=scripts), surroundings)
     ends = {"systemPrompt": 0, "message": 0}
@@ -487,7 +487,7 @@ def test_files_follow_all_other_parts(
 ) -> None:
     plain = compose_prompt(CHILD, task_pieces("T"))
     prompt = compose_prompt(
-        CHILD, task_pieces("T"), Surroundings(bootstrap=brought, attachments=note)
+        CHILD, task_pieces("T"), PromptSections(bootstrap=brought, attachments=note)
     )
     ours = [part for part in plain.parts if part.of == "systemPrompt"]
     assert list(prompt.parts[: len(ours)]) == ours
@@ -498,7 +498,7 @@ def test_files_follow_all_other_parts(
 @examples(60)
 @given(sly.filter(lambda one: one.strip("\n").strip() != ""))
 def test_part_of_a_file_is_heading_and_text(said: str) -> None:
-    surroundings = Surroundings(bootstrap=(BootstrapFile("TOOLS.md", said),))
+    surroundings = PromptSections(bootstrap=(BootstrapFile("TOOLS.md", said),))
     prompt = compose_prompt(CHILD, task_pieces("T"), surroundings)
     (part,) = [one for one in prompt.parts if one.source == "bootstrap:TOOLS.md"]
     held = prompt.system_prompt.encode()[part.start : part.end].decode()
@@ -527,7 +527,7 @@ SURVEY = "11111111-2222-4333-8444-555555555555"
 
 
 def prompt(
-    depth: int, deepest: int, surroundings: Surroundings | None = None, **more: Any
+    depth: int, deepest: int, surroundings: PromptSections | None = None, **more: Any
 ) -> ComposedPrompt:
     task = task_pieces(
         "Count the boats in the harbour.\nName the largest one — by its length.",
@@ -537,7 +537,7 @@ def prompt(
     return compose_prompt(child(depth, deepest, **more), task, surroundings)
 
 
-def continuation(surroundings: Surroundings | None = None, **more: Any) -> ComposedPrompt:
+def continuation(surroundings: PromptSections | None = None, **more: Any) -> ComposedPrompt:
     said = "And the boats outside?\n\nCount those by the pier, too — all of them."
     return compose_continuation(child(1, 1, **more), said, surroundings)
 
@@ -561,7 +561,7 @@ ATTACHED = AttachmentsNote(
 
 SHAPES = {
     "depth_1_leaf": prompt(1, 1),
-    "orchestrator": prompt(1, 3, Surroundings(preamble="The harbour is in Ålesund.")),
+    "orchestrator": prompt(1, 3, PromptSections(preamble="The harbour is in Ålesund.")),
     "without_yield": prompt(1, 3, tools=SpawnTools(control=False, yield_turn=False)),
     "without_spawn": prompt(1, 3, tools=SpawnTools(spawn=False)),
     "deep_leaf": prompt(
@@ -572,16 +572,16 @@ SHAPES = {
         requester_session_key=f"agent:planner:subagent:{SURVEY}",
     ),
     "session_mode": prompt(1, 1, is_persistent=True),
-    "attachments": prompt(1, 1, Surroundings(attachments=ATTACHED)),
-    "forked": prompt(1, 1, Surroundings(fork_entries=12)),
+    "attachments": prompt(1, 1, PromptSections(attachments=ATTACHED)),
+    "forked": prompt(1, 1, PromptSections(fork_entries=12)),
     "continuation": continuation(is_persistent=True),
     "continuation_of_a_run": continuation(
-        Surroundings(preamble="The harbour is in Ålesund.", fork_entries=12, attachments=ATTACHED)
+        PromptSections(preamble="The harbour is in Ålesund.", fork_entries=12, attachments=ATTACHED)
     ),
     "shared_context": prompt(
         1,
         1,
-        Surroundings(
+        PromptSections(
             shared_context=shared_pieces(
                 (
                     SharedValue("projectGoal", "literal", '"Build a modern web app"'),
@@ -598,7 +598,7 @@ SHAPES = {
     "bootstrap": prompt(
         2,
         3,
-        Surroundings(
+        PromptSections(
             bootstrap=(
                 BootstrapFile("AGENTS.md", "\n# Surveyor\n\nMeasure twice. 🚤\n"),
                 BootstrapFile(

@@ -13,7 +13,7 @@ from domain.run.continuation import (
     QueueFull,
     SteeredTooSoon,
     SteerTooLong,
-    must_steer,
+    require_steerable,
 )
 from domain.run.decide import dedupe_key
 from domain.run.events import (
@@ -27,7 +27,7 @@ from domain.run.events import (
 from domain.run.evolve import initial_run
 from domain.run.facts import HOOK_ORDER, HookName, SpawnOptions
 from domain.run.state import Run
-from domain.values.refusals import CorruptHistory, NotYet, WrongStage
+from domain.values.refusals import CorruptHistoryError, NotYet, WrongStage
 from tests.support.builders import continued_runs as continued
 from tests.support.builders import effects
 from tests.support.builders import run_commands as ask
@@ -126,13 +126,18 @@ def test_message_is_the_beginning_of_a_run() -> None:
         run_id(6),
         run_id(5),
     )
-    assert (run.continued_by, run.put_away_from, run.steps, run.effects) == (None, None, (), ())
+    assert (run.continued_by, run.archive_ordered_at, run.steps, run.effects) == (
+        None,
+        None,
+        (),
+        (),
+    )
     assert dedupe_key(run) == f"announce:v1:{CHILD}:{run_id(2)}"
 
 
 @pytest.mark.parametrize("event", [past.created(), continued.planned(), continued.continued()])
 def test_no_run_begins_with_anything_else(event: RunEvent) -> None:
-    with pytest.raises(CorruptHistory, match="no run begins with"):
+    with pytest.raises(CorruptHistoryError, match="no run begins with"):
         initial_run(event, stamp(1))
 
 
@@ -306,9 +311,9 @@ def test_one_caller_steers_once_in_two_seconds(by: str, after_ms: int, *, taken:
 
 
 def test_message_that_steers_has_a_limit() -> None:
-    must_steer("x" * STEER_CHARACTERS_MAX)
+    require_steerable("x" * STEER_CHARACTERS_MAX)
     with pytest.raises(SteerTooLong, match=f"{STEER_CHARACTERS_MAX + 1} chars"):
-        must_steer("x" * (STEER_CHARACTERS_MAX + 1))
+        require_steerable("x" * (STEER_CHARACTERS_MAX + 1))
 
 
 @pytest.mark.parametrize("reason", ["exit", "interrupted", "stopped"])

@@ -15,7 +15,7 @@ from domain.run.lifecycle import LIFECYCLE, RunStage
 from domain.run.state import Run
 from domain.values.refusals import (
     CannotDeliver,
-    CorruptHistory,
+    CorruptHistoryError,
     LostClaim,
     NotYet,
     ReadAgain,
@@ -182,7 +182,7 @@ def test_at_this_stage_each_event_is_history_or_corrupt(stage: RunStage) -> None
             # There is no announcement yet.
             happens = event.changed({"kind": "hook", "name": "subagentSpawned"})
         if after is None:
-            with pytest.raises(CorruptHistory, match=name):
+            with pytest.raises(CorruptHistoryError, match=name):
                 evolve(run, happens, stamp(99))
         else:
             assert (name, evolve(run, happens, stamp(99)).stage) == (name, after)

@@ -15,7 +15,7 @@ from domain.run.facts import (
     StepName,
     step_key,
 )
-from domain.values.refusals import CorruptHistory, LostClaim, NotYet, WrongStage
+from domain.values.refusals import CorruptHistoryError, LostClaim, NotYet, WrongStage
 from tests.support.builders import run_commands as ask
 from tests.support.builders import run_histories as past
 from tests.support.builders.facts import fact_of
@@ -194,7 +194,7 @@ def test_event_of_unbegun_step_is_corrupt(
     history = past.a_prepared_run()
     if not isinstance(event, StepTaken):
         history = (*history, past.refused())
-    with pytest.raises(CorruptHistory, match=r"never begun|no undo"):
+    with pytest.raises(CorruptHistoryError, match=r"never begun|no undo"):
         run_of(*history, event)
 
 

@@ -14,7 +14,7 @@ from domain.spawn.continuation import (
     NoSession,
     RunIsActive,
     continue_session,
-    must_take_messages,
+    require_message_capacity,
 )
 from domain.values.record import session_key_of, session_stream
 from domain.values.refusals import NotYet, ReadAgain, Refusal, Rejected, SessionIsClosed
@@ -261,17 +261,17 @@ def test_session_to_be_deleted_takes_queued_messages() -> None:
 def test_session_takes_messages_only_while_idle_and_open() -> None:
     log = announced("scout")
     session, run = log.session("scout"), log.run("scout")
-    must_take_messages(session, run)
+    require_message_capacity(session, run)
     unsettled = session.changed({"unsettled": (run_id(9),)})
     with pytest.raises(RunIsActive):
-        must_take_messages(unsettled, run)
+        require_message_capacity(unsettled, run)
     for closed in (
         (session.changed({"stage": "closed"}), run),
         (session, run.changed({"stage": "archived"})),
-        (session, run.changed({"put_away_from": run.announced_at})),
+        (session, run.changed({"archive_ordered_at": run.announced_at})),
     ):
         with pytest.raises(SessionIsClosed):
-            must_take_messages(*closed)
+            require_message_capacity(*closed)
     assert issubclass(NoSession, Rejected)
 
 

@@ -19,7 +19,7 @@ from domain.run.plan_facts import PlanFacts, WorkspaceFacts
 from domain.run.state import Run
 from domain.session.events import ChildAdmitted, SessionClosed, SessionContinued, SessionObserved
 from domain.session.state import Session
-from domain.spawn.batch import PartOfBatch, batch_refusal_text, must_be_prepared
+from domain.spawn.batch import PartOfBatch, batch_refusal_text, require_prepared
 from domain.spawn.cascade import CascadeState
 from domain.spawn.decide import SpawnDecision, request_spawns
 from domain.spawn.pipeline import ChildFacts, Need
@@ -265,10 +265,10 @@ def test_batch_decided_meanwhile_is_read_again() -> None:
     log = FamilyLog()
     asked_for(log)
     ids = [log.run(name).run_id for name in NAMES]
-    must_be_prepared(CascadeState(log.fold.runs, log.fold.sessions), ids)
+    require_prepared(CascadeState(log.fold.runs, log.fold.sessions), ids)
     tell_all(log, {name: (ask.create(log.run(name).epoch),) for name in NAMES})
     with pytest.raises(ReadAgain):
-        must_be_prepared(CascadeState(log.fold.runs, log.fold.sessions), ids)
+        require_prepared(CascadeState(log.fold.runs, log.fold.sessions), ids)
     with pytest.raises(WrongStage):
         tell_all(log, {name: (ask.refuse(None),) for name in NAMES})
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from domain.values.session_key import (
     SESSION_KEY_BYTES_MAX,
-    InvalidSessionKey,
+    InvalidSessionKeyError,
     canonical_session_key,
     child_key,
     render_session_key,
@@ -42,7 +42,7 @@ def test_key_of_exactly_the_limit_is_a_key() -> None:
     key = "agent:main:" + "x" * 501
     assert len(key) == 512
     assert canonical_session_key(f" {key} ") == key
-    with pytest.raises(InvalidSessionKey):
+    with pytest.raises(InvalidSessionKeyError):
         canonical_session_key(key + "x")
 
 
@@ -76,7 +76,7 @@ def test_under_global_scope_all_aliases_are_global(spelling: str) -> None:
     ],
 )
 def test_invalid_session_key_is_refused_with_a_reason(bad: str) -> None:
-    with pytest.raises(InvalidSessionKey) as caught:
+    with pytest.raises(InvalidSessionKeyError) as caught:
         canonical_session_key(bad)
     assert "session key" in caught.value.message.lower()
 
@@ -99,7 +99,7 @@ def test_canonicalising_twice_changes_nothing(text: str, main_key: str, scope: s
     assert scope in ("per-sender", "global")
     try:
         once = canonical_session_key(text, main_key=main_key, scope=scope)  # type: ignore[arg-type]
-    except InvalidSessionKey:
+    except InvalidSessionKeyError:
         return
     again = canonical_session_key(once, main_key=main_key, scope=scope)  # type: ignore[arg-type]
     assert again == once
@@ -143,5 +143,5 @@ def test_child_key_is_made_of_nothing_else(agent_id: str, uuid: str) -> None:
 
 @pytest.mark.parametrize("key", ["agent:", " Agent : ", "agent::", "agent:x"])
 def test_agent_key_names_agent_and_session(key: str) -> None:
-    with pytest.raises(InvalidSessionKey):
+    with pytest.raises(InvalidSessionKeyError):
         canonical_session_key(key)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from domain.values.agent_id import AGENT_ID_CHARACTERS_MAX, is_valid_agent_id, normalise_agent_id
 from domain.values.base64 import decode_strict_base64, encoded_length_max
-from domain.values.json_text import NotJson, compact_json, read_json
+from domain.values.json_text import NotJsonError, compact_json, read_json
 from domain.values.moments import RunStageName, is_time_ago, parse_duration, parse_moment
 from domain.values.text import replace_unstorable, single_line, utf8_prefix, whole_characters
 
@@ -163,7 +163,7 @@ def test_what_was_written_is_read_again(value: object) -> None:
 
 def test_json_nesting_has_a_limit() -> None:
     read_json("[" * 200 + "]" * 200)
-    with pytest.raises(NotJson):
+    with pytest.raises(NotJsonError):
         read_json("[" * 202 + "]" * 202)
 
 

@@ -12,8 +12,8 @@ from domain.run.facts import BatchFacts, Dependency, RespawnFacts
 from domain.values.shared_values import SharedChange, SharedContextRequest, SharedKey
 from domain.what_if import cascade
 from domain.what_if.batch import decide_batch_again
-from domain.what_if.cascade import Cascade, CascadeTooLarge, CountRange
-from domain.what_if.decide_again import AS_RECORDED, DecidedAgain, OtherSession
+from domain.what_if.cascade import Cascade, CascadeTooLargeError, CountRange
+from domain.what_if.decide_again import AS_RECORDED, DecidedAgain, HypotheticalSession
 from domain.what_if.record import RecordedDecision
 from domain.what_if.verdict import SAME, Verdict, not_replayable
 from tests.support.builders import run_histories as past
@@ -315,7 +315,7 @@ def test_requester_has_the_tools_of_now() -> None:
 def test_request_without_recorded_tools_is_not_judged_by_them() -> None:
     denied = plan(tools_deny=("sessions_spawn",))
     asks = child(2, agent_id=None, requester=ASKS)
-    assert asks.again(BASE, BASE, requester_now=OtherSession(plan=denied)).verdict == SAME
+    assert asks.again(BASE, BASE, requester_now=HypotheticalSession(plan=denied)).verdict == SAME
 
 
 def test_leaf_either_way_is_not_remembered() -> None:
@@ -555,7 +555,7 @@ def test_newly_allowed_run_shares_with_its_family() -> None:
 def test_more_than_can_be_remembered_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cascade, "REMOVED_MAX", 2)
     counts = following([child(1), child(2)], BASE, STRICT)
-    with pytest.raises(CascadeTooLarge, match="more than 2 runs would not have run"):
+    with pytest.raises(CascadeTooLargeError, match="more than 2 runs would not have run"):
         noted(counts, child(3), BASE, STRICT)
     planned = following([child(1)], BASE, SLOW)
     assert planned.active_children(ROOT, 1) == CountRange(1, 1)

@@ -11,7 +11,7 @@ from domain.run.facts import ScriptReceipt
 from domain.states import StreamEvent
 from domain.what_if.record import recorded_decision
 from domain.what_if.scripts import ReplayedScripts, outputs_needed, replay_scripts
-from domain.what_if.verdict import NotReplayable
+from domain.what_if.verdict import NotReplayableError
 from tests.support.builders.decisions_again import Values, change_of
 from tests.support.builders.script_receipts import candidate, receipt
 from tests.support.builders.storytelling import ref, requested, stamp
@@ -247,7 +247,7 @@ def test_decision_is_read_from_its_request_on() -> None:
 @pytest.mark.parametrize("name", MISSING)
 def test_script_that_may_say_something_else_is_named(name: str) -> None:
     receipts, then, now, expected = MISSING[name]
-    with pytest.raises(NotReplayable) as missing:
+    with pytest.raises(NotReplayableError) as missing:
         again(receipts, then, now)
     assert expected in str(missing.value)
 

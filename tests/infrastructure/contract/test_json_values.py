@@ -10,8 +10,8 @@ from hypothesis import strategies as some
 
 from infrastructure.contract.json_values import (
     DEPTH_MAX,
-    MalformedJson,
-    RepeatedKey,
+    DuplicateKeyError,
+    MalformedJsonError,
     parse_json,
     require_distinct_keys,
 )
@@ -56,7 +56,7 @@ def has_repeated_key(text: str) -> bool:
 @given(documents())
 def test_repeated_key_is_refused_and_no_other_text(text: str) -> None:
     if has_repeated_key(text):
-        with pytest.raises(RepeatedKey) as refused:
+        with pytest.raises(DuplicateKeyError) as refused:
             parse_json(text.encode(), what="the body")
         assert refused.value.errors[0]["pointer"].startswith("/")
     else:
@@ -77,15 +77,17 @@ def test_repeated_key_is_refused_and_no_other_text(text: str) -> None:
     ],
 )
 def test_repeated_key_is_named_by_its_place(text: str, pointer: str) -> None:
-    with pytest.raises(RepeatedKey, match=r"the body has the key .* twice; give it once") as why:
+    with pytest.raises(
+        DuplicateKeyError, match=r"the body has the key .* twice; give it once"
+    ) as why:
         parse_json(text.encode(), what="the body")
     assert why.value.errors == ({"pointer": pointer, "detail": "is given twice"},)
-    with pytest.raises(RepeatedKey):
+    with pytest.raises(DuplicateKeyError):
         require_distinct_keys(text, what="the body")
 
 
 def test_depth_counts_brackets_of_values_alone() -> None:
     assert parse_json(orjson.dumps(["["] * (DEPTH_MAX + 1)), what="it") == ["["] * (DEPTH_MAX + 1)
     deep = "[" * (DEPTH_MAX + 1) + "]" * (DEPTH_MAX + 1)
-    with pytest.raises(MalformedJson, match="nested deeper"):
+    with pytest.raises(MalformedJsonError, match="nested deeper"):
         parse_json(deep.encode(), what="it")

@@ -26,7 +26,7 @@ from domain.values.record import ContentRef, run_stream
 from domain.values.refusals import Refusal
 from domain.values.session_key import agent_id_of, child_key
 from domain.what_if.change import Change, WholeConfiguration
-from domain.what_if.decide_again import DecidedAgain, Question, decide_again, is_session_needed
+from domain.what_if.decide_again import DecidedAgain, ReplayCase, decide_again, is_session_needed
 from domain.what_if.record import recorded_decision
 from tests.support.builders import run_commands as ask
 from tests.support.builders.configurations import PlacedConfigurations
@@ -177,7 +177,7 @@ class DecidedSpawns:
         pinned = self._pinned(run)
         whole = WholeConfiguration(pinned.configuration, pinned.redacted)
         record = recorded_decision(steps, before=before)
-        question = Question(record=record, change=Change(whole, whole))
+        question = ReplayCase(record=record, change=Change(whole, whole))
         if is_session_needed(question):
             session = self.log.session_as_of(run.requester.session_key, steps[0].stamp.position)
             question = question.changed({"requester": session})

@@ -47,7 +47,7 @@ from domain.values.thinking_level import normalise_thinking
 from domain.what_if.change import Change, WholeConfiguration
 from domain.what_if.decide_again import (
     DecidedAgain,
-    Question,
+    ReplayCase,
     decide_again,
     is_session_needed,
     texts_needed,
@@ -451,10 +451,10 @@ class Spawn:
         transcript = said if self.has_transcript else None
         return session_of(seen).changed({"created_position": first_seen, "transcript": transcript})
 
-    def question(self, then: Values, now: Values, **changes: Any) -> Question:
+    def question(self, then: Values, now: Values, **changes: Any) -> ReplayCase:
         """What-if, with all that there is on record."""
         change = change_of(then, now)
-        question = Question(
+        question = ReplayCase(
             record=self.record(then), change=change, announced=change if self.announced else None
         )
         if is_session_needed(question):
@@ -467,7 +467,7 @@ class Spawn:
         now: Values,
         *,
         erased: Collection[str] = (),
-        decide: Callable[[Question, Mapping[UUID, str]], DecidedAgain] = decide_again,
+        decide: Callable[[ReplayCase, Mapping[UUID, str]], DecidedAgain] = decide_again,
         **changes: Any,
     ) -> DecidedAgain:
         """What comes of it, recorded under the first configuration and decided again under the

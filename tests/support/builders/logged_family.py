@@ -10,13 +10,13 @@ from application.log.envelope import SYSTEM, Actor, Provenance
 from application.log.event_log import (
     Appended,
     Decision,
+    DecisionContext,
     EventLog,
     LaneQuery,
     Reservation,
     StoredAnswer,
     Submission,
     TreeQuery,
-    World,
 )
 from application.log.unit_of_work import CommandLog
 from application.ports.registry import LanePlace
@@ -102,7 +102,7 @@ class LoggedFamily:
         )
         key = content_key_of(request.session_id)
 
-        def decide(world: World) -> Decision[SpawnDecision]:
+        def decide(world: DecisionContext) -> Decision[SpawnDecision]:
             decision = decide_admission(world, (request,), (key,), self.policy, uuid7)
             return decision._replace(answer=answer)
 

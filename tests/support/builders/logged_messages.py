@@ -5,7 +5,7 @@ from typing import Any
 from uuid_utils.compat import uuid7
 
 from application.log.envelope import Provenance
-from application.log.event_log import Appended, Decision, StoredAnswer, Submission, World
+from application.log.event_log import Appended, Decision, DecisionContext, StoredAnswer, Submission
 from application.log.texts import TextStore
 from application.session.continue_session import decide_message
 from domain.plan.child import RefusedChild
@@ -40,7 +40,7 @@ async def send(
     key = content_key_of(last.session_id)
     assert last.child_session_key is not None
 
-    def decide(world: World) -> Decision[StoredAnswer]:
+    def decide(world: DecisionContext) -> Decision[StoredAnswer]:
         text_store = TextStore(last.session_id, key, uuid7)
         plain = {"by": "admin", "config_revision": 1, "max_children": family.policy.max_children}
         text = text_store.store("message", "and then?")

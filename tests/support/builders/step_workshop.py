@@ -9,14 +9,14 @@ from uuid import UUID
 from application.concurrency.bulkhead import Bulkhead
 from application.concurrency.flushes import Flushes
 from application.coordination.claims import Claims
-from application.coordination.holder import Holder
+from application.coordination.lease_owner import LeaseOwner
 from application.delivery.effects import EffectWorker
 from application.delivery.undo import UndoPerformer
 from application.log.envelope import SYSTEM, Actor
 from application.session.stop import StopService
 from application.spawn.service import SpawnResult, SpawnService
 from application.steps.attachments import AttachmentsStep
-from application.steps.step import StepMaker, StepPlace, StepResult, UndoFailed
+from application.steps.step import StepMaker, StepPlace, StepResult, UndoError
 from application.steps.workspace import WorkspaceStep
 from application.workers.due import DueWork
 from domain.run.facts import Plan, StepState, UndoOutcome
@@ -86,7 +86,7 @@ class WaitingStep:
             await asyncio.sleep(0)
             self.undone += 1
             if self.undone <= self.failures:
-                raise UndoFailed(f"the {self.undone}. attempt fails")
+                raise UndoError(f"the {self.undone}. attempt fails")
             return await self._maker.undo(run, state)
         finally:
             self._at_it.discard(run.run_id)
@@ -111,7 +111,7 @@ class Workshop:
             self.work, self.configurations.workspaces, running.pool, folder, makers=makers
         )
         self._spawning = SpawnService(
-            self.work, self.preparing, NoPlaces(), Holder(lambda: "workshop"), Flushes()
+            self.work, self.preparing, NoPlaces(), LeaseOwner(lambda: "workshop"), Flushes()
         )
         self._stopping = StopService(self.work, self.preparing)
         self.effects = EffectWorker(self.work, [UndoPerformer(makers)], uninterrupted, Bulkhead())
@@ -147,7 +147,7 @@ class Workshop:
         """Somebody of this name who undoes what is due, as a server does it; not started."""
         coordination = PostgresCoordination(self.running.pool)
         claims = Claims(
-            coordination, Holder(lambda: name), lease_seconds=CLAIM_SECONDS, now=time.monotonic
+            coordination, LeaseOwner(lambda: name), lease_seconds=CLAIM_SECONDS, now=time.monotonic
         )
         return DueWork("effects", claims, self.effects.perform, seconds=LOOK_SECONDS)
 

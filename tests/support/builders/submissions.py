@@ -8,7 +8,14 @@ from typing import Any, TypeVar
 from uuid_utils.compat import uuid7
 
 from application.log.envelope import Provenance
-from application.log.event_log import Appended, Change, Decision, EventLog, Submission, World
+from application.log.event_log import (
+    Appended,
+    Change,
+    Decision,
+    DecisionContext,
+    EventLog,
+    Submission,
+)
 from domain.values.record import session_stream
 from domain.values.refusals import Rejected
 from tests.support.builders.storytelling import observed
@@ -24,7 +31,9 @@ def key(number: int | str) -> str:
     return f"agent:main:{number}"
 
 
-def submission(decide: Callable[[World], Decision[T]], *streams: str, **more: Any) -> Submission[T]:
+def submission(
+    decide: Callable[[DecisionContext], Decision[T]], *streams: str, **more: Any
+) -> Submission[T]:
     plain = {"command_id": uuid7(), "provenance": Provenance(), "streams": streams}
     return Submission(**{**plain, "decide": decide, **more})
 
@@ -37,7 +46,7 @@ def seen(session_key: str) -> Change:
 def observing(*session_keys: str, **more: Any) -> Submission[tuple[str, ...]]:
     """Records one event in the stream of each session; rejected when one is on record."""
 
-    def decide(world: World) -> Decision[tuple[str, ...]]:
+    def decide(world: DecisionContext) -> Decision[tuple[str, ...]]:
         for one in session_keys:
             if one in world.sessions:
                 raise SeenBefore(one)
@@ -52,7 +61,7 @@ def recording(*changes: Change, **more: Any) -> Submission[None]:
 
 
 def failing_with(error: BaseException) -> Submission[None]:
-    def decide(_: World) -> Decision[None]:
+    def decide(_: DecisionContext) -> Decision[None]:
         raise error
 
     return submission(decide)
@@ -62,7 +71,7 @@ def stalling(seconds: float, session_key: str, times: int = 1) -> Submission[int
     """A decision that holds up everything so many times; says how often it was asked."""
     asked = 0
 
-    def decide(_: World) -> Decision[int]:
+    def decide(_: DecisionContext) -> Decision[int]:
         nonlocal asked
         asked += 1
         if asked <= times:

@@ -5,7 +5,7 @@ from typing import Any
 from uuid_utils.compat import uuid7
 
 from application.log.envelope import Provenance
-from application.log.event_log import ContentKey, Decision, Submission, World
+from application.log.event_log import ContentKey, Decision, DecisionContext, Submission
 from application.log.texts import TextStore
 from domain.event_types import ConfigurationActivated
 from domain.run.commands import SettleDependencies
@@ -89,7 +89,7 @@ async def _take_away(family: LoggedFamily, key: str) -> None:
     session = family.sessions[family.root]
     stream, content_key = session_stream(family.root), content_key_of(session.session_id)
 
-    def decide(world: World) -> Decision[None]:
+    def decide(world: DecisionContext) -> Decision[None]:
         text_store = TextStore(session.session_id, content_key, uuid7)
         changes = (
             SharedChange(key=key),
@@ -114,7 +114,7 @@ async def activate(running: ServedLog, text: str = "{}") -> int:
     """A configuration becomes the active one; gives its revision."""
     owner = running.log.log_id
 
-    def decide(world: World) -> Decision[int]:
+    def decide(world: DecisionContext) -> Decision[int]:
         text_store = TextStore(owner, owner.bytes * 2, uuid7)
         revision = world.config_version + 1
         event = ConfigurationActivated(
@@ -282,7 +282,7 @@ async def _write_preamble(family: LoggedFamily, name: str) -> None:
     """Something else stands in front of the prompts of this session, and it may not stop others."""
     key, session_id = family.key(name), family.session_id(name)
 
-    def decide(world: World) -> Decision[None]:
+    def decide(world: DecisionContext) -> Decision[None]:
         text_store = TextStore(session_id, content_key_of(session_id), uuid7)
         command = ChangePreamble(text_store.store("preamble", "It rains."), "admin")
         events = decide_session(world.sessions[key], command)
@@ -319,7 +319,7 @@ async def _provide_transcript(family: LoggedFamily, text: str) -> None:
     session = family.sessions[family.root]
     stream, key = session_stream(family.root), content_key_of(session.session_id)
 
-    def decide(world: World) -> Decision[None]:
+    def decide(world: DecisionContext) -> Decision[None]:
         text_store = TextStore(session.session_id, key, uuid7)
         command = ProvideTranscript(1, 9, text_store.store("transcript", text), family.root)
         events = decide_session(world.sessions[family.root], command)

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from application.delivery.announce import Announcer
 from application.log.envelope import Actor
-from application.log.event_log import Appended, EventLog, Submission, World
+from application.log.event_log import Appended, DecisionContext, EventLog, Submission
 from application.log.texts import Contents
 from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import Configurations, PinnedConfiguration
@@ -54,7 +54,7 @@ class FamilyStore:
 
     async def submit(self, submission: Submission[Any]) -> Appended[Any]:
         fold = self.family.fold
-        decision = submission.decide(World(fold.runs, fold.sessions, NOON))
+        decision = submission.decide(DecisionContext(fold.runs, fold.sessions, NOON))
         self.family.record(decision.changes)
         self.texts_kept |= {one.ref.id: one.text for one in decision.contents}
         at = len(self.family.recorded)

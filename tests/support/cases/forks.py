@@ -7,7 +7,7 @@ from uuid import UUID
 
 from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import PinnedConfiguration
-from application.ports.hooks import HookAnswer, HookFailure
+from application.ports.hooks import HookAnswer, HookError
 from application.ports.runtimes import TranscriptEntry
 from application.ports.transcripts import Transcripts
 from application.steps.context_engine import ContextEngineStep
@@ -94,7 +94,7 @@ class Failing(Beyond):
         return self.requester
 
     async def ask(self, pinned: PinnedConfiguration, call: HookCall) -> HookAnswer:
-        raise HookFailure(self.text_said)
+        raise HookError(self.text_said)
 
 
 def context_engine(outside: Beyond) -> ContextEngineStep:

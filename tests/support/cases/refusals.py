@@ -8,7 +8,7 @@ from application.log.texts import TextStore
 from application.spawn.refuse import batch_refusal_command
 from application.steps.attachments import AttachmentsStep
 from application.steps.preparation import no_caller, refuse_erased
-from application.steps.step import StepRefused
+from application.steps.step import StepRefusedError
 from domain.configuration.configuration import Configuration
 from domain.context.fork import no_transcript_refusal
 from domain.context.thread_binding import unavailable_thread
@@ -70,7 +70,7 @@ def _attachments() -> str | None:
     step = AttachmentsStep(nothing, nothing, nothing, nothing)
     try:
         asyncio.run(step.place(run, plan(workspace_dir=None)))
-    except StepRefused as failure:
+    except StepRefusedError as failure:
         return _rule(failure.refusal)
     return None
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from application.log.envelope import RecordedEvent
-from application.log.event_log import LogUnavailable
+from application.log.event_log import LogUnavailableError
 from infrastructure.outbound.log.read.tail import LogTail
 from tests.support.waiting import until
 
@@ -51,7 +51,7 @@ class Follower:
 
     async def is_told(self) -> str:
         """What it was told when the log could not be followed any more."""
-        with pytest.raises(LogUnavailable) as told:
+        with pytest.raises(LogUnavailableError) as told:
             await self._task
         self._task = asyncio.create_task(asyncio.sleep(0))
         return str(told.value)

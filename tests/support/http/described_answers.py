@@ -46,10 +46,10 @@ def check_answer(response: httpx2.Response) -> None:
         else [response.json()]
     )
     for body in bodies:
-        must_fit(described, response.request.method.lower(), response.status_code, body)
+        require_fit(described, response.request.method.lower(), response.status_code, body)
 
 
-def must_fit(path: str, method: str, status: int, body: Any) -> None:
+def require_fit(path: str, method: str, status: int, body: Any) -> None:
     """Fail unless a body is what the operation says that it answers with this status."""
     faults = _validator(path, method, status).iter_errors(body)
     wrong = [f"{'.'.join(map(str, one.instance_path))}: {one.message}" for one in faults]

@@ -9,15 +9,20 @@ from uuid import UUID
 
 from application.concurrency.tasks import cancel_all
 from application.log.envelope import RecordedEvent
-from application.log.event_log import Appended, LogUnavailable, Submission
+from application.log.event_log import Appended, LogUnavailableError, Submission
 from infrastructure.outbound.log.append.batch import Batch
 from infrastructure.outbound.log.append.fault_point import LogFaultPoint
-from infrastructure.outbound.log.append.ledger import Head, Ledger, Question
-from infrastructure.outbound.log.append.load import Found, Wanted
+from infrastructure.outbound.log.append.ledger import Head, Ledger, ReadPlan
+from infrastructure.outbound.log.append.load import ReadRequest, ReadResult
 from infrastructure.outbound.log.append.writer import RECONNECT_PAUSE_SECONDS, LogWriter, OnAppend
 from infrastructure.outbound.log.read.database_clock import DatabaseClock
 from infrastructure.outbound.log.read.state_cache import StateCaches
-from infrastructure.outbound.log.read.tail import PAGE_EVENTS, POLL_SECONDS, LogTail, LogWentBack
+from infrastructure.outbound.log.read.tail import (
+    PAGE_EVENTS,
+    POLL_SECONDS,
+    LogRewoundError,
+    LogTail,
+)
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.log.schema.followers import GIVE_UP
 from tests.support.memory.store import Fault, Line, Store, StoreSession
@@ -45,7 +50,7 @@ class CheckedLedger(Ledger):
             self._head = head
         super().take(head)
 
-    def ask(self, submissions: Sequence[Submission[Any]], *, guess: bool) -> Question:
+    def ask(self, submissions: Sequence[Submission[Any]], *, guess: bool) -> ReadPlan:
         question = super().ask(submissions, guess=guess)
         if self._store.is_owner(self._line) and not self._store.faults:
             self._store.require_true(question)
@@ -85,9 +90,9 @@ class MemoryWriter(LogWriter):
     async def start(self) -> None:
         self._task = asyncio.create_task(self._write_on(), name="log writer")
 
-    async def _read(self, connection: LogConnection, wanted: Wanted) -> Found:
-        if wanted == Wanted():
-            return Found()
+    async def _read(self, connection: LogConnection, wanted: ReadRequest) -> ReadResult:
+        if wanted == ReadRequest():
+            return ReadResult()
         await self._line.send()
         found = self._shared.answer(wanted, self._remembered, cast(StoreSession, connection))
         await self._line.receive()
@@ -158,7 +163,7 @@ class MemoryTail(LogTail):
                         after=after, limit=limit, until=until, run_id=run_id, types=types
                     )
                 )
-            except LogUnavailable:
+            except LogUnavailableError:
                 await asyncio.sleep(RECONNECT_PAUSE_SECONDS)
 
     async def _follow_on(self) -> None:
@@ -171,7 +176,7 @@ class MemoryTail(LogTail):
                 finally:
                     timer.cancel()
                 self._hint.clear()
-            except LogUnavailable:
+            except LogUnavailableError:
                 await asyncio.sleep(RECONNECT_PAUSE_SECONDS)
             except Exception as error:
                 self.failure = error
@@ -188,7 +193,7 @@ class MemoryTail(LogTail):
 
     def _behind(self) -> list[RecordedEvent]:
         if self._store.position < self._position:
-            raise LogWentBack(f"the log ends before {self._position}")
+            raise LogRewoundError(f"the log ends before {self._position}")
         return self._store.read(after=self._position, limit=PAGE_EVENTS)
 
 

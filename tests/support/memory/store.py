@@ -23,7 +23,7 @@ from application.log.envelope import RecordedEvent
 from application.log.event_log import (
     Content,
     LaneFacts,
-    LogUnavailable,
+    LogUnavailableError,
     Reserved,
     StagedFile,
     TreeQuery,
@@ -38,12 +38,12 @@ from domain.session.state import Session
 from domain.values.record import CONFIG_STREAM, run_id_of, run_stream, session_key_of
 from infrastructure.outbound.log.append import load
 from infrastructure.outbound.log.append.batch import Batch, first_in_line
-from infrastructure.outbound.log.append.ledger import Head, Question
+from infrastructure.outbound.log.append.ledger import Head, ReadPlan
 from infrastructure.outbound.log.append.load import (
-    Found,
     LanePlace,
+    ReadRequest,
+    ReadResult,
     ReservationKey,
-    Wanted,
     reservation_key,
 )
 from infrastructure.outbound.log.read.state_cache import StateCache, StateCaches, StateMark
@@ -97,8 +97,8 @@ class Line:
     async def ask(
         self, question: Callable[[], T], turn: Callable[[], Awaitable[None]] | None = None
     ) -> T:
-        """Ask the store, which answers when it is the question's turn. Raises `LogUnavailable`:
-        then it may have been done or not."""
+        """Ask the store, which answers when it is the question's turn. Raises
+        `LogUnavailableError`: then it may have been done or not."""
         try:
             await self.send()
             if turn is not None:
@@ -106,7 +106,7 @@ class Line:
             answer = question()
             await self.receive()
         except LineLost:
-            raise LogUnavailable("the database is away; ask again in a moment") from None
+            raise LogUnavailableError("the database is away; ask again in a moment") from None
         return answer
 
 
@@ -456,7 +456,7 @@ class Store:
             config_version=self._config_version,
         )
 
-    def require_true(self, question: Question) -> None:
+    def require_true(self, question: ReadPlan) -> None:
         """Require that what a holder of the lock need not ask for is what is on record."""
         for run_id, run in question.runs.items():
             assert run == self.runs.current[run_id].row.state, run_id
@@ -468,13 +468,15 @@ class Store:
             assert facts.next == waiting[: len(facts.next)], place
             assert facts.may_have_more or len(facts.next) == len(waiting), place
 
-    def answer(self, wanted: Wanted, remembered: StateCaches, session: StoreSession) -> Found:
+    def answer(
+        self, wanted: ReadRequest, remembered: StateCaches, session: StoreSession
+    ) -> ReadResult:
         """What the ledger does not know. To a transcript that is wanted nothing is added before the
         end of the transaction."""
         if session.closed:
             raise LineLost
         self._finishing.update(dict.fromkeys(wanted.transcripts, session))
-        found = Found(
+        found = ReadResult(
             sessions=self._states(self.sessions, wanted.sessions, remembered.sessions),
             reserved={
                 key: self.reserved[key].reserved

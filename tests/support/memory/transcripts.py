@@ -181,7 +181,7 @@ class MemoryTranscripts:
         """What was written down of a run up to entry number `last`."""
         return await self._extent(run_id, lambda one: one.sequence <= last)
 
-    async def written_behind(self, run_id: UUID, *, after: int) -> Written:
+    async def written_after(self, run_id: UUID, *, after: int) -> Written:
         """The last entry, and the bytes of those behind number `after`."""
         entries = await self._line.ask(lambda: self._entries(run_id))
         behind = [one for one in entries if one.sequence > after]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from application.ports.configurations import PinnedConfiguration
-from application.ports.hooks import HookAnswer, HookFailure
+from application.ports.hooks import HookAnswer, HookError
 from domain.delivery.hook_payloads import HookCall
 from infrastructure.outbound.configuration.load import LoadedConfiguration
 from infrastructure.outbound.hooks.http_hooks import HttpHooks
@@ -44,8 +44,8 @@ class Asked:
         finally:
             await self.hooks.aclose()
 
-    async def threw(self) -> HookFailure:
-        with pytest.raises(HookFailure) as caught:
+    async def threw(self) -> HookError:
+        with pytest.raises(HookError) as caught:
             await self.ask()
         return caught.value
 

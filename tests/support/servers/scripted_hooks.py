@@ -8,7 +8,7 @@ from typing import Any
 from application.log.envelope import SYSTEM
 from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import PinnedConfiguration
-from application.ports.hooks import HookAnswer, HookFailure
+from application.ports.hooks import HookAnswer, HookError
 from domain.delivery.hook_payloads import HookCall
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.read_model.contents import PostgresContents
@@ -25,7 +25,7 @@ class ScriptedHooks:
     """Implements `Hooks`. What is thrown or said next, the last of it again and again; without
     anything it says nothing."""
 
-    def __init__(self, *replies: Says | HookFailure) -> None:
+    def __init__(self, *replies: Says | HookError) -> None:
         self._replies = list(replies) or [None]
         self.calls: list[HookCall] = []
         self.may_answer = asyncio.Event()
@@ -36,7 +36,7 @@ class ScriptedHooks:
         self.calls.append(call)
         reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
         await self.may_answer.wait()
-        if isinstance(reply, HookFailure):
+        if isinstance(reply, HookError):
             raise reply
         return HookAnswer(200, reply)
 

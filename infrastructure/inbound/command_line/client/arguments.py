@@ -11,8 +11,8 @@ from typing import Any
 import typer
 
 from domain.values.moments import parse_duration
-from infrastructure.contract.json_values import RepeatedKey, require_distinct_keys
-from infrastructure.inbound.command_line.display.failures import CommandFailed
+from infrastructure.contract.json_values import DuplicateKeyError, require_distinct_keys
+from infrastructure.inbound.command_line.display.failures import CommandError
 from infrastructure.inbound.command_line.display.output import JsonObject
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 
@@ -41,7 +41,7 @@ def read_text_argument(argument: str, what: str) -> str:
         return argument
     text = sys.stdin.read(TEXT_CHARACTERS_MAX + 1)
     if len(text) > TEXT_CHARACTERS_MAX:
-        raise CommandFailed(f"the {what} may have at most {TEXT_CHARACTERS_MAX} characters")
+        raise CommandError(f"the {what} may have at most {TEXT_CHARACTERS_MAX} characters")
     return text
 
 
@@ -69,7 +69,7 @@ def parse_json(text: str) -> Any:
 
     Raises:
         ValueError: The text is not JSON.
-        RepeatedKey: An object has a key twice.
+        DuplicateKeyError: An object has a key twice.
     """
     try:
         value = json.loads(text)
@@ -108,26 +108,26 @@ def _file_text(path: Path | str, name: str, bytes_max: int) -> str:
             content = file.read(bytes_max + 1)
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise CommandFailed(f"{name} is not UTF-8") from None
+        raise CommandError(f"{name} is not UTF-8") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else None
-        raise CommandFailed(f"{name} cannot be read: {reason or 'invalid path'}") from None
+        raise CommandError(f"{name} cannot be read: {reason or 'invalid path'}") from None
     if len(content) > bytes_max:
-        raise CommandFailed(f"{name} is larger than {bytes_max} bytes")
+        raise CommandError(f"{name} is larger than {bytes_max} bytes")
     return text
 
 
 def _object(text: str, name: str, example: str) -> JsonObject:
     if not text.strip():
-        raise CommandFailed(f"{name} is empty: it must be a JSON object, such as {example}")
+        raise CommandError(f"{name} is empty: it must be a JSON object, such as {example}")
     try:
         value = parse_json(text)
-    except RepeatedKey as error:
-        raise CommandFailed(f"{name}: {error}") from None
+    except DuplicateKeyError as error:
+        raise CommandError(f"{name}: {error}") from None
     except ValueError:
-        raise CommandFailed(f"{name} is not JSON") from None
+        raise CommandError(f"{name} is not JSON") from None
     if not isinstance(value, dict):
-        raise CommandFailed(f"{name} is not a JSON object, such as {example}")
+        raise CommandError(f"{name} is not a JSON object, such as {example}")
     return value
 
 
@@ -143,7 +143,7 @@ def read_attachments(paths: Sequence[Path]) -> list[JsonObject]:
     """Return files in the form of a request: as text if they are UTF-8, else base64.
 
     Raises:
-        CommandFailed: A file cannot be read, its name is not UTF-8, or all files are too large.
+        CommandError: A file cannot be read, its name is not UTF-8, or all files are too large.
     """
     files: list[JsonObject] = []
     left = ATTACHED_BYTES_MAX
@@ -153,7 +153,7 @@ def read_attachments(paths: Sequence[Path]) -> list[JsonObject]:
         files.append({"name": _name(path), **_encode_content(content)})
     size = len(json.dumps(files))
     if size > REQUEST_BYTES_MAX:
-        raise CommandFailed(
+        raise CommandError(
             f"the attached files are too large: encoded they have {size} bytes, and a server"
             f" accepts {REQUEST_BYTES_MAX}; attach fewer, or one archive"
         )
@@ -169,11 +169,11 @@ def _read_content(path: Path, bytes_max: int) -> bytes:
                 content += more
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else None
-        raise CommandFailed(
+        raise CommandError(
             f"cannot attach {printable_line(path)}: {reason or 'invalid path'}"
         ) from None
     if len(content) > bytes_max:
-        raise CommandFailed(
+        raise CommandError(
             f"cannot attach {printable_line(path)}: all attached files together may have at most "
             f"{ATTACHED_BYTES_MAX} bytes"
         )
@@ -185,7 +185,7 @@ def _name(path: Path) -> str:
     try:
         name.encode()
     except UnicodeEncodeError:
-        raise CommandFailed(
+        raise CommandError(
             f"cannot attach {printable_line(path)}: its name is not UTF-8; attach a "
             "copy with another name"
         ) from None

@@ -8,15 +8,15 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from infrastructure.inbound.command_line.display.failures import (
-    CommandFailed,
-    Unreachable,
+    CommandError,
+    UnreachableError,
     failure_from_problem,
 )
 from infrastructure.inbound.command_line.display.output import JsonObject, Listing
 from spawnlog.client import Client
 from spawnlog.core.answer import ServerAnswer
-from spawnlog.core.errors import Problem, ServerUnreachable, SpawnlogError
-from spawnlog.core.feed import PAUSE_SECONDS_MIN, Feed
+from spawnlog.core.errors import Problem, ServerUnreachableError, SpawnlogError
+from spawnlog.core.event_stream import PAUSE_SECONDS_MIN, EventStream
 from spawnlog.core.location import ServerAddress
 from spawnlog.core.request import (
     LinesRequest,
@@ -136,7 +136,7 @@ class CommandClient:
             headers={"Accept": "text/event-stream"},
         )
         with failures_of_commands():
-            feed = Feed(request, pause_seconds=pause_seconds, on_lost=on_lost)
+            feed = EventStream(request, pause_seconds=pause_seconds, on_lost=on_lost)
             yield from FollowedEvents(self.client, feed)
 
     def lines(self, path: str, body: JsonObject) -> Iterator[JsonObject]:
@@ -164,7 +164,7 @@ def failures_of_commands() -> Iterator[None]:
         yield
     except Problem as problem:
         raise failure_from_problem(problem.status, problem.members) from None
-    except ServerUnreachable as lost:
-        raise Unreachable(lost.message, is_sent=lost.is_sent) from None
+    except ServerUnreachableError as lost:
+        raise UnreachableError(lost.message, is_sent=lost.is_sent) from None
     except SpawnlogError as failure:
-        raise CommandFailed(failure.message) from None
+        raise CommandError(failure.message) from None

@@ -23,7 +23,7 @@ from infrastructure.inbound.command_line.client.arguments import (
     session_named,
 )
 from infrastructure.inbound.command_line.client.recorded import OPERATIONS, recorded
-from infrastructure.inbound.command_line.display.failures import CommandFailed
+from infrastructure.inbound.command_line.display.failures import CommandError
 from infrastructure.inbound.command_line.display.forms import Column
 from infrastructure.inbound.command_line.display.output import JsonObject
 from spawnlog.core.pointers import python_name
@@ -116,7 +116,7 @@ class Parameter:
         """Return the value to send, or None to send nothing.
 
         Raises:
-            CommandFailed: The value cannot be read, or names no run.
+            CommandError: The value cannot be read, or names no run.
         """
         if value is None or value == [] or value is False:
             return None
@@ -136,7 +136,7 @@ class Parameter:
                 return parse_shared_context(value)
             case "events":
                 if any("," in name for name in value):
-                    raise CommandFailed(f"give one type with each {self.flag}")
+                    raise CommandError(f"give one type with each {self.flag}")
                 return ",".join(value)
         return _json(value, self.flag) if self.kind == "json" else value
 
@@ -156,7 +156,7 @@ def _json(text: str, flag: str | None) -> Any:
     try:
         return parse_json(text)
     except ValueError as error:
-        raise CommandFailed(f"{flag} takes JSON: {error}") from None
+        raise CommandError(f"{flag} takes JSON: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,7 @@ def described_operations() -> Mapping[str, DescribedOperation]:
 def option_of(operation: str, parameter: str) -> Any:
     """Return the option or argument of one parameter of an operation."""
     parameters = described_operations()[operation].parameters
-    return Given(parameters, {}).parameter(parameter).option()
+    return OperationOptions(parameters, {}).parameter(parameter).option()
 
 
 def is_typed(context: typer.Context, name: str) -> bool:
@@ -224,7 +224,8 @@ def _column(members: JsonObject) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class OptionsOf:
-    """The options of an operation that a command accepts, as metadata of a `Given` parameter.
+    """The options of an operation that a command accepts, as metadata of an `OperationOptions`
+    parameter.
 
     `only` and `without` select parameters by name. The name of a member selects all its members.
     """
@@ -245,7 +246,7 @@ class OptionsOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class OperationOptions:
     """The values that a caller gave for the options of an operation, by the names of the API."""
 
     parameters: tuple[Parameter, ...]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from domain.values.agent_id import is_valid_agent_id
-from infrastructure.inbound.command_line.display.failures import CommandFailed, NotFound
+from infrastructure.inbound.command_line.display.failures import CommandError, ResourceNotFoundError
 from infrastructure.inbound.command_line.display.output import JsonObject
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 from infrastructure.inbound.command_line.display.times import format_instant
@@ -70,13 +70,13 @@ def parse_run_name(name: str) -> ParsedRunName:
     """Return the form of a name. Raise CommandFailed if it can name no run."""
     text = name.strip()
     if not text:
-        raise CommandFailed("give the name of a run, such as `last` or a prefix of its id")
+        raise CommandError("give the name of a run, such as `last` or a prefix of its id")
     if text == "last":
         return ParsedRunName("place", text, 1)
     if match := _PLACE.fullmatch(text):
         place = int(match[1])
         if place > PLACE_MAX:
-            raise CommandFailed(f"a place in the list of runs is at most #{PLACE_MAX}")
+            raise CommandError(f"a place in the list of runs is at most #{PLACE_MAX}")
         return ParsedRunName("place", text, place)
     if text.endswith(_NEWEST) and text != _NEWEST:
         return ParsedRunName("newest", text.removesuffix(_NEWEST))
@@ -93,11 +93,11 @@ def choose_run(name: ParsedRunName, runs: Sequence[RunNames]) -> RunMatch:
 
     Raises:
         NotFound: No run has the name.
-        CommandFailed: Several runs have it; the message lists them.
+        CommandError: Several runs have it; the message lists them.
     """
     if name.kind == "place":
         if name.place > len(runs):
-            raise NotFound(f"there is no run {name.text}: the list has {len(runs)}")
+            raise ResourceNotFoundError(f"there is no run {name.text}: the list has {len(runs)}")
         return RunMatch(runs[name.place - 1].run_id, exact=False)
     if name.kind == "newest":
         labelled = [run for run in runs if run.label == name.text]
@@ -133,9 +133,9 @@ def _single_match(name: ParsedRunName, matches: list[RunNames], *, exact: bool) 
         advice = "`spawnlog run list` shows all runs"
         if name.kind == "text" and len(name.text) < PREFIX_CHARACTERS_MIN:
             advice = f"a prefix of an id needs {PREFIX_CHARACTERS_MIN} characters"
-        raise NotFound(f'no run has the name "{shown}"; {advice}')
+        raise ResourceNotFoundError(f'no run has the name "{shown}"; {advice}')
     if len(matches) > 1:
-        raise CommandFailed("\n".join(_candidate_lines(name, matches)))
+        raise CommandError("\n".join(_candidate_lines(name, matches)))
     return RunMatch(matches[0].run_id, exact)
 
 
@@ -179,7 +179,7 @@ def find_run(client: "CommandClient", text: str) -> FoundRun:
 
     Raises:
         NotFound: No run has the name.
-        CommandFailed: Several runs have it, or it is not among the newest 10,000 of more runs.
+        CommandError: Several runs have it, or it is not among the newest 10,000 of more runs.
     """
     name = parse_run_name(text)
     if name.kind == "id":
@@ -196,7 +196,7 @@ def find_run(client: "CommandClient", text: str) -> FoundRun:
     known = {item.get("runId") for item in labelled}
     others = [item for item in listing.items if item.get("runId") not in known]
     if listing.more and not labelled and not _is_child_key_in(name, others):
-        raise CommandFailed(
+        raise CommandError(
             f"there are more than {RUNS_SEARCHED_MAX} runs to search: give the full id"
         )
     return _choose_found(name, labelled + others)
@@ -217,7 +217,7 @@ def _find_by_label(client: "CommandClient", name: ParsedRunName) -> list[JsonObj
     if listing.more and _items_are_of_one_child(listing.items):
         listing = client.items("/v1/runs", query, limit=RUNS_SEARCHED_MAX)
         if listing.more and _items_are_of_one_child(listing.items):
-            raise CommandFailed(
+            raise CommandError(
                 f"more than {RUNS_SEARCHED_MAX} runs have that label: give the full id"
             )
     return listing.items

@@ -6,7 +6,7 @@ from functools import partial
 from infrastructure.inbound.command_line.client.client import CommandClient, Parameters
 from infrastructure.inbound.command_line.display.output import JsonObject, print_note
 from spawnlog.client import Client
-from spawnlog.core.feed import PAUSE_SECONDS_MIN
+from spawnlog.core.event_stream import PAUSE_SECONDS_MIN
 from spawnlog.core.wait import wait_for_entries
 
 
@@ -19,7 +19,7 @@ def follow_events(
 
     Raises:
         Unreachable: The server cannot be reached at first, or is away for two minutes later.
-        CommandFailed: The server refuses to resume, for example because of another log's cursor.
+        CommandError: The server refuses to resume, for example because of another log's cursor.
     """
     return client.follow(
         "/v1/events",

@@ -15,11 +15,16 @@ from typing import Any
 
 import httpx2
 
-from infrastructure.inbound.command_line.display.failures import CommandFailed
+from infrastructure.inbound.command_line.display.failures import CommandError
 from infrastructure.inbound.command_line.display.output import JsonObject
 from spawnlog.async_client import AsyncClient
 from spawnlog.core.answer import LINE_BYTES_MAX, AnswerContent, read_object
-from spawnlog.core.errors import ForeignAnswer, Problem, ServerUnreachable, SpawnlogError
+from spawnlog.core.errors import (
+    Problem,
+    ServerUnreachableError,
+    SpawnlogError,
+    UnexpectedResponseError,
+)
 from spawnlog.core.location import ServerAddress
 from spawnlog.core.request import Request
 from spawnlog.core.retries import NO_RETRIES
@@ -51,7 +56,7 @@ _ENCODED = re.compile(r"=\?base64\?.*\?=")
 MessageId = str | int
 
 
-class NotAMessage(ValueError):
+class NotAMessageError(ValueError):
     """The line is not a message. `code` is a JSON-RPC error code."""
 
     def __init__(self, code: int, message: str) -> None:
@@ -101,21 +106,23 @@ def read_message(line: bytes) -> RelayedMessage | None:
     """Return the message in a line, or None for an answer, which no server requested.
 
     Raises:
-        NotAMessage: The line is not a JSON-RPC message.
+        NotAMessageError: The line is not a JSON-RPC message.
     """
     try:
         body = json.loads(line)
     except (ValueError, RecursionError):
-        raise NotAMessage(PARSE_ERROR, "the line is not JSON") from None
+        raise NotAMessageError(PARSE_ERROR, "the line is not JSON") from None
     if not isinstance(body, dict):
-        raise NotAMessage(INVALID_REQUEST, "the line is not a single JSON-RPC message")
+        raise NotAMessageError(INVALID_REQUEST, "the line is not a single JSON-RPC message")
     method, own = body.get("method"), body.get("id")
     if not isinstance(method, str):
         if "result" in body or "error" in body:
             return None
-        raise NotAMessage(INVALID_REQUEST, "the message has no method")
+        raise NotAMessageError(INVALID_REQUEST, "the message has no method")
     if "id" in body and (isinstance(own, bool) or not isinstance(own, str | int)):
-        raise NotAMessage(INVALID_REQUEST, "the id of a request must be a string or an integer")
+        raise NotAMessageError(
+            INVALID_REQUEST, "the id of a request must be a string or an integer"
+        )
     return RelayedMessage(body, line.strip(), own, method)
 
 
@@ -158,7 +165,7 @@ class McpRelay:
         }
         if session is not None:
             if not session.isprintable() or len(session) > SESSION_CHARS_MAX:
-                raise CommandFailed(
+                raise CommandError(
                     f"--session must be a session key: printable, at most {SESSION_CHARS_MAX}"
                     " characters"
                 )
@@ -196,7 +203,7 @@ class McpRelay:
             return
         try:
             message = read_message(line)
-        except NotAMessage as error:
+        except NotAMessageError as error:
             self._say(error_message(None, error.code, str(error)))
             return
         if message is None:
@@ -254,7 +261,7 @@ class McpRelay:
             detail = problem.detail or "it is not a spawnlog server: check --url"
             text = f"the server answered {problem.status}: {detail}"
         except SpawnlogError as failure:
-            if isinstance(failure, ServerUnreachable):
+            if isinstance(failure, ServerUnreachableError):
                 self._locate_again()
             text = failure.message
         if message.id is not None and not answered:
@@ -312,5 +319,5 @@ async def _bodies(client: AsyncClient, request: Request[Any]) -> AsyncIterator[J
 def _message_in(content: bytes) -> JsonObject:
     body = read_object(content)
     if body.get("jsonrpc") != "2.0":
-        raise ForeignAnswer("this is not a spawnlog server: check --url")
+        raise UnexpectedResponseError("this is not a spawnlog server: check --url")
     return body

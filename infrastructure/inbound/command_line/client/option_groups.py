@@ -6,14 +6,15 @@ from dataclasses import is_dataclass
 from functools import wraps
 from typing import Annotated, Any, get_args, get_origin
 
-from infrastructure.inbound.command_line.client.described import Given, OptionsOf
+from infrastructure.inbound.command_line.client.described import OperationOptions, OptionsOf
 
 
 def flat_command(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command with flat options, in the form that Typer expects.
 
     A parameter whose type is a dataclass becomes one option per field, with the field's annotation
-    and default. A `Given` parameter with `OptionsOf` becomes the options of that operation.
+    and default. An `OperationOptions` parameter with `OptionsOf` becomes the options of that
+    operation.
     """
     groups: dict[str, tuple[list[str], Callable[..., Any]]] = {}
     options: list[inspect.Parameter] = []
@@ -52,7 +53,9 @@ def _group(annotation: Any) -> tuple[list[inspect.Parameter], Callable[..., Any]
     parameters = described.parameters()
     names = {parameter.identifier: parameter.name for parameter in parameters}
 
-    def make(**given: Any) -> Given:
-        return Given(parameters, {names[option]: value for option, value in given.items()})
+    def make(**given: Any) -> OperationOptions:
+        return OperationOptions(
+            parameters, {names[option]: value for option, value in given.items()}
+        )
 
     return [parameter.declared() for parameter in parameters], make

@@ -12,7 +12,10 @@ from domain.configuration.problems import render_error
 from infrastructure.inbound.command_line.client.coercion import read_plainly
 from infrastructure.inbound.command_line.client.command_groups import UsageError
 from infrastructure.inbound.command_line.client.described import identifier_of
-from infrastructure.inbound.command_line.display.failures import NotFound, names_of_values
+from infrastructure.inbound.command_line.display.failures import (
+    ResourceNotFoundError,
+    names_of_values,
+)
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 from spawnlog.core.pointers import pointer_parts
 
@@ -65,12 +68,12 @@ class PlainCommand(TyperCommand):
         try:
             with names_of_values(partial(_name_of, ctx)):
                 return super().invoke(ctx)
-        except NotFound as failure:
+        except ResourceNotFoundError as failure:
             moment = ctx.params.get("at")
             if moment is None or failure.problem is None:
                 raise
             then = f"{failure.message} as of {printable_line(moment, 80)}"
-            raise NotFound(then, failure.problem) from None
+            raise ResourceNotFoundError(then, failure.problem) from None
 
 
 def _no_type(ctx: Any) -> None:

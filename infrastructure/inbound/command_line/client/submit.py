@@ -11,11 +11,11 @@ import typer
 from domain.delivery.output_notes import NOTES_MAX, announced_notes, read_notes
 from infrastructure.inbound.command_line.client.wait import wait_for_run
 from infrastructure.inbound.command_line.display.failures import (
-    CommandFailed,
-    Interrupted,
-    RequestRefused,
-    RunFailed,
-    Unreachable,
+    CommandError,
+    CommandInterruptedError,
+    FailedRunError,
+    RequestRefusedError,
+    UnreachableError,
     in_words_of_commands,
 )
 from infrastructure.inbound.command_line.display.forms import short_id
@@ -44,7 +44,7 @@ class SubmitOptions:
 
     def __post_init__(self) -> None:
         if self.quiet and not self.wait:
-            raise CommandFailed("--quiet needs --wait: give both")
+            raise CommandError("--quiet needs --wait: give both")
 
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until the run is announced; print its result.")
@@ -79,10 +79,10 @@ def post_once(
     key = str(uuid.uuid4()) if idempotency_key is None else idempotency_key
     try:
         return client.post(path, body, idempotency_key=key).value
-    except Unreachable as failure:
+    except UnreachableError as failure:
         if not failure.is_sent:
             raise
-        raise Unreachable(
+        raise UnreachableError(
             f"{failure.message}\n  {lost}: repeat the command with "
             f"--idempotency-key {key} to find out; nothing happens twice"
         ) from None
@@ -94,7 +94,7 @@ def post_or_print_refusal(
     """Call `post_once`, and print the problem of a refusal for a program."""
     try:
         return post_once(client, path, body, key, lost)
-    except RequestRefused as refusal:
+    except RequestRefusedError as refusal:
         if refusal.problem is not None:
             print_object(refusal.problem, output)
         raise
@@ -136,7 +136,7 @@ def follow_run(
             run = wait_for_run(client, run_id, until="announced")
     except KeyboardInterrupt:
         shown = printable_line(run_id)
-        raise Interrupted(
+        raise CommandInterruptedError(
             f"run {shown} continues; show it with `spawnlog run get {shown}`, stop it with"
             f" `spawnlog run stop {shown}`"
         ) from None
@@ -146,12 +146,12 @@ def follow_run(
             _print_output_notes(client, run)
     status = printable_line(run.get("status"), 20)
     if run.get("stage") == "refused":
-        raise RequestRefused(
+        raise RequestRefusedError(
             f"run {printable_line(run_id)}: {printable_line(_why_refused(run), 2000)}"
         )
     if run.get("outcome") != "success":
         reason = printable_line(run.get("error") or "", 2000)
-        raise RunFailed(
+        raise FailedRunError(
             f"run {printable_line(run_id)} ended as {status}{': ' if reason else ''}{reason}"
         )
     took = format_duration(run.get("runtimeMs"))
@@ -166,7 +166,7 @@ def _print_output_notes(client: "CommandClient", run: JsonObject) -> None:
     path = path_of("runs", str(run.get("runId")), "transcript")
     try:
         page = client.get(path, {"last": NOTES_MAX}).value
-    except CommandFailed:
+    except CommandError:
         # The run is over and its result is printed: missing notes are no failure.
         return
     notes = read_notes([entry.get("body") or {} for entry in page.get("items") or ()])
@@ -187,9 +187,9 @@ def _show_progress(client: "CommandClient", run_id: str, label: object) -> None:
             if entry.get("kind") == "progress":
                 body = entry.get("body") or {}
                 print_note(f"{name}: {printable_line(body.get('text') or '')}")
-    except Unreachable:
+    except UnreachableError:
         raise
-    except CommandFailed:
+    except CommandError:
         return
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, cast
 from infrastructure.inbound.command_line.display.output import JsonObject
 from infrastructure.inbound.command_line.display.tables import Item
 from spawnlog.core import stages, wait
-from spawnlog.core.errors import WaitTimeout
+from spawnlog.core.errors import WaitTimeoutError
 from spawnlog.core.stages import WaitUntil
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def wait_for_run(
     def waited(sender: "Client") -> JsonObject:
         try:
             run: JsonObject = wait.wait_for_run(sender, run_id, until, seconds_max, is_plain=True)
-        except WaitTimeout as late:
+        except WaitTimeoutError as late:
             # Plain answers are JSON objects, in the error too.
             return cast(JsonObject, late.run)
         return run

@@ -5,9 +5,13 @@ from typing import Annotated, Any
 
 import typer
 
-from infrastructure.inbound.command_line.client.described import Given, OptionsOf, columns_of
+from infrastructure.inbound.command_line.client.described import (
+    OperationOptions,
+    OptionsOf,
+    columns_of,
+)
 from infrastructure.inbound.command_line.client.options import ApiOptions
-from infrastructure.inbound.command_line.display.failures import CommandFailed
+from infrastructure.inbound.command_line.display.failures import CommandError
 from infrastructure.inbound.command_line.display.forms import table_columns
 from infrastructure.inbound.command_line.display.output import print_listing
 from infrastructure.inbound.command_line.display.tables import TableColumn, value_of
@@ -41,7 +45,7 @@ def list_announcements(
         bool, typer.Option("--parked", help="Only announcements with a parked delivery.")
     ] = False,
     *,
-    given: Annotated[Given, OptionsOf("listLedger")],
+    given: Annotated[OperationOptions, OptionsOf("listLedger")],
     api: ApiOptions,
 ) -> None:
     """Show the inbox of a session, or all announcements.
@@ -50,9 +54,9 @@ def list_announcements(
     """
     state = given["state"]
     if key is not None and (parked or state is not None):
-        raise CommandFailed("--parked and --state list all sessions: leave SESSION out")
+        raise CommandError("--parked and --state list all sessions: leave SESSION out")
     if parked and state not in (None, "parked"):
-        raise CommandFailed("--parked means --state parked: leave --state out")
+        raise CommandError("--parked means --state parked: leave --state out")
     is_parked = parked or state == "parked"
     columns = _PARKED_COLUMNS if is_parked else table_columns(columns_of("listLedger"))
     with api.client() as client:

@@ -9,7 +9,7 @@ import typer
 from infrastructure.inbound.command_line.client.described import is_typed
 from infrastructure.inbound.command_line.client.global_options import OutputOption
 from infrastructure.inbound.command_line.client.options import ApiOptions, ApiPlace, AsOfOption
-from infrastructure.inbound.command_line.display.failures import CommandFailed, NotFound
+from infrastructure.inbound.command_line.display.failures import CommandError, ResourceNotFoundError
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
     print_document,
@@ -64,7 +64,7 @@ def check_configuration(file: File, output: OutputOption = Output.TABLE) -> None
     if report.problems:
         head = "has mistakes" if report.is_usable else "cannot be used"
         lines = [f"{file} {head}:", *report.problems]
-        raise CommandFailed("\n  ".join(printable_block(line) for line in lines))
+        raise CommandError("\n  ".join(printable_block(line) for line in lines))
 
 
 def show_configuration(
@@ -100,7 +100,7 @@ def show_configuration(
     """
     # SPAWNLOG_CONFIG may be set for other commands: only a typed FILE conflicts with --at.
     if at is not None and is_typed(context, "file"):
-        raise CommandFailed("--at reads the configuration of the server: leave FILE out")
+        raise CommandError("--at reads the configuration of the server: leave FILE out")
     shown = _configuration_of(file, at, api)
     if agent is not None:
         _show_agent(shown, agent, api.output)
@@ -128,7 +128,9 @@ def _show_agent(shown: "ConfigurationShown", agent_id: str, output: Output) -> N
         meant = nearest_word(agent_id, shown.agents)
         hint = f'; did you mean "{meant}"?' if meant else "."
         listed = printable_line(", ".join(shown.agents), 2000)
-        raise NotFound(f'there is no agent "{printable_line(agent_id)}"{hint} Agents: {listed}')
+        raise ResourceNotFoundError(
+            f'there is no agent "{printable_line(agent_id)}"{hint} Agents: {listed}'
+        )
     rows: list[dict[str, Any]] = [
         {"key": value.key, "value": value.value, "from": value.source} for value in values
     ]
@@ -233,7 +235,7 @@ def _describe_side(change: Any, side: str) -> str:
 def _newest_revision(client: "CommandClient", at: str | None) -> int:
     items = client.items("/v1/config/revisions", {"at": at}, limit=1).items
     if not items:
-        raise NotFound("no configuration was active at that moment: give a later one")
+        raise ResourceNotFoundError("no configuration was active at that moment: give a later one")
     return int(items[0]["revision"])
 
 
@@ -241,5 +243,5 @@ def _content(client: "CommandClient", revision: int) -> JsonObject:
     stored = client.get(f"/v1/config/revisions/{revision}").value
     content = stored.get("content")
     if not isinstance(content, dict):
-        raise NotFound(f"the text of revision {revision} was erased")
+        raise ResourceNotFoundError(f"the text of revision {revision} was erased")
     return content

@@ -9,7 +9,7 @@ import typer
 from infrastructure.inbound.command_line.client.deferred import load
 from infrastructure.inbound.command_line.client.described import (
     DescribedOperation,
-    Given,
+    OperationOptions,
     OptionsOf,
 )
 from infrastructure.inbound.command_line.client.options import ApiOptions
@@ -50,7 +50,7 @@ Display = Callable[[Any], None]
 def derived_function(operation: DescribedOperation) -> Callable[..., None]:
     """Return the function that runs the command of an operation."""
 
-    def run(given: Given, *, api: ApiOptions) -> None:
+    def run(given: OperationOptions, *, api: ApiOptions) -> None:
         place = DISPLAYS.get(operation.name)
         display = None if place is None else load(place)
         if operation.paged:
@@ -59,12 +59,12 @@ def derived_function(operation: DescribedOperation) -> Callable[..., None]:
             _ask(operation, given, api, display)
 
     run.__doc__ = operation.help
-    run.__annotations__["given"] = Annotated[Given, OptionsOf(operation.name)]
+    run.__annotations__["given"] = Annotated[OperationOptions, OptionsOf(operation.name)]
     return run
 
 
 def _list(
-    operation: DescribedOperation, given: Given, api: ApiOptions, display: Display | None
+    operation: DescribedOperation, given: OperationOptions, api: ApiOptions, display: Display | None
 ) -> None:
     limit = int(given.values.get("limit") or operation.limit)
     with api.client() as client:
@@ -83,7 +83,7 @@ def _list(
 
 
 def _ask(
-    operation: DescribedOperation, given: Given, api: ApiOptions, display: Display | None
+    operation: DescribedOperation, given: OperationOptions, api: ApiOptions, display: Display | None
 ) -> None:
     with api.client() as client:
         path = given.path(client, operation.path)

@@ -4,10 +4,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from infrastructure.inbound.command_line.client.described import Given, OptionsOf, columns_of
+from infrastructure.inbound.command_line.client.described import (
+    OperationOptions,
+    OptionsOf,
+    columns_of,
+)
 from infrastructure.inbound.command_line.client.options import ApiOptions
 from infrastructure.inbound.command_line.display.event_line import event_facts
-from infrastructure.inbound.command_line.display.failures import CommandFailed, NotFound
+from infrastructure.inbound.command_line.display.failures import CommandError, ResourceNotFoundError
 from infrastructure.inbound.command_line.display.forms import assignments, table_columns
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
@@ -31,7 +35,7 @@ COUNTED = ("method", "fromPosition", "toPosition")
 
 
 def find_events(
-    given: Annotated[Given, OptionsOf("findEvents")],
+    given: Annotated[OperationOptions, OptionsOf("findEvents")],
     last: Annotated[
         bool, typer.Option("--last", help="The last match instead of the first.")
     ] = False,
@@ -45,9 +49,9 @@ def find_events(
     """
     limit = given["limit"]
     if last and limit != 1:
-        raise CommandFailed("--last prints one match: leave --limit out")
+        raise CommandError("--last prints one match: leave --limit out")
     if last and given["cursor"] is not None:
-        raise CommandFailed("--last searches the whole range: leave --cursor out")
+        raise CommandError("--last searches the whole range: leave --cursor out")
     _require_question(given)
     with api.client() as client:
         question = given.query(client, without=("limit",))
@@ -56,17 +60,19 @@ def find_events(
         answer = _search(client, question, limit=limit, last=last)
     _print_answer(answer, api.output)
     if not answer["items"]:
-        raise NotFound(f"nothing found up to pos:{answer['toPosition']}; {_effort(answer)}")
+        raise ResourceNotFoundError(
+            f"nothing found up to pos:{answer['toPosition']}; {_effort(answer)}"
+        )
 
 
-def _require_question(given: Given) -> None:
+def _require_question(given: OperationOptions) -> None:
     """Raise CommandFailed if the options name nothing to search for."""
     if not any(given[name] for name in ("when", "field", "types", "rule")):
-        raise CommandFailed(
+        raise CommandError(
             "give a condition: --when CONDITION, --field NAME, --type TYPE or --rule RULE"
         )
     if given["field"] and given["becomes"] is None and not given["changes"]:
-        raise CommandFailed("--field needs --becomes VALUE, or --changes for any change")
+        raise CommandError("--field needs --becomes VALUE, or --changes for any change")
 
 
 def _search(client: "CommandClient", question: JsonObject, *, limit: int, last: bool) -> JsonObject:
@@ -81,7 +87,7 @@ def _search(client: "CommandClient", question: JsonObject, *, limit: int, last: 
             body = client.get("/v1/events/find", parameters).value
             page, following = body.get("items"), body.get("nextCursor")
             if not isinstance(page, list) or not all(name in body for name in COUNTED):
-                raise CommandFailed("the answer is not from a spawnlog server: check --url")
+                raise CommandError("the answer is not from a spawnlog server: check --url")
             items = (items + page)[-1:] if last else items + page
             events_read += int(body.get("eventsRead") or 0)
             reads += int(body.get("reads") or 0)

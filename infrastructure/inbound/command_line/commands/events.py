@@ -5,14 +5,14 @@ from typing import Annotated
 import typer
 
 from infrastructure.inbound.command_line.client.described import (
-    Given,
+    OperationOptions,
     OptionsOf,
     columns_of,
     is_typed,
 )
 from infrastructure.inbound.command_line.client.options import ApiOptions
 from infrastructure.inbound.command_line.display.event_line import event_facts
-from infrastructure.inbound.command_line.display.failures import CommandFailed
+from infrastructure.inbound.command_line.display.failures import CommandError
 from infrastructure.inbound.command_line.display.forms import short_id, table_columns
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
@@ -27,7 +27,7 @@ from infrastructure.inbound.command_line.display.times import format_instant
 
 def list_events(
     context: typer.Context,
-    given: Annotated[Given, OptionsOf("listEvents")],
+    given: Annotated[OperationOptions, OptionsOf("listEvents")],
     newest: Annotated[bool, typer.Option("--newest", help="Newest first.")] = False,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Show events as they happen, until Ctrl-C.")
@@ -39,9 +39,9 @@ def list_events(
     with api.client() as client:
         parameters = given.query(client, without=("limit",))
         if follow and (newest or given["before"] is not None or given["at"] is not None):
-            raise CommandFailed("--follow runs forward: leave --newest, --before and --at out")
+            raise CommandError("--follow runs forward: leave --newest, --before and --at out")
         if follow and is_typed(context, "limit"):
-            raise CommandFailed("--follow runs until Ctrl-C: leave --limit out")
+            raise CommandError("--follow runs until Ctrl-C: leave --limit out")
         if not follow:
             parameters["order"] = "desc" if newest else None
             listing = client.items("/v1/events", parameters, limit=given["limit"])
@@ -50,7 +50,7 @@ def list_events(
         from infrastructure.inbound.command_line.client.follow import follow_events as followed
 
         if api.output not in (Output.JSONL, Output.TABLE):
-            raise CommandFailed("--follow prints no single document: use --output jsonl or table")
+            raise CommandError("--follow prints no single document: use --output jsonl or table")
         print_note("following the log; Ctrl-C stops")
         for event in followed(client, parameters):
             if api.output is Output.JSONL:

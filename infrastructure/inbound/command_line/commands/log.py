@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from infrastructure.contract.errors import NameUnknown
+from infrastructure.contract.errors import UnknownNameError
 from infrastructure.contract.operations import (
     ExportOptions,
     ExportReport,
@@ -21,7 +21,11 @@ from infrastructure.contract.operations import (
 )
 from infrastructure.inbound.command_line.client.global_options import OutputOption
 from infrastructure.inbound.command_line.client.options import HomeOptions
-from infrastructure.inbound.command_line.display.failures import CommandFailed, NotFound, RunFailed
+from infrastructure.inbound.command_line.display.failures import (
+    CommandError,
+    FailedRunError,
+    ResourceNotFoundError,
+)
 from infrastructure.inbound.command_line.display.output import print_note, print_object
 from infrastructure.inbound.command_line.display.output_form import Output
 from infrastructure.inbound.command_line.display.plain_text import printable_line
@@ -59,7 +63,9 @@ def rebuild_log(home: HomeOptions, output: OutputOption = Output.TABLE) -> None:
         if report.identical:
             print("the tables already matched the events")
     if not report.identical:
-        raise RunFailed(f"{report.differing} rows differed from the events; they are corrected")
+        raise FailedRunError(
+            f"{report.differing} rows differed from the events; they are corrected"
+        )
 
 
 HASH_BYTES = 32
@@ -119,7 +125,7 @@ def verify_log(
     """
     if file is not None:
         if head or resume or state or home != HomeOptions():
-            raise CommandFailed("FILE needs no server: give no other option than --output")
+            raise CommandError("FILE needs no server: give no other option than --output")
         _verify_file(file, Output.JSON if as_json else output)
         return
     verify_options = VerifyOptions(
@@ -132,7 +138,7 @@ def verify_log(
     if not report.is_recorded:
         print_note("servers will not show this verification: the database could not store it")
     if report.difference is not None:
-        raise RunFailed(str(report.difference))
+        raise FailedRunError(str(report.difference))
 
 
 def _run_verification(options: ServeOptions, verify_options: VerifyOptions) -> VerifyReport:
@@ -148,7 +154,7 @@ def _resumable() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        raise CommandFailed("interrupted; continue with --resume") from None
+        raise CommandError("interrupted; continue with --resume") from None
 
 
 def _pace(events: int, seconds: float, unit: str = "") -> str:
@@ -172,7 +178,7 @@ def _parse_noted_head(text: str) -> tuple[int, bytes]:
         chain_hash = b""
     is_position = position.isascii() and position.isdecimal() and len(position) <= len(str(2**62))
     if not is_position or int(position) < 1 or len(chain_hash) != HASH_BYTES:
-        raise CommandFailed(
+        raise CommandError(
             "--head takes a position and a hash of 64 hexadecimal digits, such as 18342:9f2c…"
         )
     return int(position), chain_hash
@@ -229,7 +235,7 @@ def _verify_file(file: Path, output: Output) -> None:
         report = verify_exported(file, on_progress)
     fault, counts = report.fault, report.counts
     if fault is not None and report.scope is None:
-        raise CommandFailed(f"{printable_line(file)} is not from `spawnlog log export`: {fault}")
+        raise CommandError(f"{printable_line(file)} is not from `spawnlog log export`: {fault}")
     facts = {
         "ok": fault is None,
         "scope": report.scope,
@@ -251,7 +257,7 @@ def _verify_file(file: Path, output: Output) -> None:
             print(_FILE_VERDICTS[report.scope or "log"])
             print(report.head)
     if fault is not None:
-        raise RunFailed(str(fault))
+        raise FailedRunError(str(fault))
 
 
 _FILE_VERDICTS = {
@@ -318,7 +324,7 @@ def export_events(
     from infrastructure.server.operations import export_to_file
 
     if flags.resume and flags.force:
-        raise CommandFailed("--resume continues and --force starts over: give one of them")
+        raise CommandError("--resume continues and --force starts over: give one of them")
     # No log is longer, and the database has no larger integer.
     first, last = (
         position and min(position, POSITION_MAX) for position in (flags.first, flags.last)
@@ -327,8 +333,8 @@ def export_events(
     try:
         with _resumable(), show_transfer_progress("exporting events") as on_progress:
             report = export_to_file(home.serve_options(), export_options, on_progress)
-    except NameUnknown as error:
-        raise NotFound(str(error)) from error
+    except UnknownNameError as error:
+        raise ResourceNotFoundError(str(error)) from error
     facts = {
         "scope": report.scope,
         "events": report.events,

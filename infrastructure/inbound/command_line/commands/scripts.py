@@ -7,7 +7,7 @@ import typer
 from infrastructure.inbound.command_line.client.arguments import read_text_argument
 from infrastructure.inbound.command_line.client.global_options import OutputOption
 from infrastructure.inbound.command_line.client.options import ConfigFile, HomeDir, RequesterOption
-from infrastructure.inbound.command_line.display.failures import RunFailed
+from infrastructure.inbound.command_line.display.failures import FailedRunError
 from infrastructure.inbound.command_line.display.output import (
     print_block,
     print_fields,
@@ -78,7 +78,7 @@ def run_scripts(
         _print_trial(trial, body)
     if trial.failed:
         some = "a script" if len(trial.failed) == 1 else f"{len(trial.failed)} scripts"
-        raise RunFailed(f"{some} failed: {printable_line(', '.join(trial.failed), 1000)}")
+        raise FailedRunError(f"{some} failed: {printable_line(', '.join(trial.failed), 1000)}")
 
 
 def _trial_json(trial: "TrialResult") -> dict[str, Any]:

@@ -10,7 +10,7 @@ from infrastructure.inbound.command_line.client.arguments import (
     read_request,
     read_text_argument,
 )
-from infrastructure.inbound.command_line.client.described import Given, OptionsOf
+from infrastructure.inbound.command_line.client.described import OperationOptions, OptionsOf
 from infrastructure.inbound.command_line.client.options import ApiOptions, RequesterOption
 from infrastructure.inbound.command_line.client.submit import (
     SubmitOptions,
@@ -19,10 +19,10 @@ from infrastructure.inbound.command_line.client.submit import (
     print_accepted,
 )
 from infrastructure.inbound.command_line.display.failures import (
-    CommandFailed,
-    Interrupted,
-    RequestRefused,
-    RunFailed,
+    CommandError,
+    CommandInterruptedError,
+    FailedRunError,
+    RequestRefusedError,
 )
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
@@ -58,13 +58,13 @@ def task_members(task: str | None, tasks: Sequence[str], *, parallel: bool) -> J
     """Return the task members of a request. Raise CommandFailed if none or too many are given."""
     given = [*([] if task is None else [task]), *tasks]
     if not given:
-        raise CommandFailed("give TASK, or --parallel with a --task TASK for each task")
+        raise CommandError("give TASK, or --parallel with a --task TASK for each task")
     if not parallel:
         if tasks:
-            raise CommandFailed("--task needs --parallel: add it, or give TASK alone")
+            raise CommandError("--task needs --parallel: add it, or give TASK alone")
         return {"task": read_text_argument(given[0], "task")}
     if given.count("-") > 1:
-        raise CommandFailed("only one task can be read from standard input")
+        raise CommandError("only one task can be read from standard input")
     return {"task": [read_text_argument(text, "task") for text in given], "parallel": True}
 
 
@@ -87,14 +87,14 @@ def follow_batch(
         RunFailed, RequestRefused: The first failure; the others are printed as notes.
         Interrupted: Ctrl-C was pressed; the runs continue.
     """
-    failures: list[CommandFailed] = []
+    failures: list[CommandError] = []
     runs = accepted.get("runs") or ()
     for number, run in enumerate(runs):
         try:
             follow_run(client, run, output, quiet=quiet)
-        except (RunFailed, RequestRefused) as failure:
+        except (FailedRunError, RequestRefusedError) as failure:
             failures.append(failure)
-        except Interrupted as interrupted:
+        except CommandInterruptedError as interrupted:
             rest = [printable_line(run.get("runId")) for run in runs[number + 1 :]]
             if rest:
                 print_note(f"not waited for: run {', run '.join(rest)}")
@@ -128,7 +128,7 @@ def spawn(
     requester: RequesterOption = "main",
     file: RequestFile = None,
     *,
-    given: Annotated[Given, OptionsOf("spawn")],
+    given: Annotated[OperationOptions, OptionsOf("spawn")],
     submit: SubmitOptions,
     api: ApiOptions,
 ) -> None:

@@ -5,7 +5,10 @@ from typing import TYPE_CHECKING
 
 from infrastructure.inbound.command_line.client.global_options import OutputOption
 from infrastructure.inbound.command_line.client.options import ApiOptions
-from infrastructure.inbound.command_line.display.failures import RequestRefused, Unreachable
+from infrastructure.inbound.command_line.display.failures import (
+    RequestRefusedError,
+    UnreachableError,
+)
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
     print_fields,
@@ -55,10 +58,10 @@ def show_status(*, api: ApiOptions) -> None:
         raise not_ready
 
 
-def _readiness(client: "CommandClient") -> Unreachable | None:
+def _readiness(client: "CommandClient") -> UnreachableError | None:
     try:
         client.get("/readyz")
-    except Unreachable as failure:
+    except UnreachableError as failure:
         return failure
     return None
 
@@ -67,7 +70,7 @@ def _permitted(ask: Callable[[], object]) -> object:
     """Return the answer, or None if the token may not see it."""
     try:
         return ask()
-    except RequestRefused:
+    except RequestRefusedError:
         return None
 
 

@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-from infrastructure.contract.json_values import RepeatedKey
+from infrastructure.contract.json_values import DuplicateKeyError
 from infrastructure.inbound.command_line.client.arguments import parse_json
-from infrastructure.inbound.command_line.client.described import Given, OptionsOf
+from infrastructure.inbound.command_line.client.described import OperationOptions, OptionsOf
 from infrastructure.inbound.command_line.client.options import ApiPlace
-from infrastructure.inbound.command_line.display.failures import CommandFailed
+from infrastructure.inbound.command_line.display.failures import CommandError
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
     print_json,
@@ -73,11 +73,11 @@ class CandidateOptions:
         """Return the configuration to try as members of a request.
 
         Raises:
-            CommandFailed: None or several were given, or a file cannot be read.
+            CommandError: None or several were given, or a file cannot be read.
         """
         given = [self.config is not None, self.patch is not None, bool(self.changes)]
         if sum(given) != 1:
-            raise CommandFailed(
+            raise CommandError(
                 "give the configuration to try: one of --config FILE, --patch FILE and --set"
             )
         if self.config is not None:
@@ -91,12 +91,12 @@ class CandidateOptions:
         if self.patch is not None:
             try:
                 operations = parse_json(_read(self.patch))
-            except RepeatedKey as error:
-                raise CommandFailed(f"{self.patch}: {error}") from None
+            except DuplicateKeyError as error:
+                raise CommandError(f"{self.patch}: {error}") from None
             except ValueError as error:
-                raise CommandFailed(f"{self.patch} is not JSON: {error}") from None
+                raise CommandError(f"{self.patch} is not JSON: {error}") from None
             if not isinstance(operations, list):
-                raise CommandFailed(
+                raise CommandError(
                     f"{self.patch} is not a JSON Patch: it must be a list of operations"
                 )
             return {"patch": operations}
@@ -105,7 +105,7 @@ class CandidateOptions:
 
 def what_if(
     candidate: CandidateOptions,
-    given: Annotated[Given, OptionsOf("whatIf")],
+    given: Annotated[OperationOptions, OptionsOf("whatIf")],
     everything: Annotated[
         bool, typer.Option("--all", help="With json, jsonl and yaml: include unchanged decisions.")
     ] = False,
@@ -134,7 +134,7 @@ def what_if(
             elif output in (WhatIfOutput.JSON, WhatIfOutput.YAML):
                 lines.append(line)
     if report.totals is None:
-        raise CommandFailed("the answer is incomplete: try again")
+        raise CommandError("the answer is incomplete: try again")
     whole = {"items": lines, "totals": report.totals}
     if output is WhatIfOutput.JSON:
         print_json(whole)
@@ -162,7 +162,7 @@ def _shown(lines: Iterator[JsonObject], report: WhatIfReport) -> Iterator[JsonOb
                     f" {progress['decisions']:,} decisions"
                 )
         elif "failure" in line:
-            raise CommandFailed(str(line["failure"].get("detail")))
+            raise CommandError(str(line["failure"].get("detail")))
         elif "totals" in line:
             report.totals = line["totals"]
         else:
@@ -173,16 +173,16 @@ def _shown(lines: Iterator[JsonObject], report: WhatIfReport) -> Iterator[JsonOb
 def _operation(change: str) -> dict[str, Any]:
     pointer, equals, text = change.partition("=")
     if not equals or not pointer.startswith("/"):
-        raise CommandFailed(
+        raise CommandError(
             f"--set {change}: write it as /path/to/value=JSON, such as"
             " /agents/defaults/subagents/maxSpawnDepth=2"
         )
     try:
         value = parse_json(text)
-    except RepeatedKey as error:
-        raise CommandFailed(f"--set {pointer}: {error}") from None
+    except DuplicateKeyError as error:
+        raise CommandError(f"--set {pointer}: {error}") from None
     except ValueError:
-        raise CommandFailed(
+        raise CommandError(
             f'--set {change}: the value after = is not JSON; a text needs quotes: ="text"'
         ) from None
     return {"op": "add", "path": pointer, "value": value}
@@ -197,9 +197,9 @@ def _read(path: Path) -> str:
                 content = file.read(FILE_BYTES_MAX + 1)
         text = content.decode("utf-8")
     except OSError as error:
-        raise CommandFailed(f"{path} cannot be read: {error.strerror}") from None
+        raise CommandError(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise CommandFailed(f"{path} is not UTF-8; save it as UTF-8") from None
+        raise CommandError(f"{path} is not UTF-8; save it as UTF-8") from None
     if len(content) > FILE_BYTES_MAX:
-        raise CommandFailed(f"{path} is larger than {FILE_BYTES_MAX // 1024} KiB")
+        raise CommandError(f"{path} is larger than {FILE_BYTES_MAX // 1024} KiB")
     return text

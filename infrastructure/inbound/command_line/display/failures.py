@@ -36,7 +36,7 @@ def names_of_values(name_of: Callable[[str], str]) -> Iterator[None]:
         _name_of_value.reset(token)
 
 
-class CommandFailed(Exception):
+class CommandError(Exception):
     """Failure that ends the command. `problem` is the server's problem document, if it sent one."""
 
     exit_code = 2
@@ -48,20 +48,20 @@ class CommandFailed(Exception):
         self.problem = problem
 
 
-class RunFailed(CommandFailed):
+class FailedRunError(CommandError):
     """The awaited run did not succeed, or a difference was found."""
 
     exit_code = 1
 
 
-class Interrupted(CommandFailed):
+class CommandInterruptedError(CommandError):
     """Ctrl-C ended a wait; the awaited run continues."""
 
     exit_code = 130
     word = "interrupted"
 
 
-class RequestRefused(CommandFailed):
+class RequestRefusedError(CommandError):
     """The server refused.
 
     A spawn is not permitted, a scope is missing, or the state of a run or session does not allow
@@ -72,13 +72,13 @@ class RequestRefused(CommandFailed):
     word = "refused"
 
 
-class NotFound(CommandFailed):
+class ResourceNotFoundError(CommandError):
     """Nothing has that name."""
 
     exit_code = 4
 
 
-class Unreachable(CommandFailed):
+class UnreachableError(CommandError):
     """No server answered, or it is not ready. `is_sent` is False if no request was sent."""
 
     exit_code = 5
@@ -94,19 +94,19 @@ class Unreachable(CommandFailed):
         self.is_sent = is_sent
 
 
-def failure_from_problem(status: int, problem: Mapping[str, Any]) -> CommandFailed:
+def failure_from_problem(status: int, problem: Mapping[str, Any]) -> CommandError:
     """Return the failure for a problem document with this status."""
     message = _message(status, problem)
     code = problem.get("code")
     if status in _REFUSAL_STATUSES or code in _REFUSAL_CODES:
-        return RequestRefused(message, problem)
+        return RequestRefusedError(message, problem)
     if status == 401:
-        return CommandFailed(f"{message}; {ADVICE_FOR_TOKEN}", problem)
+        return CommandError(f"{message}; {ADVICE_FOR_TOKEN}", problem)
     if status == 404:
-        return NotFound(message, problem)
+        return ResourceNotFoundError(message, problem)
     if status in _NOT_READY:
-        return Unreachable(message, problem)
-    return CommandFailed(message, problem)
+        return UnreachableError(message, problem)
+    return CommandError(message, problem)
 
 
 def in_words_of_commands(text: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from application.queries.changes.json_patch import PatchError, apply_patch
-from infrastructure.inbound.command_line.display.failures import CommandFailed
+from infrastructure.inbound.command_line.display.failures import CommandError
 from infrastructure.inbound.command_line.display.output import JsonObject
 from infrastructure.inbound.command_line.display.plain_text import ELLIPSIS, printable_line, text_of
 from infrastructure.inbound.command_line.display.times import format_instant, format_offset
@@ -58,7 +58,7 @@ class WalkStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class WalkState:
     """Position in a walk, and the view of it.
 
     Attributes:
@@ -88,13 +88,13 @@ class Walk:
         return self.steps[self.place - 1] if self.place else None
 
 
-def walk_of(items: Sequence[JsonObject]) -> Walk:
+def walk_of(items: Sequence[JsonObject]) -> WalkState:
     """Return a walk at the first of these entries of a history.
 
     The entries begin with the run's first event.
 
     Raises:
-        CommandFailed: There are no entries, or their changes do not apply in this order.
+        CommandError: There are no entries, or their changes do not apply in this order.
     """
     steps: list[WalkStep] = []
     state: Any = {}
@@ -103,11 +103,11 @@ def walk_of(items: Sequence[JsonObject]) -> Walk:
             after = apply_patch(item["changes"], state, operations_max=PATCH_OPERATIONS_MAX)
             steps.append(_step(item, state, after))
         except (PatchError, KeyError, TypeError, ValueError) as error:
-            raise CommandFailed(f"the history of the run cannot be read: {error}") from None
+            raise CommandError(f"the history of the run cannot be read: {error}") from None
         state = after
     if not steps:
-        raise CommandFailed("the run has no events to walk through")
-    return Walk(tuple(steps))
+        raise CommandError("the run has no events to walk through")
+    return WalkState(tuple(steps))
 
 
 def _step(item: JsonObject, before: JsonObject, after: JsonObject) -> WalkStep:
@@ -124,7 +124,7 @@ def _step(item: JsonObject, before: JsonObject, after: JsonObject) -> WalkStep:
     )
 
 
-def follow_command(walk: Walk, text: str) -> Walk:
+def follow_command(walk: WalkState, text: str) -> WalkState:
     """Return the walk after a command. An unknown command only sets the note."""
     word = text.strip()
     walk = replace(walk, note="", shows_tree=False)
@@ -153,7 +153,7 @@ def follow_command(walk: Walk, text: str) -> Walk:
             return _jumped(walk, word)
 
 
-def _jumped(walk: Walk, word: str) -> Walk:
+def _jumped(walk: WalkState, word: str) -> WalkState:
     if match := _POSITION.fullmatch(word):
         position = int(match[1])
         places = [at for at, step in enumerate(walk.steps) if step.position <= position]
@@ -176,7 +176,7 @@ def _jumped(walk: Walk, word: str) -> Walk:
     )
 
 
-def _moved(walk: Walk, place: int, at_end: str = "") -> Walk:
+def _moved(walk: WalkState, place: int, at_end: str = "") -> WalkState:
     within = min(max(place, 0), len(walk.steps) - 1)
     note = at_end if within != place or (at_end.startswith("the run begins")) else ""
     return replace(walk, place=within, scrolled=0, note=note)
@@ -185,7 +185,7 @@ def _moved(walk: Walk, place: int, at_end: str = "") -> Walk:
 # Drawing
 
 
-def walk_lines(walk: Walk, cells: int, tree: Sequence[str] = ()) -> list[Line]:
+def walk_lines(walk: WalkState, cells: int, tree: Sequence[str] = ()) -> list[Line]:
     """Return the lines to show at the current step.
 
     Args:
@@ -220,7 +220,7 @@ def walk_lines(walk: Walk, cells: int, tree: Sequence[str] = ()) -> list[Line]:
     return [_cut(line, cells) for line in lines]
 
 
-def visible_lines(walk: Walk, lines: Sequence[Line], rows: int) -> list[Line]:
+def visible_lines(walk: WalkState, lines: Sequence[Line], rows: int) -> list[Line]:
     """Return the lines that fit on a screen of `rows` rows, always with the first three."""
     head, body = list(lines[:3]), list(lines[3:])
     room = max(1, rows - len(head) - 2)

@@ -33,7 +33,7 @@ NOBODY = ""
 _SCOPE_NAME = "spawnlog.body"
 
 
-class BudgetExhausted(Exception):
+class BodyBudgetExhaustedError(Exception):
     """No memory was free in time. `is_share` is True if the owner's own share was used up."""
 
     def __init__(self, *, is_share: bool) -> None:
@@ -86,11 +86,11 @@ class BodyBudget:
         """Reserve memory for a body until `give_back`.
 
         Raises:
-            BudgetExhausted: No memory was free in time, or too many requests wait.
+            BodyBudgetExhaustedError: No memory was free in time, or too many requests wait.
         """
         own = sum(entry.owner == owner for entry in self._waiting)
         if own >= self._share_waiting_max or len(self._waiting) >= self._waiting_max:
-            raise BudgetExhausted(is_share=own >= self._share_waiting_max)
+            raise BodyBudgetExhaustedError(is_share=own >= self._share_waiting_max)
         entry = _Waiting(owner, size_bytes, asyncio.get_running_loop().create_future())
         self._waiting.append(entry)
         self._grant()
@@ -103,7 +103,7 @@ class BodyBudget:
             is_share = not self._has_share(entry)
             self._leave(entry)
             if isinstance(error, TimeoutError):
-                raise BudgetExhausted(is_share=is_share) from None
+                raise BodyBudgetExhaustedError(is_share=is_share) from None
             raise
 
     def give_back(self, owner: str, size_bytes: int) -> None:
@@ -216,7 +216,7 @@ class BodyIntake:
             needed = BODY_BYTES_MAX
         try:
             await self._budget.take(self._owner, needed - self._had_bytes)
-        except BudgetExhausted as why:
+        except BodyBudgetExhaustedError as why:
             self._discards = has_more
             headers = {"Connection": "close"} if has_more else {}
             if why.is_share:

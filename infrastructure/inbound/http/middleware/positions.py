@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import Any
 
 from application.concurrency.tasks import with_timeout
-from application.log.event_log import LogUnavailable
+from application.log.event_log import LogUnavailableError
 
 LOG_HEADER = b"spawnlog-log"
 POSITION_HEADER = b"spawnlog-position"
@@ -87,7 +87,7 @@ class PositionHeaders:
             return instant
         try:
             return await with_timeout(self._recorded_at(position), HEAD_SECONDS_MAX)
-        except (LogUnavailable, TimeoutError):
+        except (LogUnavailableError, TimeoutError):
             return None
         except Exception as error:
             # As below.
@@ -98,7 +98,7 @@ class PositionHeaders:
         self._known = max(self._known, self._tail())
         try:
             head = await with_timeout(self._head(), HEAD_SECONDS_MAX)
-        except (LogUnavailable, TimeoutError):
+        except (LogUnavailableError, TimeoutError):
             return False
         except Exception as error:
             # A ready answer is not lost because its position is unknown.

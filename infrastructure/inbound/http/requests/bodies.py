@@ -10,8 +10,8 @@ from starlette.requests import Request
 from application.queries.errors import validation_problem
 from infrastructure.contract.json_values import (
     VALUES_MAX,
-    MalformedJson,
-    RepeatedKey,
+    DuplicateKeyError,
+    MalformedJsonError,
     parse_json,
 )
 from infrastructure.inbound.http.responses.problems import HttpProblem
@@ -50,9 +50,9 @@ async def read_body(
 def _validate_shape(raw: bytes, model: type[BodyModel], values_max: int) -> BodyModel:
     try:
         values = parse_json(raw, values_max, what="the body") if raw else {}
-    except RepeatedKey as error:
+    except DuplicateKeyError as error:
         raise HttpProblem("invalid_request", str(error), errors=error.errors) from None
-    except MalformedJson as error:
+    except MalformedJsonError as error:
         raise HttpProblem("malformed_json", str(error), errors=error.errors) from None
     if not isinstance(values, dict):
         raise HttpProblem("invalid_request", "the body must be a JSON object")

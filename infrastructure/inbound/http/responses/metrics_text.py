@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from application.log.envelope import WRITER_VERSION
-from application.telemetry.measurements import Measured
+from application.telemetry.measurements import MeasurementSnapshot
 from application.telemetry.span_export import SpanTotals
 from application.telemetry.totals import DurationTotals, LogTotals, RequestTotals
 
@@ -21,7 +21,7 @@ Labels = tuple[str, ...]
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def metrics_text(measured: Measured) -> bytes:
+def metrics_text(measured: MeasurementSnapshot) -> bytes:
     """Return all measurements, and those of the process from the operating system."""
     from prometheus_client import CollectorRegistry, generate_latest
 
@@ -41,7 +41,7 @@ def _process_registry() -> "CollectorRegistry":
 
 
 class _MeasuredCollector:
-    def __init__(self, measured: Measured) -> None:
+    def __init__(self, measured: MeasurementSnapshot) -> None:
         self._measured = measured
 
     def collect(self) -> "Iterator[Metric]":
@@ -115,7 +115,7 @@ def _of_spans(totals: SpanTotals) -> "Metric":
     )
 
 
-def _of_open_work(measured: Measured) -> "Iterator[Metric]":
+def _of_open_work(measured: MeasurementSnapshot) -> "Iterator[Metric]":
     counts = measured.open
     yield _gauge("tail_position", "The last event followed.", (), {(): measured.tail})
     yield _gauge("lane_width", "Runs that a lane lets work at once.", (), {(): measured.lane_width})

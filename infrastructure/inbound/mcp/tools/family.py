@@ -166,7 +166,7 @@ def is_over(run: Run) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Awaited:
+class WaitResult:
     """Result of a wait: the newest run of each session, split by whether it is over."""
 
     over: tuple[Run, ...]
@@ -175,7 +175,7 @@ class Awaited:
 
 async def wait_for_runs(
     call: McpCall, runs: Sequence[Run], seconds: float, *, enough: int | None = None
-) -> Awaited:
+) -> WaitResult:
     """Wait until enough of the runs are over. The runs continue if the wait ends first.
 
     A run that is continued by another counts as that one. Progress is reported to the caller.
@@ -195,7 +195,7 @@ async def wait_for_runs(
         newest = [await _present(call, run) for run in newest]
         over = tuple(run for run in newest if is_over(run))
         if len(over) >= enough or time.monotonic() >= deadline or services.closing():
-            return Awaited(over, tuple(run for run in newest if not is_over(run)))
+            return WaitResult(over, tuple(run for run in newest if not is_over(run)))
         if len(over) != counted or time.monotonic() - reported_at >= STEP_SECONDS_MAX:
             reports, reported_at, counted = reports + 1, time.monotonic(), len(over)
             await call.report(reports, f"{len(over)} of {len(newest)} sub-agents are done")

@@ -13,10 +13,11 @@ from application.log.event_log import (
     Content,
     ContentKey,
     Decision,
+    DecisionContext,
     Following,
     LaneFacts,
     LaneQuery,
-    LogUnavailable,
+    LogUnavailableError,
     Reservation,
     Reserved,
     StagedFile,
@@ -24,7 +25,6 @@ from application.log.event_log import (
     Submission,
     TranscriptRows,
     TreeQuery,
-    World,
 )
 from application.projections.fold import Fold, RowChanges
 from application.projections.run_rows import lane_place
@@ -33,7 +33,7 @@ from domain.run.events import DescendantsSettled, RunArchived, RunClaimed, RunEn
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.values.record import CONFIG_STREAM, Stamp, run_id_of, session_key_of
-from domain.values.refusals import CorruptHistory, Rejected
+from domain.values.refusals import CorruptHistoryError, Rejected
 from infrastructure.outbound.log.append.load import (
     ROWS_MAX,
     IdempotencyWrites,
@@ -167,8 +167,8 @@ class Batch:
         fails, the remaining follow-ups are skipped and the submission still succeeds.
 
         Raises:
-            CorruptHistory: The recorded history is inconsistent. It is raised instead of returned,
-                because the batch is unusable afterwards.
+            CorruptHistoryError: The recorded history is inconsistent. It is raised instead of
+                returned, because the batch is unusable afterwards.
         """
         decision = self._decide_alone(submission)
         if isinstance(decision, Exception):
@@ -194,7 +194,7 @@ class Batch:
                 *((part, part.decision) for part in decision.following),
             ]
             encoded = [self._encode_events(part_decision) for _, part_decision in parts]
-        except CorruptHistory:
+        except CorruptHistoryError:
             raise
         except Exception as error:
             return error
@@ -240,8 +240,8 @@ class Batch:
                 sessions[key] = self.fold.sessions[key]
         return Appended(result, self.position, runs, sessions)
 
-    def _world(self, submission: Submission[Any]) -> World:
-        return World(
+    def _world(self, submission: Submission[Any]) -> DecisionContext:
+        return DecisionContext(
             runs=self.fold.runs,
             sessions=self.fold.sessions,
             now=self.recorded_at,
@@ -255,7 +255,7 @@ class Batch:
         """Return the runs of a tree that wait for others or may come to: those that were loaded,
         with the changes of earlier submissions of this batch, and those that it added."""
         if query in self._loaded.crowded:
-            raise LogUnavailable(
+            raise LogUnavailableError(
                 f"more than {ROWS_MAX} runs of this tree wait for others, or are linked with those"
                 " that do; stop some, or ask again when fewer wait"
             )

@@ -15,10 +15,10 @@ from domain.values.record import run_id_of, session_key_of
 from infrastructure.outbound.log.append.batch import Batch, first_in_line, lane_after
 from infrastructure.outbound.log.append.load import (
     LANE_RUNS_MAX,
-    Found,
     LanePlace,
     LoadedFacts,
-    Wanted,
+    ReadRequest,
+    ReadResult,
     reservation_key,
 )
 from infrastructure.outbound.log.read.state_cache import STATE_BYTES, StateCaches
@@ -41,7 +41,7 @@ class Head(NamedTuple):
 
 
 @dataclass(slots=True)
-class Question:
+class ReadPlan:
     """Facts for deciding submissions: the known ones, and `wanted`, which must be read. If
     `is_guess` is set, the `unseen` sessions are assumed absent and are not read."""
 
@@ -52,7 +52,7 @@ class Question:
     last_entries: dict[UUID, int]
     unseen: Set[str] = frozenset()
     is_guess: bool = False
-    wanted: Wanted = field(default_factory=Wanted)
+    wanted: ReadRequest = field(default_factory=ReadRequest)
 
 
 class Ledger:
@@ -88,7 +88,7 @@ class Ledger:
         self._lanes.clear()
         self._remembered.forget()
 
-    def ask(self, submissions: Sequence[Submission[Any]], *, guess: bool) -> Question:
+    def ask(self, submissions: Sequence[Submission[Any]], *, guess: bool) -> ReadPlan:
         """Return the known facts for these submissions, and which facts must be read.
 
         Args:
@@ -114,7 +114,7 @@ class Ledger:
             for query in queries
             if (facts := self._lane(query)) is not None
         }
-        question = Question(runs.certain(run_ids), sessions.certain(keys), known_lanes, queries, {})
+        question = ReadPlan(runs.certain(run_ids), sessions.certain(keys), known_lanes, queries, {})
         wanted = question.wanted
         wanted.runs, wanted.sessions = runs.uncertain(run_ids), sessions.uncertain(keys)
         unseen = {key for submission in submissions for key in submission.unseen}.intersection(
@@ -148,7 +148,7 @@ class Ledger:
             return None
         return facts
 
-    def facts(self, question: Question, found: Found, now: datetime) -> LoadedFacts:
+    def facts(self, question: ReadPlan, found: ReadResult, now: datetime) -> LoadedFacts:
         """Return the facts for a batch, and remember the facts that were read."""
         head = self._head
         assert head is not None

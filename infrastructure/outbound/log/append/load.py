@@ -51,7 +51,7 @@ class LoadedFacts:
 
 
 @dataclass(slots=True)
-class Wanted:
+class ReadRequest:
     """Facts to read: streams by key, reservations, lanes by name and depth, trees, and runs whose
     transcripts are to be locked and counted."""
 
@@ -64,7 +64,7 @@ class Wanted:
 
 
 @dataclass(slots=True)
-class Found:
+class ReadResult:
     """The facts that were read. A missing stream or reservation is not recorded."""
 
     runs: dict[UUID, Run] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Found:
     crowded: set[TreeQuery] = field(default_factory=set)
     last_entries: dict[UUID, int] = field(default_factory=dict)
 
-    def take_waiting(self, query: TreeQuery, waiting: Sequence[Run], wanted: Wanted) -> None:
+    def take_waiting(self, query: TreeQuery, waiting: Sequence[Run], wanted: ReadRequest) -> None:
         """Add the waiting runs of a tree, and request the runs that they are linked with."""
         known = (run.run_id for run in waiting)
         linked = linked_runs(waiting).difference(wanted.runs, known)
@@ -178,7 +178,9 @@ LANE_RUNS_MAX = 128
 """At most this many waiting runs of a lane are read and cached."""
 
 
-async def read(connection: LogConnection, wanted: Wanted, remembered: StateCaches) -> Found:
+async def read(
+    connection: LogConnection, wanted: ReadRequest, remembered: StateCaches
+) -> ReadResult:
     """Read the wanted facts under the append lock.
 
     If transcripts are wanted, leave a transaction open that keeps them from growing.
@@ -186,7 +188,7 @@ async def read(connection: LogConnection, wanted: Wanted, remembered: StateCache
     Do not use a pipeline: a psycopg pipeline ends with a Flush, after which PostgreSQL counts no
     idle time. A process frozen while holding the lock would then block all others.
     """
-    found = Found()
+    found = ReadResult()
     if wanted.transcripts:
         await connection.execute("BEGIN")
         await connection.execute(LOCK_TRANSCRIPTS, [sorted(wanted.transcripts)])
@@ -207,7 +209,7 @@ async def read(connection: LogConnection, wanted: Wanted, remembered: StateCache
 
 
 async def _read_states(
-    connection: LogConnection, wanted: Wanted, remembered: StateCaches, found: Found
+    connection: LogConnection, wanted: ReadRequest, remembered: StateCaches, found: ReadResult
 ) -> None:
     known_runs = remembered.runs.known(wanted.runs)
     known_sessions = remembered.sessions.known(wanted.sessions)

@@ -196,7 +196,7 @@ SHAPES_MAX = 48
 fullest one."""
 
 
-class Part(NamedTuple):
+class StatementPart(NamedTuple):
     """Part of the statement: a name of `_OTHERS`, or a table with its non-empty columns.
 
     The values of a single row are separate parameters. Those of several rows are one array per
@@ -208,10 +208,10 @@ class Part(NamedTuple):
     is_single: bool = False
 
 
-Shape = tuple[Part, ...]
+Shape = tuple[StatementPart, ...]
 FULLEST: Shape = (
-    *(Part(name) for name in _OTHERS),
-    *(Part(table, tuple(columns)) for table, columns in _INSERTED.items()),
+    *(StatementPart(name) for name in _OTHERS),
+    *(StatementPart(table, tuple(columns)) for table, columns in _INSERTED.items()),
 )
 _shapes: set[Shape] = {FULLEST}
 
@@ -229,7 +229,7 @@ def store_query(shape: Shape) -> str:
     return _number_placeholders(f"WITH {preceding} {events[1]}")
 
 
-def _part_query(part: Part) -> str:
+def _part_query(part: StatementPart) -> str:
     if part.name in _OTHERS:
         return _OTHERS[part.name]
     kinds = {name: _SQL_TYPES.get(kind, kind) for name, kind in _INSERTED[part.name].items()}
@@ -291,7 +291,7 @@ def _shape_of(
     others: Mapping[str, Sequence[Any]], rows: Mapping[str, Sequence[Sequence[Any]]]
 ) -> Shape:
     found = [
-        Part(name)
+        StatementPart(name)
         for name, (first, *_) in others.items()
         if not (isinstance(first, BinaryColumn) and first.is_empty)
     ]
@@ -304,11 +304,11 @@ def _shape_of(
                 for name, values in zip(_INSERTED[table], arrays, strict=True)
                 if values[0] is not absent or values.count(absent) < count
             )
-            found.append(Part(table, columns, count == 1))
+            found.append(StatementPart(table, columns, count == 1))
     return tuple(found)
 
 
-def _values(part: Part, arrays: Sequence[Sequence[Any]]) -> list[BinaryColumn]:
+def _values(part: StatementPart, arrays: Sequence[Sequence[Any]]) -> list[BinaryColumn]:
     encode: Callable[[str, Sequence[Any]], BinaryColumn]
     if part.name == "events":
         encode = _encoded_value if part.is_single else column_of

@@ -101,7 +101,7 @@ class Tenure:
             held throughout, so that no other process can have written.
 
         Raises:
-            UnknownFormat: Another release has changed the log's format or rows.
+            UnknownFormatError: Another release has changed the log's format or rows.
             LockNotAvailable: The lock timeout passed, and no frozen holder was found to terminate.
         """
         if self._since is not None and time.monotonic() - self._since < TENURE_SECONDS_MAX:

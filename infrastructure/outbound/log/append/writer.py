@@ -22,11 +22,11 @@ from uuid import UUID
 import psycopg
 
 from application.log.envelope import Provenance
-from application.log.event_log import Appended, Decision, LogUnavailable, Submission
+from application.log.event_log import Appended, Decision, LogUnavailableError, Submission
 from infrastructure.outbound.log.append.batch import Batch, SubmissionOutcome
 from infrastructure.outbound.log.append.fault_point import LogFaultPoint, names_of
 from infrastructure.outbound.log.append.ledger import Ledger
-from infrastructure.outbound.log.append.load import Found, Wanted, read, reservation_key
+from infrastructure.outbound.log.append.load import ReadRequest, ReadResult, read, reservation_key
 from infrastructure.outbound.log.append.store import is_in_transaction, notify, store
 from infrastructure.outbound.log.append.tenure import IDLE_SECONDS_MAX, Tenure
 from infrastructure.outbound.log.codec.mapper import EventMapper
@@ -38,7 +38,7 @@ from infrastructure.outbound.log.schema.connections import (
     LogConnection,
     refusal_to_write,
 )
-from infrastructure.outbound.log.schema.format import UnknownFormat
+from infrastructure.outbound.log.schema.format import UnknownFormatError
 
 
 @dataclass(slots=True)
@@ -213,13 +213,13 @@ class LogWriter:
         """Queue a submission and wait until it is decided and durable.
 
         Raises:
-            LogUnavailable: The writer is stopping, the queue is full, or the database is
+            LogUnavailableError: The writer is stopping, the queue is full, or the database is
                 unavailable.
         """
         if self._closing:
-            raise LogUnavailable("the service is stopping; ask again in a moment")
+            raise LogUnavailableError("the service is stopping; ask again in a moment")
         if len(self._queue) >= QUEUE_SUBMISSIONS_MAX:
-            raise LogUnavailable("the log is overloaded; ask again in a moment")
+            raise LogUnavailableError("the log is overloaded; ask again in a moment")
         future: asyncio.Future[Appended[Any]] = asyncio.get_running_loop().create_future()
         self._queue.append(QueuedSubmission(submission, future))
         self._gathered.set()
@@ -229,7 +229,7 @@ class LogWriter:
         """Wait for a commit: of a queued batch, or of an empty submission.
 
         Raises:
-            LogUnavailable: Nothing can be recorded now.
+            LogUnavailableError: Nothing can be recorded now.
         """
         empty = Submission(self._new_id(), (), lambda _: Decision(None), Provenance())
         submitted = asyncio.create_task(self.submit(empty))
@@ -293,7 +293,7 @@ class LogWriter:
     async def _write(self, taken: list[QueuedSubmission], *, is_retry: bool = False) -> None:
         try:
             await self._write_or_reconnect(taken, guess=not is_retry)
-        except UnknownFormat as unknown:
+        except UnknownFormatError as unknown:
             self.on_unknown(str(unknown))
             raise
         except Exception as error:
@@ -387,7 +387,7 @@ class LogWriter:
 
     def _fail_unavailable(self, waiting: Sequence[QueuedSubmission], why: str) -> None:
         for queued in waiting:
-            queued.fail(LogUnavailable(why))
+            queued.fail(LogUnavailableError(why))
 
     async def _store(self, connection: LogConnection, batch: Batch) -> None:
         if batch.is_empty:
@@ -465,7 +465,7 @@ class LogWriter:
     # The methods that query the database beyond the lock: the in-memory log of the tests overrides
     # them.
 
-    async def _read(self, connection: LogConnection, wanted: Wanted) -> Found:
+    async def _read(self, connection: LogConnection, wanted: ReadRequest) -> ReadResult:
         return await read(connection, wanted, self._remembered)
 
     async def _store_all(self, connection: LogConnection, batch: Batch) -> None:

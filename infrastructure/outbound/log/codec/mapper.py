@@ -13,7 +13,7 @@ from eventsourcing.persistence import Cipher, Compressor, JSONTranscoder, Mapper
 
 from domain.event_types import EVENT_TYPES, TYPE_OF, UPCASTS, AnyEvent, Upcasts, upcast_event
 from domain.values.record import Event, decoder_of
-from domain.values.refusals import CorruptHistory
+from domain.values.refusals import CorruptHistoryError
 from infrastructure.outbound.log.codec.numbers import require_finite
 
 
@@ -64,7 +64,7 @@ class EventMapper(Mapper[str]):
         """Decode a stored event, upcast to its newest version.
 
         Raises:
-            CorruptHistory: Its type is unknown or its content does not fit the type.
+            CorruptHistoryError: Its type is unknown or its content does not fit the type.
         """
         name, _, number = stored.topic.rpartition(":")
         version = int(number) if number.isdecimal() else 0
@@ -77,12 +77,12 @@ class EventMapper(Mapper[str]):
             event = cls.from_json(payload) if cls is not None else None
         except Exception as error:
             # Any exception: ciphers and compressors raise errors of their own on foreign bytes.
-            raise CorruptHistory(
+            raise CorruptHistoryError(
                 f"version {stored.originator_version} of {stored.originator_id} is not a"
                 f" {stored.topic}: {error}"
             ) from error
         if event is None:
-            raise CorruptHistory(
+            raise CorruptHistoryError(
                 f"event type {stored.topic} is unknown here; this log needs a newer spawnlog"
             )
         return cast("AnyEvent", event)

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from psycopg_pool import AsyncConnectionPool
 
 from application.concurrency.tasks import with_timeout
-from application.log.event_log import LogUnavailable
+from application.log.event_log import LogUnavailableError
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 
 QUESTIONS_MAX = 2
@@ -51,7 +51,7 @@ class CoalescedReads(Generic[K, V]):
         """Return the answer for one key, or None if it has none.
 
         Raises:
-            LogUnavailable: The database is unavailable, or did not answer within
+            LogUnavailableError: The database is unavailable, or did not answer within
                 `ANSWER_SECONDS_MAX`.
         """
         return await self._enqueue(key)
@@ -60,7 +60,7 @@ class CoalescedReads(Generic[K, V]):
         """Return the answers for several keys; keys without one are missing.
 
         Raises:
-            LogUnavailable: As for `get`.
+            LogUnavailableError: As for `get`.
         """
         futures = {key: self._enqueue(key) for key in keys}
         try:
@@ -114,10 +114,10 @@ class CoalescedReads(Generic[K, V]):
     async def _answer(self, taken: Mapping[K, "list[asyncio.Future[V | None]]"]) -> None:
         try:
             answers = await with_timeout(self._read(list(taken)), ANSWER_SECONDS_MAX)
-        except LogUnavailable as error:
+        except LogUnavailableError as error:
             _fail(taken.values(), error)
         except TimeoutError:
-            why = LogUnavailable("the database does not answer; ask again in a moment")
+            why = LogUnavailableError("the database does not answer; ask again in a moment")
             _fail(taken.values(), why)
         except Exception as error:
             if len(taken) == 1:

@@ -19,7 +19,7 @@ from domain.run.state import Run
 from domain.session.state import Session
 from domain.states import MissingStates, State, States, StreamEvent
 from domain.values.record import SESSION_PREFIX, Stamp, run_stream
-from domain.values.refusals import CorruptHistory
+from domain.values.refusals import CorruptHistoryError
 from infrastructure.outbound.log.codec.chain import YEAR_2000_MICROSECONDS, instant_at
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.schema.connections import LogConnection
@@ -74,7 +74,7 @@ async def read_page(
     """Return the events of the part after position `after`, up to and including `until`.
 
     Raises:
-        CorruptHistory: This program cannot read an event.
+        CorruptHistoryError: This program cannot read an event.
     """
     ends = await connection.execute(_ENDS, [after, until], prepare=True)
     in_part = _IN_PART.format(part.of, part.number) if part.of > 1 else ""
@@ -89,7 +89,7 @@ async def read_stream(
     """Return the events of a stream up to version `until`.
 
     Raises:
-        CorruptHistory: This program cannot read an event.
+        CorruptHistoryError: This program cannot read an event.
     """
     cursor = await connection.execute(_OF_STREAM, [stream, until], binary=True)
     return [folded_event(row, mapper) for row in await cursor.fetchall()]
@@ -110,7 +110,7 @@ async def runs_folded(
     of several positions is folded once.
 
     Raises:
-        CorruptHistory: This program cannot fold an event.
+        CorruptHistoryError: This program cannot fold an event.
     """
     positions = _positions_of(wanted)
     run_ids = list(positions)
@@ -200,7 +200,7 @@ def fold_rows(rows: Iterable[Sequence[Any]], mapper: EventMapper) -> Iterator[Fo
         mapper: Decoder of the events.
 
     Raises:
-        CorruptHistory: This program cannot fold an event or a state.
+        CorruptHistoryError: This program cannot fold an event or a state.
     """
     for place, rows_of_stream in groupby(rows, key=itemgetter(0)):
         memory, found, stages = States(), list[tuple[int, State]](), list[ReachedStage]()
@@ -224,7 +224,7 @@ def _stored_session(text: str) -> Session:
     try:
         return Session.from_json(text)
     except DecodeError as error:
-        raise CorruptHistory("a row of sessions holds no state") from error
+        raise CorruptHistoryError("a row of sessions holds no state") from error
 
 
 async def sessions_folded(
@@ -235,7 +235,7 @@ async def sessions_folded(
     position is missing.
 
     Raises:
-        CorruptHistory: This program cannot fold an event or a state.
+        CorruptHistoryError: This program cannot fold an event or a state.
     """
     if not wanted:
         return {}
@@ -315,7 +315,7 @@ def folded_event(row: Sequence[Any], mapper: EventMapper) -> StreamEvent:
     """Return the event of a row of `EVENT_COLUMNS`.
 
     Raises:
-        CorruptHistory: This program cannot read the event.
+        CorruptHistoryError: This program cannot read the event.
     """
     position, stream, version, recorded_at, event_id, name, number, state = row
     event = mapper.event(stream, version, name, number, state)
@@ -374,7 +374,8 @@ async def fold_page(fold: Fold, page: FoldPage, source: StateSource) -> None:
     """Apply a page to the fold. States that the fold lacks are loaded first.
 
     Raises:
-        CorruptHistory: An event does not fit the state before it. The fold is unusable afterwards.
+        CorruptHistoryError: An event does not fit the state before it. The fold is unusable
+            afterwards.
     """
     await load_missing(fold.states, page.events, source, page.after)
     ends = iter(page.ends)

@@ -7,7 +7,7 @@ from application.log.envelope import RecordedEvent
 from domain.run.state import Run
 from domain.states import States
 from domain.values.record import run_id_of
-from domain.values.refusals import CorruptHistory
+from domain.values.refusals import CorruptHistoryError
 
 RUNS_MAX = 2_000
 
@@ -34,7 +34,7 @@ class FollowedRuns:
             return
         try:
             self._states.take(stream, recorded.event, recorded.envelope.stamp)
-        except CorruptHistory:
+        except CorruptHistoryError:
             # An event is missing or does not fit. Readers get the error when they read the log.
             self._states.runs.pop(run_id, None)
         self._states.shrink()

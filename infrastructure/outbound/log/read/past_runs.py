@@ -37,7 +37,7 @@ class PastRuns:
         """Return the states by run and position.
 
         Raises:
-            CorruptHistory: This program cannot fold an event.
+            CorruptHistoryError: This program cannot fold an event.
         """
         known = self._known
         found: dict[tuple[UUID, int], Run] = {}

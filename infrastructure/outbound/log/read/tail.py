@@ -20,7 +20,7 @@ import psycopg
 
 from application.concurrency.tasks import cancel_all
 from application.log.envelope import RecordedEvent
-from application.log.event_log import LogUnavailable
+from application.log.event_log import LogUnavailableError
 from application.ports.run_bars import ReachedStage
 from domain.run.state import Run
 from infrastructure.outbound.log.codec.mapper import EventMapper
@@ -37,7 +37,7 @@ from infrastructure.outbound.log.schema.connections import (
 from infrastructure.outbound.log.schema.followers import GIVE_UP, listen_statement
 
 
-class LogWentBack(Exception):
+class LogRewoundError(Exception):
     """The log is shorter than before, or another log: facts read from it earlier are no longer
     true."""
 
@@ -62,15 +62,15 @@ async def require_same_log(
         The time of the database.
 
     Raises:
-        LogWentBack: The log was restored or replaced.
+        LogRewoundError: The log was restored or replaced.
     """
     cursor = await connection.execute(HEAD_AND_HASH, [position])
     row = await cursor.fetchone()
     assert row is not None
     if row[0] < position:
-        raise LogWentBack(f"the log ends at {row[0]}, and has gone to {position} before")
+        raise LogRewoundError(f"the log ends at {row[0]}, and has gone to {position} before")
     if newest is not None and row[1] is not None and bytes(row[1]) != newest:
-        raise LogWentBack(f"event {position} is another one than before")
+        raise LogRewoundError(f"event {position} is another one than before")
     now: datetime = row[2]
     return now
 
@@ -90,7 +90,7 @@ class LogEnd(NamedTuple):
     known_at: float
 
 
-class LogHasGap(Exception):
+class LogGapError(Exception):
     """A position is missing: the log is damaged, and no answer may be based on it."""
 
 
@@ -226,7 +226,7 @@ class LogTail:
             False on timeout or as soon as `stopped` is done, otherwise True.
 
         Raises:
-            LogUnavailable: The tail has failed.
+            LogUnavailableError: The tail has failed.
         """
         self._require_following()
         if not run_ids and not types:
@@ -246,7 +246,7 @@ class LogTail:
 
     def _require_following(self) -> None:
         if self.failure is not None:
-            raise LogUnavailable("the log cannot be followed any more; see the server's log")
+            raise LogUnavailableError("the log cannot be followed any more; see the server's log")
 
     async def _had_event_of(
         self, run_ids: Collection[UUID], after: int, types: Collection[str]
@@ -385,7 +385,7 @@ class LogTail:
             self._stages.add(taken)
             self._recent.add(taken)
         if len(taken) < len(events):
-            raise LogHasGap(f"position {next_position} is missing from the log")
+            raise LogGapError(f"position {next_position} is missing from the log")
 
     async def _listen_on(self) -> None:
         while True:

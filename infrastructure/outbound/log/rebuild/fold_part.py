@@ -82,7 +82,7 @@ class PagedFold:
         in order, without gaps, and consist of whole transactions.
 
         Raises:
-            CorruptHistory: An event does not fit the state before it. The fold is unusable
+            CorruptHistoryError: An event does not fit the state before it. The fold is unusable
                 afterwards.
         """
         fold = self._fold
@@ -103,7 +103,7 @@ class Page:
     rows: Mapping[str, EncodedRows]
 
 
-class PartTakenOver(UserError):
+class PartTakenOverError(UserError):
     """Another process folds this part."""
 
 
@@ -133,8 +133,8 @@ class PartFold:
         it is committed.
 
         Raises:
-            CorruptHistory: An event cannot be folded.
-            PartTakenOver: Another process folds this part.
+            CorruptHistoryError: An event cannot be folded.
+            PartTakenOverError: Another process folds this part.
         """
         while self.position < until:
             upto = self.position + self._positions
@@ -161,7 +161,9 @@ class PartFold:
                 [upto, self._part.number, self.position],
             )
             if moved.rowcount != 1:
-                raise PartTakenOver("another rebuild has taken this one over; it goes on there")
+                raise PartTakenOverError(
+                    "another rebuild has taken this one over; it goes on there"
+                )
             await _store_rows(connection, rows, encoded)
 
 

@@ -18,7 +18,7 @@ from functools import partial
 from application.projections.fold import FOREVER
 from application.projections.run_rows import RUNS
 from application.projections.session_rows import SESSIONS
-from domain.values.refusals import CorruptHistory
+from domain.values.refusals import CorruptHistoryError
 from infrastructure.contract.errors import UserError
 from infrastructure.contract.operations import OnProgress, RebuildProgress, ignore_rebuild_progress
 from infrastructure.outbound.log.rebuild import tables
@@ -37,7 +37,7 @@ from infrastructure.outbound.log.schema.projection_versions import stale_project
 REBUILD_LOCK_CLASS = 0x53504C52
 
 
-class RebuildUnderWay(UserError):
+class RebuildInProgressError(UserError):
     """Another process is rebuilding this log."""
 
 
@@ -69,8 +69,9 @@ async def rebuild(
         on_progress: Called with the progress of each step.
 
     Raises:
-        RebuildUnderWay: Another process is rebuilding, or, with `if_stale`, has just done so.
-        CorruptHistory: An event cannot be folded. The live rows are unchanged.
+        RebuildInProgressError: Another process is rebuilding, or, with `if_stale`, has just done
+            so.
+        CorruptHistoryError: An event cannot be folded. The live rows are unchanged.
     """
     began = time.monotonic()
     async with (
@@ -80,14 +81,14 @@ async def rebuild(
         require_known_format(await format_of(guard))
         await take_rebuild_lock(guard)
         if if_stale and not await stale_projections(guard):
-            raise RebuildUnderWay("another process has just rebuilt this log")
+            raise RebuildInProgressError("another process has just rebuilt this log")
         building = TableBuild(
             partial(open_rebuild_connection, conninfo), working, conninfo, on_progress
         )
         await building.begin()
         try:
             at = await building.fold_the_bulk()
-        except CorruptHistory:
+        except CorruptHistoryError:
             # A resumed rebuild would fail again, so keep nothing.
             await tables.drop(working)
             raise
@@ -127,13 +128,13 @@ async def take_rebuild_lock(connection: LogConnection) -> None:
     """Take the rebuild lock until the connection ends, so that a killed process holds nothing.
 
     Raises:
-        RebuildUnderWay: Another process holds the lock.
+        RebuildInProgressError: Another process holds the lock.
     """
     cursor = await connection.execute(
         f"SELECT pg_try_advisory_lock({REBUILD_LOCK_CLASS}, hashtext(current_schema()))"
     )
     if (await cursor.fetchone()) != (True,):
-        raise RebuildUnderWay("another process rebuilds this log already; let it finish")
+        raise RebuildInProgressError("another process rebuilds this log already; let it finish")
 
 
 async def count_open(connection: LogConnection, table: str) -> int:
@@ -168,12 +169,12 @@ async def bring_rows_up_to_date(conninfo: str) -> None:
             rebuilt = await rebuild(
                 conninfo, compare=False, if_stale=True, on_progress=_ProgressLog()
             )
-        except RebuildUnderWay:
+        except RebuildInProgressError:
             if time.monotonic() - reported_at >= PROGRESS_SECONDS:
                 _log.info("another process rebuilds the rows: waiting for it")
                 reported_at = time.monotonic()
             await asyncio.sleep(WAIT_SECONDS)
-        except CorruptHistory as error:
+        except CorruptHistoryError as error:
             raise UserError(f"the rows cannot be made anew from the log: {error}") from error
         else:
             _log.info("%d events rebuilt in %.1f s", rebuilt.events, rebuilt.seconds)

@@ -35,11 +35,11 @@ PAUSE_SECONDS = 0.25
 PAUSE_SECONDS_MAX = 2.0
 
 
-class SwapFailed(UserError):
+class TableSwapError(UserError):
     """The new tables are complete but could not replace the live ones."""
 
 
-class _HasGrown(Exception):
+class _HasGrownError(Exception):
     """More events arrived before the lock was taken than may be folded under it."""
 
 
@@ -74,7 +74,7 @@ class TableSwap:
             written since the bulk was compared.
 
         Raises:
-            SwapFailed: The swap failed in `ATTEMPTS_MAX` attempts, or for a reason that another
+            TableSwapError: The swap failed in `ATTEMPTS_MAX` attempts, or for a reason that another
                 attempt would not change.
         """
         pause = PAUSE_SECONDS
@@ -83,23 +83,23 @@ class TableSwap:
             await self._keep_up()
             try:
                 return await self._swap(), self._differing
-            except _HasGrown:
+            except _HasGrownError:
                 continue
             except errors.LockNotAvailable:
                 # Let the readers that queued up after this lock request proceed.
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, PAUSE_SECONDS_MAX)
             except errors.IdleInTransactionSessionTimeout as error:
-                raise SwapFailed(
+                raise TableSwapError(
                     "the last rows took too long to make while writers waited; run this again, it"
                     " goes on where it was"
                 ) from error
             except errors.DependentObjectsStillExist as error:
-                raise SwapFailed(
+                raise TableSwapError(
                     f"something of your own hangs on the tables ({error.diag.message_detail});"
                     " drop it, run this again, and make it anew"
                 ) from error
-        raise SwapFailed(
+        raise TableSwapError(
             "the tables were read without a break for minutes; end the long queries on them and"
             " run this again, it goes on where it was"
         )
@@ -112,7 +112,7 @@ class TableSwap:
                 return
             await self._fold_up_to(head)
         if self._lag(await head_of(self._working)) > BEHIND_EVENTS_MAX:
-            raise SwapFailed(
+            raise TableSwapError(
                 "the log grows faster than its rows can be made; run this again when it is quieter,"
                 " it goes on where it was"
             )
@@ -129,10 +129,10 @@ class TableSwap:
             require_known_format(await format_of(self._guard))
             head = await head_of(self._guard)
             if self._lag(head) > BEHIND_EVENTS_MAX:
-                raise _HasGrown
+                raise _HasGrownError
             await self._fold_up_to(head)
             if await tables.shape(self._working) != self._shape:
-                raise SwapFailed("the tables were migrated meanwhile; run this again")
+                raise TableSwapError("the tables were migrated meanwhile; run this again")
             await self._guard.execute(f"SET LOCAL lock_timeout = {TABLE_WAIT_MS}")
             indexes = await tables.indexes_of(self._guard)
             await self._guard.execute(f"LOCK TABLE {tables.LIVE} IN ACCESS EXCLUSIVE MODE")

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from domain.values.refusals import CorruptHistory
+from domain.values.refusals import CorruptHistoryError
 from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.process import (
     WorkerProcess,
@@ -28,7 +28,7 @@ from infrastructure.outbound.log.schema.connections import (
 NICENESS = 5
 
 
-class PartWorkerLost(UserError):
+class WorkerLostError(UserError):
     """A worker failed before its part was complete."""
 
 
@@ -44,8 +44,8 @@ async def fold_in_process(
     """Fold a part from `position` up to `until` in a worker process.
 
     Raises:
-        CorruptHistory: An event cannot be folded.
-        PartWorkerLost: The worker failed for another reason.
+        CorruptHistoryError: An event cannot be folded.
+        WorkerLostError: The worker failed for another reason.
     """
     order = {
         "conninfo": conninfo,
@@ -60,12 +60,14 @@ async def fold_in_process(
         await asyncio.sleep(0)
         while (answer := await asyncio.to_thread(process.receive)) is not None:
             if isinstance(answer, dict):
-                raise (CorruptHistory if answer["corrupt"] else PartWorkerLost)(answer["text"])
+                raise (CorruptHistoryError if answer["corrupt"] else WorkerLostError)(
+                    answer["text"]
+                )
             position = answer
             on_position(position)
         status = await asyncio.to_thread(process.wait)
     if status != 0 or position != until:
-        raise PartWorkerLost(
+        raise WorkerLostError(
             f"a process of the rebuild ended too early (status {status}); run it again"
         )
 
@@ -79,8 +81,8 @@ def work(order: dict[str, Any]) -> None:
         with rare_collections():
             asyncio.run(_work(order))
     except Exception as error:
-        corrupt = isinstance(error, CorruptHistory)
-        text = str(error) if isinstance(error, CorruptHistory | UserError) else repr(error)
+        corrupt = isinstance(error, CorruptHistoryError)
+        text = str(error) if isinstance(error, CorruptHistoryError | UserError) else repr(error)
         send_answer({"corrupt": corrupt, "text": text[:2000]})
         sys.exit(1)
 

@@ -15,7 +15,7 @@ from psycopg.pq.abc import PGconn
 from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from application.log.event_log import LogUnavailable
+from application.log.event_log import LogUnavailableError
 from infrastructure.outbound.log.codec.binary import BinaryColumn, ColumnDumper
 from infrastructure.outbound.log.schema.session import session_statement
 
@@ -124,7 +124,7 @@ _WAIT_INTERVAL_SECONDS = 0.1
 RV = TypeVar("RV")
 
 
-class DatabaseSilent(psycopg.OperationalError):
+class DatabaseTimeoutError(psycopg.OperationalError):
     """The database did not answer in time, so the connection was closed."""
 
     def __init__(self, seconds: float) -> None:
@@ -167,7 +167,7 @@ class LogConnection(psycopg.AsyncConnection[TupleRow]):
         """Wait for an answer. If `timeout` is given, the caller has a limit of its own.
 
         Raises:
-            DatabaseSilent: No answer within `answer_seconds_max`.
+            DatabaseTimeoutError: No answer within `answer_seconds_max`.
         """
         if timeout is not None:
             return await super().wait(gen, interval, timeout)
@@ -179,7 +179,7 @@ class LogConnection(psycopg.AsyncConnection[TupleRow]):
                 raise
             self.pgconn.finish()
             self.silences.noted_at = time.monotonic()
-            raise DatabaseSilent(self.answer_seconds_max) from error
+            raise DatabaseTimeoutError(self.answer_seconds_max) from error
         self.heard_at = time.monotonic()
         return answer
 
@@ -203,7 +203,7 @@ class SyncLogConnection(psycopg.Connection[TupleRow]):
         """Wait for an answer. If `timeout` is given, the caller has a limit of its own.
 
         Raises:
-            DatabaseSilent: No answer within `answer_seconds_max`.
+            DatabaseTimeoutError: No answer within `answer_seconds_max`.
         """
         if timeout is not None:
             return super().wait(gen, interval, timeout)
@@ -214,7 +214,7 @@ class SyncLogConnection(psycopg.Connection[TupleRow]):
             if time.monotonic() - began < self.answer_seconds_max:
                 raise
             self.pgconn.finish()
-            raise DatabaseSilent(self.answer_seconds_max) from error
+            raise DatabaseTimeoutError(self.answer_seconds_max) from error
 
     def copy_out(self, statement: str) -> list[bytes]:
         """Return the rows of a binary COPY, each beginning with its number of columns."""
@@ -254,14 +254,14 @@ async def borrow_connection(
     """Yield a pooled connection.
 
     Raises:
-        LogUnavailable: The database is unavailable or accepts no writes.
+        LogUnavailableError: The database is unavailable or accepts no writes.
     """
     try:
         async with pool.connection() as connection:
             yield connection
     except UNAVAILABLE as error:
         why = refusal_to_write(error) or "the database is away; ask again in a moment"
-        raise LogUnavailable(why) from error
+        raise LogUnavailableError(why) from error
 
 
 def connection_arguments(application: str) -> dict[str, Any]:
@@ -305,13 +305,13 @@ async def open_connection(
         silences: Shared by the connections of a process to one database.
 
     Raises:
-        DatabaseSilent: No connection within `CONNECT_SECONDS_MAX`.
+        DatabaseTimeoutError: No connection within `CONNECT_SECONDS_MAX`.
     """
     try:
         async with asyncio.timeout(CONNECT_SECONDS_MAX):
             connection = await LogConnection.connect(conninfo, **connection_arguments(application))
     except TimeoutError as silent:
-        raise DatabaseSilent(CONNECT_SECONDS_MAX) from silent
+        raise DatabaseTimeoutError(CONNECT_SECONDS_MAX) from silent
     connection.answer_seconds_max = answer_seconds_max
     connection.silences = silences or Silences()
     try:

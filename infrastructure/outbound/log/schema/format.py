@@ -5,7 +5,7 @@ from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.schema.connections import LogConnection
 
 
-class UnknownFormat(UserError):
+class UnknownFormatError(UserError):
     """The log's format is unknown to this program: it must neither append nor fold."""
 
 
@@ -21,10 +21,10 @@ def require_known_format(found: int) -> None:
     """Refuse a log whose format is newer than this program's.
 
     Raises:
-        UnknownFormat: A newer release has raised the format.
+        UnknownFormatError: A newer release has raised the format.
     """
     if found > LOG_FORMAT:
-        raise UnknownFormat(
+        raise UnknownFormatError(
             f"the log has format {found} and this program knows {LOG_FORMAT};"
             " install a newer spawnlog"
         )

@@ -3,7 +3,7 @@
 from application.projections.catalog import PROJECTIONS
 from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.schema.connections import LogConnection
-from infrastructure.outbound.log.schema.format import UnknownFormat
+from infrastructure.outbound.log.schema.format import UnknownFormatError
 
 VERSIONS = {projection.name: projection.version for projection in PROJECTIONS}
 """The version of the rows that this program writes, by projection."""
@@ -21,7 +21,7 @@ NOTE_VERSION = (
 _OWN_VERSIONS = ", ".join(f"{name} {version}" for name, version in sorted(VERSIONS.items()))
 
 
-class IncompatibleRows(UnknownFormat):
+class IncompatibleRowsError(UnknownFormatError):
     """The rows are of a version that this program does not write, so it must not write any."""
 
 
@@ -30,10 +30,10 @@ def require_known_rows(noted: str | None) -> None:
     without noted versions, is accepted.
 
     Raises:
-        IncompatibleRows: The noted versions differ from this program's.
+        IncompatibleRowsError: The noted versions differ from this program's.
     """
     if noted is not None and noted != _OWN_VERSIONS:
-        raise IncompatibleRows(
+        raise IncompatibleRowsError(
             f"the rows are of another version now ({noted}) than this program makes "
             f"({_OWN_VERSIONS});"
             " stop this server and start the release that rebuilt them"

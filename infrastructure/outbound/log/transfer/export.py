@@ -11,8 +11,8 @@ import psycopg
 
 from application.log.texts import keyed_hash
 from domain.values.record import run_stream
-from domain.values.refusals import CorruptHistory
-from infrastructure.contract.errors import FileFault, NameUnknown, UserError
+from domain.values.refusals import CorruptHistoryError
+from infrastructure.contract.errors import FileContentError, UnknownNameError, UserError
 from infrastructure.contract.operations import OnTransferProgress, ignore_transfer_progress
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.process import rare_collections
@@ -31,8 +31,8 @@ from infrastructure.outbound.log.transfer.lines import (
     ExportScope,
     ExportSeal,
     KeyLine,
-    LineFault,
-    UnknownFileFormat,
+    LineFormatError,
+    UnknownFileFormatError,
     event_line,
 )
 from infrastructure.outbound.log.verify.chain import BEGINNING, Link, link_to, walk
@@ -222,7 +222,7 @@ class _LogExport:
                     self._collect_references(noted)
                     noted = []
             self._collect_references(noted)
-        except (FileFault, UnknownFileFormat) as fault:
+        except (FileContentError, UnknownFileFormatError) as fault:
             raise UserError(
                 f"{file.part} cannot be gone on with: {fault}; give --force to begin anew"
             ) from fault
@@ -292,7 +292,7 @@ class _LogExport:
             after = positions[-1]
             self._order.on_progress("events", header.after, after, last)
         if not self._events:
-            raise NameUnknown(
+            raise UnknownNameError(
                 "no event is of a tree with this root; give the key of a root session, as"
                 " `spawnlog event list --output json` has it as correlation"
             )
@@ -301,7 +301,7 @@ class _LogExport:
     def _add_event(self, row: StoredEventRow, **more: Any) -> None:
         try:
             self._add(event_line(self._source, row, **more))
-        except LineFault as fault:
+        except LineFormatError as fault:
             raise UserError(f"position {row.position} cannot be exported: {fault}") from fault
         self._events += 1
 
@@ -315,7 +315,7 @@ class _LogExport:
             try:
                 event = unfolded(self._mapper, row)
                 references.add(row.stream, event, row.position, None)
-            except (CorruptHistory, ValueError) as error:
+            except (CorruptHistoryError, ValueError) as error:
                 raise UserError(f"position {row.position} cannot be read: {error}") from error
         self._content_ids.update(text.ref.id for text in references.texts)
         self._sealed_runs.update(transcript.run_id for transcript in references.transcripts)

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from infrastructure.contract.errors import FileFault
+from infrastructure.contract.errors import FileContentError
 from infrastructure.outbound.log.codec.chain import link_hash
 from infrastructure.outbound.log.transfer.line_file import bounded_lines
 from infrastructure.outbound.log.transfer.lines import (
@@ -16,7 +16,7 @@ from infrastructure.outbound.log.transfer.lines import (
     ExportHeader,
     ExportSeal,
     KeyLine,
-    LineFault,
+    LineFormatError,
     is_event_line,
     parse_header,
     parse_line,
@@ -36,7 +36,7 @@ class FileReader:
 
     Raises:
         FileFault: The first wrong line.
-        UnknownFileFormat: The file has another format.
+        UnknownFileFormatError: The file has another format.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -46,10 +46,10 @@ class FileReader:
         try:
             line = next(bounded_lines(file, bytes_max=HEADER_BYTES_MAX), b"")
             if not line.endswith(b"\n"):
-                raise LineFault("it is not the first line of a file that spawnlog exported")
+                raise LineFormatError("it is not the first line of a file that spawnlog exported")
             self.header: ExportHeader = parse_header(line)
-        except LineFault as fault:
-            raise FileFault(1, str(fault)) from None
+        except LineFormatError as fault:
+            raise FileContentError(1, str(fault)) from None
         self._source = self.header.source
         self.digest.update(line)
         self.bytes_read = len(line)
@@ -90,9 +90,9 @@ class FileReader:
         for line in self._bounded():
             self.number += 1
             if self.seal is not None:
-                raise FileFault(self.number, "there is something behind the last line")
+                raise FileContentError(self.number, "there is something behind the last line")
             if not line.endswith(b"\n"):
-                raise FileFault(self.number, "the file is cut in the middle of this line")
+                raise FileContentError(self.number, "the file is cut in the middle of this line")
             parsed = self._parsed(line)
             if isinstance(parsed, EventLine):
                 self._add_event(parsed)
@@ -103,22 +103,22 @@ class FileReader:
             yield parsed
             self._take(line)
         if self.seal is None:
-            raise FileFault(
+            raise FileContentError(
                 self.number, "the file is cut behind this line: its last line is missing"
             )
 
     def _parsed(self, line: bytes) -> AnyLine:
         try:
             parsed = parse_line(line, self._source)
-        except LineFault as fault:
+        except LineFormatError as fault:
             position = self._next_position()
             if not is_event_line(line, self._source) and b'"spawnlog.export.' in line[:160]:
                 position = None
-            raise FileFault(self.number, str(fault), position) from None
+            raise FileContentError(self.number, str(fault), position) from None
         section = _SECTIONS.index(type(parsed))
         if section < self._section:
             text = "it stands at the wrong place"
-            raise FileFault(self.number, text, self._next_position())
+            raise FileContentError(self.number, text, self._next_position())
         if section != self._section:
             self._begin(section)
         return parsed
@@ -126,8 +126,8 @@ class FileReader:
     def _bounded(self) -> Iterator[bytes]:
         try:
             yield from bounded_lines(self._file)
-        except LineFault as fault:
-            raise FileFault(self.number + 1, str(fault)) from None
+        except LineFormatError as fault:
+            raise FileContentError(self.number + 1, str(fault)) from None
 
     def _take(self, line: bytes) -> None:
         self.digest.update(line)
@@ -140,17 +140,19 @@ class FileReader:
         else:
             wrong = find_fault(self._last, row)
             if parsed.previous_hash is not None:
-                raise FileFault(self.number, "only a tree names hashes before", row.position)
+                raise FileContentError(self.number, "only a tree names hashes before", row.position)
             if wrong is not None:
-                raise FileFault(self.number, wrong.text, wrong.position)
+                raise FileContentError(self.number, wrong.text, wrong.position)
             if not self._ended_commit and row.recorded_at != self._last.recorded_at:
                 text = "no commit ended with the event before, and the instant changes"
-                raise FileFault(self.number, text, row.position)
+                raise FileContentError(self.number, text, row.position)
         if parsed.ends_commit and row.append_last != row.position:
             text = "it says that a commit ended with it, and its append goes on"
-            raise FileFault(self.number, text, row.position)
+            raise FileContentError(self.number, text, row.position)
         if self._until is not None and row.position > self._until:
-            raise FileFault(self.number, "it stands behind the end of the range", row.position)
+            raise FileContentError(
+                self.number, "it stands behind the end of the range", row.position
+            )
         self._last = row
         self.events += 1
         self._ended_commit = parsed.ends_commit
@@ -159,14 +161,14 @@ class FileReader:
         row, before = parsed.row, self._last
         if row.position <= before.position:
             text = f"it does not stand behind position {before.position}"
-            raise FileFault(self.number, text, row.position)
+            raise FileContentError(self.number, text, row.position)
         follows = row.position == before.position + 1 and self.events > 0
         if parsed.previous_hash is None or (follows and parsed.previous_hash != before.chain_hash):
             text = "it does not name the hash of the event before it"
-            raise FileFault(self.number, text, row.position)
+            raise FileContentError(self.number, text, row.position)
         if link_hash(parsed.previous_hash, row.encoded) != row.chain_hash:
             text = "its bytes are not the ones that were recorded (chain)"
-            raise FileFault(self.number, text, row.position)
+            raise FileContentError(self.number, text, row.position)
 
     def _add_other(self, parsed: KeyLine | ContentLine | EntryLine | ExportSeal) -> None:
         if isinstance(parsed, ExportSeal):
@@ -175,7 +177,7 @@ class FileReader:
         key = parsed[:2] if isinstance(parsed, EntryLine) else parsed[:1]
         if key <= self._before:
             text = "it does not stand in order behind the line before it"
-            raise FileFault(self.number, text)
+            raise FileContentError(self.number, text)
         self._before = key
         if isinstance(parsed, KeyLine):
             self.keys += 1
@@ -192,14 +194,14 @@ class FileReader:
         if not self._section:
             if self.link.position < self.link.append_last and header.scope == "log":
                 text = f"the append that ends at position {self.link.append_last} is cut off here"
-                raise FileFault(self.number, text, self.link.position + 1)
+                raise FileContentError(self.number, text, self.link.position + 1)
             if not self._ended_commit and header.scope == "log":
                 text = "no commit ended with the last event"
-                raise FileFault(self.number, text, self.link.position)
+                raise FileContentError(self.number, text, self.link.position)
         has = {1: header.has_contents, 2: header.has_contents, 3: header.has_transcripts, 4: True}
         if not has[section]:
             text = "the first line says that none of these is in the file"
-            raise FileFault(self.number, text)
+            raise FileContentError(self.number, text)
         self._section = section
         self._before = ()
 
@@ -223,12 +225,14 @@ class FileReader:
             ("entries of transcripts", found.entries, seal.entries),
         ):
             if here != there:
-                raise FileFault(
+                raise FileContentError(
                     self.number, f"it counts {there} {noun} and there are {here}", self._lost(noun)
                 )
         if (seal.last_position, seal.chain_hash) != (found.last_position, found.chain_hash):
-            raise FileFault(self.number, "it names another last event than there is")
-        raise FileFault(self.number, "a line in front of it was changed: the hash is another one")
+            raise FileContentError(self.number, "it names another last event than there is")
+        raise FileContentError(
+            self.number, "a line in front of it was changed: the hash is another one"
+        )
 
     def _lost(self, noun: str) -> int | None:
         is_event = noun == "events" and self.header.scope != "tree"

@@ -19,7 +19,7 @@ from application.projections.fold import FOREVER
 from application.projections.run_rows import RUNS
 from application.projections.session_rows import SESSIONS
 from domain.event_types import LOG_FORMAT
-from infrastructure.contract.errors import FileFault, UserError
+from infrastructure.contract.errors import FileContentError, UserError
 from infrastructure.contract.operations import (
     FileFindings,
     OnTransferProgress,
@@ -50,7 +50,7 @@ from infrastructure.outbound.log.transfer.lines import (
     EventLine,
     ExportHeader,
     ExportSeal,
-    UnknownFileFormat,
+    UnknownFileFormatError,
 )
 from infrastructure.outbound.log.transfer.verify_file import FileCheck, stated_seal
 from infrastructure.outbound.log.verify.rows import (
@@ -90,7 +90,7 @@ _DUE_FILES = (
 _HEAD = "UPDATE log_head SET log_id = %s, format = %s, position = %s, chain_hash = %s"
 
 
-class LogNotEmpty(UserError):
+class LogNotEmptyError(UserError):
     """The log already contains something."""
 
 
@@ -136,7 +136,7 @@ def import_log(conninfo: str, order: ImportOrder) -> Imported:
                 runs, sessions = [
                     _count_open(connection, projection.name) for projection in (RUNS, SESSIONS)
                 ]
-        except (FileFault, UnknownFileFormat) as fault:
+        except (FileContentError, UnknownFileFormatError) as fault:
             raise UserError(f"{order.path.name}: {fault}; nothing was imported") from fault
         except psycopg.errors.IntegrityError as error:
             reason = str(error).splitlines()[0]
@@ -202,8 +202,8 @@ def _resumed(connection: ReadConnection, order: ImportOrder, file: BinaryIO) -> 
     return seal
 
 
-def _another_log(order: ImportOrder, difference: str) -> LogNotEmpty:
-    return LogNotEmpty(
+def _another_log(order: ImportOrder, difference: str) -> LogNotEmptyError:
+    return LogNotEmptyError(
         f"this log is not what {order.path.name} holds: {difference}; a file is imported into a new"
         " database"
     )
@@ -219,7 +219,7 @@ def _verified(check: FileCheck, lines: Iterator[AnyLine]) -> ExportSeal:
 def _require_whole_log(header: ExportHeader, order: ImportOrder) -> None:
     name = order.path.name
     if header.log_format > LOG_FORMAT:
-        raise UnknownFileFormat(
+        raise UnknownFileFormatError(
             f"the log of the file has format {header.log_format} and this program knows"
             f" {LOG_FORMAT}; install a newer spawnlog"
         )
@@ -335,12 +335,12 @@ class _LogImport:
         any_row = " OR ".join(f"EXISTS (SELECT FROM {table})" for table in EMPTY)
         (is_filled,) = one_row(connection, f"SELECT {any_row}")
         if position or is_filled:
-            raise LogNotEmpty(
+            raise LogNotEmptyError(
                 "this log is not empty; a file is imported into a new database, or goes on with"
                 " --resume when an import of it was killed"
             )
         if home is not None:
-            raise LogNotEmpty(
+            raise LogNotEmptyError(
                 "a server has been started on this database; a file is imported into a new one"
             )
 

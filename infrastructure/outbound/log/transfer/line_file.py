@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from infrastructure.contract.errors import UserError
-from infrastructure.outbound.log.transfer.lines import LineFault
+from infrastructure.outbound.log.transfer.lines import LineFormatError
 
 LINE_BYTES_MAX = 256 * 1024 * 1024
 """Limit of a line, for reading and writing. Any text that a log accepts fits."""
@@ -164,11 +164,11 @@ def bounded_lines(file: BinaryIO, *, bytes_max: int = LINE_BYTES_MAX) -> Iterato
     """Yield the lines of a file with their line ends; the last one may lack its end.
 
     Raises:
-        LineFault: A line is longer than `bytes_max`.
+        LineFormatError: A line is longer than `bytes_max`.
     """
     while line := file.readline(bytes_max + 1):
         if len(line) > bytes_max:
-            raise LineFault(f"it has more than {bytes_max} bytes")
+            raise LineFormatError(f"it has more than {bytes_max} bytes")
         yield line
 
 

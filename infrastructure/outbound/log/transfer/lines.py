@@ -43,11 +43,11 @@ _END = struct.Struct(">IqI").pack
 _NO_DATA = msgspec.Raw()
 
 
-class LineFault(ValueError):
+class LineFormatError(ValueError):
     """A line is wrong; the message says why."""
 
 
-class UnknownFileFormat(ValueError):
+class UnknownFileFormatError(ValueError):
     """The file has an earlier or a newer format; the message says which release reads it."""
 
 
@@ -62,7 +62,7 @@ def instant_of(text: str) -> datetime:
     """Return the instant of a text in this form.
 
     Raises:
-        LineFault: The text has another form.
+        LineFormatError: The text has another form.
     """
     try:
         instant = datetime.fromisoformat(text)
@@ -70,7 +70,7 @@ def instant_of(text: str) -> datetime:
             return instant
     except (TypeError, ValueError, OverflowError):
         pass
-    raise LineFault(f"{text[:60]!r} is no instant of the form 2026-01-31T12:00:00.000000Z")
+    raise LineFormatError(f"{text[:60]!r} is no instant of the form 2026-01-31T12:00:00.000000Z")
 
 
 @lru_cache(maxsize=_CACHED_MAX)
@@ -78,7 +78,7 @@ def _instant_since_1970(microseconds_: int) -> str:
     try:
         return instant_text(_EPOCH + timedelta(microseconds=microseconds_))
     except OverflowError:
-        raise LineFault("an instant is outside the years 1 to 9999") from None
+        raise LineFormatError("an instant is outside the years 1 to 9999") from None
 
 
 def _encode_line(members: Mapping[str, Any]) -> bytes:
@@ -87,7 +87,7 @@ def _encode_line(members: Mapping[str, Any]) -> bytes:
     try:
         return orjson.dumps(present, option=orjson.OPT_APPEND_NEWLINE)
     except orjson.JSONEncodeError as error:
-        raise LineFault(f"a text cannot be written as JSON: {error}") from None
+        raise LineFormatError(f"a text cannot be written as JSON: {error}") from None
 
 
 def _frame(name: str, identity: object, source: str, /, **members: Any) -> dict[str, Any]:
@@ -122,16 +122,16 @@ def _is_plain(line: bytes) -> bool:
 
 def _count(text: str) -> int:
     if len(text) > _DIGITS_MAX or not text.isdecimal():
-        raise LineFault("a number is none")
+        raise LineFormatError("a number is none")
     number = int(text)
     if number > POSITION_MAX:
-        raise LineFault(f"the number {number} is too large")
+        raise LineFormatError(f"the number {number} is too large")
     return number
 
 
 def _within(number: int, most: int = _INT_MAX) -> int:
     if not 0 <= number <= most:
-        raise LineFault(f"the number {number} is too large")
+        raise LineFormatError(f"the number {number} is too large")
     return number
 
 
@@ -235,7 +235,7 @@ class EventLine(NamedTuple):
         chain_hash = unhexlify(members.chainhash)
         previous = unhexlify(members.previoushash) if members.previoushash is not None else None
         if len(chain_hash) != 32:
-            raise LineFault("its hash is none")
+            raise LineFormatError("its hash is none")
         # Normalize the members that msgspec accepts in several forms; it writes the others in one
         # form.
         members.position, members.appendlast = str(position), str(append_last)
@@ -397,7 +397,7 @@ class KeyLine(NamedTuple):
         members = _decode_key(line)
         key = unhexlify(members.data)
         if not 1 <= len(key) <= 1_024:
-            raise LineFault("its key is none")
+            raise LineFormatError("its key is none")
         found = cls(members.id, key)
         _require_same(found.line(source), line)
         return found
@@ -507,7 +507,7 @@ class EntryLine(NamedTuple):
         else:
             body = b64decode(members.data_base64, validate=True).decode()
         if "\0" in body:
-            raise LineFault("its body is no text")
+            raise LineFormatError("its body is no text")
         sequence = _within(members.entrynumber)
         found = cls(members.runid, sequence, instant_of(members.time), members.kind, body)
         _require_same(found.line(source), line)
@@ -606,21 +606,21 @@ def parse_header(line: bytes) -> ExportHeader:
     """Parse the first line of a file.
 
     Raises:
-        UnknownFileFormat: The file has another format.
-        LineFault: `ExportHeader.line` would not write this line.
+        UnknownFileFormatError: The file has another format.
+        LineFormatError: `ExportHeader.line` would not write this line.
     """
     members = _members(line)
     if members.get("type") != f"{_EXPORT}begin" or not isinstance(members.get("data"), dict):
-        raise LineFault(f"it is no line of the type {_EXPORT}begin")
+        raise LineFormatError(f"it is no line of the type {_EXPORT}begin")
     facts = members["data"]
     found = facts.get("format")
     if isinstance(found, int) and found < FILE_FORMAT:
-        raise UnknownFileFormat(
+        raise UnknownFileFormatError(
             f"the file has format {found}, an earlier one that this program does not read (it reads"
             f" {FILE_FORMAT}); use the release that wrote it"
         )
     if isinstance(found, int) and found > FILE_FORMAT:
-        raise UnknownFileFormat(
+        raise UnknownFileFormatError(
             f"the file has format {found} and this program reads {FILE_FORMAT}; install a newer"
             " spawnlog"
         )
@@ -630,13 +630,13 @@ def parse_header(line: bytes) -> ExportHeader:
     except ValueError:
         right = False
     if not right or len(header.after_hash) not in (0, 32):
-        raise LineFault("it is not the first line of a file that spawnlog exported")
+        raise LineFormatError("it is not the first line of a file that spawnlog exported")
     if (header.scope == "tree") != (header.tree is not None):
-        raise LineFault("it names no tree, or one that it is not of")
+        raise LineFormatError("it names no tree, or one that it is not of")
     if header.scope == "log" and (header.after or header.after_hash or header.until is not None):
-        raise LineFault("it says that it is a whole log, and that it is a part of one")
+        raise LineFormatError("it says that it is a whole log, and that it is a part of one")
     if header.scope == "range" and (header.after == 0) != (header.after_hash == b""):
-        raise LineFault("it does not say the chain hash in front of its range")
+        raise LineFormatError("it does not say the chain hash in front of its range")
     return header
 
 
@@ -662,7 +662,7 @@ def parse_line(line: bytes, source: str) -> AnyLine:
     """Parse a line after the first one. `source` is the source of the first line.
 
     Raises:
-        LineFault: This module would not have written the line.
+        LineFormatError: This module would not have written the line.
     """
     # Nearly all lines pass here. A wrong line is parsed again for the reason.
     if b"\\" not in line or b"\\u0000" not in line:
@@ -680,7 +680,7 @@ def _read_with_reason(line: bytes, source: str) -> AnyLine:
     members = _members(line)
     kind = members.get("type")
     if not isinstance(kind, str):
-        raise LineFault("it is no line of this file")
+        raise LineFormatError("it is no line of this file")
     read: _Reader
     read, noun = (
         (EventLine.read, "an event")
@@ -688,30 +688,30 @@ def _read_with_reason(line: bytes, source: str) -> AnyLine:
         else _READERS.get(kind.encode(), (_refuse, ""))
     )
     if members.get("source") != source:
-        raise LineFault("its source is not the log of the first line")
+        raise LineFormatError("its source is not the log of the first line")
     if b"\\u0000" in line and any(
         "\0" in text for text in members.values() if isinstance(text, str)
     ):
-        raise LineFault("a text holds the character NUL, which no text of a log can")
+        raise LineFormatError("a text holds the character NUL, which no text of a log can")
     try:
         return read(line, source)
-    except LineFault:
+    except LineFormatError:
         raise
     except _MISREAD:
-        raise LineFault(f"it is not the line of {noun} in the form of this file") from None
+        raise LineFormatError(f"it is not the line of {noun} in the form of this file") from None
 
 
 def _refuse(_: bytes, __: str) -> AnyLine:
-    raise LineFault("it is no line of this file")
+    raise LineFormatError("it is no line of this file")
 
 
 def _members(line: bytes) -> dict[str, Any]:
     try:
         members = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise LineFault(f"it is no JSON: {error}") from None
+        raise LineFormatError(f"it is no JSON: {error}") from None
     if not isinstance(members, dict):
-        raise LineFault("it is no line of this file")
+        raise LineFormatError("it is no line of this file")
     return members
 
 

@@ -15,8 +15,8 @@ from uuid import UUID
 import orjson
 
 from application.ports.transcripts import RecordedEntry
-from domain.values.refusals import CorruptHistory
-from infrastructure.contract.errors import FileFault
+from domain.values.refusals import CorruptHistoryError
+from infrastructure.contract.errors import FileContentError
 from infrastructure.contract.operations import (
     FileFindings,
     OnTransferProgress,
@@ -35,7 +35,7 @@ from infrastructure.outbound.log.transfer.lines import (
     EventLine,
     ExportSeal,
     KeyLine,
-    LineFault,
+    LineFormatError,
     parse_line,
 )
 from infrastructure.outbound.log.verify.contents import ContentMention
@@ -54,7 +54,7 @@ def verify_file(
 
     Raises:
         UserError: The file cannot be read.
-        UnknownFileFormat: The file has another format.
+        UnknownFileFormatError: The file has another format.
     """
     began = time.monotonic()
     findings = FileFindings()
@@ -66,7 +66,7 @@ def verify_file(
             FileCheck(reader, findings, stated.events if stated else 0, on_progress).check(
                 reader.lines()
             )
-        except FileFault as fault:
+        except FileContentError as fault:
             findings.fault = fault
     findings.seconds = time.monotonic() - began
     return findings
@@ -76,7 +76,7 @@ def stated_seal(reader: FileReader, line: bytes) -> ExportSeal | None:
     """Return the seal on a file's last line, unverified, or None if that line is not a seal."""
     try:
         seal = parse_line(line, reader.header.source)
-    except LineFault:
+    except LineFormatError:
         return None
     return seal if isinstance(seal, ExportSeal) else None
 
@@ -221,10 +221,10 @@ class FileCheck:
                 f"{subject} was changed: it has {count} entries of {size} bytes and had"
                 f" {seal.count} of {seal.bytes}"
             )
-            raise FileFault(first_line, fault, sealed.position)
+            raise FileContentError(first_line, fault, sealed.position)
         if key and digest.hexdigest() != seal.hmac:
             fault = f"{subject} was changed: its entries are not the ones that were sealed"
-            raise FileFault(first_line, fault, sealed.position)
+            raise FileContentError(first_line, fault, sealed.position)
         self.findings.counts.transcripts += 1
 
     def _require_no_entries(self, sealed: RecordedTranscript) -> None:
@@ -232,8 +232,8 @@ class FileCheck:
             subject = f"the transcript of run {sealed.run_id}"
             self._require_erased(sealed.owner, subject, sealed.position)
 
-    def _fault(self, text: str, position: int | None) -> FileFault:
-        return FileFault(self.reader.number, text, position)
+    def _fault(self, text: str, position: int | None) -> FileContentError:
+        return FileContentError(self.reader.number, text, position)
 
     def _check_events(self, lines: Iterator[AnyLine]) -> AnyLine | None:
         """Check the event lines and return the first line of another kind, or None."""
@@ -248,7 +248,7 @@ class FileCheck:
                 if len(page) == PAGE_EVENTS:
                     self._check_page(page)
                     page = []
-        except FileFault:
+        except FileContentError:
             # Report a fault in the lines before it first.
             self._check_page(page)
             raise
@@ -275,7 +275,7 @@ class FileCheck:
         if page.difference is not None:
             fault = page.difference
             line = self._page_line + fault.position - first
-            raise FileFault(line, fault.text, fault.position)
+            raise FileContentError(line, fault.text, fault.position)
         self.on_fold(page)
         self._memory.add_mentions(page.references.texts)
         self._memory.add_transcripts(page.references.transcripts)
@@ -286,9 +286,9 @@ class FileCheck:
         for offset, row in enumerate(rows):
             try:
                 references.add(row.stream, unfolded(self._mapper, row), row.position, None)
-            except (CorruptHistory, ValueError):
+            except (CorruptHistoryError, ValueError):
                 text = f"its bytes are no event of the type {row.type}"
-                raise FileFault(self._page_line + offset, text, row.position) from None
+                raise FileContentError(self._page_line + offset, text, row.position) from None
         self._memory.add_mentions(references.texts)
         self._memory.add_transcripts(references.transcripts)
 

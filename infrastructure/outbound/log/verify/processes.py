@@ -21,7 +21,7 @@ from infrastructure.outbound.log.verify.rows import database_error_reason, open_
 from infrastructure.outbound.log.verify.whole_tables import StoredHead
 
 
-class VerificationStopped(UserError):
+class VerificationStoppedError(UserError):
     """The verification stopped early; the remaining positions are unverified."""
 
 
@@ -69,14 +69,14 @@ class RangeWorkers:
         """Yield the available findings, or with `wait` all that are still to come.
 
         Raises:
-            VerificationStopped: A process failed.
+            VerificationStoppedError: A process failed.
         """
         while self._working and (wait or not self._answers.empty()):
             answer = self._answers.get()
             if answer is None:
                 self._working -= 1
             elif "error" in answer:
-                raise VerificationStopped(f"{answer['error']}; go on with --resume")
+                raise VerificationStoppedError(f"{answer['error']}; go on with --resume")
             else:
                 yield _parse_findings(answer)
 

@@ -17,7 +17,7 @@ from application.ports.verifications import VERIFICATIONS_MAX, VerificationOrigi
 from infrastructure.contract.errors import UserError
 from infrastructure.contract.operations import OnVerifyProgress
 from infrastructure.outbound.log.schema.connections import LIMITS, open_sync_connection
-from infrastructure.outbound.log.verify.processes import VerificationStopped
+from infrastructure.outbound.log.verify.processes import VerificationStoppedError
 from infrastructure.outbound.log.verify.rows import (
     ReadConnection,
     database_error_reason,
@@ -63,11 +63,11 @@ _FOUND = (
 _UNWRITABLE = (psycopg.errors.ReadOnlySqlTransaction, psycopg.errors.InsufficientPrivilege)
 
 
-class VerificationUnderWay(UserError):
+class VerificationInProgressError(UserError):
     """Another process is verifying this log."""
 
 
-class VerificationStopRequested(VerificationStopped):
+class VerificationStopRequestedError(VerificationStoppedError):
     """A user asked this verification to stop."""
 
 
@@ -99,14 +99,16 @@ def run_recorded_verification(
         database.
 
     Raises:
-        VerificationUnderWay: Another process is verifying the log.
-        VerificationStopped: It was stopped, or the database became unavailable.
+        VerificationInProgressError: Another process is verifying the log.
+        VerificationStoppedError: It was stopped, or the database became unavailable.
     """
     try:
         with _open_connection(conninfo) as connection:
             return _run(conninfo, order, connection, process, on_begin)
     except psycopg.OperationalError as error:
-        raise VerificationStopped(f"{database_error_reason(error)}; go on with --resume") from error
+        raise VerificationStoppedError(
+            f"{database_error_reason(error)}; go on with --resume"
+        ) from error
 
 
 def _run(
@@ -123,7 +125,7 @@ def _run(
     try:
         noting = replace(order, on_progress=record.note_and(order.on_progress))
         found = run_verification(conninfo, noting)
-    except (KeyboardInterrupt, VerificationStopRequested):
+    except (KeyboardInterrupt, VerificationStopRequestedError):
         record.end("stopped")
         raise
     except UserError as error:
@@ -146,7 +148,7 @@ def _open_connection(conninfo: str) -> ReadConnection:
 def _begin(connection: ReadConnection, process: VerifyingProcess) -> "_VerificationRow | None":
     """Insert the row of a new verification. Return None if the database takes no writes."""
     if one_row(connection, _LOCK) != (True,):
-        raise VerificationUnderWay(
+        raise VerificationInProgressError(
             "another process verifies this log already; let it finish, or stop it"
             " (`spawnlog log head` shows how far it is)"
         )
@@ -188,9 +190,9 @@ class _VerificationRow:
         values = [began, position, last, self._number]
         row = self._connection.execute(_NOTE, values).fetchone()
         if row is None:
-            raise VerificationStopped("its record was taken away; verify the log again")
+            raise VerificationStoppedError("its record was taken away; verify the log again")
         if row[0] is not None:
-            raise VerificationStopRequested(f"stopped by {row[0]}; go on with --resume")
+            raise VerificationStopRequestedError(f"stopped by {row[0]}; go on with --resume")
 
     def end(self, outcome: str, failure: str | None = None) -> bool:
         """Record an end without a result. Return False if it could not be recorded."""

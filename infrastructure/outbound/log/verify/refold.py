@@ -11,9 +11,9 @@ from application.ports.verifications import Difference
 from domain.event_types import AnyEvent
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.states import MissingStates, State, States, VersionGap
+from domain.states import MissingStates, State, States, VersionGapError
 from domain.values.record import Stamp
-from domain.values.refusals import CorruptHistory
+from domain.values.refusals import CorruptHistoryError
 from infrastructure.outbound.log.codec.chain import instant_at
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.read.fold_input import (
@@ -32,7 +32,7 @@ def unfolded(mapper: EventMapper, row: StoredEventRow) -> AnyEvent:
     """Return the event of a row.
 
     Raises:
-        CorruptHistory: It cannot be decoded.
+        CorruptHistoryError: It cannot be decoded.
     """
     return mapper.event(row.stream, row.version, row.type, row.type_version, row.state)
 
@@ -150,9 +150,9 @@ class Refold:
                 if position in ends:
                     self._end_transaction(position, runs, sessions, versions)
             self._shrink()
-        except VersionGap as gap:
+        except VersionGapError as gap:
             difference = Difference(position, "version", str(gap))
-        except (CorruptHistory, AssertionError, ValueError, OverflowError) as error:
+        except (CorruptHistoryError, AssertionError, ValueError, OverflowError) as error:
             if is_read:
                 reason = str(error) or "it cannot be what follows"
                 text = f"the event does not fit what is on record before it: {reason[:300]}"
@@ -182,7 +182,7 @@ class Refold:
     def _take_configuration(self, stream: str, version: int) -> None:
         """Check the version of the configuration's stream, the only one without a state."""
         if version != self._config_version + 1:
-            raise VersionGap(stream, version, self._config_version)
+            raise VersionGapError(stream, version, self._config_version)
         self._config_version = version
 
     def _shrink(self) -> None:

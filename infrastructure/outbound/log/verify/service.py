@@ -14,14 +14,14 @@ import psycopg
 from psycopg_pool import AsyncConnectionPool
 
 from application.concurrency.tasks import cancel_all
-from application.log.event_log import LogUnavailable
+from application.log.event_log import LogUnavailableError
 from application.ports.verifications import VERIFICATIONS_MAX, Difference, RecordedVerification
 from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.process import WorkerProcess, exit_with_holder, send_answer
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 from infrastructure.outbound.log.verify.record import (
     IS_HELD,
-    VerificationUnderWay,
+    VerificationInProgressError,
     VerifyingProcess,
     run_recorded_verification,
 )
@@ -82,7 +82,7 @@ class ServedVerifications:
         """Start a verification unless one is running. Return True if it was started.
 
         Raises:
-            LogUnavailable: It could not be started.
+            LogUnavailableError: It could not be started.
         """
         # Finish the start even if the caller is cancelled.
         return await asyncio.shield(self._in_background(self._start(started_by)))
@@ -115,7 +115,7 @@ class ServedVerifications:
         await asyncio.to_thread(process.__exit__)
         if "under_way" in answer:
             return False
-        raise LogUnavailable(f"no verification was begun: {answer['failure']}")
+        raise LogUnavailableError(f"no verification was begun: {answer['failure']}")
 
     async def request_stop(self, requested_by: str) -> bool:
         """Ask the running verification to stop. Return False if none is running."""
@@ -208,7 +208,7 @@ def work(order: dict[str, Any]) -> None:
                 process,
                 on_begin=lambda: send_answer({"began": True}),
             )
-        except VerificationUnderWay:
+        except VerificationInProgressError:
             send_answer({"under_way": True})
         except (UserError, psycopg.Error) as error:
             send_answer({"failure": str(error)[:500]})

@@ -24,7 +24,7 @@ from infrastructure.contract.operations import (
 )
 from infrastructure.outbound.log.process import rare_collections
 from infrastructure.outbound.log.verify.difference import first_difference
-from infrastructure.outbound.log.verify.processes import RangeWorkers, VerificationStopped
+from infrastructure.outbound.log.verify.processes import RangeWorkers, VerificationStoppedError
 from infrastructure.outbound.log.verify.ranges import Range, RangeChecker, RangeFindings, RangeQueue
 from infrastructure.outbound.log.verify.rows import (
     ReadConnection,
@@ -163,13 +163,15 @@ def run_verification(conninfo: str, order: VerifyOrder) -> Verification:
     """Verify the log.
 
     Raises:
-        VerificationStopped: The database became unavailable.
+        VerificationStoppedError: The database became unavailable.
     """
     try:
         with rare_collections(), open_read_connection(conninfo) as connection:
             return _VerificationRun(conninfo, connection, order).verify()
     except psycopg.OperationalError as error:
-        raise VerificationStopped(f"{database_error_reason(error)}; go on with --resume") from error
+        raise VerificationStoppedError(
+            f"{database_error_reason(error)}; go on with --resume"
+        ) from error
 
 
 class _VerificationRun:
@@ -225,7 +227,7 @@ class _VerificationRun:
                 self._noted_at = time.monotonic()
             try:
                 self._order.on_progress(start.position, checked.position, last)
-            except VerificationStopped:
+            except VerificationStoppedError:
                 note_progress(self._order.state_file, checked)
                 raise
         return checked, None

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from application.ports.registry import RunCondition, RunQuery
-from application.ports.run_search import Examined, RunWords
+from application.ports.run_search import RunWords, ScanWindow
 from application.queries.access import AccessScope, Caller
 from application.queries.errors import QueryError
 from application.queries.runs import ListRuns, list_runs
@@ -167,19 +167,19 @@ async def test_search_filters_by_any_column(
         (RunQuery((RunCondition("version", "<", 2), RunCondition("root", "<=", ROOT))), ["one"], 3),
         (RunQuery.where(stage=()), [], 0),
     ):
-        page = await search.find(query, words, Examined(at, RUNS_MAX), limit=9)
+        page = await search.find(query, words, ScanWindow(at, RUNS_MAX), limit=9)
         assert family.names(page.runs) == found, query
-        counts = await search.count(query, None, Examined(at, RUNS_MAX), by_requester=False)
+        counts = await search.count(query, None, ScanWindow(at, RUNS_MAX), by_requester=False)
         assert sum(one.runs for one in counts.counts) == counted
 
 
 async def test_count_says_how_far_it_went(services: QueryServices, family: LoggedFamily) -> None:
     search, at = services.run_search, await services.work.log.head()
-    cut = await search.count(RunQuery(), None, Examined(at, 2), by_requester=False)
+    cut = await search.count(RunQuery(), None, ScanWindow(at, 2), by_requester=False)
     assert sum(one.runs for one in cut.counts) == 2
     assert cut.counted_to == family.run("five").created_position
     none = await search.count(
-        RunQuery.where(root="agent:x:x"), None, Examined(at, 2), by_requester=True
+        RunQuery.where(root="agent:x:x"), None, ScanWindow(at, 2), by_requester=True
     )
     assert none == ([], None)
 
@@ -198,7 +198,7 @@ async def test_search_goes_along_an_index(
         " FROM generate_series(1, 20000) AS run, generate_series(1, 10) AS version"
     )
     await connection.execute("ANALYZE runs")
-    moment, examined = moment_at_end(200_000), Examined(200_000, 500)
+    moment, examined = moment_at_end(200_000), ScanWindow(200_000, 500)
     words = RunWords(("nothing",), in_whole_task=True)
     for query in (
         RunQuery.where(agent_id=("nobody",)),

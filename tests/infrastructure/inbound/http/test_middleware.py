@@ -13,13 +13,13 @@ import pytest
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from application.log.event_log import LogUnavailable
+from application.log.event_log import LogUnavailableError
 from infrastructure.inbound.http.middleware.body_limits import (
     BODY_BYTES_MAX,
     DISCARDED_BYTES_MAX,
     SMALL_BODY_BYTES_MAX,
     BodyBudget,
-    BudgetExhausted,
+    BodyBudgetExhaustedError,
     note_owner,
 )
 from infrastructure.inbound.http.middleware.disconnects import EXTENSION, while_present
@@ -282,7 +282,7 @@ async def test_waiting_bodies_have_limit(size: int, limits: dict[str, int], is_s
     await budget.take("a", 1)
     first = asyncio.create_task(budget.take("a", 1))
     await asyncio.sleep(0)
-    with pytest.raises(BudgetExhausted) as refused:
+    with pytest.raises(BodyBudgetExhaustedError) as refused:
         await budget.take("a", 1)
     assert refused.value.is_share is is_share
     if is_share:
@@ -294,11 +294,11 @@ async def test_waiting_bodies_have_limit(size: int, limits: dict[str, int], is_s
 async def test_owner_takes_no_more_than_its_share() -> None:
     budget = BodyBudget(10, share_bytes_max=4, wait_seconds_max=0.01)
     await budget.take("a", 4)
-    with pytest.raises(BudgetExhausted) as refused:
+    with pytest.raises(BodyBudgetExhaustedError) as refused:
         await budget.take("a", 1)
     assert refused.value.is_share
     await budget.take("b", 4)
-    with pytest.raises(BudgetExhausted) as refused:
+    with pytest.raises(BodyBudgetExhaustedError) as refused:
         await budget.take("c", 4)
     assert not refused.value.is_share
     budget.give_back("a", 4)
@@ -390,7 +390,7 @@ async def test_answer_has_the_clock_of_the_log() -> None:
 
 
 async def away() -> int:
-    raise LogUnavailable("the database is away")
+    raise LogUnavailableError("the database is away")
 
 
 async def silent() -> int:

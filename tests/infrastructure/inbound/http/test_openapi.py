@@ -17,7 +17,7 @@ from tests.support.builders.explained_spawns import ADMITTED, plan_facts, told
 from tests.support.builders.run_histories import created, resolved
 from tests.support.builders.script_receipts import candidate, receipt
 from tests.support.builders.storytelling import requested
-from tests.support.http.described_answers import JSON, LINES, document, must_fit
+from tests.support.http.described_answers import JSON, LINES, document, require_fit
 from tests.support.servers.attachment_server import AttachmentServer
 from tests.support.servers.server import Server
 
@@ -208,7 +208,7 @@ def test_example_is_an_answer_as_it_is_described(name: str) -> None:
     for status, content in successes(name):
         assert not vague(content["schema"])
         for one in examples(content):
-            must_fit(path, method, status, one)
+            require_fit(path, method, status, one)
 
 
 @EACH_JSON
@@ -222,7 +222,7 @@ def test_answer_with_other_members_is_not_as_described(name: str) -> None:
     ]
     for wrong in ({**example, "another": 1}, *fewer):
         with pytest.raises(AssertionError, match="is not as described"):
-            must_fit(path, method, status, wrong)
+            require_fit(path, method, status, wrong)
 
 
 def test_example_of_explanation_has_every_rule() -> None:

@@ -14,7 +14,7 @@ from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from infrastructure.outbound.child_processes.program import Exit, Program
 from infrastructure.outbound.child_processes.protocol import (
     LENGTH_BYTES,
-    Spec,
+    ProgramSpec,
     decode_report,
     decode_spec,
     encode_report,
@@ -321,7 +321,7 @@ DENIED = PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 def test_program_that_no_folder_has_is_missing(tmp_path: Path, name: str, why: str) -> None:
     (tmp_path / "plain").touch(mode=0o600)
     path = {b"PATH": os.fsencode(f"{tmp_path / 'closed'}:{tmp_path}")}
-    spec = Spec([os.fsencode(name.format(folder=tmp_path))], path, b"", None)
+    spec = ProgramSpec([os.fsencode(name.format(folder=tmp_path))], path, b"", None)
     assert why_not_executed(DENIED, spec) == why
 
 

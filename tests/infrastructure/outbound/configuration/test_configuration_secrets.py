@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from application.ports.configurations import PinnedConfiguration, SecretMissing
+from application.ports.configurations import MissingSecretError, PinnedConfiguration
 from application.ports.credentials import Credential
 from domain.configuration.problems import ConfigurationError, ConfigurationProblem, parts_of
 from domain.configuration.runtimes import CommandRuntime
@@ -383,7 +383,7 @@ async def test_error_of_lost_file_hides_its_path(fate: str, tmp_path: Path) -> N
     pinned = PinnedConfiguration(1, loaded.configuration, loaded.stored)
     credentials = AgentCredentials(files, tmp_path / "agents")
     found = await credentials.found(pinned, pinned.configuration.effective_agent("main"))
-    with pytest.raises(SecretMissing, match="the value of API_TOKEN cannot be had") as failure:
+    with pytest.raises(MissingSecretError, match="the value of API_TOKEN cannot be had") as failure:
         await credentials.environment(pinned, "main")
     for text in (found.missing[0].text, str(failure.value)):
         assert fate not in text.replace("another file", "")

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from application.ports.configurations import PinnedConfiguration
-from application.ports.files import WorkspaceForbidden
+from application.ports.files import WorkspaceForbiddenError
 from infrastructure.outbound.configuration.files import LoadedFiles
 from infrastructure.outbound.configuration.workspaces import (
     ConfiguredWorkspaces,
-    WorkspaceUnusable,
+    WorkspaceUnusableError,
 )
 from tests.support.builders.configurations import load_values
 
@@ -92,7 +92,7 @@ def test_recorded_folder_replaced_by_link_is_refused(
     folder = place.folder / replaced
     folder.rename(place.folder / "away")
     folder.symlink_to(place.elsewhere)
-    with pytest.raises(WorkspaceForbidden) as refused:
+    with pytest.raises(WorkspaceForbiddenError) as refused:
         place.of(recorded=recorded, requested=recorded / named if named else None)
     assert str(refused.value) == (
         "The workspace on record for the requester is not the folder it was: a link leads from it "
@@ -126,7 +126,7 @@ def test_request_may_name_folder_below_root(place: Place) -> None:
 def test_roots_are_own_folder_and_configured_ones(place: Place) -> None:
     place.configure(workspace=place.elsewhere)
     assert place.of(requested=place.elsewhere) == str(place.elsewhere)
-    with pytest.raises(WorkspaceForbidden):
+    with pytest.raises(WorkspaceForbiddenError):
         place.of(requested=place.root)
     (place.folder / "link").symlink_to(place.elsewhere)
     place.configure("link")
@@ -145,7 +145,7 @@ def test_roots_are_own_folder_and_configured_ones(place: Place) -> None:
 def test_request_for_folder_outside_roots_is_refused(place: Place, requested: str) -> None:
     (place.root / "out").symlink_to(place.elsewhere)
     (place.own.parent / "other" / "inside").mkdir(parents=True)
-    with pytest.raises(WorkspaceForbidden) as refused:
+    with pytest.raises(WorkspaceForbiddenError) as refused:
         place.of(requested=requested.format(folder=place.folder))
     if "{" in requested:
         assert str(refused.value) == (
@@ -175,7 +175,7 @@ def test_request_only_narrows_recorded_folder(place: Place) -> None:
     for requested in (inside, place.root / "link"):
         assert place.of(recorded=place.root, requested=requested) == str(inside)
     for recorded, requested in ((place.root, place.root / "out"), (inside, place.root)):
-        with pytest.raises(WorkspaceForbidden) as refused:
+        with pytest.raises(WorkspaceForbiddenError) as refused:
             place.of(recorded=recorded, requested=requested)
         assert str(refused.value) == (
             "The workspace that the request names is not in the one on record for its requester. "
@@ -188,5 +188,5 @@ def test_root_that_cannot_be_resolved_is_named(
 ) -> None:
     monkeypatch.delenv("UNSET_ROOT", raising=False)
     place.configure("${UNSET_ROOT}/roots")
-    with pytest.raises(WorkspaceUnusable, match="UNSET_ROOT"):
+    with pytest.raises(WorkspaceUnusableError, match="UNSET_ROOT"):
         place.of(requested=place.root)

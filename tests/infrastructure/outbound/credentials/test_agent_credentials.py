@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from application.ports.configurations import SecretMissing
+from application.ports.configurations import MissingSecretError
 from application.ports.credentials import Credential
 from domain.plan.credentials import NOTHING_FOUND
 from infrastructure.outbound.credentials.auth_profiles import FILE_NAME
@@ -128,7 +128,7 @@ async def test_unresolved_value_is_told_by_name(
     (told,) = await texts(folders)
     assert told.startswith(text)
     assert str(path.parent) not in told
-    with pytest.raises(SecretMissing) as caught:
+    with pytest.raises(MissingSecretError) as caught:
         await folders.credentials.environment(await folders.configured(), "helper")
     assert text in str(caught.value)
     assert CANARY not in str(caught.value)
@@ -147,7 +147,7 @@ async def test_unreadable_file_says_whose_it_is(folders: AgentFolders, whose: st
     folders.write(whose, f'{{"profiles": {{"a": {CANARY}')
     (told,) = await texts(folders)
     assert told == f'{FILE_NAME} of agent "{whose}" is not JSON5 at line 1, column 20'
-    with pytest.raises(SecretMissing, match=whose):
+    with pytest.raises(MissingSecretError, match=whose):
         await folders.credentials.environment(await folders.configured(), "helper")
 
 
@@ -197,7 +197,7 @@ async def test_value_that_grows_too_large_is_missing(
     monkeypatch.setenv("THERE", value)
     folders.write("helper", {"x": api_key("x", value + "${THERE}")})
     assert await texts(folders) == []
-    with pytest.raises(SecretMissing, match='profile "x" has a value'):
+    with pytest.raises(MissingSecretError, match='profile "x" has a value'):
         await folders.credentials.environment(await folders.configured(), "helper")
 
 
@@ -240,5 +240,5 @@ async def test_model_is_given_its_endpoint_and_no_profile(folders: AgentFolders)
     assert [one.text for one in (await folders.found(gone, "helper")).missing] == [
         "GONE is not set"
     ]
-    with pytest.raises(SecretMissing, match="the value of apiKey cannot be had"):
+    with pytest.raises(MissingSecretError, match="the value of apiKey cannot be had"):
         await folders.credentials.environment(gone, "helper")

@@ -11,7 +11,7 @@ from domain.plan.credentials import NO_PROFILES, AuthProfile
 from infrastructure.outbound.credentials.auth_profiles import (
     FILE_BYTES_MAX,
     FILE_NAME,
-    ProfilesUnreadable,
+    UnreadableProfilesError,
     parse_profiles,
     profile_warnings,
     read_profiles,
@@ -25,7 +25,7 @@ CANARY = "canary-in-a-file-0123456789"
 
 
 def why(folder: Path) -> str:
-    with pytest.raises(ProfilesUnreadable) as caught:
+    with pytest.raises(UnreadableProfilesError) as caught:
         read_profiles(folder)
     text = str(caught.value)
     assert CANARY not in text

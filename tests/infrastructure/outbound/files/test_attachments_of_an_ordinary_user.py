@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from application.ports.files import AttachmentsNotRemoved, AttachmentsNotWritten
+from application.ports.files import AttachmentRemovalError, AttachmentWriteError
 from tests.support.builders.folders import Ground, expected_contents, ground_in
 from tests.support.servers.ordinary_user import Becoming
 
@@ -42,7 +42,7 @@ async def test_files_are_private_and_go_again(ground: Ground) -> None:
 async def test_closed_workspace_is_told_and_left(ground: Ground) -> None:
     ground.workspace.chmod(0o500)
     before = ground.tree()
-    with pytest.raises(AttachmentsNotWritten, match=r"^Permission denied$"):
+    with pytest.raises(AttachmentWriteError, match=r"^Permission denied$"):
         await ground.write()
     assert ground.tree() == before
 
@@ -74,7 +74,7 @@ async def test_failed_removal_is_told_and_repeated(ground: Ground) -> None:
     before = ground.tree()
     await ground.write()
     ground.folder.parent.chmod(0o500)
-    with pytest.raises(AttachmentsNotRemoved, match=r"^Permission denied$"):
+    with pytest.raises(AttachmentRemovalError, match=r"^Permission denied$"):
         await ground.remove()
     ground.folder.parent.chmod(0o700)
     assert await ground.remove() == "undone"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from application.ports.files import AttachmentsNotRemoved, AttachmentsNotWritten
+from application.ports.files import AttachmentRemovalError, AttachmentWriteError
 from domain.context.attachments import AcceptedFiles, accept_file
 from tests.support.builders.folders import (
     FILES,
@@ -97,7 +97,7 @@ async def test_entry_planted_between_two_files_refuses_all(ground: Ground, name:
             attack(ground)
             return
 
-    with pytest.raises(AttachmentsNotWritten):
+    with pytest.raises(AttachmentWriteError):
         await ground.write(during=during)
     assert ground.outer_tree() == outer
     written = [file for file in ground.workspace.parent.rglob("*") if _is_of(file, FILES)]
@@ -163,9 +163,9 @@ async def test_race_for_a_folder_gets_nothing_outside(ground: Ground, depth: int
         for number in range(ROUNDS_MAX):
             try:
                 await ground.write(MANY, is_resumed=True)
-            except AttachmentsNotWritten:
+            except AttachmentWriteError:
                 refused += 1
-            with suppress(AttachmentsNotRemoved):
+            with suppress(AttachmentRemovalError):
                 await ground.remove()
             assert ground.outer_tree() == outer
             if refused and number >= ROUNDS:
@@ -205,9 +205,9 @@ async def test_race_for_a_file_gets_nothing_outside(ground: Ground) -> None:
         for number in range(ROUNDS_MAX):
             try:
                 await ground.write(MANY, is_resumed=True)
-            except AttachmentsNotWritten:
+            except AttachmentWriteError:
                 refused += 1
-            with suppress(AttachmentsNotRemoved):
+            with suppress(AttachmentRemovalError):
                 await ground.remove()
             assert ground.outer_tree() == outer
             if refused and number >= ROUNDS:
@@ -228,10 +228,10 @@ async def test_removal_racing_with_links_stays_inside(ground: Ground) -> None:
 
     with racing(swap):
         for _ in range(ROUNDS):
-            with suppress(AttachmentsNotWritten):
+            with suppress(AttachmentWriteError):
                 await ground.write(is_resumed=True)
             await asyncio.sleep(0)
-            with suppress(AttachmentsNotRemoved):
+            with suppress(AttachmentRemovalError):
                 await ground.remove()
             assert ground.outer_tree() == outer
     assert await ground.remove() in ("undone", "nothing_there")

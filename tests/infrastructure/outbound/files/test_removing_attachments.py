@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from application.ports.files import AttachmentsNotRemoved, RemovalOutcome
+from application.ports.files import AttachmentRemovalError, RemovalOutcome
 from tests.support.builders.folders import (
     RUN,
     SECONDS,
@@ -120,7 +120,7 @@ async def test_closed_folders_go(ground: Ground) -> None:
 
 async def test_slow_removal_is_told_and_repeated(ground: Ground) -> None:
     await ground.write()
-    with pytest.raises(AttachmentsNotRemoved, match="longer than 0 seconds"):
+    with pytest.raises(AttachmentRemovalError, match="longer than 0 seconds"):
         await ground.remove(timeout_seconds=0)
     assert ground.contents() == expected_contents()
     assert await ground.remove() == "undone"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from infrastructure.outbound.files.rooted_folder import NotAFolder, RootedFolder
+from infrastructure.outbound.files.rooted_folder import NotAFolderError, RootedFolder
 from infrastructure.outbound.files.workspaces import LocalWorkspaceFolders
 
 FOLDERS = LocalWorkspaceFolders()
@@ -119,10 +119,10 @@ def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
             with pytest.raises(FileExistsError):
                 new.write_new("x", b"")
             new.unlink("x")
-            with pytest.raises(NotAFolder), folder.enter("file"):
+            with pytest.raises(NotAFolderError), folder.enter("file"):
                 pass
             folder.remove_empty("new")
-        with pytest.raises(NotAFolder), RootedFolder.open_root(f"{root}/file/deeper"):
+        with pytest.raises(NotAFolderError), RootedFolder.open_root(f"{root}/file/deeper"):
             pass
     again = os.dup(0)
     os.close(again)

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from application.ports.files import AttachmentsNotWritten
+from application.ports.files import AttachmentWriteError
 from application.steps.step import STEPS_AT_ONCE_MAX
 from domain.context.attachments import AcceptedFiles, accept_file, check_attachments
 from tests.support.builders.folders import (
@@ -35,7 +35,7 @@ def mode_of(path: Path) -> int:
 
 
 async def refusal_of(ground: Ground) -> str:
-    with pytest.raises(AttachmentsNotWritten) as refused:
+    with pytest.raises(AttachmentWriteError) as refused:
         await ground.write()
     assert str(ground.workspace) not in str(refused.value)
     return refused.value.reason
@@ -124,7 +124,7 @@ async def test_planted_entry_is_not_followed_or_replaced(
 ) -> None:
     PLANTED[title](ground.workspace, ground.outside)
     before, outer = ground.tree(), ground.outer_tree()
-    with pytest.raises(AttachmentsNotWritten, match="a link or a file is in the place of"):
+    with pytest.raises(AttachmentWriteError, match="a link or a file is in the place of"):
         await ground.write(is_resumed=is_resumed)
     assert (ground.tree(), ground.outer_tree()) == (before, outer)
 
@@ -147,7 +147,7 @@ async def test_root_behind_link_is_refused(ground: Ground) -> None:
     (ground.outside / "deep").mkdir()
     before = ground.outer_tree()
     for root in (link, link / "deep", ground.outside / ".." / "outside", "workspace", ""):
-        with pytest.raises(AttachmentsNotWritten, match="in the place of the workspace"):
+        with pytest.raises(AttachmentWriteError, match="in the place of the workspace"):
             await ground.write(root=str(root))
     assert ground.outer_tree() == before
 
@@ -157,7 +157,7 @@ async def test_missing_workspace_is_refused(ground: Ground) -> None:
         (ground.workspace / "missing", "No such file"),
         (ground.workspace / "own.txt", "in the place of the workspace"),
     ):
-        with pytest.raises(AttachmentsNotWritten, match=reason):
+        with pytest.raises(AttachmentWriteError, match=reason):
             await ground.write(root=str(root))
 
 
@@ -193,7 +193,7 @@ async def test_file_not_written_whole_leaves_none(ground: Ground) -> None:
     large = AcceptedFiles((accept_file("small", b"x"), accept_file("large", bytes(3_000_000))))
     resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, hard))
     try:
-        with pytest.raises(AttachmentsNotWritten, match=r"^File too large$"):
+        with pytest.raises(AttachmentWriteError, match=r"^File too large$"):
             await ground.write(large)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -205,7 +205,7 @@ async def test_file_system_that_takes_no_folder_is_told(ground: Ground) -> None:
     # `/proc` takes none, of root neither.
     if not Path("/proc/self").exists():
         pytest.skip("this system has no /proc: nothing else takes no folder of root either")
-    with pytest.raises(AttachmentsNotWritten) as refused:
+    with pytest.raises(AttachmentWriteError) as refused:
         await ground.write(root="/proc")
     assert refused.value.reason
 
@@ -218,11 +218,11 @@ async def test_no_file_is_begun_after_its_time(ground: Ground) -> None:
         calls.append(1)
         ready.wait(0.3)
 
-    with pytest.raises(AttachmentsNotWritten, match=r"longer than 0\.2 seconds"):
+    with pytest.raises(AttachmentWriteError, match=r"longer than 0\.2 seconds"):
         await ground.write(timeout_seconds=0.2, during=during)
     assert calls == [1]
     assert ground.tree() == before
-    with pytest.raises(AttachmentsNotWritten, match="longer than 0 seconds"):
+    with pytest.raises(AttachmentWriteError, match="longer than 0 seconds"):
         await ground.write(timeout_seconds=0)
     assert ground.tree() == before
 

@@ -9,7 +9,7 @@ import pytest
 
 from application.ports.configurations import PinnedConfiguration
 from application.ports.hooks import HookAnswer
-from application.ports.webhooks import WebhookAnswer, WebhookFailure
+from application.ports.webhooks import WebhookAnswer, WebhookError
 from domain.delivery.webhook import WebhookMessage
 from infrastructure.outbound.configuration.files import LoadedFiles
 from infrastructure.outbound.configuration.load import load, load_recorded
@@ -47,7 +47,7 @@ async def test_webhook_with_slow_body_is_not_waited_for() -> None:
 
 async def test_webhook_without_status_is_a_failure() -> None:
     async with answering("", b"") as url:
-        with pytest.raises(WebhookFailure, match="broke the connection off"):
+        with pytest.raises(WebhookError, match="broke the connection off"):
             await sent(url)
 
 
@@ -93,7 +93,7 @@ async def test_webhook_secret_in_a_missing_file_is_for_later(tmp_path: Path) -> 
     files.note_found(1, load_recorded(1, kept.source, kept.stored_text))
     pinned = PinnedConfiguration(1, kept.configuration, kept.stored)
     message = WebhookMessage("id", "{}")
-    with pytest.raises(WebhookFailure, match="the server's log says why") as failure:
+    with pytest.raises(WebhookError, match="the server's log says why") as failure:
         await HttpWebhooks(files).send(pinned, "chat", message)
     assert str(tmp_path) not in str(failure.value)
     assert failure.value.is_for_later

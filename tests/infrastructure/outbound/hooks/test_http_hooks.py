@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from application.ports.hooks import HookAnswer, HookFailure
+from application.ports.hooks import HookAnswer, HookError
 from domain.delivery.hook_payloads import HookCall
 from infrastructure.outbound.hooks.http_hooks import ANSWER_BYTES_MAX
 from tests.support.servers.hook_calls import CALL, SECRET, Asked, asked
@@ -213,7 +213,7 @@ async def test_cookie_is_not_kept(server: HookServer) -> None:
 
 async def test_unconfigured_hook_is_not_asked(server: HookServer) -> None:
     call = HookCall("subagentSpawned", "subagentSpawned", "k", {}, {})
-    with pytest.raises(HookFailure, match="not configured"):
+    with pytest.raises(HookError, match="not configured"):
         await asked(server).ask(call)
     assert server.calls() == []
 
@@ -240,7 +240,7 @@ async def test_hanging_hook_is_in_the_way_of_itself_alone(server: HookServer) ->
             await asyncio.to_thread(server.called, "subagentEnded", 2)
             for _ in range(3):
                 assert (await asked.hooks.ask(asked.pinned, SPAWNED)).status_code == 204
-            with pytest.raises(HookFailure) as caught:
+            with pytest.raises(HookError) as caught:
                 await asked.hooks.ask(asked.pinned, CALL)
             server.let_go()
         assert [one.result().status_code for one in hanging] == [200, 200]

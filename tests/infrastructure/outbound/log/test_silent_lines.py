@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import psycopg
 import pytest
 
-from application.log.event_log import Decision, LogUnavailable, World
+from application.log.event_log import Decision, DecisionContext, LogUnavailableError
 from infrastructure.outbound.log.append import writer
 from infrastructure.outbound.log.append.writer import BATCH_SUBMISSIONS_MAX
 from infrastructure.outbound.log.read import tail
@@ -70,9 +70,9 @@ async def test_append_is_refused_while_nobody_answers(
     monkeypatch.setattr("infrastructure.outbound.log.schema.connections.CONNECT_SECONDS_MAX", 0.5)
     line.fall_silent(takes_new=False)
     async with asyncio.timeout(ENDED_SECONDS_MAX):
-        with pytest.raises(LogUnavailable, match="ask again in a moment"):
+        with pytest.raises(LogUnavailableError, match="ask again in a moment"):
             await running.log.submit(observing(key(1)))
-        with pytest.raises(LogUnavailable):
+        with pytest.raises(LogUnavailableError):
             await running.log.require_answering_writer()
     line.takes_new = True
     async with asyncio.timeout(ENDED_SECONDS_MAX):
@@ -84,7 +84,7 @@ async def test_commit_of_other_batch_answers_for_writer(running: RunningLog) -> 
     probes: list[asyncio.Task[None]] = []
     ended: list[bool] = []
 
-    def decide(_: World) -> Decision[None]:
+    def decide(_: DecisionContext) -> Decision[None]:
         ended.append(probes[0].done())
         return Decision(None)
 
@@ -120,7 +120,7 @@ async def test_pool_replaces_connections_after_one_was_silent(line: SilentLine) 
     )
     try:
         line.fall_silent()
-        with pytest.raises(LogUnavailable):
+        with pytest.raises(LogUnavailableError):
             async with borrow_connection(pool) as connection:
                 await connection.execute("SELECT 1")
         began = time.monotonic()

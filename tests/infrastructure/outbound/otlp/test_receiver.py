@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from application.ports.spans import Span, SpansNotSent
+from application.ports.spans import Span, SpanExportError
 from infrastructure.outbound.otlp.receiver import OtlpReceiver
 from tests.support.servers.span_server import SpanServer
 
@@ -39,7 +39,7 @@ async def test_span_is_sent(server: SpanServer) -> None:
 @pytest.mark.parametrize("status", [301, 308, 400])
 async def test_refusing_receiver_took_nothing(server: SpanServer, status: int) -> None:
     server.status = status
-    with pytest.raises(SpansNotSent, match="did not take 1 of them"):
+    with pytest.raises(SpanExportError, match="did not take 1 of them"):
         await sent(server)
     assert server.asked == 1
 

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from application.log.envelope import RecordedEvent
-from application.log.event_log import LogUnavailable
+from application.log.event_log import LogUnavailableError
 from application.ports.event_counts import EventQuery, EventTally
 from domain.run.events import RunEnded, SpawnRefused
-from domain.values.refusals import CorruptHistory
+from domain.values.refusals import CorruptHistoryError
 from infrastructure.outbound.log.rebuild.rebuild import rebuild
 from infrastructure.outbound.read_model.event_counts import PostgresEventCounts, live_runs_at
 from tests.support.models.random_family import live_at_random
@@ -165,7 +165,7 @@ async def test_uncounted_part_is_told_and_not_read(running: RunningLog) -> None:
     await live_at_random(running, 13, rounds=8, at_once=3)
     head = await running.log.head()
     counts = counting(running, read_events_max=6)
-    with pytest.raises(LogUnavailable, match=f"still being counted, 0 of {head} so far"):
+    with pytest.raises(LogUnavailableError, match=f"still being counted, 0 of {head} so far"):
         await counts.up_to([head])
     await counts.count_up_to(head)
     (found,) = await counts.up_to([head])
@@ -175,7 +175,7 @@ async def test_uncounted_part_is_told_and_not_read(running: RunningLog) -> None:
 async def test_part_with_missing_events_is_not_kept(running: RunningLog) -> None:
     await live_at_random(running, 13, rounds=8, at_once=3)
     head = await running.log.head()
-    with pytest.raises(CorruptHistory, match="some are missing"):
+    with pytest.raises(CorruptHistoryError, match="some are missing"):
         await counting(running).count_up_to(head + 8)
     kept = await rows(running)
     assert kept[0][-1][0] <= head

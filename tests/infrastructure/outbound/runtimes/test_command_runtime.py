@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from application.ports.credentials import Credential
-from application.ports.runtimes import CannotLaunch, RuntimeEnd, TranscriptEntry
+from application.ports.runtimes import LaunchError, RuntimeEnd, TranscriptEntry
 from domain.configuration.runtimes import CommandRuntime
 from domain.delivery.output_notes import OutputNote, note_body
 from domain.delivery.transcript import UsageEntry
@@ -142,7 +142,7 @@ async def test_stopping_server_launches_nothing(
     runtimes: CommandRuntimes, launcher: ProcessLauncher
 ) -> None:
     await launcher.close()
-    with pytest.raises(CannotLaunch, match="stopping"):
+    with pytest.raises(LaunchError, match="stopping"):
         await runtimes.open(launch(command("true")))
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from application.ports.runtimes import CannotLaunch
+from application.ports.runtimes import LaunchError
 from domain.configuration.runtimes import CommandRuntime
 from infrastructure.outbound.child_processes.program import Program
 from infrastructure.outbound.runtimes.command_input import program_for
@@ -111,7 +111,7 @@ def test_placeholder_is_left_alone_with_stdin() -> None:
 def test_impossible_prompt_is_refused(
     words: tuple[str, ...], message: str, match: str, reason: str
 ) -> None:
-    with pytest.raises(CannotLaunch, match=match) as refused:
+    with pytest.raises(LaunchError, match=match) as refused:
         made(command(*words, input="argv"), system_prompt="", message=message)
     assert refused.value.reason == reason
 
@@ -171,7 +171,7 @@ def test_program_may_be_named_from_home() -> None:
 
 
 def test_impossible_variable_is_refused_without_its_value() -> None:
-    with pytest.raises(CannotLaunch, match="'KEY' holds a NUL") as refused:
+    with pytest.raises(LaunchError, match="'KEY' holds a NUL") as refused:
         made(command("agent"), environment={"KEY": "secret\0value"})
     assert refused.value.reason == "not_executable"
     assert "secret" not in str(refused.value)

@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from application.ports.runtimes import CannotLaunch, Launch, RuntimeEnd, TranscriptEntry
+from application.ports.runtimes import Launch, LaunchError, RuntimeEnd, TranscriptEntry
 from domain.delivery.transcript import UsageEntry
 from infrastructure.outbound.guarded_http.request import PREFIX_BYTES_MAX
 from infrastructure.outbound.runtimes.model import ModelRuntimes
@@ -334,14 +334,14 @@ async def test_kill_ends_request_and_keeps_text(
 
 
 async def test_launch_without_model_is_refused() -> None:
-    with pytest.raises(CannotLaunch, match="no model is named for agent steward"):
+    with pytest.raises(LaunchError, match="no model is named for agent steward"):
         await ModelRuntimes().open(model_launch(NOBODY))
 
 
 async def test_launch_with_wrong_address_does_not_show_it() -> None:
     launch = model_launch(NOBODY, model="m")
     wrong = replace(launch, environment={"baseUrl": "ftp://somewhere-secret"})
-    with pytest.raises(CannotLaunch, match="baseUrl of the runtime of agent steward must be a URL"):
+    with pytest.raises(LaunchError, match="baseUrl of the runtime of agent steward must be a URL"):
         await ModelRuntimes().open(wrong)
 
 
@@ -349,7 +349,7 @@ async def test_launch_without_libraries_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "openai", None)
-    with pytest.raises(CannotLaunch, match=r'pip install "spawnlog\[model\]"'):
+    with pytest.raises(LaunchError, match=r'pip install "spawnlog\[model\]"'):
         await ModelRuntimes().open(model_launch(NOBODY, model="m"))
 
 

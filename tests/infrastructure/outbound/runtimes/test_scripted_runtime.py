@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from application.ports.runtimes import CannotLaunch, RuntimeEnd, TranscriptEntry
+from application.ports.runtimes import LaunchError, RuntimeEnd, TranscriptEntry
 from domain.configuration.runtimes import ScriptedRuntime, WorkerRuntime
 from infrastructure.outbound.runtimes.by_type import RuntimesByType
 from infrastructure.outbound.runtimes.scripted import (
@@ -87,5 +87,5 @@ async def test_a_launch_goes_to_what_runs_its_type() -> None:
 
 
 async def test_type_that_is_not_served_is_refused() -> None:
-    with pytest.raises(CannotLaunch, match=r'"worker", which this server does not run.*scripted'):
+    with pytest.raises(LaunchError, match=r'"worker", which this server does not run.*scripted'):
         await SERVED.open(launch(WorkerRuntime(type="worker", queue="gpu")))

@@ -77,8 +77,8 @@ class ReplacedMeanwhile(TranscriptFolders):
 
     other = b""
 
-    def must_be_in_place(self, agent_id: str, folder: RootedFolder) -> None:
-        super().must_be_in_place(agent_id, folder)
+    def require_in_place(self, agent_id: str, folder: RootedFolder) -> None:
+        super().require_in_place(agent_id, folder)
         with atomic_file(TranscriptFolders(self.path), agent_id, "x.jsonl") as file:
             file.write(self.other)
 
@@ -103,9 +103,9 @@ def test_file_of_another_server_is_not_removed(tmp_path: Path) -> None:
 class MovedMeanwhile(TranscriptFolders):
     """Somebody moves the folder of the agent while files are written into it."""
 
-    def must_be_in_place(self, agent_id: str, folder: RootedFolder) -> None:
+    def require_in_place(self, agent_id: str, folder: RootedFolder) -> None:
         (self.path / agent_id).rename(self.path.parent / "moved")
-        super().must_be_in_place(agent_id, folder)
+        super().require_in_place(agent_id, folder)
 
 
 def test_each_of_several_files_is_whole_or_absent(

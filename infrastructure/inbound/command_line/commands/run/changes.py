@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from infrastructure.inbound.command_line.client.described import (
-    Given,
+    OperationOptions,
     OptionsOf,
     columns_of,
     is_typed,
 )
 from infrastructure.inbound.command_line.client.options import ApiOptions
-from infrastructure.inbound.command_line.display.failures import CommandFailed
+from infrastructure.inbound.command_line.display.failures import CommandError
 from infrastructure.inbound.command_line.display.forms import table_columns
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
@@ -55,7 +55,7 @@ _SET_BY_COLUMNS = (
 _SPAN = ("fromPosition", "toPosition", "fromConfigRevision", "toConfigRevision")
 
 
-def diff(given: Annotated[Given, OptionsOf("getDiff")], *, api: ApiOptions) -> None:
+def diff(given: Annotated[OperationOptions, OptionsOf("getDiff")], *, api: ApiOptions) -> None:
     """Show what changed between two moments.
 
     Compares the whole registry, or a part of it. Exit status 1 if something changed; for the whole
@@ -116,14 +116,14 @@ def _diff_items(page: JsonObject) -> list[JsonObject]:
     for name in _VERDICTS:
         changed = page.get(name)
         if not isinstance(changed, list):
-            raise CommandFailed("the answer is not a diff from a spawnlog server: check --url")
+            raise CommandError("the answer is not a diff from a spawnlog server: check --url")
         items += [{"change": name, **item} for item in changed]
     return items
 
 
 def show_history(
     context: typer.Context,
-    given: Annotated[Given, OptionsOf("getRunHistory")],
+    given: Annotated[OperationOptions, OptionsOf("getRunHistory")],
     set_by: Annotated[
         bool, typer.Option("--set-by", help="Show which event last set each field.")
     ] = False,
@@ -132,7 +132,7 @@ def show_history(
 ) -> None:
     """Show the states of a run, and the event that caused each change."""
     if set_by and (given["after"] is not None or is_typed(context, "limit")):
-        raise CommandFailed("--set-by covers all events: leave --after and --limit out")
+        raise CommandError("--set-by covers all events: leave --after and --limit out")
     items: list[JsonObject] = []
     with api.client() as client:
         path = given.path(client, "/v1/runs/{runId}/history")

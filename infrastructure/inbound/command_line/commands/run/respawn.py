@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from infrastructure.contract.json_values import RepeatedKey
+from infrastructure.contract.json_values import DuplicateKeyError
 from infrastructure.inbound.command_line.client.arguments import (
     parse_json,
     read_text_argument,
     session_named,
 )
-from infrastructure.inbound.command_line.client.described import Given, OptionsOf
+from infrastructure.inbound.command_line.client.described import OperationOptions, OptionsOf
 from infrastructure.inbound.command_line.client.options import ApiOptions
 from infrastructure.inbound.command_line.client.submit import (
     SubmitOptions,
@@ -20,7 +20,7 @@ from infrastructure.inbound.command_line.client.submit import (
     post_or_print_refusal,
     print_accepted,
 )
-from infrastructure.inbound.command_line.display.failures import CommandFailed
+from infrastructure.inbound.command_line.display.failures import CommandError
 from infrastructure.inbound.command_line.display.output import JsonObject, print_object
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 
@@ -29,7 +29,7 @@ _FIELD = re.compile(r"[A-Za-z]+(\.[A-Za-z]+)?")
 
 
 def respawn_run(
-    source: Annotated[Given, OptionsOf("respawn")],
+    source: Annotated[OperationOptions, OptionsOf("respawn")],
     task: Annotated[
         str | None,
         typer.Option(metavar="TASK", help="New task; - reads standard input."),
@@ -54,7 +54,7 @@ def respawn_run(
         ),
     ] = None,
     *,
-    child: Annotated[Given, OptionsOf("spawn", without=("requester",))],
+    child: Annotated[OperationOptions, OptionsOf("spawn", without=("requester",))],
     submit: SubmitOptions,
     api: ApiOptions,
 ) -> None:
@@ -87,13 +87,13 @@ def _with_fields(changes: JsonObject, fields: Sequence[str]) -> JsonObject:
         field, sign, text = argument.partition("=")
         if not sign or not _FIELD.fullmatch(field):
             shown = printable_line(argument, 80)
-            raise CommandFailed(f"--set {shown}: write FIELD=JSON, such as label='\"second\"'")
+            raise CommandError(f"--set {shown}: write FIELD=JSON, such as label='\"second\"'")
         try:
             value = parse_json(text)
-        except RepeatedKey as error:
-            raise CommandFailed(f"--set {field}: {error}") from None
+        except DuplicateKeyError as error:
+            raise CommandError(f"--set {field}: {error}") from None
         except ValueError:
-            raise CommandFailed(
+            raise CommandError(
                 f"--set {field}: the value after = is not JSON; a text needs quotes, as in"
                 f" {field}='\"text\"'"
             ) from None

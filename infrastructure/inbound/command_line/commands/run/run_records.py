@@ -5,9 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from infrastructure.inbound.command_line.client.described import Given, OptionsOf, is_typed
+from infrastructure.inbound.command_line.client.described import (
+    OperationOptions,
+    OptionsOf,
+    is_typed,
+)
 from infrastructure.inbound.command_line.client.options import ApiOptions
-from infrastructure.inbound.command_line.display.failures import CommandFailed
+from infrastructure.inbound.command_line.display.failures import CommandError
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
     Listing,
@@ -32,7 +36,7 @@ EVENTS_MAX = 10_000
 
 def run_log(
     context: typer.Context,
-    given: Annotated[Given, OptionsOf("getRunTranscript")],
+    given: Annotated[OperationOptions, OptionsOf("getRunTranscript")],
     follow: Annotated[
         bool,
         typer.Option("--follow", "-f", help="Show entries as they come, until the run ends."),
@@ -49,7 +53,7 @@ def run_log(
     if follow:
         _require_followable(at, api.output)
         if after is not None and is_typed(context, "limit"):
-            raise CommandFailed("--follow --after shows each entry: leave --limit out")
+            raise CommandError("--follow --after shows each entry: leave --limit out")
     with api.client() as client:
         path = given.path(client, "/v1/runs/{runId}/transcript")
         query = given.query(client, without=("limit",))
@@ -82,9 +86,9 @@ def run_log(
 
 def _require_followable(at: str | None, output: Output) -> None:
     if at is not None:
-        raise CommandFailed("--follow runs forward: leave --at out")
+        raise CommandError("--follow runs forward: leave --at out")
     if output not in (Output.JSONL, Output.TABLE):
-        raise CommandFailed("--follow prints no single document: use --output jsonl or table")
+        raise CommandError("--follow prints no single document: use --output jsonl or table")
 
 
 def _follow_log(

@@ -5,7 +5,7 @@ The message becomes the session's next run. A steering message replaces the acti
 
 from typing import Annotated
 
-from infrastructure.inbound.command_line.client.described import Given, OptionsOf
+from infrastructure.inbound.command_line.client.described import OperationOptions, OptionsOf
 from infrastructure.inbound.command_line.client.options import ApiOptions
 from infrastructure.inbound.command_line.client.submit import (
     SubmitOptions,
@@ -19,7 +19,7 @@ from infrastructure.inbound.command_line.display.output import JsonObject, print
 _UNKNOWN_OUTCOME = "the message may or may not have been accepted"
 
 
-Message = Annotated[Given, OptionsOf("sendMessage")]
+Message = Annotated[OperationOptions, OptionsOf("sendMessage")]
 
 
 def send_message(given: Message, *, submit: SubmitOptions, api: ApiOptions) -> None:
@@ -39,7 +39,9 @@ def steer_run(given: Message, *, submit: SubmitOptions, api: ApiOptions) -> None
     _send(given, {"mode": "steer"}, submit, api)
 
 
-def _send(given: Given, mode: JsonObject, submit: SubmitOptions, api: ApiOptions) -> None:
+def _send(
+    given: OperationOptions, mode: JsonObject, submit: SubmitOptions, api: ApiOptions
+) -> None:
     with api.client() as client:
         body = given.body(client) | mode
         path = given.path(client, "/v1/runs/{runId}/messages")

@@ -14,14 +14,14 @@ import typer
 from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.options import ApiOptions, AsOfOption, RunName
 from infrastructure.inbound.command_line.display.event_line import event_facts
-from infrastructure.inbound.command_line.display.failures import CommandFailed
+from infrastructure.inbound.command_line.display.failures import CommandError
 from infrastructure.inbound.command_line.display.output import JsonObject, print_object
 from infrastructure.inbound.command_line.display.output_form import Output
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 from infrastructure.inbound.command_line.display.walk import (
     HELP,
     Line,
-    Walk,
+    WalkState,
     follow_command,
     visible_lines,
     walk_lines,
@@ -60,7 +60,7 @@ _KEYS = {
 }
 _AT_ONCE = "nbsdtqh"
 _LINE_BEGINS = "g:0123456789"
-TreeLines = Callable[[Walk], Sequence[str]]
+TreeLines = Callable[[WalkState], Sequence[str]]
 
 
 def step_run(name: RunName, at: AsOfOption = None, *, api: ApiOptions) -> None:
@@ -92,17 +92,17 @@ class _TreeEvents:
         self._root: str | None = None
         self._known: dict[int, Sequence[str]] = {}
 
-    def lines(self, walk: Walk) -> Sequence[str]:
+    def lines(self, walk: WalkState) -> Sequence[str]:
         """Return a line for each of these events since the preceding step, or why there is none."""
         position = walk.here.position
         if position not in self._known:
             try:
                 self._known[position] = self._read(walk)
-            except CommandFailed as failure:
+            except CommandError as failure:
                 return (f"cannot be shown: {printable_line(failure.message)}",)
         return self._known[position]
 
-    def _read(self, walk: Walk) -> list[str]:
+    def _read(self, walk: WalkState) -> list[str]:
         if walk.before is None:
             return []
         after, until = walk.before.position, walk.here.position
@@ -126,7 +126,7 @@ class _TreeEvents:
                 return lines
         return [*lines, "… and maybe more: spawnlog event list --tree"]
 
-    def _tree(self, walk: Walk) -> str:
+    def _tree(self, walk: WalkState) -> str:
         if self._root is None:
             requester = str(walk.here.state["requesterSessionKey"])
             session = self._client.get(path_of("sessions", requester)).value
@@ -143,7 +143,7 @@ def _event_text(event: JsonObject) -> str:
 # By lines.
 
 
-def _walk_by_lines(walk: Walk, others: TreeLines, output: Output) -> None:
+def _walk_by_lines(walk: WalkState, others: TreeLines, output: Output) -> None:
     _print_walk(walk, others, output)
     for text in sys.stdin:
         walk = follow_command(walk, text[:LINE_CHARACTERS_MAX])
@@ -152,7 +152,7 @@ def _walk_by_lines(walk: Walk, others: TreeLines, output: Output) -> None:
         _print_walk(walk, others, output)
 
 
-def _print_walk(walk: Walk, others: TreeLines, output: Output) -> None:
+def _print_walk(walk: WalkState, others: TreeLines, output: Output) -> None:
     here = walk.here
     tree = list(others(walk)) if walk.shows_tree else None
     shown: dict[str, Any] = {
@@ -181,7 +181,7 @@ def _print_walk(walk: Walk, others: TreeLines, output: Output) -> None:
 # By keys.
 
 
-def _walk_by_keys(walk: Walk, others: TreeLines) -> None:
+def _walk_by_keys(walk: WalkState, others: TreeLines) -> None:
     # SIGTERM and SIGHUP end the process by an exception, so that the terminal is restored.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)
@@ -222,7 +222,7 @@ def _write(text: str) -> None:
     sys.stdout.flush()
 
 
-def _pump(walk: Walk, others: TreeLines, descriptor: int) -> None:
+def _pump(walk: WalkState, others: TreeLines, descriptor: int) -> None:
     typed: str | None = None
     drawn: tuple[object, ...] = ()
     while not walk.is_over:
@@ -273,7 +273,7 @@ def _typed(typed: str | None, key: bytes) -> tuple[str | None, str | None]:
     return None, _KEYS.get(key)
 
 
-def _draw(walk: Walk, others: TreeLines, typed: str | None, size: os.terminal_size) -> None:
+def _draw(walk: WalkState, others: TreeLines, typed: str | None, size: os.terminal_size) -> None:
     from rich.console import Console
     from rich.text import Text
 

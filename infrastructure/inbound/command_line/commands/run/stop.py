@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from infrastructure.inbound.command_line.client.described import Given, OptionsOf
+from infrastructure.inbound.command_line.client.described import OperationOptions, OptionsOf
 from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.options import (
     ApiOptions,
@@ -15,7 +15,7 @@ from infrastructure.inbound.command_line.client.options import (
     SessionName,
 )
 from infrastructure.inbound.command_line.client.wait import has_reached, wait_for_run
-from infrastructure.inbound.command_line.display.failures import CommandFailed
+from infrastructure.inbound.command_line.display.failures import CommandError
 from infrastructure.inbound.command_line.display.output import JsonObject, print_note, print_object
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 from spawnlog.core.request import path_of
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 STOP_SECONDS_MAX = 30.0
 ALL_RUNS = ("all", "*")
-Reason = Annotated[Given, OptionsOf("stopRun", only=("reason",))]
+Reason = Annotated[OperationOptions, OptionsOf("stopRun", only=("reason",))]
 AssumeYes = Annotated[
     bool,
     typer.Option(
@@ -63,7 +63,7 @@ def stop_run(
         print(f"run {match.run_id} is asked to stop, and still {run.get('status')}")
 
 
-def _stop_all(requester: str, given: Given, api: ApiOptions, *, yes: bool) -> None:
+def _stop_all(requester: str, given: OperationOptions, api: ApiOptions, *, yes: bool) -> None:
     """Stop all active runs of a session and everything below them. The session stays open."""
     stopped: list[JsonObject] = []
     with api.client() as client:
@@ -143,7 +143,7 @@ def _confirm_session(session: JsonObject) -> None:
 
 def _confirm(line: str, exact: str, question: str) -> None:
     if not sys.stdin.isatty():
-        raise CommandFailed(f"the name matches {line}\nrepeat with {exact}, or with --yes")
+        raise CommandError(f"the name matches {line}\nrepeat with {exact}, or with --yes")
     print_note(line)
     if not typer.confirm(question, err=True):
-        raise CommandFailed("nothing was stopped")
+        raise CommandError("nothing was stopped")

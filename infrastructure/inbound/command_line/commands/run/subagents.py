@@ -11,7 +11,7 @@ from infrastructure.contract.subagents import (
     Subagent,
     Subagents,
     TargetError,
-    UnknownTarget,
+    UnknownTargetError,
     find_subagent,
     info_text,
     list_text,
@@ -23,7 +23,7 @@ from infrastructure.inbound.command_line.client.options import ApiPlace, Request
 from infrastructure.inbound.command_line.client.wait import await_run, has_reached, wait_for_run
 from infrastructure.inbound.command_line.commands.run.run_records import LAST_ENTRIES_MAX
 from infrastructure.inbound.command_line.commands.run.stop import stop_and_wait
-from infrastructure.inbound.command_line.display.failures import CommandFailed, NotFound
+from infrastructure.inbound.command_line.display.failures import CommandError, ResourceNotFoundError
 from infrastructure.inbound.command_line.display.output import JsonObject, print_block
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 from spawnlog.core.request import path_of
@@ -82,7 +82,7 @@ def show_log(
 ) -> None:
     """Show the last messages of a sub-agent's run."""
     if tools not in (None, "tools"):
-        raise CommandFailed("📜 Usage: /subagents log <id|#> [limit] [tools]")
+        raise CommandError("📜 Usage: /subagents log <id|#> [limit] [tools]")
     # Progress entries are not printed, so more entries are read than `limit`.
     query: JsonObject = {"last": LAST_ENTRIES_MAX, "tools": "true" if tools else None}
     with api.client() as client:
@@ -123,7 +123,7 @@ def steer(
         subagent = _find(_subagents(client, requester), target)
         try:
             sent = _post(client, subagent, {"message": text, "mode": "steer"})
-        except CommandFailed as failed:
+        except CommandError as failed:
             why = printable_line(failed.message, 1000)
             raise type(failed)(_STEER_FAILED.format(why=why), failed.problem) from None
         if sent.get("status") == "done":
@@ -160,10 +160,10 @@ def stop(
 def _find(known: Subagents, target: str) -> Subagent:
     try:
         return find_subagent(known, target)
-    except UnknownTarget as error:
-        raise NotFound(str(error)) from None
+    except UnknownTargetError as error:
+        raise ResourceNotFoundError(str(error)) from None
     except TargetError as error:
-        raise CommandFailed(str(error)) from None
+        raise CommandError(str(error)) from None
 
 
 def _post(client: "CommandClient", subagent: Subagent, body: JsonObject) -> JsonObject:

@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-from infrastructure.inbound.command_line.client.described import Given, OptionsOf
+from infrastructure.inbound.command_line.client.described import OperationOptions, OptionsOf
 from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.options import (
     ApiOptions,
     RunName,
 )
-from infrastructure.inbound.command_line.display.failures import NotFound
+from infrastructure.inbound.command_line.display.failures import ResourceNotFoundError
 from infrastructure.inbound.command_line.display.output import (
     print_document,
     print_json_line,
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from infrastructure.inbound.command_line.client.client import CommandClient
 
 
-def session_tree(given: Annotated[Given, OptionsOf("getSessionTree")], *, api: ApiOptions) -> None:
+def session_tree(
+    given: Annotated[OperationOptions, OptionsOf("getSessionTree")], *, api: ApiOptions
+) -> None:
     """Draw a session and everything below it, with time bars."""
     with api.client() as client:
         path = given.path(client, "/v1/sessions/{key}/tree")
@@ -32,7 +34,7 @@ def session_tree(given: Annotated[Given, OptionsOf("getSessionTree")], *, api: A
 
 def run_tree(
     name: RunName,
-    given: Annotated[Given, OptionsOf("getSessionTree", without=("key",))],
+    given: Annotated[OperationOptions, OptionsOf("getSessionTree", without=("key",))],
     *,
     api: ApiOptions,
 ) -> None:
@@ -41,13 +43,13 @@ def run_tree(
         run_id = find_run(client, name).run_id
         key = client.get(path_of("runs", run_id)).value.get("childSessionKey")
         if not isinstance(key, str):
-            raise NotFound(
+            raise ResourceNotFoundError(
                 f"run {run_id} has no session, so nothing is below it; see `spawnlog run get`"
             )
         _show(client, path_of("sessions", key, "tree"), given, api.output)
 
 
-def _show(client: "CommandClient", path: str, given: Given, output: Output) -> None:
+def _show(client: "CommandClient", path: str, given: OperationOptions, output: Output) -> None:
     answer = client.get(path, given.query(client))
     tree = answer.value
     if print_document(tree, output):

@@ -14,7 +14,7 @@ from infrastructure.inbound.command_line.client import mcp_relay
 from infrastructure.inbound.command_line.client.mcp_relay import (
     CALLS_MAX,
     McpRelay,
-    NotAMessage,
+    NotAMessageError,
     read_message,
 )
 from spawnlog.core.location import ServerAddress
@@ -92,7 +92,7 @@ def test_message_goes_by_agreed_version() -> None:
     ],
 )
 def test_line_that_is_no_message_is_an_error(line: bytes, code: int) -> None:
-    with pytest.raises(NotAMessage) as caught:
+    with pytest.raises(NotAMessageError) as caught:
         read_message(line)
     assert caught.value.code == code
 

@@ -13,7 +13,7 @@ from infrastructure.inbound.command_line.client.find_run import (
     find_run,
     parse_run_name,
 )
-from infrastructure.inbound.command_line.display.failures import CommandFailed, NotFound
+from infrastructure.inbound.command_line.display.failures import CommandError, ResourceNotFoundError
 from tests.support.servers.command_line import Command
 from tests.support.servers.recorded_api import RecordedApi, Reply
 
@@ -64,20 +64,20 @@ def test_name_means_one_run(name: str, runs: list[RunNames], run_id: str, exact:
 @pytest.mark.parametrize(
     ("name", "runs", "error", "text"),
     [
-        ("#4", RUNS, NotFound, "the list has 3"),
-        ("#10001", RUNS, CommandFailed, "at most #10000"),
-        ("review", RUNS, NotFound, "no run has the name"),
-        ("nothing@last", SAME, NotFound, "no run has the name"),
-        ("same", SAME, CommandFailed, "matches 2 runs"),
-        ("aaaa", RUNS, CommandFailed, "matches 2 runs"),
-        ("many", MANY, CommandFailed, "and 3 more"),
-        ("aaa", RUNS, NotFound, "needs 4 characters"),
-        ("  ", RUNS, CommandFailed, "give the name of a run"),
-        ("\x1b[31mred", RUNS, NotFound, "no run has the name"),
+        ("#4", RUNS, ResourceNotFoundError, "the list has 3"),
+        ("#10001", RUNS, CommandError, "at most #10000"),
+        ("review", RUNS, ResourceNotFoundError, "no run has the name"),
+        ("nothing@last", SAME, ResourceNotFoundError, "no run has the name"),
+        ("same", SAME, CommandError, "matches 2 runs"),
+        ("aaaa", RUNS, CommandError, "matches 2 runs"),
+        ("many", MANY, CommandError, "and 3 more"),
+        ("aaa", RUNS, ResourceNotFoundError, "needs 4 characters"),
+        ("  ", RUNS, CommandError, "give the name of a run"),
+        ("\x1b[31mred", RUNS, ResourceNotFoundError, "no run has the name"),
     ],
 )
 def test_name_of_no_single_run_is_refused(
-    name: str, runs: list[RunNames], error: type[CommandFailed], text: str
+    name: str, runs: list[RunNames], error: type[CommandError], text: str
 ) -> None:
     with pytest.raises(error, match=text) as failure:
         chosen(name, runs)
@@ -85,7 +85,7 @@ def test_name_of_no_single_run_is_refused(
 
 
 def test_ambiguous_label_lists_time_and_status() -> None:
-    with pytest.raises(CommandFailed) as failure:
+    with pytest.raises(CommandError) as failure:
         chosen("same", SAME)
     head, *candidates = failure.value.message.splitlines()
     assert 'or "same@last" for the newest' in head
@@ -124,14 +124,14 @@ class Runs:
 @pytest.mark.parametrize("count", [1, 9, 10, 11, 200])
 def test_label_is_looked_up_in_all_runs(count: int) -> None:
     assert Runs(*([KEY] * count)).find("reading").endswith("-000000000000")
-    with pytest.raises(CommandFailed):
+    with pytest.raises(CommandError):
         Runs(*([KEY] * count), OTHER_KEY).find("reading")
     behind_refused = Runs(*([KEY] * (count + 1)), refused=count)
     assert behind_refused.find("reading@last").endswith(f"-{count:012d}")
 
 
 def test_label_beyond_searched_runs_is_not_guessed() -> None:
-    with pytest.raises(CommandFailed, match="give the full id"):
+    with pytest.raises(CommandError, match="give the full id"):
         Runs(*([KEY] * 20), count=RUNS_SEARCHED_MAX + 1).find("reading")
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from infrastructure.inbound.command_line.client.client import CommandClient
 from infrastructure.inbound.command_line.client.follow import follow_events
-from infrastructure.inbound.command_line.display.failures import CommandFailed, Unreachable
+from infrastructure.inbound.command_line.display.failures import CommandError, UnreachableError
 from spawnlog.core.location import ServerAddress
 from tests.support.builders.api_runs import FIRST
 from tests.support.servers.command_line import Command
@@ -133,7 +133,7 @@ def test_following_resumes_after_last_event(
     found = []
     with CommandClient(ServerAddress(api.url)) as client:
         events = follow_events(client, query, pause_seconds=0.01)
-        with contextlib.suppress(CommandFailed):
+        with contextlib.suppress(CommandError):
             while True:
                 found.append(next(events)["position"])
     assert found == seen
@@ -145,12 +145,12 @@ def test_following_resumes_after_last_event(
 @pytest.mark.parametrize(
     ("reply", "error", "message"),
     [
-        (problem(503, detail="not ready"), Unreachable, "not ready"),
-        (Reply({"items": []}), CommandFailed, "no event stream"),
+        (problem(503, detail="not ready"), UnreachableError, "not ready"),
+        (Reply({"items": []}), CommandError, "no event stream"),
     ],
 )
 def test_following_needs_a_stream_at_first(
-    reply: Reply, error: type[CommandFailed], message: str, api: RecordedApi
+    reply: Reply, error: type[CommandError], message: str, api: RecordedApi
 ) -> None:
     api.on("GET", LIST, reply)
     with CommandClient(ServerAddress(api.url)) as client, pytest.raises(error, match=message):

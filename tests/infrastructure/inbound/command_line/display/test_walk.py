@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from infrastructure.inbound.command_line.display.failures import CommandFailed
+from infrastructure.inbound.command_line.display.failures import CommandError
 from infrastructure.inbound.command_line.display.walk import (
-    Walk,
+    WalkState,
     follow_command,
     visible_lines,
     walk_lines,
@@ -32,17 +32,17 @@ def stage(name: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def walk() -> Walk:
+def walk() -> WalkState:
     items = [entry(version, stage(name)) for version, name in enumerate(STAGES, 1)]
     items[3]["changes"].append({"op": "add", "path": "/error", "value": "\x1b[2Jbroken"})
     return walk_of(items)
 
 
-def text_of(walk: Walk, cells: int = 80, tree: tuple[str, ...] = ()) -> str:
+def text_of(walk: WalkState, cells: int = 80, tree: tuple[str, ...] = ()) -> str:
     return "\n".join("".join(text for text, _ in line) for line in walk_lines(walk, cells, tree))
 
 
-def after(walk: Walk, *commands: str) -> Walk:
+def after(walk: WalkState, *commands: str) -> WalkState:
     for command in commands:
         walk = follow_command(walk, command)
     return walk
@@ -67,7 +67,7 @@ def after(walk: Walk, *commands: str) -> Walk:
         (("4", "started"), 3),
     ],
 )
-def test_command_leads_to_a_place(walk: Walk, commands: tuple[str, ...], version: int) -> None:
+def test_command_leads_to_a_place(walk: WalkState, commands: tuple[str, ...], version: int) -> None:
     there = after(walk, *commands)
     assert (there.here.version, there.note) == (version, "")
 
@@ -88,7 +88,7 @@ def test_command_leads_to_a_place(walk: Walk, commands: tuple[str, ...], version
     ],
 )
 def test_command_that_leads_nowhere_says_why(
-    walk: Walk, commands: tuple[str, ...], version: int, note: str
+    walk: WalkState, commands: tuple[str, ...], version: int, note: str
 ) -> None:
     there = after(walk, *commands)
     assert there.here.version == version
@@ -96,12 +96,12 @@ def test_command_that_leads_nowhere_says_why(
     assert after(there, "s").note == ""
 
 
-def test_walk_ends_with_q(walk: Walk) -> None:
+def test_walk_ends_with_q(walk: WalkState) -> None:
     assert not walk.is_over
     assert after(walk, "q").is_over
 
 
-def test_state_and_difference_are_side_by_side_if_wide(walk: Walk) -> None:
+def test_state_and_difference_are_side_by_side_if_wide(walk: WalkState) -> None:
     there = after(walk, "started")
     wide = text_of(there, 120).splitlines()
     assert any("state" in line and "difference" in line for line in wide)
@@ -115,7 +115,7 @@ def test_state_and_difference_are_side_by_side_if_wide(walk: Walk) -> None:
     assert "state " not in text_of(after(there, "d"), 120)
 
 
-def test_tree_is_shown_until_the_next_step(walk: Walk) -> None:
+def test_tree_is_shown_until_the_next_step(walk: WalkState) -> None:
     there = after(walk, "3", "t")
     assert "other events of the tree, 20 to 30" in text_of(there, tree=("  25  RunQueued",))
     assert "25  RunQueued" in text_of(there, tree=("  25  RunQueued",))
@@ -124,13 +124,13 @@ def test_tree_is_shown_until_the_next_step(walk: Walk) -> None:
     assert after(walk, "d", "t", "n").view == "difference"
 
 
-def test_state_cannot_steer_terminal(walk: Walk) -> None:
+def test_state_cannot_steer_terminal(walk: WalkState) -> None:
     shown = text_of(after(walk, "4"))
     assert "\x1b" not in shown
     assert "\\x1b[2Jbroken" in shown
 
 
-def test_long_state_is_scrolled(walk: Walk) -> None:
+def test_long_state_is_scrolled(walk: WalkState) -> None:
     state = {f"field{number}": number for number in range(60)}
     items = [
         entry(1, *({"op": "add", "path": f"/{name}", "value": one} for name, one in state.items()))
@@ -147,7 +147,7 @@ def test_long_state_is_scrolled(walk: Walk) -> None:
     assert follow_command(there, "n").scrolled == 0
 
 
-def test_line_is_cut_to_the_width(walk: Walk) -> None:
+def test_line_is_cut_to_the_width(walk: WalkState) -> None:
     for cells in (1, 10, 40, 100, 300):
         for view in ("s", "d", "both"):
             lines = text_of(after(walk, "4", view), cells).splitlines()
@@ -155,7 +155,7 @@ def test_line_is_cut_to_the_width(walk: Walk) -> None:
 
 
 def test_unusable_history_is_an_error() -> None:
-    with pytest.raises(CommandFailed, match="no events"):
+    with pytest.raises(CommandError, match="no events"):
         walk_of([])
-    with pytest.raises(CommandFailed, match="cannot be read"):
+    with pytest.raises(CommandError, match="cannot be read"):
         walk_of([entry(1, {"op": "remove", "path": "/nothing"})])

@@ -10,7 +10,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from application.log.event_log import Decision, LogUnavailable, Reservation, StoredAnswer, World
+from application.log.event_log import (
+    Decision,
+    DecisionContext,
+    LogUnavailableError,
+    Reservation,
+    StoredAnswer,
+)
 from domain.values.refusals import Rejected
 from infrastructure.outbound.log.append import tenure, writer
 from infrastructure.outbound.log.schema.append_lock import LOCK, LOCK_KEY
@@ -45,7 +51,7 @@ class Counting:
         streams = [f"session:{key(number)}" for number in range(COUNTED_MAX)]
         self.submission = submission(self._decide, *streams)
 
-    def _decide(self, world: World) -> Decision[int]:
+    def _decide(self, world: DecisionContext) -> Decision[int]:
         self.asked += 1
         number = len(world.sessions)
         return Decision(number, [seen(key(number))])
@@ -93,7 +99,7 @@ async def after_a_long_outage(database_url: str) -> AsyncIterator[tuple[Lines, R
         for pid in await running.backends("%"):
             await running.end(pid)
         since = time.monotonic()
-        with pytest.raises(LogUnavailable):
+        with pytest.raises(LogUnavailableError):
             await observe(running.log, ["while it is away"])
 
         async def is_long_ago() -> bool:
@@ -136,7 +142,7 @@ async def test_outage_is_over_after_any_answer(
 async def test_unconfirmed_commit_is_found_again(database_url: str, with_events: bool) -> None:
     lines, times = Lines(database_url), count(1)
 
-    def decide(_: World) -> Decision[int]:
+    def decide(_: DecisionContext) -> Decision[int]:
         number = next(times)
         changes = [seen(key(number))] if with_events else []
         return Decision(number, changes, answer=StoredAnswer("accepted", {}))
@@ -168,7 +174,7 @@ async def test_callers_are_told_of_absent_database(
         for pid in await running.backends("%"):
             await running.end(pid)
         answers = await at_once(running.log, *(observing(key(number)) for number in range(3)))
-        assert [type(one) for one in answers] == [LogUnavailable] * 3
+        assert [type(one) for one in answers] == [LogUnavailableError] * 3
         assert str(answers[0]) == "the database is away; ask again in a moment"
         lines.good = None
         await observe(running.log, ["after"])

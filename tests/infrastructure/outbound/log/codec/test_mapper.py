@@ -11,7 +11,7 @@ from eventsourcing.persistence import Cipher, StoredEvent
 
 from domain.event_types import EVENT_TYPES
 from domain.values.record import Event, FactType
-from domain.values.refusals import CorruptHistory
+from domain.values.refusals import CorruptHistoryError
 from infrastructure.outbound.log.codec.mapper import EventMapper, payload_object
 from infrastructure.outbound.log.codec.numbers import Fields, number_fields
 from tests.support.builders.run_histories import archived
@@ -71,7 +71,9 @@ def test_the_payload_of_stored_bytes_is_their_json() -> None:
     ["RunExploded:1", "RunEnded:3", "RunEnded:0", "os:system:1", "RunEnded:", ""],
 )
 def test_unknown_type_is_refused(topic: str) -> None:
-    with pytest.raises(CorruptHistory, match="is unknown here; this log needs a newer spawnlog"):
+    with pytest.raises(
+        CorruptHistoryError, match="is unknown here; this log needs a newer spawnlog"
+    ):
         MAPPERS["plain"].load(stored(topic, b"{}"))
 
 
@@ -80,16 +82,16 @@ def test_unknown_type_is_refused(topic: str) -> None:
     [b"", b"[]", b"{}", b'{"reason": 1}', b'{"reason": "due", "more": 1}', b"\xff"],
 )
 def test_bytes_of_another_shape_are_corrupt(state: bytes) -> None:
-    with pytest.raises(CorruptHistory, match="version 3 of run:1 is not a RunArchived:1"):
+    with pytest.raises(CorruptHistoryError, match="version 3 of run:1 is not a RunArchived:1"):
         MAPPERS["plain"].load(stored("RunArchived:1", state))
 
 
 @pytest.mark.parametrize("how", ["compressed", "sealed", "compressed and sealed"])
 def test_sealed_bytes_are_corrupt(how: str) -> None:
     plain = MAPPERS["plain"].store("run:1", 3, archived())
-    with pytest.raises(CorruptHistory, match="version 3 of run:1 is not a RunArchived:1"):
+    with pytest.raises(CorruptHistoryError, match="version 3 of run:1 is not a RunArchived:1"):
         MAPPERS[how].load(plain)
-    with pytest.raises(CorruptHistory):
+    with pytest.raises(CorruptHistoryError):
         MAPPERS["plain"].load(MAPPERS[how].store("run:1", 3, archived()))
 
 
@@ -129,7 +131,7 @@ def test_older_version_is_brought_up(topic: str, state: bytes) -> None:
     ],
 )
 def test_version_without_upcast_is_told(topic: str, state: bytes, message: str) -> None:
-    with pytest.raises(CorruptHistory, match=message):
+    with pytest.raises(CorruptHistoryError, match=message):
         LATER.load(stored(topic, state))
 
 

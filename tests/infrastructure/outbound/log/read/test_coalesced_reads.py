@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from application.log.event_log import LogUnavailable
+from application.log.event_log import LogUnavailableError
 from infrastructure.outbound.log.read import coalesced_reads
 from infrastructure.outbound.log.read.coalesced_reads import CoalescedReads
 from infrastructure.outbound.log.schema.connections import LogConnection
@@ -58,7 +58,7 @@ async def test_stuck_question_holds_up_no_other(
         assert await reads.get("free") == "free"
         assert not any(task.done() for task in stuck)
         for task in stuck:
-            with pytest.raises(LogUnavailable, match="does not answer"):
+            with pytest.raises(LogUnavailableError, match="does not answer"):
                 await task
     assert reads._under_way == 0
 

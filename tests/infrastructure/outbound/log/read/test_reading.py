@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from domain.values.refusals import CorruptHistory
+from domain.values.refusals import CorruptHistoryError
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.read.events import events_between, read_events
 from infrastructure.outbound.log.schema.connections import LogConnection
@@ -36,7 +36,7 @@ async def test_unreadable_event_is_told_by_its_place(
 ) -> None:
     await running.ask("UPDATE events SET state = '{\"x\": 1}'::bytea WHERE position = 9")
     assert len(await read_events(connection, EventMapper(), after=0, limit=8)) == 8
-    with pytest.raises(CorruptHistory, match=r"version \d+ of (run|session):"):
+    with pytest.raises(CorruptHistoryError, match=r"version \d+ of (run|session):"):
         await read_events(connection, EventMapper(), after=8, limit=1)
 
 

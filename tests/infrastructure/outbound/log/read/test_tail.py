@@ -10,10 +10,10 @@ from itertools import count
 import pytest
 
 from application.log.envelope import RecordedEvent
-from application.log.event_log import LogUnavailable
-from domain.values.refusals import CorruptHistory
+from application.log.event_log import LogUnavailableError
+from domain.values.refusals import CorruptHistoryError
 from infrastructure.outbound.log.read import recent_events, tail
-from infrastructure.outbound.log.read.tail import LogHasGap, LogWentBack
+from infrastructure.outbound.log.read.tail import LogGapError, LogRewoundError
 from infrastructure.outbound.log.schema.followers import channel_of
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.storytelling import run_id
@@ -248,10 +248,10 @@ async def test_waiter_for_anything_is_woken_by_anything(running: RunningLog) -> 
 @pytest.mark.parametrize(
     ("damage", "failure"),
     [
-        ("position = 4", LogHasGap),
-        ("position = 3, type = 'Unheard'", CorruptHistory),
-        ("position = 3, state = 'x'::bytea", CorruptHistory),
-        ("position = 3, type = 'SpawnRequested'", CorruptHistory),
+        ("position = 4", LogGapError),
+        ("position = 3, type = 'Unheard'", CorruptHistoryError),
+        ("position = 3, state = 'x'::bytea", CorruptHistoryError),
+        ("position = 3, type = 'SpawnRequested'", CorruptHistoryError),
     ],
 )
 async def test_tail_that_cannot_go_on_says_so(
@@ -314,14 +314,14 @@ async def test_log_that_went_back_is_not_followed(running: RunningLog) -> None:
         running.tail.changed((), after=3, timeout_seconds=NOT_TODAY_SECONDS)
     )
     await running.ask("DELETE FROM events WHERE position = 3; UPDATE log_head SET position = 2")
-    with pytest.raises(LogUnavailable, match="cannot be followed"):
+    with pytest.raises(LogUnavailableError, match="cannot be followed"):
         await waiting
-    assert isinstance(running.tail.failure, LogWentBack)
+    assert isinstance(running.tail.failure, LogRewoundError)
     (why,) = said
     assert "ends at 2" in why
-    with pytest.raises(LogUnavailable):
+    with pytest.raises(LogUnavailableError):
         await running.tail.changed((), after=0, timeout_seconds=NOT_TODAY_SECONDS)
-    with pytest.raises(LogUnavailable):
+    with pytest.raises(LogUnavailableError):
         await anext(running.tail.follow(after=0))
 
 

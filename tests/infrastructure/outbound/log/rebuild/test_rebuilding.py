@@ -11,7 +11,7 @@ from application.projections import fold
 from application.projections.fold import FOREVER, Fold
 from domain.event_types import EVENT_TYPES, LOG_FORMAT
 from domain.states import MissingStates, State, States
-from domain.values.refusals import CorruptHistory
+from domain.values.refusals import CorruptHistoryError
 from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.codec.rows import EncodedRow, RowEncoder
@@ -27,17 +27,17 @@ from infrastructure.outbound.log.rebuild import rebuild as rebuild_at_start
 from infrastructure.outbound.log.rebuild.fold_part import PagedFold
 from infrastructure.outbound.log.rebuild.rebuild import (
     RebuildCounts,
-    RebuildUnderWay,
+    RebuildInProgressError,
     bring_rows_up_to_date,
     rebuild,
 )
-from infrastructure.outbound.log.rebuild.swap import SwapFailed
+from infrastructure.outbound.log.rebuild.swap import TableSwapError
 from infrastructure.outbound.log.schema import projection_versions
 from infrastructure.outbound.log.schema.connections import LogConnection
-from infrastructure.outbound.log.schema.format import UnknownFormat
+from infrastructure.outbound.log.schema.format import UnknownFormatError
 from infrastructure.outbound.log.schema.identity import identify
 from infrastructure.outbound.log.schema.projection_versions import (
-    IncompatibleRows,
+    IncompatibleRowsError,
     note_versions,
     stale_projections,
 )
@@ -123,7 +123,7 @@ async def test_empty_log_has_no_rows(running: RunningLog) -> None:
 async def test_failed_rebuild_changes_no_row(running: RunningLog) -> None:
     before = await rows(running)
     await running.ask("UPDATE events SET state = '{}'::bytea WHERE position = 40")
-    with pytest.raises(CorruptHistory):
+    with pytest.raises(CorruptHistoryError):
         await rebuild(running.url)
     assert await rows(running) == before
     await observe(running.log, ["next"])
@@ -133,7 +133,7 @@ async def test_log_of_newer_format_is_not_folded(running: RunningLog) -> None:
     await observe(running.log, range(3))
     await running.ask("UPDATE log_head SET format = %s", LOG_FORMAT + 1)
     await running.ask("DELETE FROM sessions")
-    with pytest.raises(UnknownFormat, match="install a newer spawnlog"):
+    with pytest.raises(UnknownFormatError, match="install a newer spawnlog"):
         await rebuild(running.url)
     assert await running.ask("SELECT count(*) FROM sessions") == [(0,)]
 
@@ -152,7 +152,7 @@ async def test_tables_keep_indexes_rights_and_options(running: RunningLog) -> No
 async def test_view_of_an_operator_is_not_dropped(running: RunningLog) -> None:
     await observe(running.log, range(3))
     await running.ask("CREATE VIEW mine AS SELECT stage FROM runs")
-    with pytest.raises(SwapFailed, match=r"view mine.*drop it"):
+    with pytest.raises(TableSwapError, match=r"view mine.*drop it"):
         await rebuild(running.url)
     await observe(running.log, ["next"])
     assert await running.ask("SELECT count(*) FROM sessions") == [(4,)]
@@ -222,7 +222,7 @@ async def test_states_are_found_as_of_a_position(
         assert (found.runs, found.sessions) == (expected.runs, expected.sessions)
     await running.ask("TRUNCATE runs, sessions")
     paged = PagedFold(states, states_max=10)
-    with pytest.raises(CorruptHistory):
+    with pytest.raises(CorruptHistoryError):
         await paged.fold(await page(connection, head, after=10))
 
 
@@ -263,7 +263,7 @@ async def test_one_of_several_starts_rebuilds(
     await asyncio.gather(*(bring_rows_up_to_date(running.url) for _ in range(4)))
     assert [one.events for one in done] == [5]
     assert await stale_projections(connection) == ()
-    with pytest.raises(RebuildUnderWay, match="has just rebuilt"):
+    with pytest.raises(RebuildInProgressError, match="has just rebuilt"):
         await rebuild(running.url, if_stale=True)
 
 
@@ -287,7 +287,7 @@ async def test_log_that_cannot_be_folded_stops_the_start(
     await running.ask("UPDATE events SET state = '{}'::bytea WHERE position = 2")
     with pytest.raises(UserError, match=r"cannot be made anew from the log: version 1 of") as told:
         await bring_rows_up_to_date(running.url)
-    assert isinstance(told.value.__cause__, CorruptHistory)
+    assert isinstance(told.value.__cause__, CorruptHistoryError)
     assert await running.ask("SELECT to_regclass('rebuilding')") == [(None,)]
 
 
@@ -308,7 +308,7 @@ async def test_older_server_writes_no_more_after_exchange_of_rows(
         await rebuild(running.url)
     before = await rows(running)
     answers = await at_once(running.log, *(observing(key(number)) for number in range(3)))
-    assert all(isinstance(one, IncompatibleRows) for one in answers)
+    assert all(isinstance(one, IncompatibleRowsError) for one in answers)
     assert "sessions 99" in str(answers[0])
     assert "stop this server" in str(answers[0])
     assert await rows(running) == before

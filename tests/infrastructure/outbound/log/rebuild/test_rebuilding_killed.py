@@ -9,7 +9,7 @@ import pytest
 from infrastructure.contract.operations import RebuildProgress
 from infrastructure.outbound.log.read.fold_input import StreamPart
 from infrastructure.outbound.log.rebuild import fold_part, tables
-from infrastructure.outbound.log.rebuild.fold_part import PartFold, PartTakenOver
+from infrastructure.outbound.log.rebuild.fold_part import PartFold, PartTakenOverError
 from infrastructure.outbound.log.rebuild.rebuild import rebuild
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.log.schema.projection_versions import VERSIONS
@@ -146,7 +146,7 @@ async def test_second_fold_of_the_same_part_stops(
     await tables.create(connection, "any", 1)
     first, second = (PartFold(connection, StreamPart(0, 1), 0, page_events=2) for _ in range(2))
     assert [page.upto async for page in first.pages(3)] == [2, 3]
-    with pytest.raises(PartTakenOver, match="another rebuild has taken this one over"):
+    with pytest.raises(PartTakenOverError, match="another rebuild has taken this one over"):
         await anext(second.pages(3))
     found = await connection.execute("SELECT count(*) FROM sessions_next")
     assert await found.fetchone() == (3,)

@@ -9,8 +9,12 @@ import pytest
 
 from application.projections.fold import FOREVER
 from infrastructure.outbound.log.rebuild import build, fold_part, swap
-from infrastructure.outbound.log.rebuild.rebuild import RebuildCounts, RebuildUnderWay, rebuild
-from infrastructure.outbound.log.rebuild.swap import SwapFailed
+from infrastructure.outbound.log.rebuild.rebuild import (
+    RebuildCounts,
+    RebuildInProgressError,
+    rebuild,
+)
+from infrastructure.outbound.log.rebuild.swap import TableSwapError
 from infrastructure.outbound.log.schema.connections import LogConnection, open_connection
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.submissions import key, observe, observing
@@ -149,7 +153,7 @@ async def test_many_events_are_folded_before_the_lock(
 async def test_second_rebuild_at_once_is_refused(running: RunningLog) -> None:
     await observe(running.log, range(5))
     async with held_back(running) as rebuilding:
-        with pytest.raises(RebuildUnderWay, match="another process rebuilds this log"):
+        with pytest.raises(RebuildInProgressError, match="another process rebuilds this log"):
             await rebuild(running.url)
     assert (await rebuilding).differing == 0
 
@@ -161,7 +165,7 @@ async def test_log_that_grows_too_fast_is_told(
     monkeypatch.setattr(swap, "BEHIND_EVENTS_MAX", -1)
     await observe(running.log, range(5))
     before = await catalog(running)
-    with pytest.raises(SwapFailed, match="grows faster than its rows can be made"):
+    with pytest.raises(TableSwapError, match="grows faster than its rows can be made"):
         await rebuild(running.url)
     monkeypatch.undo()
     assert (await rebuild(running.url)).differing == 0
@@ -175,7 +179,7 @@ async def test_reader_that_never_ends_is_told(
     monkeypatch.setattr(swap, "PAUSE_SECONDS", 0.01)
     await observe(running.log, range(5))
     async with held_table(running.url, "sessions"):
-        with pytest.raises(SwapFailed, match="end the long queries"):
+        with pytest.raises(TableSwapError, match="end the long queries"):
             await rebuild(running.url)
         await observe(running.log, ["next"])
     assert (await rebuild(running.url)).events == 6

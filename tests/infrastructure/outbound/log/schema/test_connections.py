@@ -7,7 +7,7 @@ from contextlib import suppress
 import psycopg
 import pytest
 
-from application.log.event_log import LogUnavailable
+from application.log.event_log import LogUnavailableError
 from infrastructure.outbound.log.schema.connections import (
     WHOLE_TABLE_ANSWER_SECONDS_MAX,
     LogConnection,
@@ -120,12 +120,12 @@ async def test_absent_database_is_told(database_url: str) -> None:
             pid = connection.info.backend_pid
         async with await open_connection(database_url, application="test") as other:
             await other.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
-        with pytest.raises(LogUnavailable, match="ask again in a moment"):
+        with pytest.raises(LogUnavailableError, match="ask again in a moment"):
             async with borrow_connection(pool) as connection:
                 await connection.execute("SELECT 1")
         async with borrow_connection(pool) as connection:
             await connection.execute("SELECT 1")
-    with pytest.raises(LogUnavailable):
+    with pytest.raises(LogUnavailableError):
         async with borrow_connection(pool):
             pass
 

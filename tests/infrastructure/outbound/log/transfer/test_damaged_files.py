@@ -9,10 +9,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from infrastructure.contract.errors import FileFault, UserError
+from infrastructure.contract.errors import FileContentError, UserError
 from infrastructure.outbound.log.transfer import file_reader
 from infrastructure.outbound.log.transfer.line_file import LINE_BYTES_MAX, bounded_lines
-from infrastructure.outbound.log.transfer.lines import FILE_FORMAT, UnknownFileFormat
+from infrastructure.outbound.log.transfer.lines import FILE_FORMAT, UnknownFileFormatError
 from infrastructure.outbound.log.transfer.verify_file import verify_file
 from tests.support.builders.damaged_log import ToldLog
 from tests.support.builders.exported_logs import (
@@ -38,7 +38,7 @@ class WrittenLog:
         self.lines = self.data.splitlines(keepends=True)
         self.events = sum(b'"type":"spawnlog.event.' in line for line in self.lines)
 
-    def fault(self, data: bytes) -> FileFault:
+    def fault(self, data: bytes) -> FileContentError:
         """What is wrong with it: found by a verification, and refused by an import."""
         self.file.write_bytes(data)
         found = verify_file(self.file).fault
@@ -255,7 +255,7 @@ def test_line_that_is_too_long_is_not_read(
 def test_file_of_other_format_is_refused(written: WrittenLog, number: int, advice: str) -> None:
     own = b'"data":{"format":%d,' % FILE_FORMAT
     written.file.write_bytes(written.data.replace(own, b'"data":{"format":%d,' % number, 1))
-    with pytest.raises(UnknownFileFormat, match=advice):
+    with pytest.raises(UnknownFileFormatError, match=advice):
         verify_file(written.file)
     refusal = written.refusal()
     assert advice in refusal

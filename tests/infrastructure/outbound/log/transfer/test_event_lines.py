@@ -13,7 +13,7 @@ from application.log.envelope import Actor, Envelope, Provenance
 from infrastructure.outbound.log.codec.chain import encode_event, link_hash, microseconds
 from infrastructure.outbound.log.transfer.lines import (
     EventLine,
-    LineFault,
+    LineFormatError,
     event_line,
     instant_of,
     instant_text,
@@ -126,7 +126,7 @@ def test_line_in_another_form_is_not_read(row: StoredEventRow, data: st.DataObje
         line.replace(b'"streamversion":', b'"streamversion":-', 1),
         line.replace(b'Z","datacontenttype"', b'+00:00","datacontenttype"', 1),
     ]
-    with pytest.raises(LineFault):
+    with pytest.raises(LineFormatError):
         parse_line(data.draw(st.sampled_from(others)), SOURCE)
 
 
@@ -149,7 +149,7 @@ def test_impossible_line_is_not_read(old: bytes, new: bytes, fault: str) -> None
     )
     line = event_line(SOURCE, row_of(envelope, b"{}"), ends_commit=False)
     assert old in line
-    with pytest.raises(LineFault, match=fault):
+    with pytest.raises(LineFormatError, match=fault):
         parse_line(line.replace(old, new), SOURCE)
 
 
@@ -163,7 +163,7 @@ def test_impossible_line_is_not_read(old: bytes, new: bytes, fault: str) -> None
 def test_instant_is_read_as_it_is_written(text: str) -> None:
     try:
         instant = instant_of(text)
-    except LineFault:
+    except LineFormatError:
         return
     assert instant_text(instant) == text
 
@@ -179,5 +179,5 @@ def test_instant_is_read_as_it_is_written(text: str) -> None:
     ],
 )
 def test_instant_in_another_form_is_not_read(text: str) -> None:
-    with pytest.raises(LineFault, match="is no instant"):
+    with pytest.raises(LineFormatError, match="is no instant"):
         instant_of(text)

@@ -12,7 +12,7 @@ import pytest
 
 from application.projections.catalog import PROJECTIONS
 from domain.event_types import EVENT_TYPES
-from infrastructure.contract.errors import FileFault, NameUnknown, UserError
+from infrastructure.contract.errors import FileContentError, UnknownNameError, UserError
 from infrastructure.outbound.log.transfer import import_log, verify_file
 from infrastructure.outbound.log.transfer.folded_rows import FoldedRows
 from infrastructure.outbound.log.transfer.import_log import FILLED
@@ -69,7 +69,7 @@ def copy(database_url: str, tmp_path: Path) -> Iterator[ToldLog]:
     assert run_verification(database_url, order).difference is None
 
 
-def fault_of(file: Path, old: bytes, new: bytes, *, without: int | None = None) -> FileFault:
+def fault_of(file: Path, old: bytes, new: bytes, *, without: int | None = None) -> FileContentError:
     """What is found when something was replaced, or a line left out, and the file sealed anew."""
     lines = file.read_bytes().replace(old, new, 1).splitlines(keepends=True)
     if without is not None:
@@ -255,7 +255,7 @@ def test_each_event_of_a_tree_proves_its_bytes(
 def test_export_of_nothing_is_refused(
     told: ToldLog, file: Path, order: dict[str, Any], refusal: str
 ) -> None:
-    with pytest.raises(NameUnknown if "tree" in order else UserError, match=refusal):
+    with pytest.raises(UnknownNameError if "tree" in order else UserError, match=refusal):
         exported(told.url, file, **order)
     assert not file.exists()
 

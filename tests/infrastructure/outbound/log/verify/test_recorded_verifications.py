@@ -9,13 +9,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from application.log.event_log import LogUnavailable
+from application.log.event_log import LogUnavailableError
 from application.ports.verifications import VERIFICATIONS_MAX
 from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.verify import record, verify
-from infrastructure.outbound.log.verify.processes import VerificationStopped
+from infrastructure.outbound.log.verify.processes import VerificationStoppedError
 from infrastructure.outbound.log.verify.record import (
-    VerificationStopRequested,
+    VerificationStopRequestedError,
     VerifyingProcess,
     run_recorded_verification,
 )
@@ -93,7 +93,7 @@ async def test_verification_without_its_connection_was_broken_off(
                     " WHERE datname = current_database() AND application_name LIKE '%verify record'"
                 )
 
-    with pytest.raises(VerificationStopped):
+    with pytest.raises(VerificationStoppedError):
         await verified(on_progress=lose)
     (one,) = await served.latest()
     assert (one.state, one.ended_at) == ("broken-off", None)
@@ -113,7 +113,9 @@ async def test_verification_asked_to_stop_says_by_whom(
             stopping = asyncio.run_coroutine_threadsafe(served.request_stop("admin"), loop)
             asked.append(stopping.result(30))
 
-    with pytest.raises(VerificationStopRequested, match="stopped by admin; go on with --resume"):
+    with pytest.raises(
+        VerificationStopRequestedError, match="stopped by admin; go on with --resume"
+    ):
         await verified(on_progress=ask)
     (one,) = await served.latest()
     assert asked == [True]
@@ -172,7 +174,7 @@ async def test_database_that_only_reads_takes_no_record(
     with pytest.raises(UserError, match="takes no record"):
         await verified(url, VerifyingProcess.here("admin", "server"))
     reading = ServedVerifications(running.pool, lambda: url, tmp_path / "state.json")
-    with pytest.raises(LogUnavailable, match="the database takes no record of a verification"):
+    with pytest.raises(LogUnavailableError, match="the database takes no record of a verification"):
         await reading.start("admin")
     assert await served.latest() == ()
     assert processes() == []

@@ -18,9 +18,9 @@ from domain.event_types import EVENT_TYPES, LOG_FORMAT
 from domain.states import MissingStates, State
 from domain.values.record import ContentRef, Event, Fact
 from infrastructure.contract.errors import UserError
-from infrastructure.outbound.log.schema.format import UnknownFormat
+from infrastructure.outbound.log.schema.format import UnknownFormatError
 from infrastructure.outbound.log.verify import processes, ranges, verify
-from infrastructure.outbound.log.verify.processes import RangeWorkers, VerificationStopped
+from infrastructure.outbound.log.verify.processes import RangeWorkers, VerificationStoppedError
 from infrastructure.outbound.log.verify.ranges import Range, RangeChecker
 from infrastructure.outbound.log.verify.references import find_references
 from infrastructure.outbound.log.verify.refold import RecordedStates
@@ -133,13 +133,13 @@ async def test_events_appended_meanwhile_are_no_difference(
 
 async def test_log_of_newer_format_is_refused(running: RunningLog, verified: Verify) -> None:
     await running.ask("UPDATE log_head SET format = %s", LOG_FORMAT + 1)
-    with pytest.raises(UnknownFormat, match="install a newer spawnlog"):
+    with pytest.raises(UnknownFormatError, match="install a newer spawnlog"):
         await verified()
 
 
 def test_unreachable_database_is_told(state: Path) -> None:
     url = "postgresql://nobody@/nothing?host=/nowhere&port=1"
-    with pytest.raises(VerificationStopped, match="the database cannot be read"):
+    with pytest.raises(VerificationStoppedError, match="the database cannot be read"):
         run_verification(url, VerifyOrder(state_file=state))
 
 
@@ -393,8 +393,10 @@ async def test_worker_that_ends_too_early_is_told(running: RunningLog, verified:
         os.kill(pid, signal.SIGKILL)
         wait_for("its end", lambda: not is_alive(pid))
         gone.set()
-        with pytest.raises(VerificationStopped, match="go on with --resume"):
+        with pytest.raises(VerificationStoppedError, match="go on with --resume"):
             next(answers)
     with RangeWorkers("host=/nowhere port=1", head, [iter([Range(1, 10)])]) as workers:
-        with pytest.raises(VerificationStopped, match=r"cannot be read: .*; go on with --resume"):
+        with pytest.raises(
+            VerificationStoppedError, match=r"cannot be read: .*; go on with --resume"
+        ):
             next(workers.answers(wait=True))

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from spawnlog.core.answer import number_in, read_value
 from spawnlog.core.errors import (
     UNREADY_STATUSES,
-    ForeignAnswer,
     Problem,
-    ServerUnreachable,
+    ServerUnreachableError,
     SpawnlogError,
+    UnexpectedResponseError,
 )
 from spawnlog.core.request import Request, path_of, sent_query
 
@@ -52,7 +52,7 @@ def event_stream_request(
     )
 
 
-class Feed(Generic[T]):
+class EventStream(Generic[T]):
     """One event stream over any number of connections, without I/O.
 
     It parses messages, builds the request of the next connection and computes the backoff. The
@@ -110,14 +110,16 @@ class Feed(Generic[T]):
             The event; None if the message has no event, or one that was already returned.
 
         Raises:
-            ForeignAnswer: The message is not from a spawnlog server.
+            UnexpectedResponseError: The message is not from a spawnlog server.
         """
         if not data:
             return None
         self._tries = 0
         position = int(id) if id.isascii() and id.isdigit() and len(id) < 20 else None
         if position is None:
-            raise ForeignAnswer("the stream is not that of a spawnlog server: check the address")
+            raise UnexpectedResponseError(
+                "the stream is not that of a spawnlog server: check the address"
+            )
         fresh = self.position is None or position > self.position
         event = self._event(data) if fresh and name != CHECKPOINT else None
         if fresh:
@@ -129,7 +131,7 @@ class Feed(Generic[T]):
             try:
                 return dict(json.loads(data))
             except (ValueError, TypeError):
-                raise ForeignAnswer(
+                raise UnexpectedResponseError(
                     "the stream is not that of a spawnlog server: check the address"
                 ) from None
         return read_value(self._request.answers, data.encode())
@@ -163,4 +165,4 @@ class Feed(Generic[T]):
 def _passes(failure: SpawnlogError) -> bool:
     if isinstance(failure, Problem):
         return failure.status in UNREADY_STATUSES
-    return isinstance(failure, ServerUnreachable)
+    return isinstance(failure, ServerUnreachableError)

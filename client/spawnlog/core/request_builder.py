@@ -6,7 +6,12 @@ from typing import Any, TypeVar
 
 import httpx2
 
-from spawnlog.core.errors import ForeignAnswer, InvalidSetting, ServerUnreachable, SpawnlogError
+from spawnlog.core.errors import (
+    InvalidSettingError,
+    ServerUnreachableError,
+    SpawnlogError,
+    UnexpectedResponseError,
+)
 from spawnlog.core.location import ServerAddress, validate_token
 from spawnlog.core.request import Request
 
@@ -26,15 +31,15 @@ CONNECTIONS_MAX = 100
 CONNECTIONS_IDLE_MAX = 20
 
 
-class Wire:
+class RequestBuilder:
     """Builder of HTTP requests to one server. No text or error contains its token."""
 
     def __init__(self, address: ServerAddress, answer_seconds: float, agent: str) -> None:
         if not (agent.isascii() and agent.isprintable()):
-            raise InvalidSetting("agent must be printable ASCII signs")
+            raise InvalidSettingError("agent must be printable ASCII signs")
         self.address = address
         if not answer_seconds > 0:
-            raise InvalidSetting("answer_seconds must be more than 0")
+            raise InvalidSettingError("answer_seconds must be more than 0")
         self._answer_seconds = answer_seconds
         self._headers = {
             "Host": address.url.partition("://")[2],
@@ -52,12 +57,12 @@ class Wire:
             kind: `httpx2.Client` or `httpx2.AsyncClient`.
 
         Raises:
-            InvalidSetting: The proxy or the certificates of the environment cannot be used.
+            InvalidSettingError: The proxy or the certificates of the environment cannot be used.
         """
         try:
             return kind(**self._settings())
         except (ValueError, ImportError, OSError) as error:
-            raise InvalidSetting(f"cannot speak to {self.address.url}: {error}") from None
+            raise InvalidSettingError(f"cannot speak to {self.address.url}: {error}") from None
 
     @property
     def is_plain(self) -> bool:
@@ -84,7 +89,7 @@ class Wire:
             streams: If True, limit only the silence between two chunks, not the whole answer.
 
         Raises:
-            InvalidSetting: A header value is not one printable line.
+            InvalidSettingError: A header value is not one printable line.
         """
         seconds = SILENCE_SECONDS_MAX if streams else self.silence_seconds_max(request)
         # No pool timeout: waiting for a free connection delays sending, not the answer.
@@ -107,7 +112,7 @@ class Wire:
     def _all_headers(self, request: Request[Any]) -> dict[str, str]:
         for name, value in request.headers.items():
             if not value.isprintable():
-                raise InvalidSetting(f"{name} must be one line of printable signs")
+                raise InvalidSettingError(f"{name} must be one line of printable signs")
         return {**self._headers, **request.headers}
 
     def failure(self, error: Exception, request: Request[Any]) -> SpawnlogError:
@@ -116,14 +121,14 @@ class Wire:
         done = "" if request.method == "GET" else "; what was asked for may have been done"
         match error:
             case httpx2.SSEError():
-                return ForeignAnswer(f"{url} sends no event stream: {error}")
+                return UnexpectedResponseError(f"{url} sends no event stream: {error}")
             case httpx2.ConnectTimeout() | httpx2.PoolTimeout():
-                return ServerUnreachable(f"{url} did not answer in time", key, is_sent=False)
+                return ServerUnreachableError(f"{url} did not answer in time", key, is_sent=False)
             case httpx2.TimeoutException():
-                return ServerUnreachable(f"{url} did not answer in time{done}", key)
+                return ServerUnreachableError(f"{url} did not answer in time{done}", key)
             case httpx2.ConnectError() | httpx2.ProxyError():
                 origin = f", {self.address.origin}" if self.address.origin else ""
-                return ServerUnreachable(
+                return ServerUnreachableError(
                     f"no server answers at {url} ({_reason(error)}){origin}: start one with"
                     f" `spawnlog serve`, or say where it is ({self.address.settings})",
                     key,
@@ -131,16 +136,16 @@ class Wire:
                 )
             case httpx2.LocalProtocolError():
                 # The text of the error may quote the request.
-                return InvalidSetting(f"what was to be sent to {url} is no request of HTTP")
+                return InvalidSettingError(f"what was to be sent to {url} is no request of HTTP")
             case httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
-                return InvalidSetting(f"cannot speak to {url}: {error}")
+                return InvalidSettingError(f"cannot speak to {url}: {error}")
             case httpx2.RemoteProtocolError():
                 # The text of the error may quote the other side.
                 is_cut = str(error).startswith(_CUT_SHORT)
                 reason = "it ended before the answer was whole" if is_cut else NO_HTTP
             case _:
                 reason = _reason(error)
-        return ServerUnreachable(f"the connection to {url} was lost: {reason}{done}", key)
+        return ServerUnreachableError(f"the connection to {url} was lost: {reason}{done}", key)
 
 
 def _reason(error: BaseException) -> str:

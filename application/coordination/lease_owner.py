@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 
-class Holder:
+class LeaseOwner:
     """The holder name of this process.
 
     When its lease is lost, a new name is taken. So runs held under the old name cannot be mistaken
