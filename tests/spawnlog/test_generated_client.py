@@ -86,7 +86,7 @@ def test_method_description_names_python_arguments() -> None:
         if word in spelled
     ]
     assert wrong == []
-    assert "`next_cursor` of the page" in (inspect.getdoc(Client.list_runs) or "")
+    assert "`next_cursor` of the" in (inspect.getdoc(Client.list_runs) or "")
     assert "%2F" not in (inspect.getdoc(Client.get_session) or "")
 
 
