@@ -225,7 +225,7 @@ async def resolve_references(
     references = tuple(
         ReferenceRequest(key=dependency.name, run_id=dependency.run_id)
         for dependency in dependencies
-        if request.via == "reference"
+        if dependency.via == "reference"
     )
     return ResolvedReferences(merge_dependencies(dependencies), asker.ancestor_ids, references)
 

@@ -118,6 +118,20 @@ async def test_name_means_newest_run_and_none_above(work: UnitOfWork, family: Lo
     assert found.unbound.rule == "dependency_ambiguous"
 
 
+async def test_only_references_pass_their_results_on(
+    work: UnitOfWork, family: LoggedFamily
+) -> None:
+    for name in ("a", "b"):
+        await family.spawn(name)
+    ids = [str(family.id(name)) for name in ("a", "b")]
+    for asked in (
+        [DependencyRequest(ids[0], "dependsOn"), DependencyRequest(ids[1], "reference")],
+        [DependencyRequest(ids[1], "reference"), DependencyRequest(ids[0], "dependsOn")],
+    ):
+        found = await resolve_references(work, asked, family.root, family.root, None)
+        assert [reference.key for reference in found.references] == [ids[1]]
+
+
 async def test_ancestors_of_a_requested_run_are_known(
     running: RunningLog, work: UnitOfWork
 ) -> None:
