@@ -320,7 +320,7 @@ class Agents(OwnSection):
     @model_validator(mode="after")
     def _require_one_roster(self) -> Self:
         if self.entries is not None and "list" in self.model_fields_set:
-            message = "names agents beside agents.list; keep one of the two"
+            message = "cannot be combined with agents.list; keep one of the two"
             raise section_error("agents", message, at="entries")
         return self
 
@@ -332,8 +332,8 @@ class Agents(OwnSection):
             count = len(resolve_scripts(defaults, own.run, own.ignore))
             if count > SCRIPTS_MAX:
                 message = (
-                    f'{count} scripts would run for agent "{agent.id}", and at most {SCRIPTS_MAX}'
-                    " may; ignore some of the defaults"
+                    f'agent "{agent.id}" has {count} scripts, but at most {SCRIPTS_MAX} are'
+                    " allowed; list some of the defaults in `ignore`"
                 )
                 at = pointer_of((*path[1:], "subagents", "contextScripts"))[1:]
                 raise section_error("context_scripts", message, at=at)
@@ -350,7 +350,7 @@ def _require_distinct(ids: Iterable[tuple[str, str]]) -> None:
     seen: set[str] = set()
     for agent_id, at in ids:
         if agent_id in seen:
-            message = f'there is another agent "{agent_id}"; ids differ in more than case'
+            message = f'there is another agent "{agent_id}"; ids must differ in more than case'
             raise section_error("agent_id", message, at=at)
         seen.add(agent_id)
 

@@ -42,7 +42,7 @@ def _usable_uri(uri: str) -> str:
         return uri
     if not is_url(uri):
         raise section_error(
-            "uri", f"{scheme.group(1)}:// is not served; use a file path or an HTTP(S) URL"
+            "uri", f"{scheme.group(1)}:// is not supported; use a file path or an HTTP(S) URL"
         )
     try:
         parts = urlsplit(uri)
@@ -50,13 +50,13 @@ def _usable_uri(uri: str) -> str:
     except ValueError:
         raise section_error("uri", "is not a valid URL") from None
     if not host or port == 0:
-        raise section_error("uri", "is not a valid URL: it names no host or port")
+        raise section_error("uri", "is not a valid URL: the host is missing or the port is invalid")
     if password and not variables_in(password):
-        raise section_error("uri", "must not hold a password; write ${NAME} in its place")
+        raise section_error("uri", "must not contain a password; write ${NAME} in its place")
     for name, value in parse_qsl(parts.query):
         if is_secret_name(name) and not variables_in(value):
             raise section_error(
-                "uri", "must not hold a secret in its query; write ${NAME} in its place"
+                "uri", "must not contain a secret in its query; write ${NAME} in its place"
             )
     return uri
 

@@ -54,9 +54,9 @@ def url_problem(url: str) -> str | None:
     except ValueError:
         return "must be a URL"
     if parts.scheme not in ("http", "https") or not host or not is_port:
-        return "must be a URL that begins with http:// or https:// and names a host"
+        return "must be a URL with http:// or https:// and a host"
     if parts.username is not None or parts.password is not None:
-        return "must not hold a user name or a password; put them into headers"
+        return "must not contain a user name or a password; put them into headers"
     if "#" in url:
         return "must not have a fragment"
     return None
@@ -67,7 +67,7 @@ def header_problem(value: str) -> str | None:
     if len(value) > HEADER_VALUE_CHARACTERS_MAX:
         return f"must be at most {HEADER_VALUE_CHARACTERS_MAX} characters long"
     if not value.isascii() or not value.isprintable() or value != value.strip():
-        return "must be ASCII without control characters, and without blanks around it"
+        return "must be ASCII without control characters or surrounding blanks"
     return None
 
 
@@ -101,11 +101,11 @@ def check_headers(headers: dict[str, str | SecretReference]) -> dict[str, object
     for name, value in headers.items():
         at, plain = pointer_of([name]).removeprefix("/"), name.lower()
         if not _HEADER_NAME.fullmatch(name):
-            raise section_error("headers", "is not the name of a header", at=at)
+            raise section_error("headers", "is not a valid header name", at=at)
         if plain in _SET_BY_SPAWNLOG:
             raise section_error("headers", "is set by spawnlog for each request", at=at)
         if plain in names:
-            raise section_error("headers", "stands here twice, in another case", at=at)
+            raise section_error("headers", "is repeated in another case", at=at)
         names.add(plain)
         complaint = None
         if isinstance(value, str) and not variables_in(value):

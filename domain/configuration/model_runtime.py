@@ -83,8 +83,8 @@ class McpServer(OwnSection):
     def _require_http(cls, name: object) -> object:
         if name in ("sse", "stdio"):
             message = (
-                f'is "{name}", and only streamable HTTP is served; give the address of that and'
-                ' write "http"'
+                f'is "{name}", but only streamable HTTP is supported; give that URL and write'
+                ' "http"'
             )
             raise section_error("mcp_servers", message)
         return name
@@ -100,7 +100,7 @@ class McpServer(OwnSection):
     @model_validator(mode="after")
     def _require_one_timeout(self) -> Self:
         if self.timeout is not None and self.request_timeout_ms is not None:
-            message = "says the same as timeout; keep one of the two"
+            message = "has the same meaning as timeout; keep one of the two"
             raise section_error("mcp_servers", message, at="requestTimeoutMs")
         return self
 
@@ -112,7 +112,7 @@ class McpServer(OwnSection):
 
 def _model_name(text: str) -> str:
     if not is_model_name(text):
-        raise section_error("model", 'must be a model\'s name, or "provider/model"')
+        raise section_error("model", 'must be a model name, or "provider/model"')
     return text
 
 
@@ -172,7 +172,7 @@ class ModelRuntime(SharedSection):
     @classmethod
     def _refuse_query(cls, url: str | SecretReference) -> str | SecretReference:
         if isinstance(url, str) and "?" in url:
-            raise section_error("base_url", "must not have a query: paths are put behind it")
+            raise section_error("base_url", "must not have a query, because paths are appended")
         return url
 
     @field_validator("mcp_servers")
@@ -182,13 +182,16 @@ class ModelRuntime(SharedSection):
         for name in servers:
             at = pointer_of([name]).removeprefix("/")
             if not _SERVER_NAME.fullmatch(name):
-                message = "must be 1 to 32 letters, digits and hyphens: its tools begin with it"
+                message = (
+                    "must be 1 to 32 letters, digits and hyphens, because it is the prefix of"
+                    " tool names"
+                )
                 raise section_error("mcp_servers", message, at=at)
             if name.lower() in _RESERVED_NAMES:
-                message = "is the beginning of tools of spawnlog: give the server another name"
+                message = "is reserved for spawnlog's own tools; rename the server"
                 raise section_error("mcp_servers", message, at=at)
             if name.lower() in seen:
-                raise section_error("mcp_servers", "stands here twice, in another case", at=at)
+                raise section_error("mcp_servers", "is repeated in another case", at=at)
             seen.add(name.lower())
         return servers
 

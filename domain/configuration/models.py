@@ -189,9 +189,7 @@ def is_model_pattern(text: str) -> bool:
 
 def _model_pattern(text: str) -> str:
     if not is_model_pattern(text):
-        raise section_error(
-            "model", 'must be a model\'s name, "provider/model", "provider/*" or "*"'
-        )
+        raise section_error("model", 'must be a model name, "provider/model", "provider/*" or "*"')
     return text
 
 

@@ -81,12 +81,12 @@ class CommandRuntime(OwnSection):
             if "\0" in argument:
                 raise section_error("command", "must not contain NUL", at=f"command/{index}")
         if self.input == "argv" and not any(PROMPT_PLACEHOLDER in part for part in self.command):
-            message = f'must contain {PROMPT_PLACEHOLDER} where input is "argv"'
+            message = f'must contain {PROMPT_PLACEHOLDER} if input is "argv"'
             raise section_error("command", message, at="command")
         for name, value in self.env.items():
             at = "env" + pointer_of([name])
             if not _VARIABLE_NAME.fullmatch(name):
-                raise section_error("env", "is not the name of an environment variable", at=at)
+                raise section_error("env", "is not a valid name of an environment variable", at=at)
             if name in RESERVED_VARIABLES:
                 raise section_error("env", "is set by spawnlog for each run", at=at)
             if isinstance(value, str) and "\0" in value:

@@ -135,10 +135,10 @@ def _main_key(text: str) -> str:
     try:
         key = canonical_session_key(_LONGEST_PREFIX + text).removeprefix(_LONGEST_PREFIX)
     except InvalidSessionKeyError as error:
-        message = f"cannot stand in a session's key: {error.message}"
+        message = f"is not valid in a session key: {error.message}"
         raise section_error("main_key", message) from None
     if any(shape_of(spelling) in ("agent", "malformed_agent") for spelling in (text, key)):
-        message = "must be what stands behind agent:<agentId>: in a session's key, and no more"
+        message = "must be only the part of a session key after agent:<agentId>:"
         raise section_error("main_key", message)
     return key
 

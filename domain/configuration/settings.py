@@ -51,7 +51,7 @@ def _source(value: Any) -> Any:
     if isinstance(value, str):
         name = variable_named_by(value)
         if name is None:
-            raise section_error("token", f"a token must not stand in the file; {_ADVICE}")
+            raise section_error("token", f"a token must not be written in the file; {_ADVICE}")
         return {"variable": name}
     if isinstance(value, dict) and set(value) == {"file"}:
         return value

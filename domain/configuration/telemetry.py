@@ -18,7 +18,7 @@ from domain.configuration.sections import OwnSection, Text, section_error
 def _endpoint(url: str) -> str:
     complaint = url_problem(url)
     if complaint is None and urlsplit(url).query:
-        complaint = "must not have a query; put what is secret into headers"
+        complaint = "must not have a query; put secrets into headers"
     if complaint is not None:
         raise section_error("otlp_endpoint", complaint)
     return url.rstrip("/")

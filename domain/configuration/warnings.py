@@ -26,13 +26,13 @@ _DEFAULTS: ValuePath = ("agents", "defaults", "subagents")
 _DEFAULT_MODE: ValuePath = ("agents", "defaults", "sandbox", "mode")
 _DEFAULT_RUNTIME: ValuePath = ("agents", "defaults", "runtime")
 _NO_RUNTIME = (
-    "has {runtime}: a spawn that runs as it is refused; give it one of type "
+    "has {runtime}, so every spawn of this agent is refused; give it a runtime of type "
     + " or ".join(SERVED_RUNTIMES)
 )
-_NO_PRIMARY = "count for nothing: they stand in for a primary, and there is none"
+_NO_PRIMARY = "are ignored because no primary model is set"
 _NO_SANDBOX = (
-    'is to run in a sandbox (sandbox.mode "{mode}"), and its runtime does not say'
-    " providesSandbox: a spawn of it is refused"
+    'must run in a sandbox (sandbox.mode "{mode}"), but its runtime does not set'
+    " providesSandbox, so every spawn of this agent is refused"
 )
 
 
@@ -66,7 +66,7 @@ def configuration_warnings(configuration: Configuration) -> Iterator[Configurati
     yield from _check_fallbacks(configuration)
     yield from _check_runtimes(configuration)
     if configuration.subagent_defaults.run_timeout_seconds > RUN_TIMEOUT_SECONDS_MAX:
-        message = f"is cut to {RUN_TIMEOUT_SECONDS_MAX}, the longest limit; 0 is without limit"
+        message = f"is reduced to {RUN_TIMEOUT_SECONDS_MAX}, the maximum; 0 means no limit"
         yield _warning_at((*_DEFAULTS, "runTimeoutSeconds"), message)
 
 
@@ -99,16 +99,16 @@ def _check_names(
         if text == ANY_AGENT:
             continue
         if not text:
-            yield _warning_at(here, "is blank and counts for nothing")
+            yield _warning_at(here, "is blank and ignored")
         elif not is_valid_agent_id(agent_id):
             yield _warning_at(
-                here, "is no agent id: no spawn can name it", nearest_word(text, known)
+                here, "is not a valid agent id, so no spawn can name it", nearest_word(text, known)
             )
         elif configuration.agent(agent_id) is None and not _may_be_replaced(
             configuration, agent_id
         ):
             means = f'means "{agent_id}", which ' if agent_id != text.lower() else ""
-            message = f"{means}is not configured: a spawn that names it is refused"
+            message = f"{means}is not configured, so a spawn that names it is refused"
             yield _warning_at(here, message, nearest_word(agent_id, known))
 
 
@@ -122,7 +122,10 @@ def _check_thinking(configuration: Configuration) -> Iterator[ConfigurationWarni
     for path, section in _subagent_sections(configuration):
         raw = section.thinking
         if raw and raw.strip() and normalise_thinking(raw) is None:
-            message = f"is no level ({', '.join(LEVEL_LABELS)}): a spawn that uses it is refused"
+            message = (
+                f"is not a thinking level ({', '.join(LEVEL_LABELS)}), so a spawn that uses it"
+                " is refused"
+            )
             yield _warning_at((*path, "thinking"), message, nearest_word(raw, LEVEL_LABELS))
 
 
@@ -143,7 +146,7 @@ def _check_runtimes(configuration: Configuration) -> Iterator[ConfigurationWarni
         if runtime is None:
             yield _warning_at(path, _NO_RUNTIME.format(runtime="no runtime"))
         elif runtime.type not in SERVED_RUNTIMES:
-            kind = f'a runtime of type "{runtime.type}", which is not served'
+            kind = f'a runtime of type "{runtime.type}", which is not supported'
             yield _warning_at(path, _NO_RUNTIME.format(runtime=kind))
 
 
@@ -151,9 +154,9 @@ def _check_aliases(configuration: Configuration) -> Iterator[ConfigurationWarnin
     targets = configuration.model_aliases()
     for name, entry in configuration.defaults.models.items():
         if entry.alias_word and targets[entry.alias_word] != name:
-            message = f'is the alias of "{targets[entry.alias_word]}" already, and stands for'
+            message = f'is already the alias of "{targets[entry.alias_word]}" and keeps'
             path = ("agents", "defaults", "models", name, "alias")
-            yield _warning_at(path, f"{message} that alone")
+            yield _warning_at(path, f"{message} that meaning")
 
 
 def _check_fallbacks(configuration: Configuration) -> Iterator[ConfigurationWarning]:
@@ -191,26 +194,24 @@ def _why_no_session_matches(configuration: Configuration, pattern: str) -> str |
         try:
             configuration.canonical_key(pattern)
         except InvalidSessionKeyError as error:
-            return f"fits no session: {error.message}"
+            return f"matches no session: {error.message}"
         return None
     if pattern.strip() != "*" and pattern.strip(" :") == "*":
-        return "fits no session: no key has an empty part; write * alone for every session"
+        return "matches no session: no key has an empty part; write * alone for every session"
     start = ":".join(part.strip() for part in pattern.split("*")[0].split(":") if part.strip())
     keys = ("agent:", GLOBAL) if configuration.session.scope == "global" else ("agent:",)
     if any(start.startswith(key) or key.startswith(start) for key in keys):
         return None
-    return "fits no session: every key begins with agent:, as in agent:main:*"
+    return "matches no session: every key begins with agent:, as in agent:main:*"
 
 
 # Warnings about context scripts.
 
 
-_NO_EFFECT = (
-    "has no effect at a URL that is called with {method}: what is mapped goes as a JSON body"
-)
-_LARGE = "maps cfg, the whole configuration, which has hardly room there; use {instead}"
+_NO_EFFECT = "has no effect for a URL with {method}: the variables are sent as a JSON body"
+_LARGE = "maps cfg, the whole configuration, which may not fit; use {instead}"
 PLAIN_HTTP = (
-    "is plain http to another machine: any machine between can read and change requests and"
+    "is plain http to another machine: anyone on the path can read and change requests and"
     " answers; use https"
 )
 

@@ -74,7 +74,7 @@ def parse_file_list(text: str) -> FileList:
     try:
         return FileList.from_json(text)
     except DecodeError:
-        raise FilesMismatchError("the list of attached files cannot be read") from None
+        raise FilesMismatchError("the list of attached files is unreadable") from None
 
 
 def restore_files(listed: FileList, bodies: Sequence[bytes]) -> AcceptedFiles:
@@ -85,7 +85,7 @@ def restore_files(listed: FileList, bodies: Sequence[bytes]) -> AcceptedFiles:
     """
     if len(bodies) != len(listed.files):
         raise FilesMismatchError(
-            f"{len(bodies)} of {len(listed.files)} attached files are set aside"
+            f"only {len(bodies)} of {len(listed.files)} attached files are stored"
         )
     files = tuple(
         accept_file(entry.name, body, entry.mime_type)
@@ -93,7 +93,7 @@ def restore_files(listed: FileList, bodies: Sequence[bytes]) -> AcceptedFiles:
     )
     for number, (entry, file) in enumerate(zip(listed.files, files, strict=True), start=1):
         if file.sha256 != entry.sha256:
-            raise FilesMismatchError(f"attached file {number} is not the one that was judged")
+            raise FilesMismatchError(f"attached file {number} differs from the validated one")
     return AcceptedFiles(files)
 
 

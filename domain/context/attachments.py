@@ -270,7 +270,7 @@ def _length_text(name: str) -> str:
     size = len(replace_unstorable(name).encode())
     if size <= NAME_BYTES_MAX:
         return ""
-    return f"; {size} bytes of UTF-8, and {NAME_BYTES_MAX} are the most"
+    return f"; {size} bytes of UTF-8, at most {NAME_BYTES_MAX} allowed"
 
 
 def _printable_type(mime_type: str | None) -> str | None:

@@ -73,7 +73,7 @@ def _cut_file(file: BootstrapFile, room: int) -> str:
     return f"{text}\n\n[truncated: {file.name} exceeded {room} characters]"
 
 
-_CUT = "of the child's workspace was cut after"
+_CUT = "of the child's workspace was truncated after"
 _OMITTED = "of the child's workspace was left out: the file before it took all of the"
 
 

@@ -33,8 +33,8 @@ TOOL_NOTE = _RUN_NOTE.format(wait="call subagents_wait, which waits for it")
 """Note for a session that has the tools but cannot yield."""
 
 UNANNOUNCED_NOTE = (
-    "No completion is announced for this child (expectsCompletionMessage: false), so do not wait "
-    "for one. Its result stands in its run."
+    "No completion is announced for this child (expectsCompletionMessage: false), so do not"
+    " wait for one. Read its result from its run."
 )
 
 
@@ -79,8 +79,9 @@ _NO_TRANSCRIPT = 'context="fork" requested but the requester session transcript 
 _NOT_FORKED = 'context="fork" requested but OpenClaw could not fork the requester transcript.'
 _NOT_PREPARED = 'context="fork" requested but OpenClaw could not prepare forked context.'
 OTHER_AGENT_WARNING = (
-    "the child starts with isolated context: a thread's child begins with its requester's"
-    ' conversation only when both are of one agent; ask with context "isolated" to expect that'
+    "the child starts with isolated context: in a thread, a child gets its requester's"
+    ' conversation only if both have the same agent; request context "isolated" to avoid this'
+    " warning"
 )
 NO_TRANSCRIPT_WARNING = (
     "the child starts with isolated context: its requester has no transcript here; provide one"
@@ -89,7 +90,7 @@ NO_TRANSCRIPT_WARNING = (
 
 
 NOTHING_TO_FORK_WARNING = (
-    "the child begins with nothing of its requester's conversation: nothing of it is on record yet"
+    "the child starts without its requester's conversation, because none is recorded yet"
 )
 
 
@@ -174,7 +175,7 @@ def lost_transcript_refusal(run_id: UUID) -> Refusal:
     """Return the refusal for a respawn whose original transcript has fewer entries than
     requested.
     """
-    return _fork_refusal(f"the transcript of run {run_id} is not there any more; respawn without")
+    return _fork_refusal(f"the transcript of run {run_id} no longer exists; respawn without")
 
 
 def unreadable_transcript_refusal() -> Refusal:

@@ -53,13 +53,13 @@ def preamble_sizes(text: str, characters_max: int) -> PreambleSizes:
 
 def preamble_warning(sizes: PreambleSizes, agent_id: str) -> str | None:
     """Return the caller's warning for a preamble that was cut, or None if it fits."""
-    limit = f'agent "{agent_id}" takes {sizes.characters_max} (contextPreambleMaxChars)'
-    given = f"contextPreamble has {sizes.given_characters} characters and {limit}"
+    limit = f'agent "{agent_id}" allows {sizes.characters_max} (contextPreambleMaxChars)'
+    given = f"contextPreamble has {sizes.given_characters} characters, and {limit}"
     if sizes.given_characters <= sizes.characters_max:
         return None
     if not sizes.kept_characters:
-        return f"{given}: nothing of it was handed over"
-    return f"{given}: the first {sizes.kept_characters} were handed over"
+        return f"{given}: it was left out"
+    return f"{given}: it was cut to the first {sizes.kept_characters}"
 
 
 def preamble_block(preamble: str) -> str:

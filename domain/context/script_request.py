@@ -82,13 +82,13 @@ def argument_items(arg_map: Mapping[str, str], variables: SpawnVariables) -> tup
         if size > ARGUMENT_BYTES_MAX:
             name = item.partition("=")[0][:80]
             raise ArgumentsTooLongError(
-                f'argument "{name}" has {size} bytes and an argument may have at most '
-                f'{ARGUMENT_BYTES_MAX}; use format "json" or leave it out of argMap'
+                f'argument "{name}" has {size} bytes, more than the {ARGUMENT_BYTES_MAX}'
+                ' allowed; use format "json" or remove it from argMap'
             )
     if sum(sizes) > ARGUMENTS_BYTES_MAX:
         raise ArgumentsTooLongError(
-            f"the arguments have {sum(sizes)} bytes in all and may have at most "
-            f'{ARGUMENTS_BYTES_MAX}; use format "json"'
+            f"the arguments have {sum(sizes)} bytes in total, more than the"
+            f' {ARGUMENTS_BYTES_MAX} allowed; use format "json"'
         )
     return items
 

@@ -133,7 +133,7 @@ def read_engine_answer(answer: Mapping[str, object] | None) -> EngineAnswer | Re
     if isinstance(rollback, str) and len(rollback) > TOKEN_CHARACTERS_MAX:
         return engine_failure(f"its rollback is longer than {TOKEN_CHARACTERS_MAX} characters")
     if isinstance(rollback, str) and replace_unstorable(rollback) != rollback:
-        return engine_failure("its rollback holds signs that cannot be kept")
+        return engine_failure("its rollback contains characters that cannot be stored")
     if isinstance(rollback, str) and rollback:
         return EngineAnswer(can_undo=True, token=rollback)
     return EngineAnswer(can_undo=rollback is True)

@@ -33,7 +33,7 @@ def stderr_note(text: str, *, is_cut: bool) -> OutputNote | None:
     """Return a note with the end of standard error, or None if it is empty."""
     if not text:
         return None
-    return OutputNote("stderr", f"standard error{', the end of it' if is_cut else ''}:\n{text}")
+    return OutputNote("stderr", f"standard error{' (last part)' if is_cut else ''}:\n{text}")
 
 
 def note_body(note: OutputNote) -> dict[str, object]:
@@ -68,4 +68,4 @@ def announced_notes(notes: Iterable[OutputNote], *, has_result: bool, has_error:
 def _shortened(text: str) -> str:
     if len(text) <= _STDERR_ANNOUNCED_CHARACTERS_MAX:
         return text
-    return f"standard error, the end of it: {text[-_STDERR_ANNOUNCED_CHARACTERS_MAX:]}"
+    return f"standard error (last part): {text[-_STDERR_ANNOUNCED_CHARACTERS_MAX:]}"

@@ -44,7 +44,7 @@ def _entry(line: str) -> ProvidedEntry:
         raise InvalidTranscriptError("a line is not JSON") from None
     kind = value.pop("kind", None) if isinstance(value, dict) else None
     if not isinstance(value, dict) or not isinstance(kind, str):
-        raise InvalidTranscriptError("a line is no entry")
+        raise InvalidTranscriptError("a line is not a transcript entry")
     return ProvidedEntry(kind, value)
 
 

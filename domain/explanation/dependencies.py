@@ -44,11 +44,11 @@ def _describe_dependencies(record: SpawnRecord) -> str:
     runs = ", ".join(
         _name_dependency(record, dependency) for dependency in record.request.dependencies
     )
-    return f"it is queued when these are done, with all below them: {runs}"
+    return f"it is queued when these runs and all their descendants are done: {runs}"
 
 
 def _name_dependency(record: SpawnRecord, dependency: Dependency) -> str:
-    however = ", however it ends" if dependency.require == "ended" else ""
+    however = ", with any outcome" if dependency.require == "ended" else ""
     met = _met_at(record, dependency)
     return f"{render_dependency(dependency)}{however}" + (
         f", met at {met}" if met is not None else ""

@@ -108,8 +108,8 @@ def explain_capabilities(created: SessionCreated | ContinuationPlanned, depth: i
     )
 
 
-_NO_CONTEXT = "no context was handed over"
-_BLANK_CONTEXT = "no context was handed over: nothing stood in it"
+_NO_CONTEXT = "no preamble was passed"
+_BLANK_CONTEXT = "no preamble was passed: it was empty"
 
 
 def explain_preamble(given: ContentRef | None, created: SessionCreated) -> RuleFinding | None:
@@ -126,7 +126,7 @@ def explain_preamble(given: ContentRef | None, created: SessionCreated) -> RuleF
     if not sizes.kept_characters:
         how = "not at all"
     text = (
-        f"{sizes.kept_characters} of {sizes.given_characters} characters of context were handed"
-        f" over, {how}; at most {sizes.characters_max}"
+        f"{sizes.kept_characters} of {sizes.given_characters} preamble characters were passed,"
+        f" {how}; at most {sizes.characters_max}"
     )
     return RuleFinding(sizes.members(), text)

@@ -75,7 +75,7 @@ DECIDING = (
 """
 
 
-NOT_RECORDED = "not recorded by the release that decided this"
+NOT_RECORDED = "not recorded by the release that made this decision"
 E = TypeVar("E", bound=Event)
 
 
@@ -140,7 +140,7 @@ class DecisionRecord:
         """
         recorded = next(at for at in self._events if at.event is by)
         result: RuleResult = "refused" if refused else "passed" if finding else "not_recorded"
-        text = f"refused; what was compared is {NOT_RECORDED}" if refused else NOT_RECORDED
+        text = f"refused; the compared values were {NOT_RECORDED}" if refused else NOT_RECORDED
         return RuleExplanation(
             step=step,
             rule=rule,
@@ -165,7 +165,7 @@ class DecisionRecord:
             step=step,
             rule=rule,
             result="not_judged",
-            text=text or "not judged yet",
+            text=text or "not evaluated yet",
             position=None,
             config_revision=self._config_revision,
         )

@@ -150,7 +150,7 @@ def _other(record: SpawnRecord, _: Configuration | None) -> Iterator[RuleExplana
         text = rules.ERASED.when
     elif record.is_refused_by(rules.BATCH):
         culprit, index = refused.inputs.get("culprit"), refused.inputs.get("index")
-        text = f"task {index} of its batch (run {culprit}) could not be prepared"
+        text = f"task {index} of the batch (run {culprit}) could not be prepared"
     finding = RuleFinding({**refused.inputs}, text)
     yield record.judged(refused.step, refused.rule, finding, refused, refused=True)
 

@@ -40,16 +40,16 @@ def _thread_binding(step: _StepRecord) -> RuleFinding | None:
     thread, bound = step.record.request.facts.thread, step.taken is not None and step.taken.made
     compared: dict[str, JsonValue] = {"thread": thread, "asked": step.is_tried, "bound": bound}
     if not thread:
-        return RuleFinding(compared, "no thread is asked for")
+        return RuleFinding(compared, "no thread was requested")
     if bound:
-        return RuleFinding(compared, "a thread is bound for the child")
+        return RuleFinding(compared, "a thread was bound for the child")
     if not step.refused:
         return None
     if not step.is_tried:
-        return RuleFinding(compared, "a thread is asked for, and nobody binds one here")
+        return RuleFinding(compared, "a thread was requested, but no binding hook is configured")
     if step.is_nothing:
-        return RuleFinding(compared, "a thread is asked for, and none was bound")
-    return RuleFinding(compared, "a thread is asked for, and nobody knows whether one was bound")
+        return RuleFinding(compared, "a thread was requested, but none was bound")
+    return RuleFinding(compared, "a thread was requested, and it is unknown whether one was bound")
 
 
 def _context_fork(step: _StepRecord) -> RuleFinding | None:
@@ -71,31 +71,31 @@ def _context_fork(step: _StepRecord) -> RuleFinding | None:
     if respawn is not None and respawn.transcript_up_to is not None:
         compared |= {"respawnedFrom": str(respawn.run_id), "upTo": respawn.transcript_up_to}
         if step.refused:
-            text = f"the transcript of run {respawn.run_id} is asked for, and could not be taken"
+            text = f"the transcript of run {respawn.run_id} was requested, but could not be read"
             return RuleFinding(compared, text)
     if step.refused:
-        why = "could not be made"
+        why = "could not be created"
         if not same:
-            why = "the child is of another agent than its requester"
+            why = "the child's agent is not its requester's"
         elif not step.is_tried:
             why = "its requester has no transcript here"
-        return RuleFinding(compared, f"a fork is asked for, and {why}")
+        return RuleFinding(compared, f"a fork was requested, but {why}")
     if facts is not None and facts.mode == "fork":
         size = f"{facts.entries} entries with {facts.tokens} tokens of at most {FORK_TOKENS_MAX}"
         if respawn is not None and respawn.transcript_up_to is not None:
             size = f"the transcript of run {respawn.run_id}: {size}"
-        return RuleFinding(compared, f"the child begins with {size}")
+        return RuleFinding(compared, f"the child starts with {size}")
     if facts is not None and facts.tokens is not None:
         text = f"{facts.tokens} tokens are more than {FORK_TOKENS_MAX}"
-        return RuleFinding(compared, f"{text}, so the child begins without them")
+        return RuleFinding(compared, f"{text}, so the child starts without them")
     if facts is not None:
         return RuleFinding(
-            compared, "its requester has no transcript here, so the child begins without"
+            compared, "its requester has no transcript here, so the child starts without one"
         )
     if context == "fork":
         return None
-    text = "the child begins without the conversation of its requester"
-    return RuleFinding(compared, f'{text}, as context "isolated" says' if context else text)
+    text = "the child starts without its requester's conversation"
+    return RuleFinding(compared, f'{text}, because context is "isolated"' if context else text)
 
 
 def _attachments(step: _StepRecord) -> RuleFinding | None:
@@ -119,12 +119,12 @@ def _attachments(step: _StepRecord) -> RuleFinding | None:
         "written": step.taken is not None and step.taken.outcome == "written",
     }
     if attachments is None:
-        return RuleFinding(compared, "nothing is attached")
+        return RuleFinding(compared, "no files are attached")
     if attachments.refusal is not None:
-        text = f"{attachments.count} file(s) are attached, and not all of them can be taken"
+        text = f"{attachments.count} file(s) are attached, but not all are accepted"
         return RuleFinding(compared, text)
-    text = f"{attachments.count} file(s) with {attachments.total_bytes} bytes in all are attached"
-    return RuleFinding(compared, f"{text}, and could not be written" if step.refused else text)
+    text = f"{attachments.count} file(s) with {attachments.total_bytes} bytes in total are attached"
+    return RuleFinding(compared, f"{text}, but could not be written" if step.refused else text)
 
 
 def _context_engine(step: _StepRecord) -> RuleFinding | None:
@@ -136,7 +136,7 @@ def _context_engine(step: _StepRecord) -> RuleFinding | None:
         "canUndo": taken.can_undo if taken and prepared else None,
     }
     if taken is not None and prepared:
-        again = ", and can undo that" if taken.can_undo else ""
+        again = ", and can undo it" if taken.can_undo else ""
         return RuleFinding(compared, f"the context engine prepared the child{again}")
     if step.is_nothing:
         return RuleFinding(compared, "the context engine was not reached")
@@ -217,7 +217,9 @@ def _is_unwanted(record: SpawnRecord, name: StepName) -> bool:
 
 def _under_way(refused: SpawnRefused | None) -> str:
     return (
-        f"under way when {quote_name(refused.rule)} refused the spawn" if refused else "under way"
+        f"in progress when {quote_name(refused.rule)} refused the spawn"
+        if refused
+        else "in progress"
     )
 
 
@@ -225,9 +227,9 @@ def _under_way(refused: SpawnRefused | None) -> str:
 
 
 _OUTCOMES = {
-    "injected": "gave a text for the prompt",
-    "empty": "gave no text",
-    "failed": "failed, which refuses nothing and proposes nobody",
+    "injected": "returned a text for the prompt",
+    "empty": "returned no text",
+    "failed": "failed; it refuses nothing and proposes no agent",
     "skipped": "was skipped",
 }
 _SHOWN = {
@@ -241,7 +243,7 @@ _SHOWN = {
 }
 _WINNER = "winner"
 _CREDENTIALS_MISSING = "credentials_missing"
-NO_SCRIPT = RuleFinding({}, "no context script is listed")
+NO_SCRIPT = RuleFinding({}, "no context script is configured")
 
 
 def explain_script(receipt: ScriptReceipt) -> RuleFinding:
@@ -252,7 +254,7 @@ def explain_script(receipt: ScriptReceipt) -> RuleFinding:
     }
     if receipt.reused_from is not None:
         # The recorded outcome is that of the earlier run.
-        text += f"; it was not run: what it said for run {receipt.reused_from} was read again"
+        text += f"; it was not run: its recorded output for run {receipt.reused_from} was reused"
         compared["reusedFrom"] = str(receipt.reused_from)
     if receipt.candidate is not None:
         text += f", and proposed {quote_name(receipt.candidate)}"
@@ -271,14 +273,14 @@ def explain_override(
     """
     winner = next((candidate for candidate in candidates if candidate.verdict == _WINNER), None)
     if taken != requested:
-        text = f"{quote_name(taken)} was put in the place of {quote_name(requested)}"
+        text = f"{quote_name(taken)} replaced {quote_name(requested)}"
         text += f" by script {quote_name(winner.script_id)}" if winner else ""
     elif winner is not None:
         text = f"script {quote_name(winner.script_id)} confirmed {quote_name(taken)}"
     elif candidates:
-        text = f"nobody who was proposed can be taken, so {quote_name(taken)} stays"
+        text = f"no proposed agent can be used, so {quote_name(taken)} is kept"
     else:
-        text = f"no script proposed an agent, so {quote_name(taken)} stays"
+        text = f"no script proposed an agent, so {quote_name(taken)} is kept"
     lacking = {
         candidate.agent_id for candidate in candidates if candidate.verdict == _CREDENTIALS_MISSING
     }

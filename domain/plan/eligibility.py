@@ -128,7 +128,7 @@ def _not_configured(request: PlanRequest) -> Refusal | None:
         )
     advice = "Use agents_list to discover valid targets, or add it to agents.list."
     if shape.is_message:
-        text = f'Agent "{shown}" is not configured any more.'
+        text = f'Agent "{shown}" is no longer configured.'
         advice = "Add it to agents.list, and send the message again."
     return rules.AGENT_UNKNOWN.refusal(f"{text} {advice}")
 
@@ -163,12 +163,16 @@ def _sandbox(record: PlanRecord) -> RuleFinding | None:
 def _sandbox_text(facts: SandboxFacts, refused: bool) -> str:
     mode = f"sandbox.mode {quote_name(facts.mode)}"
     if facts.child_sandboxed:
-        provides = "does not say that it provides one" if refused else "provides one"
-        return f"{mode} puts the child into a sandbox, and its runtime {provides}"
+        provides = "does not set providesSandbox" if refused else "provides one"
+        return f"{mode} requires a sandbox for the child, and its runtime {provides}"
     if not refused:
-        return f"{mode} puts the child into no sandbox, and none is asked for"
-    why = "the requester is in one" if facts.requester_sandboxed else "the request requires one"
-    return f"{mode} puts the child into no sandbox, but {why}"
+        return f"{mode} requires no sandbox for the child, and none is requested"
+    why = (
+        ("the requester is in a sandbox")
+        if facts.requester_sandboxed
+        else ("the request requires a sandbox")
+    )
+    return f"{mode} requires no sandbox for the child, but {why}"
 
 
 def _model_facts(request: PlanRequest) -> Mapping[str, Any]:
@@ -189,11 +193,11 @@ def _model(record: PlanRecord) -> RuleFinding | None:
         "chosen": taken.reference if taken else None,
         "applied": record.plan.model_applied if record.plan else None,
     }
-    text = "no model is named, so the runtime chooses"
+    text = "no model is set, so the runtime chooses"
     if taken is not None:
-        text = f"{quote_name(taken.reference)}, named by {_source_text(taken.source)}, is taken"
+        text = f"{quote_name(taken.reference)} is used, set by {_source_text(taken.source)}"
     elif skipped:
-        text = "no model that is named can be taken, so the runtime chooses"
+        text = "none of the models that are set can be used, so the runtime chooses"
     return RuleFinding(compared, f"{text}; {skipped} skipped" if skipped else text)
 
 
@@ -219,7 +223,7 @@ def _thinking_facts(request: PlanRequest) -> Mapping[str, Any]:
 
 def _source_text(source: str | None) -> str:
     place = NAMED_SOURCES.get(source or "")
-    return place.words if place else source or "somebody"
+    return place.words if place else source or "an unknown source"
 
 
 def _invalid_thinking(request: PlanRequest) -> Refusal | None:
@@ -234,12 +238,12 @@ def _thinking(record: PlanRecord) -> RuleFinding | None:
     level = record.plan.thinking if record.plan else None
     compared: dict[str, JsonValue] = {**facts.members(), "level": level}
     if record.refused:
-        text = f"the word given by {_source_text(facts.taken_from)} is no thinking level"
+        text = f"the value set by {_source_text(facts.taken_from)} is not a thinking level"
     elif facts.taken_from is None:
-        text = "no thinking level is named, so the runtime chooses"
+        text = "no thinking level is set, so the runtime chooses"
     else:
         named = f"level {quote_name(level)}" if level else "the level"
-        text = f"{named} of {_source_text(facts.taken_from)} is taken"
+        text = f"{named} set by {_source_text(facts.taken_from)} is used"
     return RuleFinding(compared, text)
 
 
@@ -285,7 +289,7 @@ def _unserved_runtime(request: PlanRequest) -> Refusal | None:
     runtime = request.agent.runtime
     if runtime is not None and runtime.type in SERVED_RUNTIMES:
         return None
-    kind = f'a "{runtime.type}" runtime, which is not served yet' if runtime else "no runtime"
+    kind = f'a "{runtime.type}" runtime, which is not supported yet' if runtime else "no runtime"
     return rules.RUNTIME.refusal(
         f'Agent "{request.agent.id}" has {kind}. Give it a runtime of type'
         f" {' or '.join(SERVED_RUNTIMES)} in agents.list or agents.defaults."
@@ -300,7 +304,7 @@ def _runtime(record: PlanRecord) -> RuleFinding | None:
         "the agent has no runtime" if kind is None else f"the agent's runtime is {quote_name(kind)}"
     )
     if record.refused and kind is not None:
-        text += ", which is not served"
+        text += ", which is not supported"
     return RuleFinding({"type": kind}, text)
 
 
@@ -323,10 +327,10 @@ def _missing_credentials(request: PlanRequest) -> Refusal | None:
         listed += f"; and {len(texts) - MISSING_SHOWN_MAX} more"
     them = "it" if len(texts) == 1 else "them"
     unset = all(credential.is_unset for credential in missing)
-    advice = f"Set {them} in the environment of" if unset else f"Mend {them} on"
+    advice = f"Set {them} in the environment of" if unset else f"Fix {them} on"
     return rules.CREDENTIALS.refusal(
-        f'The credentials of agent "{request.agent.id}" cannot be had: {listed}.'
-        f" {advice} every server, or name another agent."
+        f'The credentials of agent "{request.agent.id}" are unavailable: {listed}. {advice}'
+        " every server, or name another agent."
     )
 
 
@@ -341,12 +345,12 @@ def _credentials(record: PlanRecord) -> RuleFinding | None:
         "missing": [*facts.missing],
     }
     if facts.missing:
-        text = f"not to be had: {_names(facts.missing)}"
+        text = f"unavailable: {_names(facts.missing)}"
     elif given:
-        text = f"the child is given {_names(given)}"
+        text = f"the child gets {_names(given)}"
     elif facts.profile_ids:
         text = f"found: {_names(facts.profile_ids)}"
-        text += "; the child is given none of it" if record.plan else ""
+        text += "; the child gets none" if record.plan else ""
     else:
         text = "there are no profiles for the agent's runtime"
     return RuleFinding(compared, text)
@@ -380,7 +384,7 @@ def _workspace(record: PlanRecord) -> RuleFinding | None:
     text = f"the folder of the {facts.source} " + (
         "cannot be used" if record.refused else "is used"
     )
-    text += ", and was made for the child" if record.folder_made else ""
+    text += ", and was created for the child" if record.folder_made else ""
     # Roots only apply to a requested workspace, and only if none is recorded for the requester.
     if roots is not None and requested and facts.recorded is None and facts.source == "requester":
         shown = ", ".join(quote_name(root) for root in roots[:ROOTS_SHOWN_MAX]) or "none"
@@ -393,9 +397,9 @@ def _same_workspace(record: PlanRecord) -> RuleFinding | None:
     facts = record.facts.workspace
     if facts is None:
         return None
-    text = "the folder of the run before is kept"
+    text = "the folder of the previous run is kept"
     if facts.chosen is None:
-        text = "the run before had no folder on record, and none is chosen"
+        text = "the previous run has no recorded folder, and none is chosen"
     return RuleFinding({**facts.members(), "kept": True}, text)
 
 

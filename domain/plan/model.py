@@ -29,9 +29,9 @@ ModelSource = Literal[
 
 
 MODEL_CHARACTERS_MAX = 256
-_NOT_SERVED = "cannot be served by the agent's runtime"
-_UNSET = "names a variable that was not set when the configuration was read"
-UNNAMED_MODEL = "The model that was asked for has no model's name and was skipped."
+_NOT_SERVED = "is not served by the agent's runtime"
+_UNSET = "refers to a variable that was not set when the configuration was read"
+UNNAMED_MODEL = "The requested model is not a valid model name and was skipped."
 
 
 @dataclass(frozen=True, slots=True)

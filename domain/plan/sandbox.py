@@ -36,8 +36,8 @@ def missing_sandbox_refusal(facts: SandboxFacts, agent_id: str) -> Refusal | Non
     if not facts.child_sandboxed or facts.runtime_provides:
         return None
     return rules.SANDBOX.refusal(
-        f'Agent "{agent_id}" is to run in a sandbox (sandbox.mode "{facts.mode}"), and its '
-        "runtime does not provide one. Set providesSandbox on a runtime that isolates itself, "
-        'or sandbox.mode to "off".',
+        f'Agent "{agent_id}" must run in a sandbox (sandbox.mode "{facts.mode}"), but its'
+        " runtime does not provide one. Set providesSandbox on a runtime that isolates itself,"
+        ' or sandbox.mode to "off".',
         status="error",
     )

@@ -26,14 +26,14 @@ def run_timeout_warnings(argument: object, configured: object = None) -> tuple[s
     if given < 0 or 0 < given < 1:
         shown = f"{given:g}" if isinstance(given, float) or abs(given) < 10**15 else "that"
         return (
-            f"runTimeoutSeconds {shown} was made 0, which is without limit: whole seconds count,"
-            " rounded down. Ask for 1 or more to have a limit.",
+            f"runTimeoutSeconds {shown} was rounded down to 0, which means no limit. Request 1"
+            " or more for a limit.",
         )
     if given < RUN_TIMEOUT_SECONDS_MAX + 1:
         return ()
     return (
-        f"A run may take {RUN_TIMEOUT_SECONDS_MAX} seconds at most, which is its limit now;"
-        " runTimeoutSeconds: 0 is without limit.",
+        f"runTimeoutSeconds was reduced to {RUN_TIMEOUT_SECONDS_MAX}, the maximum; 0 means no"
+        " limit.",
     )
 
 

@@ -72,8 +72,8 @@ def queue_message(run: Run, command: QueueMessage) -> tuple[RunEvent, ...]:
     waiting = run.queue or ()
     if len(waiting) >= QUEUED_MESSAGES_MAX:
         raise QueueFull(
-            f"{QUEUED_MESSAGES_MAX} messages wait for this session already; wait until it has taken"
-            " one, then send the message again"
+            f"{QUEUED_MESSAGES_MAX} messages are already queued for this session; retry when it"
+            " has taken one"
         )
     if command.cause == "steer":
         since = command.at - run.steered_at if run.steered_at is not None else None
@@ -105,14 +105,15 @@ def yield_run(run: Run, command: YieldRun) -> tuple[RunEvent, ...]:
     """
     if run.stage != "started":
         raise CannotYield(
-            f"run {run.run_id} is not at work (stage {run.stage}); only a run at work can yield"
+            f"run {run.run_id} has not started or is over (stage {run.stage}); only a started"
+            " run can yield"
         )
     if run.yielded_by is not None:
         return ()
     if not command.awaits:
         raise CannotYield(
-            "there is nothing to wait for: this session has no sub-agent that is at work or whose"
-            " report it has not been given. Spawn one first, or end with an answer"
+            "nothing to wait for: this session has no active sub-agent and no undelivered"
+            " report. Spawn one first, or end with an answer"
         )
     return (YieldRequested(by=command.by),)
 

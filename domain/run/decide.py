@@ -293,7 +293,7 @@ def settle_dependencies(run: Run, command: SettleDependencies) -> tuple[RunEvent
         return ()
     if command.failed is not None:
         if command.failed != command.culprit:
-            raise ReadAgain("another run that it waits for failed; read it and ask again")
+            raise ReadAgain("another run that it depends on has failed; read it again and retry")
         return (RunEnded(outcome="error", reason="dependency_failed", error=command.error),)
     queued = () if command.waits_for else _queue_if_met(run, command)
     return (*_met_events(command), *queued)
@@ -401,7 +401,7 @@ def _announce(run: Run, command: AnnounceRun) -> tuple[RunEvent, ...]:
     if run.stage != "ended":
         raise WrongStage("announce the run", run.stage)
     if run.is_paused:
-        raise NotYet("its session goes on in its place")
+        raise NotYet("the run is paused; another run will continue its session")
     if command.pending_descendants:
         raise NotYet(f"{command.pending_descendants} descendants are not done")
     return (
@@ -433,7 +433,7 @@ def _archive(run: Run, command: ArchiveRun) -> tuple[RunEvent, ...]:
         # It was due when it was read; a message came first and continued the session.
         raise WrongStage(command.action, f"continued by run {run.continued_by}")
     if run.queue:
-        raise WrongStage(command.action, "one behind which a message waits")
+        raise WrongStage(command.action, "still followed by a queued message")
     return (
         RunArchived(
             reason=command.reason,
@@ -446,5 +446,5 @@ def _schedule(run: Run, command: ScheduleArchive) -> tuple[RunEvent, ...]:
     if run.archive_ordered_at is not None or run.stage in ("archived", "refused"):
         return ()
     if command.reason == "session_closed" and run.continued_by is not None:
-        raise ReadAgain("the session went on meanwhile; read it and ask again")
+        raise ReadAgain("the session changed meanwhile; read it again and retry")
     return (ArchiveScheduled(reason=command.reason), *drop_messages(run))

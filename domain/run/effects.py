@@ -182,7 +182,7 @@ def _effect_in_turn(run: Run, kind: EffectKind, name: str) -> Effect | None:
     if effect.phase in ("done", "parked"):
         return None
     if effect.phase == "passed_on":
-        raise WrongStage(f"attempt {kind} {name}", "continued by another, which does it")
+        raise WrongStage(f"attempt {kind} {name}", "continued by another run, which does it")
     if effect.phase == "waiting":
         raise NotYet(f"{kind} {name} is not due yet")
     if EFFECT_RULES[kind].order:
@@ -242,7 +242,7 @@ def effect_changes(run: Run, event: EffectEvent, stamp: Stamp) -> dict[str, obje
 def _inbox_changes(run: Run, stamp: Stamp) -> dict[str, object]:
     """Return the announcement to the inbox as unread, even if it was acknowledged."""
     if run.inbox is None:
-        raise CorruptHistoryError("a delivery was parked of a run without an announcement")
+        raise CorruptHistoryError("a parked delivery belongs to a run without an announcement")
     changes = {
         "position": stamp.position,
         "first_position": run.inbox.announced_position,

@@ -42,7 +42,7 @@ def begin_step(run: Run, command: BeginStep) -> tuple[StepBegun, ...]:
             raise WrongStage(f"begin step {name}", f"at step {step.name} ({step.phase})")
     if before is not None:
         if (before.root, before.relative) != (command.root, command.relative):
-            raise WrongStage(f"begin step {name} elsewhere", "bound to the place on record")
+            raise WrongStage(f"begin step {name} elsewhere", "bound to its recorded place")
         if before.epoch == run.epoch:
             return ()
     return (
@@ -68,7 +68,7 @@ def take_step(run: Run, command: TakeStep) -> tuple[StepTaken, ...]:
     if state is not None and state.phase == "taken":
         return ()
     if state is None or state.phase != "begun" or state.epoch != run.epoch:
-        raise WrongStage(f"take step {command.step}", "not at it under this claim")
+        raise WrongStage(f"take step {command.step}", "not at this step under this claim")
     return (
         StepTaken(
             step=command.step,

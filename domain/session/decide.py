@@ -52,7 +52,7 @@ class ContextMoved(Rejected):
 
     def __init__(self, current: int) -> None:
         super().__init__(
-            f"the shared context is at version {current} by now; read it and patch that"
+            f"the shared context is now at version {current}; read it again and retry the patch"
         )
         self.current = current
 
@@ -67,7 +67,9 @@ def share(session: Session, command: ChangeSharedContext) -> tuple[SessionEvent,
         ContextMoved: The shared context is not at the expected version.
     """
     if command.cause == "patch" and session.stage == "closed":
-        raise SessionIsClosed(f"session {session.display_key} is closed and shares no more")
+        raise SessionIsClosed(
+            f"session {session.display_key} is closed; its shared context cannot be changed"
+        )
     current = session.shared_position or 0
     if command.expected is not None and command.expected != current:
         raise ContextMoved(current)
@@ -207,7 +209,7 @@ def decide(session: Session | None, command: SessionCommand) -> tuple[SessionEve
             return ()
         case AdmitChild():
             if session.stage == "closed":
-                raise SessionIsClosed(f"session {session.display_key} is closed and spawns no more")
+                raise SessionIsClosed(f"session {session.display_key} is closed and cannot spawn")
             return _admit(session, command)
         case AdmitContinuation():
             return _admit_continuation(session, command)
@@ -281,10 +283,12 @@ def _continue(session: Session, command: ContinueSession) -> tuple[SessionEvent,
 def _change_preamble(session: Session, command: ChangePreamble) -> tuple[SessionEvent, ...]:
     if session.run_id is None:
         raise NotSpawnedHere(
-            f"session {session.display_key} was not spawned here, and no prompt of it is made here"
+            f"session {session.display_key} was not spawned here, so its prompts are not made here"
         )
     if session.stage == "closed":
-        raise SessionIsClosed(f"session {session.display_key} is closed and has no later run")
+        raise SessionIsClosed(
+            f"session {session.display_key} is closed, so it has no later run to give a preamble to"
+        )
     known = session.preamble_position is not None
     if known and _hash(session.preamble) == _hash(command.preamble):
         return ()
@@ -299,10 +303,13 @@ def _hash(ref: ContentRef | None) -> str | None:
 def _provide(session: Session, command: ProvideTranscript) -> tuple[SessionEvent, ...]:
     if session.run_id is not None:
         raise TranscriptStoredHere(
-            f"session {session.display_key} was spawned here, and its transcript is kept here"
+            f"session {session.display_key} was spawned here, so its transcript is recorded"
+            " here and cannot be uploaded"
         )
     if session.stage == "closed":
-        raise SessionIsClosed(f"session {session.display_key} is closed and says no more")
+        raise SessionIsClosed(
+            f"session {session.display_key} is closed; its transcript cannot be replaced"
+        )
     known = session.transcript
     # Within one session, equal texts have equal hashes.
     if known is not None and (known.content.hmac, known.content.bytes, known.tokens) == (

@@ -20,13 +20,15 @@ SHARED_DEPTH_MAX = 32
 REFERENCES_MAX = 20
 KEY_CHARACTERS_MAX = 128
 REFERENCE_PREFIX = "$"
-_TAKE_AWAY = "Take keys away with PATCH /v1/sessions/{key}/shared-context, or"
+_TAKE_AWAY = "Remove keys with PATCH /v1/sessions/{key}/shared-context, or"
 _ADVICE: dict[SharedScope | None, str] = {
     "family": f"{_TAKE_AWAY} share less.",
     "child": f"{_TAKE_AWAY} share less with this child.",
-    None: "Take keys away with null in the same patch, or share less.",
+    None: "Remove keys with null in the same patch, or share less.",
 }
-KEY_RULE = f"a key has 1 to {KEY_CHARACTERS_MAX} printable characters and no $ in front"
+KEY_RULE = (
+    f"a key must have 1 to {KEY_CHARACTERS_MAX} printable characters and must not begin with $"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +127,9 @@ def start_refusal_text(keys: Sequence[SharedKey]) -> str | None:
     ):
         if current > limit:
             return (
-                "with what its requester shares by now, the shared context of this child would"
-                f" have {current} {unit} and may have {limit}. {_TAKE_AWAY} share less with it, and"
-                " spawn it again."
+                "together with its requester's current keys, the shared context of this child"
+                f" wouldhave {current} {unit}, more than the {limit} allowed. {_TAKE_AWAY}"
+                " share less with it, and spawn it again."
             )
     return None
 
@@ -139,8 +141,8 @@ def references_refusal(family: Iterable[SharedKey], added: Iterable[str]) -> Ref
     if len(would) <= REFERENCES_MAX:
         return None
     text = (
-        f"The shared context of this child would have {len(would)} references and may have"
-        f" {REFERENCES_MAX} ({len(taken)} are inherited). Refer to fewer runs."
+        f"The shared context of this child would have {len(would)} references ({len(taken)}"
+        f" inherited), more than the {REFERENCES_MAX} allowed. Refer to fewer runs."
     )
     return rules.SHARED_CONTEXT.refusal(text, current=len(would), limit=REFERENCES_MAX)
 
@@ -164,8 +166,8 @@ def limit_refusal(
     ):
         if current > limit:
             text = (
-                f"The shared context of this session would have {current} {unit} and may have"
-                f" {limit} ({before} are taken). {advice}"
+                f"The shared context of this session would have {current} {unit}, more than the"
+                f" {limit} allowed ({before} are in use). {advice}"
             )
             return rules.SHARED_CONTEXT.refusal(text, current=current, limit=limit)
     return None

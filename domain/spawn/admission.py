@@ -141,13 +141,13 @@ def _malformed_agent_id(facts: AdmissionFacts, raw_agent_id: str) -> str | None:
 
 
 def _agent_id(facts: AdmissionFacts, refused: bool) -> RuleFinding:
-    text = f"agentId {quote_name(facts.target_agent_id)} has the form of an agent id"
+    text = f"agentId {quote_name(facts.target_agent_id)} is a valid agent id"
     if refused:
-        text = "what was given as agentId has not the form of an agent id"
+        text = "the given agentId is not a valid agent id"
     elif not facts.agent_id_argument_given:
         text = (
-            "no agentId was given, so it is the requester's own: "
-            f"{quote_name(facts.target_agent_id)}"
+            "no agentId was given, so the requester's own is used:"
+            f" {quote_name(facts.target_agent_id)}"
         )
     return RuleFinding(
         {"given": facts.agent_id_argument_given, "targetAgentId": facts.target_agent_id}, text
@@ -168,7 +168,7 @@ def _session_without_thread(facts: AdmissionFacts, _: str) -> str | None:
 def _mode(facts: AdmissionFacts, refused: bool) -> RuleFinding:
     text = f"mode {quote_name(facts.mode)} with thread {'true' if facts.thread else 'false'}"
     if refused:
-        text += ", and it needs a thread"
+        text += "; it requires a thread"
     return RuleFinding({"mode": facts.mode, "thread": facts.thread}, text)
 
 
@@ -226,7 +226,7 @@ def _active_children(facts: AdmissionFacts, refused: bool) -> RuleFinding:
     are = "are not free" if refused else "are free"
     return RuleFinding(
         {**finding.compared, "places": facts.places},
-        f"{text} {facts.places} places for as many tasks {are}",
+        f"{text} the {facts.places} places that the tasks need {are}",
     )
 
 
@@ -277,13 +277,13 @@ def _allow_agents(facts: AdmissionFacts, refused: bool) -> RuleFinding:
     listed: JsonValue = None if facts.allow_agents is None else [*facts.allow_agents]
     target = quote_name(facts.target_agent_id)
     if refused and allowed == ():
-        text = f"{target} was named, and no agent is allowed"
+        text = f"{target} was requested, but no agent is allowed"
     elif refused:
         text = f"{target} is not among {_list_names(allowed or (), NAMES_SHOWN_MAX)}"
     elif not facts.agent_id_argument_given:
         text = "no agentId was given, and the requester's own agent is always allowed"
     elif allowed is None:
-        text = f"{target} is allowed, as any agent is"
+        text = f"{target} is allowed, because any agent is"
     else:
         text = f"{target} is among {_list_names(allowed, NAMES_SHOWN_MAX)}"
     return RuleFinding(

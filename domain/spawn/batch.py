@@ -134,13 +134,13 @@ def _must_be_whole(family: CascadeState, changes: StreamChanges) -> None:
         for run_id in decided:
             batch = family.runs[run_id].batch if run_id is not None else None
             if batch is not None and not set(batch.run_ids) <= set(decided):
-                raise PartOfBatch(f"run {run_id} is one of a batch, of which others are left")
+                raise PartOfBatch(f"run {run_id} belongs to a batch with other undecided runs")
 
 
 def require_prepared(family: CascadeState, run_ids: Iterable[UUID]) -> None:
     """Raise `ReadAgain` if the runs of a batch are created or refused by now."""
     if any(family.run(run_id).stage not in PREPARING for run_id in run_ids):
-        raise ReadAgain("the batch was decided meanwhile; read the run and ask again")
+        raise ReadAgain("the batch was decided meanwhile; read the run again and retry")
 
 
 def batch_members(run: Run) -> tuple[UUID, ...]:

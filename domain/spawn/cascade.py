@@ -117,7 +117,7 @@ class SessionWentOn(Rejected):
     """The session above has a newer run, `run_id`; read that run too and decide again."""
 
     def __init__(self, run_id: UUID) -> None:
-        super().__init__("the session above went on meanwhile; read it and ask again")
+        super().__init__("the parent session changed meanwhile; read it again and retry")
         self.run_id = run_id
 
 
@@ -219,7 +219,7 @@ def _pending_descendants(family: CascadeState, run: Run) -> int:
         return 0
     own = family.sessions.get(run.child_session_key)
     if own is None:
-        raise ReadAgain("the child's session was created meanwhile; read the run and ask again")
+        raise ReadAgain("the child's session was created meanwhile; read the run again and retry")
     return len(own.unsettled)
 
 

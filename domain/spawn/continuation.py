@@ -165,7 +165,7 @@ def _must_not_be_announced_now(requester: Session, runs: Mapping[UUID, Run]) -> 
         return
     above = runs.get(requester.run_id)
     if above is None:
-        raise ReadAgain("the session above went on meanwhile; read it and ask again")
+        raise ReadAgain("the parent session changed meanwhile; read it again and retry")
     if above.stage == "ended" and not above.pending_descendants and not above.is_paused:
         raise RunIsActive(
             f"run {above.run_id}, of the session that spawned this one, is being announced;"
@@ -237,9 +237,9 @@ def continue_session(
     now = runs.get(last.run_id)
     requester = sessions.get(last.requester.session_key)
     if session is None or now is None or requester is None:
-        raise ReadAgain("the session is not on record as it was read; ask again")
+        raise ReadAgain("the session changed while it was read; retry")
     if session.run_id != last.run_id:
-        raise ReadAgain("the session went on meanwhile; read it and ask again")
+        raise ReadAgain("the session changed meanwhile; read it again and retry")
     _must_be_next(message, session, now, at)
     if not now.is_paused:
         _must_not_be_announced_now(requester, runs)
@@ -283,17 +283,17 @@ def _must_be_next(message: Message, session: Session, last: Run, at: datetime | 
     if message.has_waited:
         require_open(session, last, at)
         if not last.queue or last.queue[0].run_id != message.run_id:
-            raise NotYet("it does not wait any more, or another message is before it")
+            raise NotYet("the message is not queued anymore, or not first")
         if last.stage != "announced" and not last.is_paused:
             raise NotYet("the run before it is not over yet")
         if not last.is_paused and session.unsettled:
-            raise NotYet("a child of the session is at work")
+            raise NotYet("a child of the session is active")
         return
     if message.cause == "wake":
         if not last.is_paused or last.wake_at is None or last.queue:
-            raise NotYet("it is not to be woken any more")
+            raise NotYet("the run needs no wake anymore")
         if message.completions != session.reports[:COMPLETIONS_MAX]:
-            raise ReadAgain("more children have reported meanwhile; read them and ask again")
+            raise ReadAgain("more children have reported meanwhile; read them again and retry")
         return
     require_message_capacity(session, last, at)
 
@@ -301,7 +301,7 @@ def _must_be_next(message: Message, session: Session, last: Run, at: datetime | 
 def _not_announced(last: Run, message: Message) -> RunAnnounced:
     return RunAnnounced(
         disposition="skipped",
-        reason=f"{_NOT_ANNOUNCED[message.cause]}; run {message.run_id} goes on in its place",
+        reason=f"{_NOT_ANNOUNCED[message.cause]}; run {message.run_id} continues its session",
         status="success" if last.outcome == "success" else "error",
         dedupe_key=dedupe_key(last),
     )

@@ -239,20 +239,20 @@ def _must_be_open(session: Session | None, runs: Mapping[UUID, Run]) -> None:
         return
     own = runs.get(session.run_id) if session.run_id is not None else None
     if own is None and session.run_id is not None:
-        raise ReadAgain("the requester's session went on meanwhile; read it and ask again")
+        raise ReadAgain("the requester's session changed meanwhile; read it again and retry")
     if session.stage == "closed":
         raise SessionIsClosed(
-            f"session {session.display_key} is closed and spawns no more; ask from the session"
+            f"session {session.display_key} is closed and cannot spawn; spawn from the session"
             " that spawned it"
         )
     if own is not None and own.stage in OVER:
         raise SessionIsClosed(
-            f"the run of session {session.display_key} is over, so it spawns no more; ask from the"
-            " session that spawned it, or go on with it by a message while it is open"
+            f"the run of session {session.display_key} is over, so it cannot spawn; spawn from"
+            " the session that spawned it, or continue it with a message while it is open"
         )
     if own is not None and own.stop_requested_by is not None:
         # A stop cascades to the existing children; a new one would escape it.
-        raise SessionIsClosed(f"session {session.display_key} is being stopped and spawns no more")
+        raise SessionIsClosed(f"session {session.display_key} is being stopped and cannot spawn")
 
 
 def _require_newest_ancestors(command: RequestSpawn, session: Session | None) -> None:
@@ -262,7 +262,7 @@ def _require_newest_ancestors(command: RequestSpawn, session: Session | None) ->
     """
     newest = (session.run_id,) if session is not None and session.run_id is not None else ()
     if command.dependencies and command.ancestors[:1] != newest:
-        raise ReadAgain("the requester's session went on meanwhile; read it and ask again")
+        raise ReadAgain("the requester's session changed meanwhile; read it again and retry")
 
 
 def _requested_event(

@@ -91,12 +91,11 @@ def failed_dependency_text(dependency: Dependency, target: Run) -> str:
         f"{outcome_text(target)}"
     )
     if target.stage == "refused" or dependency.via == "reference":
-        text += "; spawn it again, and name the new one"
+        text += "; spawn it again and name the new run"
     else:
         text += (
-            "; spawn it again, or say "
-            f'{{"run": {quote_name(dependency.name)}, "require": "ended"}} to'
-            " go on all the same"
+            f'; spawn it again, or use {{"run": {quote_name(dependency.name)}, "require":'
+            ' "ended"} to continue anyway'
         )
     return text
 
@@ -237,7 +236,7 @@ def run_on_record(run_id: UUID, runs: Mapping[UUID, Run]) -> Run:
     """Return the run. Raise `ReadAgain` if it was not read."""
     run = runs.get(run_id)
     if run is None:
-        raise ReadAgain(f"run {run_id} was not read; read it and ask again")
+        raise ReadAgain(f"run {run_id} was not read; read it and retry")
     return run
 
 

@@ -42,10 +42,10 @@ def _unknown_dependency(named: NamedRuns) -> str | None:
         return None
     request = named.request
     name = quote_name(request.name)
-    text = f"{request.via} names {name}, and no run of this tree has that label or id."
+    text = f"{request.via} names {name}, but no run of this tree has that label or id."
     if not named.others:
         return f"{text} No run of this tree can be waited for yet."
-    return f"{text} There are: {_list_runs(named.others)}"
+    return f"{text} Known: {_list_runs(named.others)}"
 
 
 def _ambiguous_dependency(named: NamedRuns) -> str | None:
@@ -64,8 +64,8 @@ def _unknown_reference(named: NamedRuns) -> str | None:
         f"{quote_name(request.name)}."
     )
     if not named.others:
-        return f"{text} It has spawned none yet."
-    return f"{text} There are: {_list_runs(named.others)}"
+        return f"{text} It has not spawned any run yet."
+    return f"{text} Known: {_list_runs(named.others)}"
 
 
 def _ambiguous_reference(named: NamedRuns) -> str | None:
@@ -76,14 +76,14 @@ def _ambiguous_reference(named: NamedRuns) -> str | None:
     if all(run.label == request.name for run in runs):
         return f"{request_field(request)}: {name} {_same_label(runs)}"
     return (
-        f"{request_field(request)}: {name} is the beginning of {len(runs)} labels: "
-        f"{_list_runs(runs)}; name one whole, or its run id"
+        f"{request_field(request)}: {name} is a prefix of {len(runs)} labels:"
+        f" {_list_runs(runs)}; give a whole label or a run id"
     )
 
 
 def _same_label(runs: Sequence[Run]) -> str:
     which = ", ".join(f"run {run.run_id}" for run in runs[:RUNS_SHOWN_MAX])
-    return f"is the label of {len(runs)} sessions: {which}; name one by its run id"
+    return f"is the label of {len(runs)} sessions: {which}; give a run id"
 
 
 def _list_runs(runs: Sequence[Run]) -> str:
@@ -133,12 +133,10 @@ def _closes_cycle(facts: DependencyFacts) -> str | None:
         return None
     text = f"{request_field(dependency)} names {render_dependency(dependency)}, which "
     if len(path) == 1:
-        return (
-            f"{text}is this session's own run or one above it, and those end after what they spawn"
-        )
+        return f"{text}is this session's own run or an ancestor, which ends only after its children"
     by = render_path(path)
     text += f"waits{f', by {by},' if by else ''} for run {path[-1]} above this spawn"
-    return f"{text}: each would wait for the other for ever"
+    return f"{text}: this would be a dependency cycle"
 
 
 def _has_failed(facts: DependencyFacts) -> str | None:

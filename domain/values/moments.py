@@ -93,5 +93,5 @@ def _length(match: re.Match[str]) -> timedelta:
     except OverflowError:
         length = timedelta.max
     if length > timedelta(days=AGO_DAYS_MAX):
-        raise ValueError(f"a duration, or a moment ago, is {AGO_DAYS_MAX} days at most")
+        raise ValueError(f"a duration or the age of a moment may be at most {AGO_DAYS_MAX} days")
     return length

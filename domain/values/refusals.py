@@ -55,7 +55,7 @@ class ConfigurationMoved(Rejected):
     """The command was made under a configuration revision that is no longer active."""
 
     def __init__(self, revision: int) -> None:
-        super().__init__(f"the configuration is at revision {revision} by now")
+        super().__init__(f"the configuration is now at revision {revision}; retry")
         self.revision = revision
 
 

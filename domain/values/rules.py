@@ -85,70 +85,68 @@ _EITHER: tuple[RefusalStatus, ...] = ("forbidden", "error")
 
 # Admission.
 
-AGENT_ID = Rule("agent_id", _ERROR, "what is given as agentId has not the form of an agent id")
-MODE = Rule("mode", _ERROR, "mode `session` is asked for without a thread")
-DEPTH = Rule("depth", _FORBIDDEN, "the requester is as deep as sessions may be")
+AGENT_ID = Rule("agent_id", _ERROR, "the given agentId is not a valid agent id")
+MODE = Rule("mode", _ERROR, "mode `session` is requested without a thread")
+DEPTH = Rule("depth", _FORBIDDEN, "the requester is already at the maximum depth")
 SPAWN_TOOL = Rule(
     "tools",
     _FORBIDDEN,
-    "the tool policy of the requester's session denies `sessions_spawn`; a stop, a message or a"
-    " yield that it denies is refused too, and on record as `ToolRefused`",
+    "the tool policy of the requester's session denies `sessions_spawn`; a stop, message or"
+    " yield that it denies is refused too and recorded as `ToolRefused`",
 )
 ACTIVE_CHILDREN = Rule(
-    "active_children", _FORBIDDEN, "the requester's session has not so many places for children"
+    "active_children", _FORBIDDEN, "the requester has reached its limit of active children"
 )
 REQUIRE_AGENT_ID = Rule(
-    "require_agent_id", _FORBIDDEN, "an agentId is required, and none was given"
+    "require_agent_id", _FORBIDDEN, "an agentId is required, but none was given"
 )
 ALLOW_AGENTS = Rule("allow_agents", _FORBIDDEN, "the requester may not spawn that agent")
 SHARED_CONTEXT = Rule(
-    "shared_context", _ERROR, "the family would share too much, or what it shares was erased"
+    "shared_context", _ERROR, "the shared context would be too large, or was erased"
 )
 
 # Dependencies and references.
 
-DEPENDENCY_UNKNOWN = Rule("dependency_unknown", _ERROR, "a name stands for no run of the tree")
-DEPENDENCY_AMBIGUOUS = Rule(
-    "dependency_ambiguous", _ERROR, "a name is the label of several sessions"
-)
+DEPENDENCY_UNKNOWN = Rule("dependency_unknown", _ERROR, "no run of the tree has this name")
+DEPENDENCY_AMBIGUOUS = Rule("dependency_ambiguous", _ERROR, "several sessions have this label")
 DEPENDENCY_CYCLE = Rule(
     "dependency_cycle",
     _ERROR,
-    "a run that it would wait for is of a session above the spawn, or waits for one that is",
+    "a dependency belongs to an ancestor session, or waits for a run of one",
 )
 DEPENDENCY_FAILED = Rule(
     "dependency_failed",
     _ERROR,
-    "a run that it depends on is over, and not as it is required to be",
+    "a dependency is over and has not ended as required",
 )
-REFERENCE_UNKNOWN = Rule("reference_unknown", _ERROR, "a name stands for no run of the session")
+REFERENCE_UNKNOWN = Rule("reference_unknown", _ERROR, "no run of the session has this name")
 REFERENCE_AMBIGUOUS = Rule(
-    "reference_ambiguous", _ERROR, "a name stands for several runs of the session"
+    "reference_ambiguous", _ERROR, "several runs of the session have this name"
 )
 
 # Eligibility of the agent that will run.
 
-AGENT_UNKNOWN = Rule("agent_unknown", _ERROR, "the agent that would run is not configured")
+AGENT_UNKNOWN = Rule("agent_unknown", _ERROR, "the agent to run is not configured")
 SANDBOX = Rule(
     "sandbox",
     _EITHER,
-    "the child would be less isolated than its requester or than was required (`forbidden`), or its"
-    " runtime does not provide the sandbox that it has to be in (`error`)",
+    "the child would be less isolated than its requester or the request demands (`forbidden`),"
+    " or its runtime does not provide the required sandbox (`error`)",
 )
-THINKING = Rule("thinking", _ERROR, "the word for a thinking level is none")
-RUNTIME = Rule("runtime", _ERROR, "the agent has no runtime, or one that is not served")
-CREDENTIALS = Rule("credentials", _ERROR, "credentials of the agent cannot be had")
-WORKSPACE = Rule("workspace", _ERROR, "the child's folder cannot be used or made")
+THINKING = Rule("thinking", _ERROR, "the thinking level is invalid")
+RUNTIME = Rule("runtime", _ERROR, "the agent has no runtime, or an unsupported one")
+CREDENTIALS = Rule("credentials", _ERROR, "credentials of the agent are unavailable")
+WORKSPACE = Rule("workspace", _ERROR, "the child's folder cannot be used or created")
 
 # Steps of the preparation, in order.
 
-THREAD_BINDING = Rule("thread_binding", _ERROR, "a thread is asked for, and none was bound")
-CONTEXT_FORK = Rule("context_fork", _ERROR, "a fork is asked for, and none can be made")
+THREAD_BINDING = Rule("thread_binding", _ERROR, "a thread was requested, but none was bound")
+CONTEXT_FORK = Rule("context_fork", _ERROR, "a fork was requested, but cannot be created")
 ATTACHMENTS = Rule(
     "attachments",
     _EITHER,
-    "files are attached, and that is switched off (`forbidden`), or they cannot be taken or written"
-    " (`error`)",
+    "files are attached, but attachments are disabled (`forbidden`), or the files are invalid"
+    " or cannot be written (`error`)",
 )
 CONTEXT_ENGINE = Rule("context_engine", _ERROR, "the context engine did not prepare the child")
 STEPS = (THREAD_BINDING, CONTEXT_FORK, ATTACHMENTS, CONTEXT_ENGINE)
@@ -156,16 +154,16 @@ STEPS = (THREAD_BINDING, CONTEXT_FORK, ATTACHMENTS, CONTEXT_ENGINE)
 # Refusals at any time during the preparation.
 
 STOPPED = Rule("stopped", _ERROR, "the spawn was stopped before its session was created")
-ERASED = Rule("erased", _ERROR, "the texts of its session were erased while it was prepared")
+ERASED = Rule("erased", _ERROR, "its texts were erased during the preparation")
 BATCH = Rule("batch", _ERROR, "another task of its batch could not be prepared")
 
 # Choices, explained between the rules in the order in which they are made.
 
-WAITS_FOR = Rule("dependencies", (), "what the run waits for before it is queued")
-CONTEXT_SCRIPTS = Rule("context_scripts", (), "what each context script did")
-OVERRIDE = Rule("override", (), "whether a script put another agent in the place of the first")
-MODEL = Rule("model", (), "which of the models that are named is taken")
-RUN_TIMEOUT = Rule("run_timeout", (), "how long the run may take")
-TOOLS = Rule("tool_policy", (), "which tools the child has")
-CAPABILITIES = Rule("capabilities", (), "what the child may do to others")
-PREAMBLE = Rule("preamble", (), "how much context its requester handed over")
+WAITS_FOR = Rule("dependencies", (), "the runs that it waits for before it is queued")
+CONTEXT_SCRIPTS = Rule("context_scripts", (), "the result of each context script")
+OVERRIDE = Rule("override", (), "whether a script replaced the requested agent")
+MODEL = Rule("model", (), "the model, of those that are set")
+RUN_TIMEOUT = Rule("run_timeout", (), "the time limit of the run")
+TOOLS = Rule("tool_policy", (), "the tools of the child")
+CAPABILITIES = Rule("capabilities", (), "whether the child may spawn and control sub-agents")
+PREAMBLE = Rule("preamble", (), "the length of the preamble that was passed")

@@ -9,12 +9,12 @@ from domain.what_if.record import RecordedDecision
 from domain.what_if.verdict import DecisionDifference, Verdict, not_replayable
 
 BATCH = rules.BATCH.name
-_OTHER_UNKNOWN = "another task of its batch, by which this one may be refused"
+_OTHER_UNKNOWN = "another task of its batch, whose refusal would refuse this one"
 _ALLOWED = Verdict(
     verdict="newly-allowed",
     rule=BATCH,
     difference=DecisionDifference(field="/rule", recorded=BATCH, decided=None),
-    assumed=("it can be prepared itself: the others of its batch were looked at first",),
+    assumed=("its own preparation: the other tasks of its batch were checked first",),
 )
 _Member = tuple[RecordedDecision, DecidedAgain]
 
@@ -84,5 +84,5 @@ def _allowed_with_others(record: RecordedDecision, decided: DecidedAgain) -> Dec
         return DecidedAgain(_ALLOWED)
     if verdict.verdict != "newly-allowed":
         return decided
-    assumed = (*verdict.assumed, "the others of its batch can be prepared")
+    assumed = (*verdict.assumed, "the other tasks of its batch can be prepared")
     return replace(decided, verdict=verdict.changed({"assumed": assumed}))

@@ -60,7 +60,7 @@ class ChangedRun(NamedTuple):
     def doubt(self) -> str:
         """Return a phrase for the missing fact about this run."""
         if self.fate == "may-run":
-            return f"for how long run {self.run_id}, newly allowed, would have run"
+            return f"how long run {self.run_id}, newly allowed, would have run"
         return f"whether run {self.run_id}, which cannot be decided again, would have run"
 
 
@@ -158,8 +158,8 @@ class Cascade:
         """
         record, asks = question.record, question.requester_now
         if asks.agent_id is not None:
-            agent = f'agent "{asks.agent_id}", in the place of its requester,'
-            return DecidedAgain(not_replayable(f"whether {agent} would ask for it"))
+            agent = f'agent "{asks.agent_id}", instead of its requester,'
+            return DecidedAgain(not_replayable(f"whether {agent} would request it"))
         recorded = record.request.facts.active_children
         least, most, missing = self.active_children(record.run.requester.session_key, recorded)
         is_alike = (asks, question.session_now, question.names) == _ALIKE
@@ -219,7 +219,7 @@ class Cascade:
         lost = next((name for name in request.dependencies if self._never_ran(name.run_id)), None)
         again = request.respawn
         if again is not None and self._never_ran(again.run_id) and _takes_over(again):
-            unknown.append(f"what run {again.run_id}, which it was respawned from, had said")
+            unknown.append(f"the output of run {again.run_id}, from which it was respawned")
         return ResolvedNames(self._refusal_of(lost) if lost is not None else None, tuple(unknown))
 
     def _never_ran(self, run_id: UUID) -> bool:
@@ -237,9 +237,9 @@ class Cascade:
         added, lost = self._added_in.get(root), self._lost_in.get(root)
         if (is_unbound or refused.rule in _NAMES_NOTHING) and added is not None:
             first = next(iter(added.first.values())).run_id
-            yield f"whether it names run {first}, which may be there now"
+            yield f"whether it names run {first}, which may exist now"
         if (is_unbound or refused.rule in _TOO_MANY) and lost is not None:
-            yield f"whether it is refused without run {lost}, which may not be there now"
+            yield f"whether it is refused without run {lost}, which may not exist now"
 
     def _doubts_of_name(
         self, run: Run, name: Dependency, namesakes: Sequence[UUID]
@@ -250,7 +250,7 @@ class Cascade:
             return
         meant = self._added_by_name(run, name)
         if meant is not None:
-            yield f"{said}: run {meant} may be there now"
+            yield f"{said}: run {meant} may exist now"
         elif other is not None and not _is_id(name):
             left = [
                 run_id
@@ -258,7 +258,7 @@ class Cascade:
                 if run_id != name.run_id and not self._never_ran(run_id)
             ]
             if left or other.is_message:
-                yield f"{said} in the place of run {name.run_id}, which would not be there"
+                yield f"{said} instead of run {name.run_id}, which would not exist"
 
     def _added_by_name(self, run: Run, name: Dependency) -> UUID | None:
         """Return a newly allowed run that the name could mean now, or None."""
@@ -279,7 +279,7 @@ class Cascade:
             text = f"{field_name} names run {name.run_id}, which would be refused"
             return rules.DEPENDENCY_FAILED.refusal(text)
         named = rules.REFERENCE_UNKNOWN if name.via == "reference" else rules.DEPENDENCY_UNKNOWN
-        text = f"{field_name} names run {name.run_id}, which would not be there"
+        text = f"{field_name} names run {name.run_id}, which would not exist"
         return named.refusal(text)
 
     def unshared(self, record: RecordedDecision) -> tuple[str, ...]:
@@ -289,13 +289,13 @@ class Cascade:
             other = self._runs.get(shared.run_id) if shared.run_id is not None else None
             if other is not None and other.fate == "never-ran":
                 found.append(
-                    f"its key {shared.key!r} is of run {shared.run_id}, which would not be there"
+                    f"its key {shared.key!r} is of run {shared.run_id}, which would not exist"
                 )
             elif other is not None:
                 found.append(other.doubt)
         added = self._added_in.get(record.run.requester.root_session_key, _NONE_ADDED)
         if added.sharing is not None:
-            found.append(f"run {added.sharing}, which may be there now, shares with its family")
+            found.append(f"the context shared by run {added.sharing}, which may exist now")
         return tuple(f"the shared context: {doubt}" for doubt in dict.fromkeys(found))
 
     def note(self, record: RecordedDecision, decided: DecidedAgain) -> None:
@@ -315,8 +315,8 @@ class Cascade:
         self._note_session(record, decided, is_created=fate not in ("never-ran", "undecided"))
         if len(self._runs) + len(self._sessions) > REMOVED_MAX:
             raise CascadeTooLargeError(
-                f"more than {REMOVED_MAX} runs would not have run, or by another plan, or sessions"
-                " have more children; ask for a shorter range"
+                f"more than {REMOVED_MAX} runs or sessions would differ (not run, another plan,"
+                " or more children); request a shorter range"
             )
 
     def _note_run(self, record: RecordedDecision, other: ChangedRun) -> None:
@@ -357,7 +357,7 @@ class Cascade:
 def _never_requested(record: RecordedDecision, other: ChangedRun) -> Verdict:
     if record.refused is not None:
         return SAME
-    text = f"run {other.run_id}, which it goes back to, would be refused"
+    text = f"run {other.run_id}, from which it originates, would be refused"
     return Verdict(verdict="newly-refused", text=f"it would not have been requested: {text}")
 
 

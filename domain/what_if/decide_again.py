@@ -260,7 +260,7 @@ class _DecisionAgain:
         refusal = refusal or names.refusal
         if not record.is_decided and (refusal is None or self._was_not_admitted()):
             raise NotReplayableError(
-                "it is still being prepared, so there is nothing to compare with"
+                "it is still being prepared, so there is no decision to compare with"
             )
         if refusal is not None:
             return self._refused(refusal)
@@ -302,7 +302,7 @@ class _DecisionAgain:
             means = None
         if means != requester.session_key:
             raise NotReplayableError(
-                "the requester: its key stands for another session under this configuration"
+                "the requester: its key means another session under this configuration"
             )
 
     def _admission(self) -> Refusal | None:
@@ -381,7 +381,7 @@ class _DecisionAgain:
         assert agent_id is not None
         scripts = self._now.effective_agent(agent_id).context_scripts
         self._assumed += [
-            f'context script "{script.id}" names no other agent' for script in scripts
+            f'context script "{script.id}" proposes no other agent' for script in scripts
         ]
         return self._shared_refusal(request) or self._waits_refusal(request)
 
@@ -391,7 +391,7 @@ class _DecisionAgain:
         if (size or 0) > SHARED_BYTES_MAX or (keys or 0) > SHARED_KEYS_MAX:
             return rules.SHARED_CONTEXT.refusal(_UNREAD)
         if request.shared is not None and (size is None or request.shared.references):
-            self._assumed.append("what is shared fits")
+            self._assumed.append("the shared context fits the limits")
         return None
 
     def _waits_refusal(self, request: SpawnRequested) -> Refusal | None:
@@ -438,7 +438,9 @@ class _DecisionAgain:
             # The spawn was refused before all scripts had run.
             if change.is_nothing:
                 return recorded_scripts(record)
-            raise NotReplayableError("the context scripts: they had not run when it was refused")
+            raise NotReplayableError(
+                "the context scripts: they had not run when the spawn was refused"
+            )
         for candidate in record.scripts.candidates:
             if candidate.verdict == CREDENTIALS_MISSING and candidate.agent_id is not None:
                 self._must_have_no_credentials(candidate.agent_id)
@@ -452,8 +454,8 @@ class _DecisionAgain:
         agent = self._change.agent(agent_id)
         if agent.now.is_configured and agent.are_credentials_elsewhere:
             raise NotReplayableError(
-                f'the credentials of agent "{agent_id}", which a context script named: by its'
-                " runtime and folder of now"
+                f'the credentials of agent "{agent_id}", which a context script proposed: with'
+                " its current runtime and folder"
             )
 
     # The child: the same stages as on a server; needs are answered from the record.
@@ -517,12 +519,12 @@ class _DecisionAgain:
                 aliases.get(alias) != before[alias] and not is_model_name(alias) for alias in given
             ):
                 raise NotReplayableError(
-                    "the model that was requested: maybe by an alias that stands for another now"
+                    "the requested model: it may be an alias that means another model now"
                 )
             return {}
         text = self._texts.get(run.model_argument.id)
         if text is None:
-            raise NotReplayableError("the model that was requested: its text was erased")
+            raise NotReplayableError("the requested model: its text was erased")
         return self._named(storable_model_name(text, aliases))
 
     def _named(self, model: str | None) -> dict[str, object]:
@@ -558,14 +560,14 @@ class _DecisionAgain:
         is_same = agent.id == record.agent_id
         if facts is None or not is_same:
             if agent.is_configured:
-                self._assumed.append(f'the credentials of agent "{agent.id}" can be had')
+                self._assumed.append(f'the credentials of agent "{agent.id}" are available')
             return NOTHING_FOUND
         if self._change.agent(agent.id).are_credentials_elsewhere:
             if self._refused_rule == rules.CREDENTIALS.name:
                 raise NotReplayableError(
-                    f'the credentials of agent "{agent.id}": by its runtime and folder of now'
+                    f'the credentials of agent "{agent.id}": with its current runtime and folder'
                 )
-            self._assumed.append(f'the credentials of agent "{agent.id}" can be had')
+            self._assumed.append(f'the credentials of agent "{agent.id}" are available')
         given = record.created.plan.auth_profiles if record.created is not None else ()
         missing = tuple(MissingCredential(name, name) for name in facts.missing)
         return FoundCredentials(facts.profile_ids, given, missing)
@@ -577,7 +579,7 @@ class _DecisionAgain:
         is_same = agent.id == record.agent_id
         if facts is None and is_same and self._refused_rule == rules.WORKSPACE.name:
             if not self._are_workspaces_unchanged(agent.id):
-                raise NotReplayableError("the workspace: which folder it was is not on record")
+                raise NotReplayableError("the workspace: its folder is not recorded")
             return ChosenWorkspace(WorkspaceFacts(source="agent", recorded=None), _UNREAD)
         if (facts is None or not is_same) and self._run.continues is not None:
             # A continued session works in the folder of its previous run.
@@ -592,7 +594,7 @@ class _DecisionAgain:
             if self._is_workspace_unchanged(agent, facts):
                 return ChosenWorkspace(facts, _UNREAD)
             raise NotReplayableError(
-                "the workspace: whether the folder could be used is not on record"
+                "the workspace: whether the folder could be used is not recorded"
             )
         return ChosenWorkspace(facts)
 
@@ -644,7 +646,7 @@ class _DecisionAgain:
         if verdict is not None:
             return verdict
         if self._has_new_prepare_hook():
-            raise NotReplayableError(f"the preparation: what it asks is another one ({ENGINE})")
+            raise NotReplayableError(f"the preparation: its context engine changed ({ENGINE})")
         return SAME.changed({"assumed": tuple(dict.fromkeys(self._assumed))})
 
     def _compare_context(
@@ -705,14 +707,14 @@ class _DecisionAgain:
         is_named = isinstance(request, SpawnRequested) and request.workspace_argument is not None
         if facts.recorded is None and not self._are_workspaces_unchanged(agent.id):
             raise NotReplayableError(
-                "the workspace: whether the folder that was requested lies below"
-                " workspaceRoots, or the agent's own, is not on record"
+                "the workspace: whether the requested folder is below workspaceRoots or the"
+                " agent's own folder is not recorded"
             )
         inherited = question.requester_now.workspace if facts.recorded is not None else None
         if inherited is not None and is_named:
             raise NotReplayableError(
-                "the workspace: whether the folder that was requested lies below that of its"
-                " requester is not on record"
+                "the workspace: whether the requested folder is below its requester's is not"
+                " recorded"
             )
         return inherited or (None, None)
 
@@ -773,7 +775,7 @@ class _DecisionAgain:
         ]
         if any(text.bytes > characters_max for text in texts):
             raise NotReplayableError(
-                "the preamble of the session: it is on record as it was cut then"
+                "the preamble of the session: only its truncated text is on record"
             )
 
     def _bootstrap(self, agent_id: str) -> DecisionDifference | None:
@@ -793,7 +795,7 @@ class _DecisionAgain:
         if not cut and sum(sizes[source] for source in sources) <= shortest:
             return None
         raise NotReplayableError(
-            "the bootstrap files: they are on record as they were within the limits of then"
+            "the bootstrap files: only their text within the earlier limits is on record"
         )
 
     def _announcement_difference(self, agent: EffectiveAgent) -> DecisionDifference | None:
@@ -820,7 +822,7 @@ class _DecisionAgain:
             if was_said and targets[1] is None:
                 return _differs("/announcement/origin", _TARGET, None)
             if targets[1] is not None and targets[0] != targets[1]:
-                raise NotReplayableError(f"where its result goes: {_TARGET} is another one")
+                raise NotReplayableError(f"the destination of its result: {_TARGET} changed")
         if not _are_receivers_changed(self._question):
             return None
         there = announced.origin or origin or run.requester.origin

@@ -202,23 +202,23 @@ def _missing_input(
 ) -> str | None:
     """Return why the record does not show what a script would do now, or None if it does."""
     if old is None or receipt is None:
-        return "it is new, so there is no output of it"
+        return "it is new, so there is no recorded output"
     changed = [name for name in _CALLED_BY if getattr(old, name) != getattr(script, name)]
     if list(old.arg_map) != list(script.arg_map) and "arg_map" not in changed:
         changed.append("arg_map")
     if changed:
         words = ", ".join(_WORDS[name] for name in changed)
-        return f"its {words} changed, so it would be called otherwise"
+        return f"its {words} changed, so it would be called differently"
     if receipt.outcome == "skipped":
         return "it was not run then"
     if "cfg" in script.arg_map.values() and then.told != now.told:
-        return "it is told the configuration (cfg), which is another one now"
+        return "it receives the configuration (cfg), which changed"
     return _limit_that_decides(old, script, receipt, then, now)
 
 
 _NEARLY = 0.95
 """Fraction of a timeout: a script that took this long may have been ended by it."""
-_SHORT_OF_TIME = "it failed, maybe for want of the time that all may take (scriptsTotalSeconds)"
+_SHORT_OF_TIME = "it may have failed because the total time ran out (scriptsTotalSeconds)"
 _WORDS = {"uri": "uri", "format": "format", "method": "method", "arg_map": "argMap"}
 
 
@@ -234,13 +234,13 @@ def _limit_that_decides(
     if old.timeout_seconds != script.timeout_seconds and (
         seconds >= script.timeout_seconds or (failed and seconds >= old.timeout_seconds * _NEARLY)
     ):
-        return "it took about as long as it may now, or was ended by its timeout"
+        return "it took longer than the new timeout, or was ended by the old one"
     if then.total_seconds != now.total_seconds and failed and not _ended_well(receipt):
         return _SHORT_OF_TIME
     if then.output_bytes_max != now.output_bytes_max and (
         receipt.output_bytes >= min(then.output_bytes_max, now.output_bytes_max)
     ):
-        return "its output has about as many bytes as there may be (scriptOutputBytesMax)"
+        return "the size of its output is at or near the limit (scriptOutputBytesMax)"
     return None
 
 
@@ -279,7 +279,7 @@ def _must_fit_in_time(now: ScriptsUnder, ran: Sequence[ScriptReceipt]) -> None:
     took = sum(receipt.duration_ms for receipt in ran) / 1000
     if took >= now.total_seconds:
         raise NotReplayableError(
-            f"context scripts: they took {took:.1f} s together, and may take"
+            f"context scripts: they took {took:.1f} s in total, but the limit is"
             f" {now.total_seconds:g} s (scriptsTotalSeconds)"
         )
 

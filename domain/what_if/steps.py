@@ -171,10 +171,10 @@ class ReplayedSteps:
         if not self._was_refused_by(name):
             return StepFinding(assumed=assumed)
         if not is_alike:
-            text = f"{name}: what it goes by changed (hooks or threadBindings)"
+            text = f"{name}: its settings changed (hooks or threadBindings)"
             return StepFinding(missing=text)
         if not self._is_same_agent:
-            return StepFinding(missing=f"{name}: it was taken for another agent")
+            return StepFinding(missing=f"{name}: it was done for another agent")
         return self._recorded_refusal()
 
     # A thread.
@@ -189,7 +189,7 @@ class ReplayedSteps:
     def _thread(self) -> StepFinding:
         is_alike = self._is_bound_alike
         if self._was_taken and not is_alike:
-            text = "the thread: what binds it changed (hooks or threadBindings)"
+            text = "the thread: its settings changed (hooks or threadBindings)"
             return StepFinding(missing=text)
         return self._hook_step("thread_binding", is_alike=is_alike, assumed="a thread is bound")
 
@@ -246,7 +246,7 @@ class ReplayedSteps:
                 return self._recorded_refusal()
         elif self._was_taken:
             return PASSES
-        return StepFinding(assumed="the conversation that it begins with can be taken over")
+        return StepFinding(assumed="its initial conversation can be forked")
 
     # Files.
 
@@ -267,7 +267,7 @@ class ReplayedSteps:
             return StepFinding(refusal=rules.ATTACHMENTS.refusal(_UNTOLD, status=status))
         if attached.refusal is None and (then == now or self._fit(attached)):
             return PASSES
-        text = "the attachments: their limits changed, and they are not on record"
+        text = "the attachments: their limits changed, but the files are not on record"
         return StepFinding(missing=text)
 
     def _fit(self, attached: AttachmentsRequest) -> bool:
@@ -287,10 +287,10 @@ class ReplayedSteps:
             # They were accepted but could not be written.
             if self._is_same_agent:
                 return self._recorded_refusal()
-            return StepFinding(missing="attachments: it was taken for another agent")
+            return StepFinding(missing="attachments: they were written for another agent")
         if self._was_taken and self._is_same_agent:
             return PASSES
-        return StepFinding(assumed="what is attached can be written")
+        return StepFinding(assumed="the attachments can be written")
 
     # The hook that prepares spawns.
 

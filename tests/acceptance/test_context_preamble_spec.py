@@ -118,8 +118,8 @@ def test_limit_of_context_is_the_agents_own(server: Server) -> None:
     assert run["contextPreamble"] == {"givenCharacters": 136, "keptCharacters": 40, "limit": 40}
     (warning,) = run["answer"]["warnings"]
     assert warning == (
-        'contextPreamble has 136 characters and agent "short" takes 40 (contextPreambleMaxChars):'
-        " the first 40 were handed over"
+        'contextPreamble has 136 characters, and agent "short" allows 40'
+        " (contextPreambleMaxChars): it was cut to the first 40"
     )
 
 

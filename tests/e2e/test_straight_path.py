@@ -132,9 +132,7 @@ def test_free_text_of_callers_is_in_no_event(server: Server) -> None:
     prose = "please use the nicest model of Konstantinopel " * 5
     skipped = server.spawn(model=prose, **asked).json()
     assert skipped["modelApplied"] is False
-    assert skipped["warnings"] == [
-        "The model that was asked for has no model's name and was skipped."
-    ]
+    assert skipped["warnings"] == ["The requested model is not a valid model name and was skipped."]
     server.run(skipped["runId"], "announced")
     refused = server.spawn(thinking="like Trapezunt", **asked).json()
     assert refused["rule"] == "thinking"

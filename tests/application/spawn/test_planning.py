@@ -168,10 +168,10 @@ MANY = tuple(MissingCredential(f"K{n}", f"K{n} is not set", True) for n in range
     ("missing", "told", "recorded"),
     [
         ((UNSET,), "LARGE_API_KEY is not set. Set it in the environment of every server", 1),
-        ((LOST,), 'profile "a:b" is in a file that is not there. Mend it on every server', 1),
+        ((LOST,), 'profile "a:b" is in a file that is not there. Fix it on every server', 1),
         (
             (UNSET, LOST, UNSET),
-            'LARGE_API_KEY is not set; profile "a:b" is in a file that is not there. Mend them on'
+            'LARGE_API_KEY is not set; profile "a:b" is in a file that is not there. Fix them on'
             " every server",
             2,
         ),
@@ -190,7 +190,7 @@ def test_missing_credentials_refuse_and_say_what_to_do(
     refused = refuse(asked(), MAIN, credentials=FoundCredentials(("a:b",), ("a:b",), missing))
     assert (refused.refusal.rule, refused.refusal.status) == ("credentials", "error")
     assert refused.refusal.text == (
-        f'The credentials of agent "main" cannot be had: {told}, or name another agent.'
+        f'The credentials of agent "main" are unavailable: {told}, or name another agent.'
     )
     names = tuple(dict.fromkeys(one.name for one in missing))[:50]
     assert len(names) == recorded

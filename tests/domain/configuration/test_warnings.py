@@ -45,10 +45,12 @@ def test_missing_allowed_agent_is_warned_with_the_nearest() -> None:
 
     assert found == [
         ConfigurationWarning(
-            f"{ALL}/1", "is not configured: a spawn that names it is refused", "planner"
+            f"{ALL}/1", "is not configured, so a spawn that names it is refused", "planner"
         ),
         ConfigurationWarning(
-            "/agents/list/0/subagents/allowAgents/0", "is no agent id: no spawn can name it", None
+            "/agents/list/0/subagents/allowAgents/0",
+            "is not a valid agent id, so no spawn can name it",
+            None,
         ),
     ]
 
@@ -60,16 +62,21 @@ def test_allowed_name_is_judged_as_agent_id() -> None:
     assert doubts_of(agents={"defaults": {"subagents": subagents}, **listed}) == [
         ConfigurationWarning(
             f"{ALL}/1",
-            'means "my-other", which is not configured: a spawn that names it is refused',
+            'means "my-other", which is not configured, so a spawn that names it is refused',
             None,
         ),
-        ConfigurationWarning(f"{ALL}/2", "is blank and counts for nothing", None),
-        ConfigurationWarning(f"{ALL}/3", "is blank and counts for nothing", None),
+        ConfigurationWarning(f"{ALL}/2", "is blank and ignored", None),
+        ConfigurationWarning(f"{ALL}/3", "is blank and ignored", None),
     ]
 
 
-NO_RUNTIME = "has no runtime: a spawn that runs as it is refused; give it one of type command or"
-UNSERVED = 'has a runtime of type "worker", which is not served: a spawn that runs as it is refused'
+NO_RUNTIME = (
+    "has no runtime, so every spawn of this agent is refused; give it a runtime of type command or"
+)
+UNSERVED = (
+    'has a runtime of type "worker", which is not supported, so every spawn of this agent is'
+    " refused"
+)
 
 
 def test_unserved_runtime_is_warned() -> None:
@@ -93,7 +100,7 @@ def test_repeated_alias_is_warned() -> None:
     models = {"p/one": {"alias": "Opus"}, "p/two": {"alias": " opus "}, "q/3": {"alias": " "}}
     (doubt,) = doubts_of(agents={"defaults": {"models": models}})
     assert doubt.pointer == "/agents/defaults/models/p~1two/alias"
-    assert doubt.message == 'is the alias of "p/one" already, and stands for that alone'
+    assert doubt.message == 'is already the alias of "p/one" and keeps that meaning'
 
 
 def test_fallbacks_without_primary_are_warned() -> None:
@@ -114,9 +121,7 @@ def test_fallbacks_without_primary_are_warned() -> None:
         "/agents/list/0/model/fallbacks",
         "/agents/list/0/subagents/model/fallbacks",
     ]
-    assert {one.message for one in found} == {
-        "count for nothing: they stand in for a primary, and there is none"
-    }
+    assert {one.message for one in found} == {"are ignored because no primary model is set"}
 
 
 def test_replaceable_allowed_name_is_not_warned() -> None:
@@ -137,7 +142,7 @@ def test_thinking_level_that_is_none_is_told() -> None:
 
     (doubt,) = found
     assert doubt.pointer == "/agents/list/0/subagents/thinking"
-    assert doubt.message.startswith("is no level (off, minimal, low, medium, high)")
+    assert doubt.message.startswith("is not a thinking level (off, minimal, low, medium, high)")
     assert doubt.nearest == "high"
 
 
@@ -159,7 +164,7 @@ def test_default_sandbox_without_provider_is_warned(runtime: object) -> None:
 def test_token_pattern_without_sessions_is_warned(pattern: str) -> None:
     (doubt,) = doubts_of(spawnlog={"tokens": [token("*", pattern)]})
     assert doubt.pointer == "/spawnlog/tokens/0/sessions/1"
-    assert doubt.message.startswith("fits no session: ")
+    assert doubt.message.startswith("matches no session: ")
 
 
 @pytest.mark.parametrize(
@@ -217,7 +222,7 @@ def test_usual_scripts_are_not_warned() -> None:
 def test_script_setting_without_effect_is_warned() -> None:
     url = "https://example.com/"
     (told,) = doubtful(uri=url, method="put", format="arguments")
-    assert told.startswith("format has no effect at a URL that is called with PUT")
+    assert told.startswith("format has no effect for a URL with PUT")
     (told,) = doubtful(argMap={"a": "cfg"})
     assert told.endswith('use format "json"')
     (told,) = doubtful(uri=url, argMap={"a": "cfg"})
@@ -238,11 +243,11 @@ def several(count: int, begin: str = "s") -> list[dict[str, Any]]:
 
 def test_fifty_one_scripts_of_an_agent_are_refused() -> None:
     values = agents(several(30), run=several(27, "own"))
-    with pytest.raises(Exception, match="57 scripts would run") as caught:
+    with pytest.raises(Exception, match="has 57 scripts") as caught:
         load_values(values)
     assert str(caught.value) == (
-        "config: agents.list[0].subagents.contextScripts: 57 scripts would run for agent"
-        ' "a", and at most 50 may; ignore some of the defaults'
+        'config: agents.list[0].subagents.contextScripts: agent "a" has 57 scripts, but at most'
+        " 50 are allowed; list some of the defaults in `ignore`"
     )
 
 

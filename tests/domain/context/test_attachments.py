@@ -107,7 +107,7 @@ def test_too_long_name_is_shown_with_its_length() -> None:
     for name, size in (("x" * 256, 256), ("\u00e9" * 200, 400)):
         told = refusal([file(name)])[1]
         assert told.startswith(f"attachments_invalid_name ({name[:190]}")
-        assert told.endswith(f"; {size} bytes of UTF-8, and 255 are the most)")
+        assert told.endswith(f"; {size} bytes of UTF-8, at most 255 allowed)")
 
 
 def test_accepted_file_has_hash_and_printable_type() -> None:
@@ -296,7 +296,7 @@ def test_changed_bytes_are_refused(bodies: list[bytes]) -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", '{"files": [{}]}', '{"files": [], "more": 1}'])
 def test_text_that_is_no_list_is_refused(text: str) -> None:
-    with pytest.raises(FilesMismatchError, match="cannot be read"):
+    with pytest.raises(FilesMismatchError, match="is unreadable"):
         parse_file_list(text)
 
 
@@ -304,19 +304,19 @@ def test_text_that_is_no_list_is_refused(text: str) -> None:
 
 EXPLAINED_LIMITS = ("maxFiles", "maxFileBytes", "maxTotalBytes")
 ATTACHED: list[tuple[dict[str, Any] | None, bool, int | None, str]] = [
-    (None, False, 0, "nothing is attached"),
-    ({"count": 2, "total_bytes": 17}, False, 17, "2 file(s) with 17 bytes in all are attached"),
+    (None, False, 0, "no files are attached"),
+    ({"count": 2, "total_bytes": 17}, False, 17, "2 file(s) with 17 bytes in total are attached"),
     (
         {"count": 51, "refusal": ref("why"), "refusal_status": "error"},
         True,
         None,
-        "51 file(s) are attached, and not all of them can be taken",
+        "51 file(s) are attached, but not all are accepted",
     ),
     (
         {"count": 1, "total_bytes": 3, "manifest": ref("manifest")},
         True,
         3,
-        "1 file(s) with 3 bytes in all are attached, and could not be written",
+        "1 file(s) with 3 bytes in total are attached, but could not be written",
     ),
 ]
 

@@ -88,12 +88,12 @@ def test_wherever_it_is_cut_it_is_between_characters(text: str, limit: int) -> N
 def test_only_a_cut_preamble_is_warned() -> None:
     assert preamble_warning(preamble_sizes("alpha", 5), "a") is None
     assert preamble_warning(preamble_sizes("alpha beta", 6), "a") == (
-        'contextPreamble has 10 characters and agent "a" takes 6 (contextPreambleMaxChars):'
-        " the first 5 were handed over"
+        'contextPreamble has 10 characters, and agent "a" allows 6 (contextPreambleMaxChars):'
+        " it was cut to the first 5"
     )
     assert preamble_warning(preamble_sizes("alpha", 0), "a") == (
-        'contextPreamble has 5 characters and agent "a" takes 0 (contextPreambleMaxChars):'
-        " nothing of it was handed over"
+        'contextPreamble has 5 characters, and agent "a" allows 0 (contextPreambleMaxChars): it'
+        " was left out"
     )
 
 
@@ -139,8 +139,8 @@ def test_file_over_the_limit_is_cut_with_a_warning() -> None:
     made = within(5, 100, "123456")
     assert texts_of(made) == ["12345\n\n[truncated: AGENTS.md exceeded 5 characters]"]
     assert made.warnings == (
-        "AGENTS.md of the child's workspace was cut after 5 characters (bootstrapMaxChars)."
-        " Shorten the file, or raise bootstrapMaxChars.",
+        "AGENTS.md of the child's workspace was truncated after 5 characters"
+        " (bootstrapMaxChars). Shorten the file, or raise bootstrapMaxChars.",
     )
 
 

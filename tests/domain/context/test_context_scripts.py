@@ -78,7 +78,7 @@ def test_argument_too_long_is_refused_with_advice() -> None:
     with pytest.raises(ArgumentsTooLongError, match="131072 bytes"):
         argument_items({"tt": "task"}, fits)
     wide = SpawnVariables(target_agent_id="a", task="x" * 130_000, requester_agent_id="b")
-    with pytest.raises(ArgumentsTooLongError, match="in all"):
+    with pytest.raises(ArgumentsTooLongError, match="in total"):
         argument_items({f"t{number}": "task" for number in range(9)}, wide)
 
 
@@ -91,7 +91,7 @@ def test_arguments_and_urls_have_limits() -> None:
     eight = {str(number): "task" for number in range(8)} | {"8": "label"}
     longest = "x" * (131_071 - len("0="))
     assert len(argument_items(eight, spawn(longest, "x" * 6))) == 9
-    with pytest.raises(ArgumentsTooLongError, match="1048577 bytes in all"):
+    with pytest.raises(ArgumentsTooLongError, match="1048577 bytes in total"):
         argument_items(eight, spawn(longest, "x" * 7))
 
     def url(task: str) -> str:

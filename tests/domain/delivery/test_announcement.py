@@ -200,7 +200,7 @@ def test_end_of_long_stderr_is_announced() -> None:
     note = stderr_note("x" * 8_000 + " model not found", is_cut=True)
     assert note is not None
     (announced,) = announced_notes([note], has_result=False, has_error=False)
-    assert announced.startswith("standard error, the end of it: xxx")
+    assert announced.startswith("standard error (last part): xxx")
     assert announced.endswith(" model not found")
     assert len(announced) < 1_000
 

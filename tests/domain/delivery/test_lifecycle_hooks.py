@@ -137,7 +137,7 @@ def test_engine_says_whether_it_wants_to_be_told(
     ("token", "why"),
     [
         ("x" * (TOKEN_CHARACTERS_MAX + 1), "its rollback is longer than 4096 characters"),
-        ("a\0b", "its rollback holds signs that cannot be kept"),
+        ("a\0b", "its rollback contains characters that cannot be stored"),
     ],
 )
 def test_unstorable_token_fails_the_step(token: str, why: str) -> None:

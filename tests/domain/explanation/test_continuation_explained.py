@@ -81,7 +81,7 @@ def test_accepted_message_passed_all_rules_in_order() -> None:
 
 def test_message_alone_is_not_judged_yet() -> None:
     assert {one.result for one in told(message())} == {"not_judged"}
-    assert {one.text for one in told(message())} == {"not judged yet"}
+    assert {one.text for one in told(message())} == {"not evaluated yet"}
     assert {one.config_revision for one in told(message())} == {REVISION}
 
 
@@ -98,7 +98,7 @@ def test_full_places_refuse_before_the_plan() -> None:
 
 def test_folder_is_that_of_the_run_before() -> None:
     one = the("workspace", message(), ADMITTED, planned())
-    assert one.text == "the folder of the run before is kept"
+    assert one.text == "the folder of the previous run is kept"
     assert one.compared == {
         "source": "agent",
         "recorded": "/srv/main",
@@ -107,7 +107,7 @@ def test_folder_is_that_of_the_run_before() -> None:
     }
     facts = plan_facts(workspace=WorkspaceFacts(source="agent", recorded=None))
     one = the("workspace", message(), ADMITTED, planned(facts=facts))
-    assert one.text == "the run before had no folder on record, and none is chosen"
+    assert one.text == "the previous run has no recorded folder, and none is chosen"
 
 
 def test_agent_is_that_of_the_session() -> None:

@@ -49,14 +49,14 @@ ADMISSION: list[tuple[str, dict[str, Any], bool, dict[str, JsonValue], str]] = [
         {"agent_id_argument_given": True, "target_agent_id": "steward"},
         False,
         {"given": True, "targetAgentId": "steward"},
-        'agentId "steward" has the form of an agent id',
+        'agentId "steward" is a valid agent id',
     ),
     (
         "agent_id",
         {"agent_id_argument_given": True, "target_agent_id": None},
         True,
         {"given": True, "targetAgentId": None},
-        "what was given as agentId has not the form of an agent id",
+        "the given agentId is not a valid agent id",
     ),
     ("mode", {}, False, {"mode": "run", "thread": False}, 'mode "run" with thread false'),
     (
@@ -64,7 +64,7 @@ ADMISSION: list[tuple[str, dict[str, Any], bool, dict[str, JsonValue], str]] = [
         {"mode": "session"},
         True,
         {"mode": "session", "thread": False},
-        'mode "session" with thread false, and it needs a thread',
+        'mode "session" with thread false; it requires a thread',
     ),
     (
         "depth",
@@ -132,7 +132,11 @@ def test_rule_of_admission_tells_what_it_compared(
         ({}, ["main"], "no agentId was given, and the requester's own agent is always allowed"),
         ({"target_agent_id": "main"}, ["main"], '"main" is among main'),
         ({"target_agent_id": "a", "allow_agents": ("B", "a")}, ["a", "b"], '"a" is among a, b'),
-        ({"target_agent_id": "a", "allow_agents": ("*",)}, "*", '"a" is allowed, as any agent is'),
+        (
+            {"target_agent_id": "a", "allow_agents": ("*",)},
+            "*",
+            '"a" is allowed, because any agent is',
+        ),
     ],
 )
 def test_allowed_agent_is_explained_with_the_list(
@@ -150,7 +154,7 @@ def test_allowed_agent_is_explained_with_the_list(
     ("allow_agents", "allowed", "text"),
     [
         (("worker",), ["worker"], '"steward" is not among worker'),
-        ((), [], '"steward" was named, and no agent is allowed'),
+        ((), [], '"steward" was requested, but no agent is allowed'),
         (None, ["main"], '"steward" is not among main'),
     ],
 )
@@ -184,8 +188,8 @@ def test_dependencies_are_explained_if_there_are_any() -> None:
     found = the(WAITS_FOR.name, asked, ADMITTED)
     assert (found.step, found.result, found.position) == ("admission", "passed", 10)
     assert found.text == (
-        "it is queued when these are done, with all below them:"
-        f' "scout" (run {TARGET}), run {TARGET}, however it ends'
+        'it is queued when these runs and all their descendants are done: "scout" (run'
+        f" {TARGET}), run {TARGET}, with any outcome"
     )
     assert found.compared is not None
     assert found.compared["ancestors"] == []
@@ -210,7 +214,7 @@ def test_batch_is_explained_with_place_and_culprit() -> None:
     inputs = {"culprit": str(run_id(3)), "index": 3, "batchId": str(run_id(9))}
     found = the("batch", asked, ADMITTED, refused(rule="batch", step="batch", inputs=inputs))
     assert found.result == "refused"
-    assert found.text == f"task 3 of its batch (run {run_id(3)}) could not be prepared"
+    assert found.text == f"task 3 of the batch (run {run_id(3)}) could not be prepared"
     assert "batch" not in results(requested(), ADMITTED)
 
 
@@ -285,7 +289,7 @@ PLAN: list[Explained] = [
     Explained(
         "model",
         {"plan": {"model_applied": False}},
-        '"large/two", named by the agent\'s subagents, is taken; 1 skipped',
+        '"large/two" is used, set by the agent\'s subagents; 1 skipped',
         {
             "candidates": [verdict.members() for verdict in MODELS],
             "servedModels": ["large/*"],
@@ -296,31 +300,31 @@ PLAN: list[Explained] = [
     Explained(
         "model",
         {"models": (), **NO_MODEL},
-        "no model is named, so the runtime chooses",
+        "no model is set, so the runtime chooses",
         {"candidates": [], **NOT_CHOSEN},
     ),
     Explained(
         "model",
         {"models": (NO_NAME,), **NO_MODEL},
-        "no model that is named can be taken, so the runtime chooses; 1 skipped",
+        "none of the models that are set can be used, so the runtime chooses; 1 skipped",
         {"candidates": [NO_NAME.members()], **NOT_CHOSEN},
     ),
     Explained(
         "thinking",
         {"plan": {"thinking": "low"}},
-        'level "low" of agents.defaults.subagents is taken',
+        'level "low" set by agents.defaults.subagents is used',
         {**INHERITED.members(), "level": "low"},
     ),
     Explained(
         "thinking",
         {"thinking": ThinkingFacts()},
-        "no thinking level is named, so the runtime chooses",
+        "no thinking level is set, so the runtime chooses",
         {**ThinkingFacts().members(), "level": None},
     ),
     Explained(
         "thinking",
         {"thinking": ThinkingFacts(taken_from="argument")},
-        "the word given by the request is no thinking level",
+        "the value set by the request is not a thinking level",
         {**ThinkingFacts(taken_from="argument").members(), "level": None},
         refuses=True,
     ),
@@ -329,13 +333,13 @@ PLAN: list[Explained] = [
     timeout(90.0, 90, "argument", "90 s: the request asks for 90 s, and 600 s is configured"),
     timeout(0.0, 0, "argument", "no limit: the request asks for no limit, and 600 s is configured"),
     profiles((), (), "there are no profiles for the agent's runtime"),
-    profiles(("a:default",), ("a:default",), 'the child is given "a:default"'),
-    profiles(("a:default", "b:c"), ("b:c",), 'the child is given "b:c"'),
-    profiles(("a:default",), (), 'found: "a:default"; the child is given none of it'),
+    profiles(("a:default",), ("a:default",), 'the child gets "a:default"'),
+    profiles(("a:default", "b:c"), ("b:c",), 'the child gets "b:c"'),
+    profiles(("a:default",), (), 'found: "a:default"; the child gets none'),
     Explained(
         "credentials",
         {"credentials": CredentialFacts(profile_ids=("a:default",), missing=KEYS)},
-        f"not to be had: {TEN_KEYS} and 2 more",
+        f"unavailable: {TEN_KEYS} and 2 more",
         {"profileIds": ["a:default"], "given": None, "missing": [*KEYS]},
         refuses=True,
     ),
@@ -343,7 +347,7 @@ PLAN: list[Explained] = [
     Explained(
         "runtime",
         {"runtime": "worker"},
-        'the agent\'s runtime is "worker", which is not served',
+        'the agent\'s runtime is "worker", which is not supported',
         {"type": "worker"},
         refuses=True,
     ),
@@ -370,27 +374,26 @@ def test_unknown_override_is_explained_with_the_replaced_agent() -> None:
 
 
 SANDBOXES: list[tuple[dict[str, Any], bool, str]] = [
-    ({}, False, '"off" puts the child into no sandbox, and none is asked for'),
+    ({}, False, '"off" requires no sandbox for the child, and none is requested'),
     (
         {"mode": "all", "child_sandboxed": True, "runtime_provides": True},
         False,
-        '"all" puts the child into a sandbox, and its runtime provides one',
+        '"all" requires a sandbox for the child, and its runtime provides one',
     ),
     (
         {"requester_sandboxed": True},
         True,
-        '"off" puts the child into no sandbox, but the requester is in one',
+        '"off" requires no sandbox for the child, but the requester is in a sandbox',
     ),
     (
         {"required": True},
         True,
-        '"off" puts the child into no sandbox, but the request requires one',
+        '"off" requires no sandbox for the child, but the request requires a sandbox',
     ),
     (
         {"mode": "non-main", "child_sandboxed": True},
         True,
-        '"non-main" puts the child into a sandbox, and its runtime does not say that it provides'
-        " one",
+        '"non-main" requires a sandbox for the child, and its runtime does not set providesSandbox',
     ),
 ]
 
@@ -484,11 +487,11 @@ def test_preamble_is_explained_with_both_sizes() -> None:
         return preamble_sizes("a" * 10, kept)
 
     given = ref("given")
-    assert told(None, None, kept=False).text == "no context was handed over"
-    assert told(given, None, kept=False).text.endswith("nothing stood in it")
+    assert told(None, None, kept=False).text == "no preamble was passed"
+    assert told(given, None, kept=False).text.endswith("it was empty")
     assert told(given, None, kept=True).result == "not_recorded"
     whole = told(given, sizes(20), kept=True)
-    assert whole.text == ("10 of 10 characters of context were handed over, whole; at most 20")
+    assert whole.text == ("10 of 10 preamble characters were passed, whole; at most 20")
     assert whole.compared == {
         "givenCharacters": 10,
         "givenBytes": 10,
@@ -496,5 +499,5 @@ def test_preamble_is_explained_with_both_sizes() -> None:
         "keptBytes": 10,
         "charactersMax": 20,
     }
-    assert told(given, sizes(4), kept=True).text.startswith("4 of 10 characters")
+    assert told(given, sizes(4), kept=True).text.startswith("4 of 10 preamble characters")
     assert "not at all" in told(given, sizes(0), kept=False).text

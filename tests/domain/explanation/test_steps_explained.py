@@ -92,7 +92,7 @@ def test_rule_without_recorded_facts_is_not_recorded() -> None:
     assert (one.compared, one.text) == (None, NOT_RECORDED)
     one = the("thinking", *events, refused(rule="thinking", facts=None))
     assert (one.result, one.compared) == ("refused", None)
-    assert one.text == f"refused; what was compared is {NOT_RECORDED}"
+    assert one.text == f"refused; the compared values were {NOT_RECORDED}"
 
 
 def test_no_free_text_of_a_request_is_in_its_explanation() -> None:
@@ -124,10 +124,10 @@ def test_scripts_are_explained_without_their_texts() -> None:
         if one.rule == "context_scripts"
     ]
     assert [one.text for one in scripts] == [
-        'script "who" gave a text for the prompt, and proposed "steward"',
-        'script "slow" failed, which refuses nothing and proposes nobody',
+        'script "who" returned a text for the prompt, and proposed "steward"',
+        'script "slow" failed; it refuses nothing and proposes no agent',
         'script "rest" was skipped',
-        'script "mute" gave no text',
+        'script "mute" returned no text',
     ]
     assert {(one.result, one.step, one.position) for one in scripts} == {("passed", "scripts", 12)}
     assert scripts[0].compared == {
@@ -145,8 +145,8 @@ def test_reused_script_output_names_its_run() -> None:
     receipts = (receipt("who", "injected", exit_code=0, reused_from=run_id(9)),)
     one = the("context_scripts", requested(), ADMITTED, resolved(receipts=receipts))
     assert one.text == (
-        'script "who" gave a text for the prompt; it was not run: what it said for run'
-        f" {run_id(9)} was read again"
+        'script "who" returned a text for the prompt; it was not run: its recorded output for'
+        f" run {run_id(9)} was reused"
     )
     assert one.compared is not None
     assert one.compared["reusedFrom"] == str(run_id(9))
@@ -161,7 +161,7 @@ def test_override_is_explained_with_both_agents() -> None:
         overridden(candidates=candidates),
     )
     one = the("override", *events)
-    assert one.text == '"steward" was put in the place of "main" by script "who"'
+    assert one.text == '"steward" replaced "main" by script "who"'
     assert (one.result, one.position) == ("passed", 13)
     assert one.compared is not None
     assert (one.compared["from"], one.compared["to"]) == ("main", "steward")
@@ -175,12 +175,11 @@ def test_override_is_explained_with_both_agents() -> None:
 @pytest.mark.parametrize(
     ("candidates", "text"),
     [
-        ((), 'no script proposed an agent, so "main" stays'),
+        ((), 'no script proposed an agent, so "main" is kept'),
         ((candidate("a", "main", "winner"),), 'script "a" confirmed "main"'),
         (
             (candidate("a", "other", "credentials_missing"),),
-            'nobody who was proposed can be taken, so "main" stays; credentials of "other" are'
-            " missing",
+            'no proposed agent can be used, so "main" is kept; credentials of "other" are missing',
         ),
     ],
 )
@@ -235,10 +234,10 @@ def test_step_taken_is_explained_at_its_event() -> None:
         ("context_engine", "passed", 20),
     ]
     assert [one.text for one in lines] == [
-        "a thread is bound for the child",
-        "the child begins with 4 entries with 100000 tokens of at most 100000",
-        "1 file(s) with 3 bytes in all are attached",
-        "the context engine prepared the child, and can undo that",
+        "a thread was bound for the child",
+        "the child starts with 4 entries with 100000 tokens of at most 100000",
+        "1 file(s) with 3 bytes in total are attached",
+        "the context engine prepared the child, and can undo it",
     ]
     shown = " ".join(one.to_json().decode() for one in lines)
     assert ref("hidden").hmac not in shown
@@ -249,9 +248,9 @@ def test_unrequested_steps_are_explained_at_the_session() -> None:
     lines = [one for one in told(*of_created()) if one.rule in STEP_RULES]
     assert [(one.result, one.position) for one in lines] == [("passed", 13)] * 4
     assert [one.text for one in lines] == [
-        "no thread is asked for",
-        "the child begins without the conversation of its requester",
-        "nothing is attached",
+        "no thread was requested",
+        "the child starts without its requester's conversation",
+        "no files are attached",
         "no context engine is configured",
     ]
 
@@ -259,8 +258,8 @@ def test_unrequested_steps_are_explained_at_the_session() -> None:
 @pytest.mark.parametrize(
     ("fork", "text"),
     [
-        (TOO_MUCH, "100001 tokens are more than 100000, so the child begins without them"),
-        (NOTHING_THERE, "its requester has no transcript here, so the child begins without"),
+        (TOO_MUCH, "100001 tokens are more than 100000, so the child starts without them"),
+        (NOTHING_THERE, "its requester has no transcript here, so the child starts without one"),
     ],
 )
 def test_impossible_fork_is_explained_with_its_facts(fork: ForkFacts, text: str) -> None:
@@ -279,36 +278,41 @@ def test_impossible_fork_is_explained_with_its_facts(fork: ForkFacts, text: str)
 
 
 REFUSED: list[tuple[str, tuple[AnyEvent, ...], dict[str, Any], str]] = [
-    ("thread_binding", (), IN_A_THREAD, "a thread is asked for, and nobody binds one here"),
+    (
+        "thread_binding",
+        (),
+        IN_A_THREAD,
+        "a thread was requested, but no binding hook is configured",
+    ),
     (
         "thread_binding",
         made("thread_binding", outcome="nothing", made=False),
         IN_A_THREAD,
-        "a thread is asked for, and none was bound",
+        "a thread was requested, but none was bound",
     ),
     (
         "thread_binding",
         (step_begun("thread_binding"),),
         IN_A_THREAD,
-        "a thread is asked for, and nobody knows whether one was bound",
+        "a thread was requested, and it is unknown whether one was bound",
     ),
     (
         "context_fork",
         (),
         {"options": SpawnOptions(context="fork")},
-        "a fork is asked for, and its requester has no transcript here",
+        "a fork was requested, but its requester has no transcript here",
     ),
     (
         "context_fork",
         (),
         {"options": SpawnOptions(context="fork"), "requested_agent_id": "other"},
-        "a fork is asked for, and the child is of another agent than its requester",
+        "a fork was requested, but the child's agent is not its requester's",
     ),
     (
         "context_fork",
         (step_begun("context_fork"),),
         {"options": SpawnOptions(context="fork")},
-        "a fork is asked for, and could not be made",
+        "a fork was requested, but could not be created",
     ),
     (
         "context_engine",
@@ -353,11 +357,11 @@ def test_unreached_step_is_not_judged() -> None:
 def test_step_is_under_way_until_taken_or_stopped() -> None:
     begun = before(*made("thread_binding"), step_begun("context_fork"), **ALL)
     one = the("context_fork", *begun)
-    assert (one.result, one.text, one.position) == ("not_judged", "under way", None)
+    assert (one.result, one.text, one.position) == ("not_judged", "in progress", None)
     assert results(*begun)["thread_binding"] == "passed"
     stopped = (*begun, refused(rule="stopped", step="scripts-resolved"))
     one = the("context_fork", *stopped)
-    assert (one.result, one.text) == ("not_judged", 'under way when "stopped" refused the spawn')
+    assert (one.result, one.text) == ("not_judged", 'in progress when "stopped" refused the spawn')
     assert told(*stopped)[-1].rule == "stopped"
 
 
@@ -371,7 +375,7 @@ def test_unrecorded_thread_is_not_recorded() -> None:
 def test_folder_that_was_made_is_told_with_the_workspace() -> None:
     steps = step_begun("workspace"), step_taken("workspace")
     one = the("workspace", *of_created(*steps))
-    assert one.text == "the folder of the agent is used, and was made for the child"
+    assert one.text == "the folder of the agent is used, and was created for the child"
     assert one.compared is not None
     assert one.compared["made"] is True
     one = the("workspace", *by("thread_binding", **IN_A_THREAD))
@@ -383,6 +387,6 @@ def test_respawned_transcript_is_explained_with_its_run() -> None:
     respawn = RespawnFacts(run_id=run_id(7), transcript_up_to=3)
     events = by("context_fork", step_begun("context_fork"), respawn=respawn)
     one = the("context_fork", *events)
-    assert one.text == f"the transcript of run {run_id(7)} is asked for, and could not be taken"
+    assert one.text == f"the transcript of run {run_id(7)} was requested, but could not be read"
     assert one.compared is not None
     assert (one.compared["respawnedFrom"], one.compared["upTo"]) == (str(run_id(7)), 3)

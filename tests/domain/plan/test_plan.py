@@ -124,8 +124,8 @@ def test_time_limit_below_one_second_is_told_to_be_none(
         ()
         if shown is None
         else (
-            f"runTimeoutSeconds {shown} was made 0, which is without limit: whole seconds count,"
-            " rounded down. Ask for 1 or more to have a limit.",
+            f"runTimeoutSeconds {shown} was rounded down to 0, which means no limit. Request 1"
+            " or more for a limit.",
         )
     )
 
@@ -205,9 +205,9 @@ def test_sandbox_that_nobody_provides_is_refused() -> None:
     assert refusal is not None
     assert (refusal.rule, refusal.status) == ("sandbox", "error")
     assert refusal.text == (
-        'Agent "builder" is to run in a sandbox (sandbox.mode "all"), and its runtime does not '
-        "provide one. Set providesSandbox on a runtime that isolates itself, or sandbox.mode to "
-        '"off".'
+        'Agent "builder" must run in a sandbox (sandbox.mode "all"), but its runtime does not'
+        " provide one. Set providesSandbox on a runtime that isolates itself, or sandbox.mode"
+        ' to "off".'
     )
     assert missing_sandbox_refusal(facts(child=True, provides=True), "builder") is None
     assert missing_sandbox_refusal(facts(child=False), "builder") is None
@@ -430,8 +430,8 @@ def test_model_with_an_unset_variable_is_skipped_with_a_warning() -> None:
     plan = plan_model(settings_of({"agent_subagents": "${LEAD_MODEL}", "defaults": "acme/small"}))
     assert (plan.reference, plan.applied) == ("acme/small", False)
     assert plan.warnings == (
-        'Model "${LEAD_MODEL}" from the agent\'s subagents.model names a variable that was not set'
-        " when the configuration was read and was skipped; running on acme/small.",
+        'Model "${LEAD_MODEL}" from the agent\'s subagents.model refers to a variable that was'
+        " not set when the configuration was read and was skipped; running on acme/small.",
     )
 
 
@@ -447,7 +447,7 @@ def test_unserved_model_is_skipped_with_a_warning() -> None:
     plan = plan_model(settings, served={"b/small"})
     assert (plan.reference, plan.source, plan.applied) == ("b/small", "agent", False)
     assert plan.warnings == (
-        'Model "a/big" from the model argument cannot be served by the agent\'s runtime and was '
+        'Model "a/big" from the model argument is not served by the agent\'s runtime and was '
         "skipped; running on b/small.",
     )
     assert verdicts(plan) == [("argument", "a/big", "not_served"), ("agent", "b/small", "taken")]
@@ -471,7 +471,7 @@ def test_when_nothing_can_be_served_the_runtime_chooses() -> None:
         2,
     )
     assert plan.warnings[1] == (
-        'Model "c/d" from agents.defaults.model cannot be served by the agent\'s runtime and was '
+        'Model "c/d" from agents.defaults.model is not served by the agent\'s runtime and was '
         "skipped; running on the runtime's own default."
     )
 

@@ -195,7 +195,7 @@ def test_passed_on_hook_cannot_be_told() -> None:
         effects.note_hook_failure(ENDED),
         effects.park_hook(ENDED),
     ):
-        story.when(command).refused(WrongStage, "continued by another, which does it")
+        story.when(command).refused(WrongStage, "continued by another run, which does it")
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_there_is_room_for_twenty_messages() -> None:
     waiting = tuple(
         continued.message_queued(run_id=run_id(20 + n)) for n in range(QUEUED_MESSAGES_MAX)
     )
-    with pytest.raises(QueueFull, match="20 messages wait for this session already"):
+    with pytest.raises(QueueFull, match="20 messages are already queued for this session"):
         given(*STARTED, *waiting).when(continued.queue()).after()
 
 
@@ -329,9 +329,9 @@ def test_run_yields_once_while_children_work() -> None:
         given(*STARTED, continued.yield_requested()).when(continued.yield_run(awaits=False)).after()
     )
     assert len(again.events) == len(STARTED) + 1
-    with pytest.raises(CannotYield, match="there is nothing to wait for"):
+    with pytest.raises(CannotYield, match="nothing to wait for"):
         given(*STARTED).when(continued.yield_run(awaits=False)).after()
-    with pytest.raises(CannotYield, match="is not at work"):
+    with pytest.raises(CannotYield, match="has not started or is over"):
         given(*past.a_queued_run()).when(continued.yield_run()).after()
 
 
@@ -356,12 +356,12 @@ def test_next_step_of_ended_run(events: tuple[RunEvent, ...], kind: str | None) 
 def test_run_replaced_by_its_session_is_not_announced(
     events: tuple[RunEvent, ...],
 ) -> None:
-    with pytest.raises(NotYet, match="goes on in its place"):
+    with pytest.raises(NotYet, match="will continue its session"):
         given(*events).when(ask.announce()).after()
 
 
 def test_run_with_queued_message_is_not_archived() -> None:
-    with pytest.raises(WrongStage, match="a message waits"):
+    with pytest.raises(WrongStage, match="a queued message"):
         given(*past.an_announced_run(), continued.message_queued()).when(ask.archive()).after()
 
 

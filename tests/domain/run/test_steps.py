@@ -84,7 +84,7 @@ def test_step_is_never_begun_again_at_another_place(change: dict[str, str]) -> N
     resumed = given(*past.a_run_at_a_step(), past.resumed())
     assert resumed.state is not None
     command = ask.begin_step(resumed.state.epoch, **change)
-    resumed.when(command).refused(WrongStage, "elsewhere", "the place on record")
+    resumed.when(command).refused(WrongStage, "elsewhere", "its recorded place")
 
 
 def test_undo_waits_for_the_limit_of_its_step() -> None:

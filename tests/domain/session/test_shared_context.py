@@ -166,7 +166,7 @@ def test_shared_limits_count_present_and_added_keys() -> None:
     assert limit_refusal(many, [("k1", 9)], "child") is None
     crowded = limit_refusal(many, [("new", 9)], "child")
     assert crowded is not None
-    assert "would have 65 keys and may have 64 (64 are taken)" in crowded.text
+    assert "would have 65 keys, more than the 64 allowed (64 are in use)" in crowded.text
     assert "share less with this child" in crowded.text
 
 
@@ -230,7 +230,7 @@ def test_second_of_two_large_shares_is_refused() -> None:
         prepare(log, name)
     log.tell("first", creation(log, "first", large))
     other = SharedChange(key="b", value=ref(LARGE))
-    with pytest.raises(CannotShare, match="80015 bytes and may have 65536") as caught:
+    with pytest.raises(CannotShare, match="80015 bytes, more than the 65536 allowed") as caught:
         log.tell("second", creation(log, "second", other))
     assert caught.value.refusal.rule == "shared_context"
     log.tell("second", creation(log, "second", large))
@@ -273,7 +273,7 @@ def test_references_have_a_limit_with_inherited_ones() -> None:
     refusal = log.answer("more", "a", shared=refers_to("more")).refusal
     assert refusal is not None
     assert (refusal.rule, refusal.current, refusal.limit) == ("shared_context", 21, 20)
-    assert "21 references and may have 20 (20 are inherited)" in refusal.text
+    assert "21 references (20 inherited), more than the 20 allowed" in refusal.text
 
 
 THREE_KEYS = st.sampled_from(["a", "b", "c"])

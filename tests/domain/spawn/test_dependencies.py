@@ -132,17 +132,17 @@ def test_what_a_target_is_good_for(
 @pytest.mark.parametrize(
     ("history", "via", "text"),
     [
-        (past.a_refused_run(), "dependsOn", "was refused; spawn it again, and name the new one"),
+        (past.a_refused_run(), "dependsOn", "was refused; spawn it again and name the new run"),
         (
             (*past.a_started_run(), past.ended(outcome="stopped")),
             "dependsOn",
-            'was stopped; spawn it again, or say {"run": "scout", "require": "ended"} to go on all'
-            " the same",
+            'was stopped; spawn it again, or use {"run": "scout", "require": "ended"} to'
+            " continue anyway",
         ),
         (
             (*past.a_started_run(), past.ended(outcome="error")),
             "reference",
-            "ended as error; spawn it again, and name the new one",
+            "ended as error; spawn it again and name the new run",
         ),
     ],
 )
@@ -167,29 +167,29 @@ NAMED: dict[str, tuple[DependencyVia, list[Run], list[Run], str | None]] = {
     "one run": ("dependsOn", called("a"), [], None),
     "one reference": ("reference", called("a"), [], None),
     "no run, none there": ("dependsOn", [], [], "No run of this tree can be waited for yet."),
-    "no run, others there": ("dependsOn", [], called("a", None), f"There are: {LISTED}"),
-    "no reference, none there": ("reference", [], [], "It has spawned none yet."),
-    "no reference, others there": ("reference", [], called("a", None), f"There are: {LISTED}"),
+    "no run, others there": ("dependsOn", [], called("a", None), f"Known: {LISTED}"),
+    "no reference, none there": ("reference", [], [], "It has not spawned any run yet."),
+    "no reference, others there": ("reference", [], called("a", None), f"Known: {LISTED}"),
     "one label of two runs": (
         "dependsOn",
         called("a", "a"),
         [],
-        f'dependsOn names "a", which is the label of 2 sessions: run {run_id(1)}, run {run_id(2)};'
-        " name one by its run id",
+        f'dependsOn names "a", which is the label of 2 sessions: run {run_id(1)}, run'
+        f" {run_id(2)}; give a run id",
     ),
     "one label of two references": (
         "reference",
         called("a", "a"),
         [],
         f'sharedContext.$a: "a" is the label of 2 sessions: run {run_id(1)}, run {run_id(2)};'
-        " name one by its run id",
+        " give a run id",
     ),
     "beginning of two labels": (
         "reference",
         called("a", "ab"),
         [],
-        f'sharedContext.$a: "a" is the beginning of 2 labels: {A}, "ab" (run {run_id(2)}); name'
-        " one whole, or its run id",
+        f'sharedContext.$a: "a" is a prefix of 2 labels: {A}, "ab" (run {run_id(2)}); give a'
+        " whole label or a run id",
     ),
     "many others": ("dependsOn", [], called(*["a"] * (RUNS_SHOWN_MAX + 1)), ", and more"),
 }
@@ -224,7 +224,7 @@ def test_spawn_judged_below_an_older_run_is_read_again() -> None:
     log.begin("a")
     log.finish("a")
     log.go_on("newest", "a")
-    with pytest.raises(ReadAgain, match="went on meanwhile"):
+    with pytest.raises(ReadAgain, match="changed meanwhile"):
         log.answer("b", "a", dependencies=on(log, "newest"), ancestors=(log.run("a").run_id,))
     told = refused(log, "b", "a", "newest")
     assert told is not None
@@ -239,8 +239,8 @@ def test_cycle_is_refused_with_its_path() -> None:
     assert refused(log, "in a", "a", "w") is None
     assert refused(log, "in b", "b", "a") == (
         "dependency_cycle",
-        'dependsOn names "a" (run a), which waits, by run in a → run w, for run b above this spawn:'
-        " each would wait for the other for ever",
+        'dependsOn names "a" (run a), which waits, by run in a → run w, for run b above this'
+        " spawn: this would be a dependency cycle",
     )
     assert refused(log, "in b too", "b", "c") is None
 
@@ -260,8 +260,8 @@ def test_continued_session_waits_for_earlier_children() -> None:
     yield_and_go_on(log, "s", "newest")
     assert refused(log, "y", "b", "newest") == (
         "dependency_cycle",
-        'dependsOn names "newest" (run newest), which waits, by run x, for run b above this spawn:'
-        " each would wait for the other for ever",
+        'dependsOn names "newest" (run newest), which waits, by run x, for run b above this'
+        " spawn: this would be a dependency cycle",
     )
 
 
@@ -273,7 +273,7 @@ def test_nobody_waits_for_the_newest_run_of_a_session_above() -> None:
     told = refused(log, "z", "c", "newest")
     assert told is not None
     assert told[0] == "dependency_cycle"
-    assert told[1].endswith("own run or one above it, and those end after what they spawn")
+    assert told[1].endswith("own run or an ancestor, which ends only after its children")
 
 
 def test_run_above_is_waited_for_once_it_is_over() -> None:

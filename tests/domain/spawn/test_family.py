@@ -92,9 +92,9 @@ def test_last_announced_descendant_releases_its_orchestrator() -> None:
 @pytest.mark.parametrize(
     ("steps", "said"),
     [
-        (1, "the run of session .* is over, .* or go on with it by a message"),
-        (2, "the run of session .* is over, .* or go on with it by a message"),
-        (3, "is closed and spawns no more"),
+        (1, "the run of session .* is over, .* or continue it with a message"),
+        (2, "the run of session .* is over, .* or continue it with a message"),
+        (3, "is closed and cannot spawn"),
     ],
 )
 def test_session_whose_run_is_over_spawns_no_more(steps: int, said: str) -> None:
@@ -105,7 +105,7 @@ def test_session_whose_run_is_over_spawns_no_more(steps: int, said: str) -> None
     before = list(log.recorded)
     with pytest.raises(SessionIsClosed, match=said) as refused:
         log.spawn("below", "scout")
-    assert "ask from the session that spawned it" in str(refused.value)
+    assert "spawn from the session that spawned it" in str(refused.value)
     assert (log.session("scout").stage == "closed") is ("is closed" in str(refused.value))
     assert log.recorded == before
 
@@ -279,7 +279,7 @@ def test_second_message_from_one_run_is_read_again() -> None:
     log = announced("scout")
     stale = log.run("scout")
     log.message("first", "scout")
-    with pytest.raises(ReadAgain, match="went on meanwhile"):
+    with pytest.raises(ReadAgain, match="changed meanwhile"):
         log.message("second", "scout", last=stale)
     with pytest.raises(RunIsActive):
         log.message("second", "scout")

@@ -330,7 +330,9 @@ def test_spawn_in_preparation_has_nothing_to_compare_with() -> None:
     preparing = Spawn(is_ready=False)
     assert preparing.again(BASE, BASE, is_unaffected=True).verdict == SAME
     slow = preparing.again(BASE, setting(thinking="high")).verdict
-    assert slow == not_replayable("it is still being prepared, so there is nothing to compare with")
+    assert slow == not_replayable(
+        "it is still being prepared, so there is no decision to compare with"
+    )
 
 
 def test_refusal_after_the_range_cannot_be_compared() -> None:

@@ -116,9 +116,9 @@ def test_mended_task_allows_the_whole_batch() -> None:
     found = again(BOTH, setting(writer="unfit"), setting())
     assert said(found) == [("newly-allowed", "thinking"), ("newly-allowed", "batch")]
     assert found[1].assumed == (
-        "it can be prepared itself: the others of its batch were looked at first",
+        "its own preparation: the other tasks of its batch were checked first",
     )
-    assert "the others of its batch can be prepared" in found[0].assumed
+    assert "the other tasks of its batch can be prepared" in found[0].assumed
 
 
 def test_unmended_task_leaves_the_batch_refused() -> None:
@@ -150,7 +150,7 @@ def decided(*verdicts: Verdict, refused_by: tuple[str | None, ...] = ()) -> list
 
 UNKNOWN = not_replayable("a text")
 REFUSED = Verdict(verdict="newly-refused", rule="thinking")
-OTHERS = not_replayable("another task of its batch, by which this one may be refused")
+OTHERS = not_replayable("another task of its batch, whose refusal would refuse this one")
 
 
 def test_one_that_nobody_knows_may_refuse_the_others() -> None:
@@ -191,7 +191,7 @@ def noted(counts: Cascade, asked: Spawn, then: Values, now: Values) -> DecidedAg
 
 def newly_allowed(number: int) -> str:
     """What is not known of such a run."""
-    return f"for how long run {run_id(number)}, newly allowed, would have run"
+    return f"how long run {run_id(number)}, newly allowed, would have run"
 
 
 def undecided(number: int) -> str:
@@ -237,7 +237,7 @@ def test_undecided_run_may_have_been_active() -> None:
     assert noted(counts, child(4), BASE, BASE).verdict == SAME
 
 
-NEVER_ASKED = "it would not have been requested: run {}, which it goes back to, would be refused"
+NEVER_ASKED = "it would not have been requested: run {}, from which it originates, would be refused"
 
 
 @pytest.mark.parametrize(
@@ -367,7 +367,7 @@ def test_overridden_requester_may_not_request() -> None:
     counts = following([routed()], routing(None), routing("agent"))
     asked = child(2, agent_id=None, requester=ASKS)
     assert noted(counts, asked, routing(None), routing("agent")).verdict.missing == (
-        'whether agent "writer", in the place of its requester, would ask for it',
+        'whether agent "writer", instead of its requester, would request it',
     )
 
 
@@ -402,8 +402,7 @@ def test_child_works_in_its_requesters_folder_of_now() -> None:
     assert (sent.verdict, sent.difference) == ("different-plan", found.difference)
     named = child(5, agent_id=None, requester=asks, folder=True)
     assert noted(counts, named, then, now).verdict.missing == (
-        "the workspace: whether the folder that was requested lies below that of its requester is"
-        " not on record",
+        "the workspace: whether the requested folder is below its requester's is not recorded",
     )
     other = child(4, agent_id="main", requester=asks)
     assert noted(counts, other, then, now).verdict == SAME
@@ -458,7 +457,7 @@ def test_name_may_mean_another_run_instead() -> None:
     record = naming(2, "dependsOn").record(BASE)
     other = counts.names(record, {"a": [run_id(1), run_id(7)]})
     assert other.unknown == (
-        f"which run dependsOn names in the place of run {run_id(1)}, which would not be there",
+        f"which run dependsOn names instead of run {run_id(1)}, which would not exist",
     )
     assert counts.names(record, {"a": [run_id(1)]}).unknown == ()
     assert naming(2, "dependsOn").again(BASE, STRICT, names=other).verdict == not_replayable(
@@ -478,7 +477,7 @@ def test_name_may_mean_a_newly_allowed_run() -> None:
         assert (found != ()) == is_meant, (via, name)
     refused = child(3, refused_by="dependency_unknown", step="admission")
     unknown = noted(counts, refused, BASE, BASE).verdict
-    assert unknown.missing == (f"whether it names run {run_id(9)}, which may be there now",)
+    assert unknown.missing == (f"whether it names run {run_id(9)}, which may exist now",)
 
 
 def test_reference_may_mean_any_of_too_many_new_labels(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -488,7 +487,7 @@ def test_reference_may_mean_any_of_too_many_new_labels(monkeypatch: pytest.Monke
     assert counts.names(record, {}).unknown == ()
     noted(counts, child(10, changes={"label": "abd"}), STRICT, BASE)
     assert counts.names(record, {}).unknown == (
-        f"which run sharedContext.$x names: run {run_id(9)} may be there now",
+        f"which run sharedContext.$x names: run {run_id(9)} may exist now",
     )
 
 
@@ -497,7 +496,7 @@ def test_ambiguity_may_end_without_a_refused_run(rule: str) -> None:
     counts = following([LABELLED], BASE, STRICT)
     refused = child(3, agent_id=None, refused_by=rule, step="admission")
     assert noted(counts, refused, BASE, STRICT).verdict.missing == (
-        f"whether it is refused without run {run_id(1)}, which may not be there now",
+        f"whether it is refused without run {run_id(1)}, which may not exist now",
     )
     assert noted(Cascade(), refused, BASE, STRICT).verdict == SAME
 
@@ -545,7 +544,7 @@ def test_newly_allowed_run_shares_with_its_family() -> None:
     told = child(2, agent_id=None).record(BASE)
     (missing,) = counts.unshared(told.changed({"started": past.started()}))
     assert missing == (
-        f"the shared context: run {run_id(1)}, which may be there now, shares with its family"
+        f"the shared context: the context shared by run {run_id(1)}, which may exist now"
     )
     child_alone = shares.changed({"scope": "child"})
     none = following([child(1, changes={"shared": child_alone})], STRICT, BASE)
@@ -555,7 +554,7 @@ def test_newly_allowed_run_shares_with_its_family() -> None:
 def test_more_than_can_be_remembered_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cascade, "REMOVED_MAX", 2)
     counts = following([child(1), child(2)], BASE, STRICT)
-    with pytest.raises(CascadeTooLargeError, match="more than 2 runs would not have run"):
+    with pytest.raises(CascadeTooLargeError, match="more than 2 runs or sessions would differ"):
         noted(counts, child(3), BASE, STRICT)
     planned = following([child(1)], BASE, SLOW)
     assert planned.active_children(ROOT, 1) == CountRange(1, 1)

@@ -102,7 +102,7 @@ def test_difference_is_told_both_ways(row: Case) -> None:
 
 WORDS = WRITER.changed(model="Our Best")
 LARGE, LESS = named("our best", "acme/large"), named("our best", "acme/small")
-BY_ALIAS = unknown("the model that was requested: maybe by an alias that stands for another now")
+BY_ALIAS = unknown("the requested model: it may be an alias that means another model now")
 DIFFERENT_PLAN = Outcome("different-plan")
 
 MODELS: dict[str, Case] = {
@@ -114,7 +114,7 @@ MODELS: dict[str, Case] = {
         WORDS,
         BASE,
         LARGE,
-        unknown("the model that was requested: its text was erased"),
+        unknown("the requested model: its text was erased"),
         erased=["Our Best"],
     ),
     "words erased, not needed": case(WORDS, BASE, HIGH, DIFFERENT_PLAN, erased=["Our Best"]),
@@ -152,11 +152,11 @@ UNSET = WRITER.changed(
     )
 )
 CANNOT = "The workspace cannot be made: it is a file."
-NO_RECORD = unknown("the workspace: whether the folder could be used is not on record")
-FORGOTTEN = unknown("the workspace: which folder it was is not on record")
+NO_RECORD = unknown("the workspace: whether the folder could be used is not recorded")
+FORGOTTEN = unknown("the workspace: its folder is not recorded")
 NO_ROOT = unknown(
-    "the workspace: whether the folder that was requested lies below workspaceRoots, or the"
-    " agent's own, is not on record"
+    "the workspace: whether the requested folder is below workspaceRoots or the agent's own"
+    " folder is not recorded"
 )
 ROOTS = but(BASE, {"spawnlog": {"workspaceRoots": ["/elsewhere"]}})
 ELSEWHERE = writer(workspace="/srv/elsewhere")
@@ -247,7 +247,7 @@ MESSAGES: dict[str, Case] = {
         SENT,
         FOUR,
         limits("editor", maxChildrenPerAgent=4),
-        refused("agent_unknown", "is not configured any more"),
+        refused("agent_unknown", "is no longer configured"),
     ),
     "requester confined then": case(Sent(agent_id="writer", is_boxed=True), CONFINED, FREE),
 }

@@ -122,7 +122,7 @@ CONTEXT_SCRIPTS: dict[str, Case] = {
         ROUTED.changed(refused_by="attachments"),
         THEN,
         running(ELSEWHERE),
-        unknown("attachments: it was taken for another agent"),
+        unknown("attachments: they were written for another agent"),
     ),
     "other agent is new": case(
         PROPOSED,
@@ -142,7 +142,7 @@ def test_scripts_that_had_not_run_are_unknown() -> None:
     refused_first = TOLD.changed(refused_by="workspace")
     record = refused_first.record(running(FACTS)).changed({"scripts": None})
     now = running({**FACTS, "position": "prepend"})
-    missing = unknown("the context scripts: they had not run when it was refused")
+    missing = unknown("the context scripts: they had not run when the spawn was refused")
     case(refused_first, running(FACTS), running(FACTS), record=record).check()
     case(refused_first, running(FACTS), now, missing, record=record).check()
 
@@ -153,11 +153,9 @@ WORDS = "so many words " * 20
 PREAMBLE = Spawn(preamble=WORDS)
 KEPT = Sent(preamble_kept=WORDS)
 KEPT_CHARACTERS = differs("context", "/contextPreamble/keptCharacters")
-CUT_WORDS = unknown("the preamble of the session: it is on record as it was cut then")
+CUT_WORDS = unknown("the preamble of the session: only its truncated text is on record")
 FILES = Spawn(bootstrap=("x" * 300, "y" * 300))
-CUT_FILES = unknown(
-    "the bootstrap files: they are on record as they were within the limits of then"
-)
+CUT_FILES = unknown("the bootstrap files: only their text within the earlier limits is on record")
 
 
 def words(characters: int, **own: Any) -> Values:
@@ -219,8 +217,8 @@ def test_preamble_and_files(row: Case) -> None:
 HERE = '{"channel": "chat", "accountId": "work", "to": "room:1"}'
 BOUND_BASE = but(setup("writer", default={"subagents": {"allowAgents": ["*"]}}), BINDING)
 BOUND = Spawn(agent_id="writer", mode="session", thread=True, origin=HERE)
-OTHERWISE = unknown("the thread: what binds it changed (hooks or threadBindings)")
-REBOUND = unknown("thread_binding: what it goes by changed (hooks or threadBindings)")
+OTHERWISE = unknown("the thread: its settings changed (hooks or threadBindings)")
+REBOUND = unknown("thread_binding: its settings changed (hooks or threadBindings)")
 OFF = {"threadBindings": {"spawnSessions": False}}
 
 OF_OTHERS: dict[str, Values] = {
@@ -281,9 +279,9 @@ ATTACHED = AttachmentsRequest(count=2, total_bytes=90)
 WRONG = AttachmentsRequest(count=2, refusal=ref("attachments_invalid_name (empty)"))
 ATTACHING = CROWDED.changed(attachments=ATTACHED)
 CREATED = Spawn(agent_id="writer", attachments=ATTACHED)
-FORK_ASSUMED = "the conversation that it begins with can be taken over"
+FORK_ASSUMED = "its initial conversation can be forked"
 TAKEN_OVER = allowed("active_children", *at_hand("main"), FORK_ASSUMED)
-NO_FILES = unknown("the attachments: their limits changed, and they are not on record")
+NO_FILES = unknown("the attachments: their limits changed, but the files are not on record")
 RESPAWN = RespawnFacts(run_id=run_id(7), transcript_up_to=3)
 
 
@@ -347,7 +345,7 @@ AFTER_PLAN: dict[str, Case] = {
         ATTACHING,
         taking(FULL),
         taking(),
-        allowed("active_children", *at_hand("writer"), "what is attached can be written"),
+        allowed("active_children", *at_hand("writer"), "the attachments can be written"),
     ),
     "provided conversation": case(FORKING.changed(has_transcript=True), FULL, BASE, TAKEN_OVER),
     "conversation of an earlier run": case(

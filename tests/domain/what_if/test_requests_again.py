@@ -73,7 +73,9 @@ ADMISSION: dict[str, Case] = {
         WRITER,
         limits("writer"),
         limits({"id": "writer", "subagents": FACTS}, allowAgents=["*"]),
-        allowed("allow_agents", 'context script "facts" names no other agent', *at_hand("writer")),
+        allowed(
+            "allow_agents", 'context script "facts" proposes no other agent', *at_hand("writer")
+        ),
     ),
     "dependency not on record": case(
         WAITING, limits("writer"), OPEN, unknown(f"run {run_id(7)}, which dependsOn names")
@@ -85,7 +87,7 @@ ADMISSION: dict[str, Case] = {
         SHARING,
         limits("writer"),
         OPEN,
-        allowed("allow_agents", "what is shared fits", *at_hand("writer")),
+        allowed("allow_agents", "the shared context fits the limits", *at_hand("writer")),
     ),
 }
 
@@ -174,15 +176,13 @@ def test_recorded_sizes_of_what_is_shared_are_judged(
     request = record.request.changed({"facts": record.request.facts.changed(sizes)})
     found = SHARING.again(limits("writer"), OPEN, record=record.changed({"request": request}))
     check(found.verdict, expected)
-    assert "what is shared fits" not in found.verdict.assumed
+    assert "the shared context fits the limits" not in found.verdict.assumed
 
 
 # Who asks: the session that a key stands for.
 
 BASE = setup("writer")
-MEANT_ANOTHER = unknown(
-    "the requester: its key stands for another session under this configuration"
-)
+MEANT_ANOTHER = unknown("the requester: its key means another session under this configuration")
 PEER = "agent:main:chat:group:7"
 
 

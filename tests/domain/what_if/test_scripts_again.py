@@ -167,7 +167,7 @@ def test_output_is_read_again(name: str) -> None:
 
 MAPPED = {**A, "argMap": {"task": "task", "other": "task"}}
 OF_MAPPED = configured(MAPPED, B)
-CALLED = 'context script "a": its {} changed, so it would be called otherwise'
+CALLED = 'context script "a": its {} changed, so it would be called differently'
 SKIPPED = [
     receipt("a", "failed", exit_code=1, output=None),
     receipt("b", "skipped", output=None, duration_ms=0),
@@ -175,8 +175,7 @@ SKIPPED = [
 HALF: Values = {"outcome": "failed", "duration_ms": 2_000, "exit_code": None}
 TWO_SECONDS, NINE_SECONDS = (configured({**A, "timeoutSeconds": one}) for one in (2, 9))
 UNTOLD = (
-    'context script "cut": it failed, maybe for want of the time that all may take'
-    " (scriptsTotalSeconds)"
+    'context script "cut": it may have failed because the total time ran out (scriptsTotalSeconds)'
 )
 TELLING = {**A, "argMap": {"all": "cfg"}}
 
@@ -194,7 +193,7 @@ MISSING: dict[str, Replay] = {
         CALLED.format("argMap"),
     ),
     "new script": Replay(
-        [OF_BOTH[0]], A_ALONE, BOTH, 'context script "b": it is new, so there is no output of it'
+        [OF_BOTH[0]], A_ALONE, BOTH, 'context script "b": it is new, so there is no recorded output'
     ),
     "skipped, not now": Replay(
         SKIPPED,
@@ -206,7 +205,7 @@ MISSING: dict[str, Replay] = {
         [printed("a", "half", status_code=200, **HALF)],
         TWO_SECONDS,
         NINE_SECONDS,
-        "ended by its timeout",
+        "ended by the old one",
     ),
     "more time for all": Replay(
         TIMED_OUT[:1], ONE_SECOND_OF_A, configured(A, scriptsTotalSeconds=30), "scriptsTotalSeconds"
@@ -215,13 +214,13 @@ MISSING: dict[str, Replay] = {
         [printed("a", "one", "one", duration_ms=2_000)],
         NINE_SECONDS,
         TWO_SECONDS,
-        "ended by its timeout",
+        "ended by the old one",
     ),
     "less time for all": Replay(
         [printed("a", "one", "one", duration_ms=3_000)],
         A_ALONE,
         configured(A, scriptsTotalSeconds=3),
-        "they took 3.0 s together",
+        "they took 3.0 s in total",
     ),
     "time of one that is gone": Replay(SHORT, SECONDS, CUT_ALONE, UNTOLD),
     "long output, less room": Replay(
@@ -234,7 +233,7 @@ MISSING: dict[str, Replay] = {
         [OF_BOTH[0]],
         configured(TELLING),
         configured(TELLING, agents=("another",)),
-        "it is told the configuration (cfg)",
+        "it receives the configuration (cfg)",
     ),
 }
 

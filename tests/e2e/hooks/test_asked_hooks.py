@@ -88,7 +88,7 @@ def test_child_is_bound_and_its_result_goes_to_the_thread(
     assert item["origin"] == AT_THE_THREAD
     decisions = [one for one in server.explained(run_id) if one["rule"] in STEPS]
     assert [one["text"] for one in decisions] == [
-        "a thread is bound for the child",
+        "a thread was bound for the child",
         "the context engine prepared the child",
     ]
 

@@ -108,7 +108,7 @@ def test_steered_run_is_replaced_and_its_queue_goes_over(server: Server) -> None
     assert [each["runId"] for each in entries] == [two["runId"], three["runId"]]
     assert [one["outcome"], two["cause"], three["cause"]] == ["stopped", "steer", "message"]
     assert two["runId"] == told["runId"]
-    reason = f"it was steered; run {two['runId']} goes on in its place"
+    reason = f"it was steered; run {two['runId']} continues its session"
     assert one["announcement"]["reason"] == reason
     session = server.session("agent:actor:steered")
     assert (session["activeChildren"], session["pendingDescendants"]) == (0, 0)

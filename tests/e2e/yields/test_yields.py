@@ -30,7 +30,9 @@ def test_a_run_that_yields_is_woken_and_only_its_last_turn_is_announced(server: 
     assert entry["runId"] == two["runId"]
     assert (one["yielded"], one["continuedBy"], one["stage"]) == (True, two["runId"], "announced")
     assert one["announcement"]["state"] == "skipped"
-    assert one["announcement"]["reason"] == (f"it yielded; run {two['runId']} goes on in its place")
+    assert one["announcement"]["reason"] == (
+        f"it yielded; run {two['runId']} continues its session"
+    )
     assert (two["cause"], two["continues"], two["yielded"]) == ("wake", one["runId"], False)
     assert server.events(first)[-6:] == [
         "YieldRequested",

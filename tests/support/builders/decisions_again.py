@@ -609,7 +609,7 @@ def allowed(rule: str, *assumed: str) -> Outcome:
 def at_hand(agent_id: str) -> tuple[str, str]:
     """What is assumed of an agent, since it is on this machine and not on record."""
     return (
-        f'the credentials of agent "{agent_id}" can be had',
+        f'the credentials of agent "{agent_id}" are available',
         f'the workspace of agent "{agent_id}" can be used',
     )
 

@@ -95,18 +95,15 @@ TOOLS = {
     ),
 }
 SECONDS_MAX = 2_147_000
-UNNAMED = "The model that was asked for has no model's name and was skipped."
-TOO_LONG = (
-    "A run may take 2147000 seconds at most, which is its limit now;"
-    " runTimeoutSeconds: 0 is without limit."
-)
+UNNAMED = "The requested model is not a valid model name and was skipped."
+TOO_LONG = "runTimeoutSeconds was reduced to 2147000, the maximum; 0 means no limit."
 
 
 def no_limit(given: float) -> str:
     """Said of a number of seconds that was made none."""
     return (
-        f"runTimeoutSeconds {given:g} was made 0, which is without limit: whole seconds count,"
-        " rounded down. Ask for 1 or more to have a limit."
+        f"runTimeoutSeconds {given:g} was rounded down to 0, which means no limit. Request 1 or"
+        " more for a limit."
     )
 
 
@@ -135,15 +132,15 @@ BELOW_NO_ROOT = (
 def no_sandbox(agent: str, mode: str) -> str:
     """Said of an agent whose runtime isolates nothing and should."""
     return (
-        f'Agent "{agent}" is to run in a sandbox (sandbox.mode "{mode}"), and its runtime does not'
-        " provide one. Set providesSandbox on a runtime that isolates itself, or sandbox.mode to"
-        ' "off".'
+        f'Agent "{agent}" must run in a sandbox (sandbox.mode "{mode}"), but its runtime does'
+        " not provide one. Set providesSandbox on a runtime that isolates itself, or"
+        ' sandbox.mode to "off".'
     )
 
 
 def not_served(agent: str, kind: str | None) -> str:
     """Said of an agent whose runtime is of a kind that is not served, or that has none."""
-    has = f'a "{kind}" runtime, which is not served yet' if kind else "no runtime"
+    has = f'a "{kind}" runtime, which is not supported yet' if kind else "no runtime"
     return (
         f'Agent "{agent}" has {has}. Give it a runtime of type command or scripted or model or'
         " external in agents.list or agents.defaults."
@@ -155,7 +152,7 @@ def skipped(name: str, place: str, running: str | None) -> str:
     shown = ODD.get(name, name if len(name) <= 100 else name[:99] + "…")
     taken = running or "the runtime's own default"
     return (
-        f'Model "{shown}" from {PLACES[place]} cannot be served by the agent\'s runtime and was'
+        f'Model "{shown}" from {PLACES[place]} is not served by the agent\'s runtime and was'
         f" skipped; running on {taken}."
     )
 

@@ -101,8 +101,8 @@ INBOX_NOTE = RUN_NOTE.replace(
     "end the turn and wait for completion events in the inbox of this session",
 )
 UNANNOUNCED_NOTE = (
-    "No completion is announced for this child (expectsCompletionMessage: false), so do not wait "
-    "for one. Its result stands in its run."
+    "No completion is announced for this child (expectsCompletionMessage: false), so do not"
+    " wait for one. Read its result from its run."
 )
 NEEDS_THREAD = (
     'sessions_spawn(mode="session") requires thread=true so the subagent can stay bound to a '
@@ -157,17 +157,17 @@ def no_level(shown: str) -> str:
 
 def is_closed(shown: str) -> str:
     """Said to a session that was put away."""
-    return f"session {shown} is closed and spawns no more; ask from the session that spawned it"
+    return f"session {shown} is closed and cannot spawn; spawn from the session that spawned it"
 
 
 def is_over(shown: str) -> str:
     """Said to a session that is open, and whose run is over."""
     return (
-        f"the run of session {shown} is over, so it spawns no more; ask from the session that"
-        " spawned it, or go on with it by a message while it is open"
+        f"the run of session {shown} is over, so it cannot spawn; spawn from the session that"
+        " spawned it, or continue it with a message while it is open"
     )
 
 
 def is_stopping(shown: str) -> str:
     """Said to a session that was told to stop."""
-    return f"session {shown} is being stopped and spawns no more"
+    return f"session {shown} is being stopped and cannot spawn"

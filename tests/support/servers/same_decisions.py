@@ -7,7 +7,7 @@ import httpx2
 
 from tests.support.tiers import share
 
-UNDECIDED = "it is still being prepared, so there is nothing to compare with"
+UNDECIDED = "it is still being prepared, so there is no decision to compare with"
 """What is under way has come to no decision yet."""
 
 

@@ -81,8 +81,8 @@ def test_ring_of_waits_is_refused(server: Server) -> None:
     with server.held(session, label="first") as first, server.held(session, label="other") as other:
         waits = spawn_waiting(server, session, "other", label="waits")["runId"]
         cases = [
-            (first, "first", "which is this session's own run or one above it"),
-            (first, first.run_id, "which is this session's own run or one above it"),
+            (first, "first", "which is this session's own run or an ancestor"),
+            (first, first.run_id, "which is this session's own run or an ancestor"),
             (other, "waits", f"which waits for run {other.run_id} above this spawn"),
         ]
         for by, name, text in cases:

@@ -139,4 +139,4 @@ def test_fork_without_transcript_is_refused(server: Server) -> None:
     assert refused_fork(server, session)["detail"] == expected
     tell(server.http, session, [])
     (warning,) = server.spawned(session=session, context="fork")["warnings"]
-    assert warning.startswith("the child begins with nothing of its requester's conversation")
+    assert warning.startswith("the child starts without its requester's conversation")

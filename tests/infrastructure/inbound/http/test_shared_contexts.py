@@ -94,13 +94,16 @@ def test_context_over_limit_is_refused_and_recorded(server: Server) -> None:
     more = {"b": "x" * 40_000}
     problem = problem_of(server.spawn(session=session, sharedContext=more), 422, "spawn_error")
     assert problem["rule"] == "shared_context"
-    assert "would have 80015 bytes and may have 65536 (40008 are taken)" in problem["detail"]
+    assert (
+        "would have 80015 bytes, more than the 65536 allowed (40008 are in use)"
+        in problem["detail"]
+    )
     assert types(server, problem["runId"]) == ["SpawnRequested", "SpawnRefused"]
     answer = server.spawn(session=session, sharedContext=more, sharedContextScope="child")
     assert "share less with this child" in problem_of(answer, 422, "spawn_error")["detail"]
     assert server.spawn(session=session, sharedContext={"a": "x" * 50_000}).status_code == 201
     problem = problem_of(patched(server, session, c="x" * 40_000), 422, "invalid_request")
-    assert problem["detail"].endswith("Take keys away with null in the same patch, or share less.")
+    assert problem["detail"].endswith("Remove keys with null in the same patch, or share less.")
     assert patched(server, session, a=None).json()["values"] == {}
 
 
@@ -135,9 +138,9 @@ def test_reference_by_beginning_of_label(server: Server) -> None:
     )
     assert problem["rule"] == "reference_ambiguous"
     assert problem["detail"] == (
-        'sharedContext.$alp: "alp" is the beginning of 3 labels:'
-        f' "alpha" (run {ids["alpha"]}), "alpha-2" (run {ids["alpha-2"]}),'
-        f' "alpha-1" (run {ids["alpha-1"]}); name one whole, or its run id'
+        f'sharedContext.$alp: "alp" is a prefix of 3 labels: "alpha" (run {ids["alpha"]}),'
+        f' "alpha-2" (run {ids["alpha-2"]}), "alpha-1" (run {ids["alpha-1"]}); give a whole'
+        " label or a run id"
     )
     problem = problem_of(
         server.spawn(session=session, sharedContext=referring("gamma")), 422, "spawn_error"

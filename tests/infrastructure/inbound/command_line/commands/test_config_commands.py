@@ -105,7 +105,7 @@ def test_check_warns_with_line(spawnlog: Command, file: Path) -> None:
     assert warning.startswith("warning: ")
     assert "spawnlog.json5:4:34: agents.defaults.subagents.allowAgents[0]: " in warning
     assert warning.endswith(
-        'is not configured: a spawn that names it is refused; did you mean "counter"?'
+        'is not configured, so a spawn that names it is refused; did you mean "counter"?'
     )
 
 
