@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from application.queries.access import ALL_SCOPES
 from domain.configuration.settings import VARIABLES, Settings
 from domain.values.moments import parse_moment
 from generators import configuration_reference
 from generators import http_reference as http
 from generators.command_line.reference import commands, reference
 from infrastructure.inbound.http.operations import OPERATIONS
+from infrastructure.outbound.configuration.load import load
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -41,6 +43,20 @@ def test_page_of_configuration_is_current_and_has_every_model() -> None:
     assert configuration_reference.reference(page) == page, "write it anew: make docs"
     for model in configuration_reference.models().values():
         configuration_reference.field_texts(model)
+
+
+def test_configuration_at_top_of_its_page_loads(tmp_path: Path) -> None:
+    page = (DOCS / "configuration.md").read_text("utf-8")
+    example = re.findall(r"^```json5\n(.*?)^```$", page, re.M | re.S)[0]
+    (tmp_path / "spawnlog.json5").write_text(example, "utf-8")
+    configuration = load(tmp_path / "spawnlog.json5").configuration
+    assert [agent.id for agent in configuration.agents.roster] == ["main", "writer"]
+
+
+def test_every_scope_is_in_the_table_of_scopes() -> None:
+    page = (DOCS / "users-and-tokens.md").read_text("utf-8")
+    table = page.partition("## Scopes")[2].partition("## Sessions")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", table, re.M)) == ALL_SCOPES
 
 
 def test_page_of_endpoints_is_current() -> None:
