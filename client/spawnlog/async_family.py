@@ -304,7 +304,9 @@ class AsyncFamily:
 
     async def _spawned(self, members: Mapping[str, Any]) -> list[AsyncSpawnedRun]:
         if len(self._runs) + len(self._unanswered) >= SPAWNED_MAX:
-            raise InvalidSettingError(f"a family has {SPAWNED_MAX} runs at most: open another one")
+            raise InvalidSettingError(
+                f"a family has {SPAWNED_MAX} runs at most: open another family"
+            )
         key = members.get("idempotency_key")
         key = str(uuid4()) if key is None else key
         spawn = {**members, "requester": self.requester, "idempotency_key": key}
@@ -339,7 +341,7 @@ class AsyncFamily:
                 continue
             except SpawnlogError as failure:
                 error.add_note(
-                    "a run whose spawn was not answered could not be stopped, and may go on:"
+                    "a run whose spawn was not answered could not be stopped and may continue:"
                     f" {failure.message}"
                 )
                 if isinstance(failure, ServerUnreachableError):

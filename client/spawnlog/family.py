@@ -303,7 +303,9 @@ class Family:
 
     def _spawned(self, members: Mapping[str, Any]) -> list[SpawnedRun]:
         if len(self._runs) + len(self._unanswered) >= SPAWNED_MAX:
-            raise InvalidSettingError(f"a family has {SPAWNED_MAX} runs at most: open another one")
+            raise InvalidSettingError(
+                f"a family has {SPAWNED_MAX} runs at most: open another family"
+            )
         key = members.get("idempotency_key")
         key = str(uuid4()) if key is None else key
         spawn = {**members, "requester": self.requester, "idempotency_key": key}
@@ -338,7 +340,7 @@ class Family:
                 continue
             except SpawnlogError as failure:
                 error.add_note(
-                    "a run whose spawn was not answered could not be stopped, and may go on:"
+                    "a run whose spawn was not answered could not be stopped and may continue:"
                     f" {failure.message}"
                 )
                 if isinstance(failure, ServerUnreachableError):

@@ -151,7 +151,7 @@ async def check_alive(connection: LogConnection) -> None:
     """
     if connection.is_doubtful:
         await connection.close()
-        raise psycopg.OperationalError("the database may not be there any more")
+        raise psycopg.OperationalError("the database may no longer be reachable")
     for _ in range(2):
         connection.pgconn.consume_input()
 

@@ -135,7 +135,7 @@ async def _open_unless_stopped(
     await asyncio.wait({opening, waiting}, return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
     if not opening.done():
-        _log.info("stopping before the start is done")
+        _log.info("stopping before the start is complete")
         opening.cancel()
         with contextlib.suppress(asyncio.CancelledError), _end_after(STOP_SECONDS_MAX):
             await opening
@@ -220,7 +220,7 @@ async def _find_file_again(process: ServerProcess) -> None:
     try:
         revision = await process.configurations.find_file_again()
     except Exception:
-        _log.exception("the file of the configuration could not be read again")
+        _log.exception("the configuration file could not be reloaded")
     else:
         _log.info("without --config configuration revision %d stays in force", revision)
 
@@ -239,7 +239,7 @@ async def _reload_now(process: ServerProcess, config: Path) -> None:
         try:
             _log_reload(loaded, before, process.settings)
         except Exception:
-            _log.exception("the changes of the configuration could not be logged")
+            _log.exception("the changes to the configuration could not be logged")
         _log.info("configuration revision %d is active", revision)
 
 

@@ -100,13 +100,13 @@ def test_unusable_file_refuses_only_what_needs_it(served: Server, fate: str) -> 
     with server:
         assert says(server, "main") == "done"
         reason = refusal(server, "teller")
-        assert "WORD of its runtime cannot be had" in reason
+        assert "WORD of its runtime is not available" in reason
         assert "the server's log says why" in reason
         assert str(file) not in reason
         assert len(revisions(server)) == 1
         (line,) = [one for one in server.log().splitlines() if "WARNING" in one]
         assert (
-            f"configuration revision 1 stays in force, and its file cannot be used: {file}" in line
+            f"configuration revision 1 stays in force, but its file cannot be used: {file}" in line
         )
         # The file is back, and is looked at again.
         file.write_text(kept, "utf-8")

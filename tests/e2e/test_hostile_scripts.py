@@ -130,15 +130,15 @@ def resident_bytes(server: Server) -> int:
     ("name", "error", "size"),
     [
         ("deaf", "Script execution timed out after 2 seconds", 0),
-        ("floods", f"Script printed more than {LIMIT} bytes and was ended", LIMIT),
-        ("url-endless", f"Script answered more than {LIMIT} bytes and was ended", LIMIT),
+        ("floods", f"Script printed more than {LIMIT} bytes and was stopped", LIMIT),
+        ("url-endless", f"Script answered more than {LIMIT} bytes and was stopped", LIMIT),
         (
             *("url-elsewhere", "Script redirects to another host; give that address as its uri"),
             0,
         ),
         (
             "url-metadata",
-            "Script resolves to a link-local address, and those are never called",
+            "Script resolves to a link-local address, which is never called",
             0,
         ),
     ],

@@ -123,7 +123,7 @@ def test_an_export_goes_to_standard_output_and_a_file_is_not_replaced(
     hostile.write_text("mine")
     refused = run_command("log", "export", "--out", str(hostile), *place)
     assert refused.returncode == 2
-    assert "is there already; name another file, or give --force" in refused.stderr
+    assert "already exists; name another file, or give --force" in refused.stderr
     assert "\x1b" not in refused.stderr
     unknown = run_command("log", "export", "--tree", "agent:main:nowhere", *place)
     assert unknown.returncode == 4

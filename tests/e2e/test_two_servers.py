@@ -193,7 +193,7 @@ def test_two_servers_that_start_at_once_serve_new_rows(
             assert run.get("label") is None
             assert server.run(server.accepted("echo"), "announced")["outcome"] == "success"
     said = mortal.log()[said_before:] + other.log()
-    assert "are of an older version: they are made anew" in said
+    assert "are of an older version: rebuilding them" in said
     assert said.count("events rebuilt in") == 1
 
 
@@ -232,11 +232,11 @@ def test_a_server_whose_rows_another_release_has_made_says_so_and_ends(mortal: S
             connection.execute("UPDATE projections SET version = version + 1")
             answer = mortal.spawn(agentId="echo")
             assert answer.status_code == 503
-            assert "the rows are of another version now" in answer.json()["detail"]
+            assert "the rows now have another version" in answer.json()["detail"]
             assert mortal.process is not None
             assert mortal.process.wait(STOP_SECONDS_MAX * 3) == 0
             assert mortal.stop() == 0
             connection.execute("UPDATE projections SET version = version - 1")
     finally:
         postgres.close()
-    assert "this server stops: the rows are of another version now" in mortal.log()[said_before:]
+    assert "this server stops: the rows now have another version" in mortal.log()[said_before:]

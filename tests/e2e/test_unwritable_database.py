@@ -118,7 +118,7 @@ def test_a_read_only_database_is_said_to_be_so_and_reads_go_on(folder: Path) -> 
         assert server.run(run_id)["stage"] == "announced"
         set_read_only(url, "off")
         must_be_ready_again(server)
-        assert "the log is recorded to again" in server.log()
+        assert "recording resumed" in server.log()
 
 
 @pytest.mark.nightly

@@ -105,7 +105,7 @@ def test_command_and_servers_give_way_to_each_other(fleet: Fleet) -> None:
         start(second)
         refused = first.log_command("verify")
         assert refused.returncode == 2
-        assert "another process verifies this log" in refused.stderr
+        assert "another process is already verifying this log" in refused.stderr
         stopping = first.http.post(path).json()
         assert stopping["wasUnderWay"] is True
     assert over(second)["stopRequestedBy"] == "admin"

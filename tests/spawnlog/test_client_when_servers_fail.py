@@ -284,7 +284,7 @@ async def test_unusable_argument_is_not_sent(
 async def test_family_refuses_unusable_arguments(api: RecordedApi, key: str) -> None:
     async with AsyncClient(api.url) as other:
         with Client(api.url) as client:
-            with pytest.raises(InvalidSettingError, match="give one, or leave it out"):
+            with pytest.raises(InvalidSettingError, match="give one, or omit it"):
                 client.session(SESSION).spawn("look", idempotency_key=key)
             with pytest.raises(InvalidSettingError, match="a list of tasks"):
                 client.session(SESSION).spawn_all("abc")
@@ -391,7 +391,9 @@ def test_family_says_that_a_run_may_continue(api: RecordedApi) -> None:
     ):
         family.spawn("look")
     (note,) = left.value.__notes__
-    assert note.startswith("a run whose spawn was not answered could not be stopped, and may go on")
+    assert note.startswith(
+        "a run whose spawn was not answered could not be stopped and may continue"
+    )
 
 
 def fault(pointer: str, detail: str = "is wrong") -> dict[str, str]:

@@ -149,11 +149,14 @@ async def test_silent_server_is_given_up(
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        (b"nonsense\r\n\r\n", "no answer of HTTP"),
-        (b"HTTP/1.1 101 Other\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "no answer of HTTP"),
-        (WHOLE[:-1], "before the answer was whole"),
-        (b"", "before the answer was whole"),
-        (b"HTTP/1.1 200 OK\r\nX: %s" % (b"x" * 128 * 1024), "no answer of HTTP"),
+        (b"nonsense\r\n\r\n", "the answer is not HTTP"),
+        (
+            b"HTTP/1.1 101 Other\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
+            "the answer is not HTTP",
+        ),
+        (WHOLE[:-1], "before the answer was complete"),
+        (b"", "before the answer was complete"),
+        (b"HTTP/1.1 200 OK\r\nX: %s" % (b"x" * 128 * 1024), "the answer is not HTTP"),
     ],
 )
 async def test_broken_answer_is_a_lost_connection(served: Serving, said: bytes, why: str) -> None:

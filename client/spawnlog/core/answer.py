@@ -99,8 +99,8 @@ def read_value(names: tuple[str, ...], content: bytes) -> Any:
         first = error.errors(include_url=False, include_input=False)[0]
         place = "/".join(str(part) for part in first["loc"])
         raise UnexpectedResponseError(
-            f"the answer is not from a spawnlog server that this client understands: {first['msg']}"
-            f" at /{place}; check the address, and that both are of one version"
+            f"this client does not understand the answer: {first['msg']} at /{place}; check the"
+            " address, and that client and server have the same version"
         ) from None
 
 

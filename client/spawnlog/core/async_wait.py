@@ -76,7 +76,7 @@ async def wait_for_run(
         if end is not None and now >= end:
             took = f"{round(seconds or 0, 3):g} s"
             raise WaitTimeoutError(
-                f"run {run_id} is {stage}, and not {until}, after {took}; it goes on", run
+                f"run {run_id} is {stage}, not {until}, after {took}; it continues", run
             )
         if now - asked < min(waits, 1.0):
             # The server answered without waiting: avoid a busy loop.
@@ -139,7 +139,9 @@ async def wait_for_message(
         else:
             return
         if end is not None and time.monotonic() >= end:
-            raise WaitTimeoutError(f"the message of run {run_id} waits still; it goes on", None)
+            raise WaitTimeoutError(
+                f"the message of run {run_id} is still queued; it remains in the queue", None
+            )
         await async_sleep(pause_seconds)
         pause_seconds = min(pause_seconds * 1.5, PAUSE_SECONDS_MAX)
 

@@ -118,7 +118,7 @@ class EventStream(Generic[T]):
         position = int(id) if id.isascii() and id.isdigit() and len(id) < 20 else None
         if position is None:
             raise UnexpectedResponseError(
-                "the stream is not that of a spawnlog server: check the address"
+                "the stream is not from a spawnlog server: check the address"
             )
         fresh = self.position is None or position > self.position
         event = self._event(data) if fresh and name != CHECKPOINT else None
@@ -132,7 +132,7 @@ class EventStream(Generic[T]):
                 return dict(json.loads(data))
             except (ValueError, TypeError):
                 raise UnexpectedResponseError(
-                    "the stream is not that of a spawnlog server: check the address"
+                    "the stream is not from a spawnlog server: check the address"
                 ) from None
         return read_value(self._request.answers, data.encode())
 

@@ -70,7 +70,7 @@ class LineReader(Generic[T]):
             lines = []
         if not self._is_whole:
             raise StreamInterruptedError(
-                "the answer broke off before its last line: what came until then is right; ask"
-                " again for the rest"
+                "the answer ended before its last line; the lines so far are valid: request the"
+                " rest again"
             )
         return lines

@@ -172,6 +172,6 @@ def validate_token(token: str, source: str) -> str:
     token."""
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise InvalidSettingError(
-            f"{source} does not hold a token: it must be one word of ASCII signs"
+            f"{source} does not hold a token: it must be one word of ASCII characters"
         )
     return token

@@ -194,8 +194,8 @@ def command_request(
     is_sent_as_it_is = key.isascii() and key.isprintable()
     if not 0 < len(key) <= IDEMPOTENCY_KEY_CHARACTERS_MAX or not is_sent_as_it_is:
         raise InvalidSettingError(
-            f"an idempotency key is 1 to {IDEMPOTENCY_KEY_CHARACTERS_MAX} printable ASCII signs:"
-            " give one, or leave it out"
+            f"an idempotency key is 1 to {IDEMPOTENCY_KEY_CHARACTERS_MAX} printable ASCII"
+            " characters: give one, or omit it"
         )
     return Request(
         operation=operation,
@@ -263,9 +263,7 @@ def sent_body(body: Mapping[str, Any], *, drop_none: bool = True) -> bytes:
     try:
         return json.dumps(given, default=_plain, allow_nan=False).encode("ascii")
     except (ValueError, TypeError, RecursionError) as error:
-        raise InvalidSettingError(
-            f"a member of the request is nothing that JSON has: {error}"
-        ) from None
+        raise InvalidSettingError(f"a member of the request has no form in JSON: {error}") from None
 
 
 def _plain(value: object) -> object:
@@ -273,7 +271,7 @@ def _plain(value: object) -> object:
         return _instant(value)
     if isinstance(value, Mapping):
         return dict(value)
-    raise InvalidSettingError(f"a {type(value).__name__} is nothing that JSON has")
+    raise InvalidSettingError(f"a {type(value).__name__} has no form in JSON")
 
 
 def sent_query(query: Mapping[str, QueryValue]) -> dict[str, str | Sequence[str]]:
@@ -329,5 +327,5 @@ def path_of(*segments: str | int) -> str:
     texts = [str(segment) for segment in segments]
     for text in texts:
         if text in ("", ".", ".."):
-            raise InvalidSettingError(f'"{text}" is not a name that the server could know')
+            raise InvalidSettingError(f'"{text}" is not a valid name on the server')
     return "/v1/" + "/".join(quote(text, safe="", errors="replace") for text in texts)

@@ -23,7 +23,7 @@ SILENCE_SECONDS_MAX = 45.0
 """Read timeout of a live stream. The server sends a heartbeat every 15 seconds; after three missed
 heartbeats the connection is lost."""
 
-NO_HTTP = "that is no answer of HTTP"
+NO_HTTP = "the answer is not HTTP"
 _CUT_SHORT = ("peer closed connection", "Server disconnected", "no response line")
 """Prefixes of httpx2 messages for a connection that ended within an answer."""
 
@@ -36,7 +36,7 @@ class RequestBuilder:
 
     def __init__(self, address: ServerAddress, answer_seconds: float, agent: str) -> None:
         if not (agent.isascii() and agent.isprintable()):
-            raise InvalidSettingError("agent must be printable ASCII signs")
+            raise InvalidSettingError("agent must be printable ASCII characters")
         self.address = address
         if not answer_seconds > 0:
             raise InvalidSettingError("answer_seconds must be more than 0")
@@ -112,13 +112,13 @@ class RequestBuilder:
     def _all_headers(self, request: Request[Any]) -> dict[str, str]:
         for name, value in request.headers.items():
             if not value.isprintable():
-                raise InvalidSettingError(f"{name} must be one line of printable signs")
+                raise InvalidSettingError(f"{name} must be one line of printable characters")
         return {**self._headers, **request.headers}
 
     def failure(self, error: Exception, request: Request[Any]) -> SpawnlogError:
         """Return the client's error for an httpx2 error."""
         url, key = self.address.url, request.idempotency_key
-        done = "" if request.method == "GET" else "; what was asked for may have been done"
+        done = "" if request.method == "GET" else "; the request may have been executed"
         match error:
             case httpx2.SSEError():
                 return UnexpectedResponseError(f"{url} sends no event stream: {error}")
@@ -130,19 +130,19 @@ class RequestBuilder:
                 origin = f", {self.address.origin}" if self.address.origin else ""
                 return ServerUnreachableError(
                     f"no server answers at {url} ({_reason(error)}){origin}: start one with"
-                    f" `spawnlog serve`, or say where it is ({self.address.settings})",
+                    f" `spawnlog serve`, or set its address ({self.address.settings})",
                     key,
                     is_sent=False,
                 )
             case httpx2.LocalProtocolError():
                 # The text of the error may quote the request.
-                return InvalidSettingError(f"what was to be sent to {url} is no request of HTTP")
+                return InvalidSettingError(f"the request to {url} is not valid HTTP")
             case httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
                 return InvalidSettingError(f"cannot speak to {url}: {error}")
             case httpx2.RemoteProtocolError():
                 # The text of the error may quote the other side.
                 is_cut = str(error).startswith(_CUT_SHORT)
-                reason = "it ended before the answer was whole" if is_cut else NO_HTTP
+                reason = "it ended before the answer was complete" if is_cut else NO_HTTP
             case _:
                 reason = _reason(error)
         return ServerUnreachableError(f"the connection to {url} was lost: {reason}{done}", key)

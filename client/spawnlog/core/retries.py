@@ -36,9 +36,7 @@ class RetryLimits:
 
     def __post_init__(self) -> None:
         if self.attempts_max < 1 or self.seconds_max < 0 or self.pause_seconds < 0:
-            raise InvalidSettingError(
-                "retries need at least one attempt, and times that are not past"
-            )
+            raise InvalidSettingError("retries need at least one attempt, and no negative times")
 
 
 NO_RETRIES = RetryLimits(attempts_max=1)

@@ -46,7 +46,7 @@ class ForkServer:
         self._control = control
         self._process_control = ProcessControl()
         self._process_control.adopt_orphans()
-        self._process_control.set_name("spawnlog-warm")
+        self._process_control.set_name("spawnlog-fork")
         self._exits = ChildExits()
         self._guards: set[int] = set()
         self._left_behind = False
@@ -105,7 +105,7 @@ class ForkServer:
         try:
             pid = os.fork()
         except OSError as error:
-            text = f"no process could be made for it: {error.strerror}"
+            text = f"could not fork the guard process: {error.strerror}"
             with contextlib.suppress(OSError):
                 os.write(status, encode_report(ERROR, text))
             return

@@ -220,13 +220,13 @@ class ProcessGuard:
         try:
             return self._run()
         except Exception as error:
-            self._report(ERROR, f"the gate of the program failed: {type(error).__name__}: {error}")
+            self._report(ERROR, f"the guard process failed: {type(error).__name__}: {error}")
             return 1
 
     def _run(self) -> int:
         os.setsid()
         self._process_control.adopt_orphans()
-        self._process_control.set_name("spawnlog-gate")
+        self._process_control.set_name("spawnlog-guard")
         spec = self._receive_spec()
         if spec is None:
             return 0
@@ -235,7 +235,7 @@ class ProcessGuard:
         self._report(READY, str(os.getpid()))
         if not self._liveness_pipe.wait_for_go():
             silence = self._silence("not executed within")
-            self._report(KILLED, silence or "ended by its holder before it was executed")
+            self._report(KILLED, silence or "ended by the server before it was executed")
             return 0
         exits = ChildExits()
         self._start(spec)
@@ -323,12 +323,12 @@ class ProcessGuard:
         if self._failure:
             return ERROR, self._failure.decode(errors="replace")
         if self._leader_status is None:
-            return ERROR, "how the program ended is not known: somebody else reaped it"
+            return ERROR, "exit status unknown: another process reaped the program"
         code = os.waitstatus_to_exitcode(self._leader_status)
         if code >= 0:
             return CODE, str(code)
         if self._let_go and code == -signal.SIGKILL:
-            return KILLED, self._silence("killed after") or "killed by its holder"
+            return KILLED, self._silence("killed after") or "killed by the server"
         return SIGNAL, str(-code)
 
     def _silence(self, outcome: str) -> str:

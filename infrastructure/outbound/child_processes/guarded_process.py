@@ -82,7 +82,7 @@ class GuardReports:
         if not self.ready.done():
             self.ready.set_result(None)
         if not self.ended.done():
-            text = "the gate of the program died; the program was killed with it"
+            text = "the guard process died and the program with it"
             self.ended.set_result(self.reported or Exit(error=text, killed=self._guard_killed))
         when_ended, self._when_ended = self._when_ended, _do_nothing
         when_ended()
@@ -209,7 +209,9 @@ class GuardedProcess:
                 os.kill(self.guard_pid, signal.SIGKILL)
             await asyncio.wait({ended}, timeout=KILL_SECONDS_MAX)
         if not ended.done():
-            return Exit(error="its gate does not end; what it started may still run", killed=True)
+            return Exit(
+                error="its guard process does not exit; its processes may still run", killed=True
+            )
         return ended.result()
 
     def reported_error(self) -> str | None:

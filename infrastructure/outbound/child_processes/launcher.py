@@ -105,7 +105,8 @@ class ProcessLauncher:
                 except TimeoutError:
                     self._replace(client)
                     raise ProcessLaunchError(
-                        f"no gate within {OPEN_SECONDS_MAX:g} seconds; the machine may be"
+                        f"could not start a guard process within {OPEN_SECONDS_MAX:g} seconds;"
+                        " the machine may be"
                         " overloaded: try again"
                     ) from None
                 except ForkServerLostError:
@@ -117,12 +118,14 @@ class ProcessLauncher:
                 reason = process.reported_error()
                 if reason is not None and not self._closed:
                     raise ProcessLaunchError(reason)
-            raise ProcessLaunchError(f"no gate in {OPEN_ATTEMPTS_MAX} attempts: try again")
+            raise ProcessLaunchError(
+                f"could not start a guard process in {OPEN_ATTEMPTS_MAX} attempts: try again"
+            )
 
     async def _fork_server(self) -> ForkServerClient:
         async with self._starting:
             if self._closed:
-                raise ProcessLaunchError("this server starts no more programs: it is stopping")
+                raise ProcessLaunchError("the server is stopping and starts no more programs")
             if self._client is not None and not self._client.is_alive():
                 self._replace(self._client)
             if self._client is None:

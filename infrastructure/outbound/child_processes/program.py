@@ -77,14 +77,16 @@ def _size(text: str, place: str) -> int:
     try:
         encoded = os.fsencode(text)
     except UnicodeEncodeError:
-        raise ValueError(f"{place} holds characters that no program can be given") from None
+        raise ValueError(
+            f"{place} contains characters that cannot be passed to a program"
+        ) from None
     if b"\0" in encoded:
-        raise ValueError(f"{place} holds a NUL character, which no program can be given")
+        raise ValueError(f"{place} contains a NUL character, which cannot be passed to a program")
     return len(encoded) + 1
 
 
 NEVER_EXECUTED = "could not be executed: "
-HOLDER_FELL_SILENT = "its holder fell silent: "
+HOLDER_FELL_SILENT = "no heartbeat from the server: "
 
 
 def was_executed(error: str) -> bool:

@@ -2,12 +2,10 @@
 
 from importlib.util import find_spec
 
-MODEL_MISSING = (
-    'needs what calls models, and that is not installed here: pip install "spawnlog[model]"'
-)
+MODEL_MISSING = 'needs the extra `model`: pip install "spawnlog[model]"'
 SPANS_MISSING = (
-    "spans cannot be sent: the library for it is not installed; install spawnlog[otel], or"
-    " remove spawnlog.telemetry.otlpEndpoint and SPAWNLOG_OTLP_ENDPOINT"
+    "spans cannot be sent without the extra `otel`: install spawnlog[otel], or remove"
+    " spawnlog.telemetry.otlpEndpoint and SPAWNLOG_OTLP_ENDPOINT"
 )
 
 

@@ -72,7 +72,7 @@ class LoadedFiles:
         if found.missing is not None and self._own is not None:
             _log.warning(
                 "the file of configuration revision %d cannot be used: %s; its secrets are looked"
-                " up at the same places of %s",
+                " up at the same places in %s",
                 revision,
                 found.missing,
                 self._own.source,
@@ -112,8 +112,9 @@ class LoadedFiles:
 def warn_about_missing(revision: int, loaded: LoadedConfiguration) -> None:
     """Log that the file of a revision cannot be used, and what to do."""
     _log.warning(
-        "configuration revision %d stays in force, and its file cannot be used: %s; what needs a"
-        " secret of it is refused. Put the file back and send SIGHUP, or start with --config",
+        "configuration revision %d stays in force, but its file cannot be used: %s; requests that"
+        " need one of its secrets are refused. Put the file back and send SIGHUP, or start with"
+        " --config",
         revision,
         loaded.missing,
     )

@@ -175,7 +175,7 @@ class _Reader:
     def whole(self) -> Any:
         self._skip_blank()
         if self.at == len(self.text):
-            self._fail("is empty; the least that works is {}")
+            self._fail("is empty; the minimal configuration is {}")
         value = self._value("", self.at, 0)
         self._skip_blank()
         if self.at < len(self.text):
@@ -243,7 +243,7 @@ class _Reader:
         word = _WORD.match(self.text, self.at)
         name = decode_identifier(word.group()) if word else None
         if word is None or name is None:
-            self._fail("expected a key; a key that is not a plain word stands in quotes")
+            self._fail("expected a key; put a key that is not a plain word in quotes")
         self.at = word.end()
         return name
 
@@ -276,7 +276,7 @@ class _Reader:
         elif _DECIMAL.fullmatch(text):
             number = float(text)
         else:
-            self._fail("expected a value; a text stands in quotes", pointer=pointer)
+            self._fail("expected a value; put texts in quotes", pointer=pointer)
         if number in (float("inf"), float("-inf")):
             self._fail("the number is too large", pointer=pointer)
         # To the author of a file, 8.0 and 8 are the same number.

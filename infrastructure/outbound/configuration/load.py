@@ -124,9 +124,7 @@ def _repeated_key_problems(document: Document, source: str) -> list[Configuratio
     problems = []
     for pointer, offset in document.repeated[: PROBLEMS_MAX + 1]:
         line, column = document.line_and_column(offset)
-        problems.append(
-            ConfigurationProblem("this key stands twice", source, pointer, line, column)
-        )
+        problems.append(ConfigurationProblem("duplicate key", source, pointer, line, column))
     return first_problems(problems, source)
 
 
@@ -251,12 +249,12 @@ class LoadedConfiguration:
                 mean `folder` itself).
         """
         if not written.strip():
-            message = "a path is blank: a variable that it refers to holds nothing"
+            message = "empty path: its variable is empty"
             raise ConfigurationError([ConfigurationProblem(message)])
         try:
             return self.folder / Path(written).expanduser()
         except RuntimeError:
-            message = "names a home folder that this machine does not know"
+            message = "refers to the home folder of a user unknown on this machine"
             raise ConfigurationError([ConfigurationProblem(message, source=written)]) from None
 
 
@@ -293,7 +291,7 @@ def load_recorded(revision: int, source: str, stored_text: str) -> LoadedConfigu
         )
     path = Path(source)
     if not path.is_absolute():
-        missing = f"{source}: its folder is not on record"
+        missing = f"{source}: its folder is not recorded"
     else:
         try:
             loaded = load(path)
@@ -303,7 +301,7 @@ def load_recorded(revision: int, source: str, stored_text: str) -> LoadedConfigu
             if loaded.stored_text == stored_text:
                 return loaded
             missing = (
-                f"{source}: it, or a variable in it, has changed since revision {revision} was"
+                f"{source}: the file, or a variable in it, changed since revision {revision} was"
                 " activated"
             )
     return load_without_file(source, stored_text, missing)

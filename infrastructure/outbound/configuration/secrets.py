@@ -111,16 +111,17 @@ def misplaced_secret_text(pointer: str) -> str:
     *above, last = ("", *parts_of(pointer))
     if above[-1] == "command":
         return (
-            "holds a secret, and arguments are visible to the whole machine and kept with each "
-            'revision; put it into the env of the runtime as NAME: "${NAME}" and read it there'
+            "holds a secret, but arguments are visible to every user of this machine and stored"
+            ' with each revision; put it into the env of the runtime as NAME: "${NAME}" and read'
+            " it there"
         )
     if last == "uri":
         return (
-            "must not hold a user name, a password or a secret in its query; write ${NAME} in "
-            "its place, which is replaced from the environment when the script runs"
+            "must not hold a user name, a password or a secret in its query; write ${NAME}"
+            " instead, which is replaced from the environment when the script runs"
         )
     return (
-        "holds a secret, and what stands here is kept with each revision; "
+        "holds a secret, but this text is stored with each revision; "
         "put it into the env of the runtime"
     )
 
@@ -141,10 +142,7 @@ def secret_at(values: Any, pointer: str) -> str:
             here = None
     if isinstance(here, str):
         return here
-    message = (
-        "no text stands here, and the active revision needs one; this process was started with "
-        "another file than the one that was activated"
-    )
+    message = "the active revision needs a text here; this server was started with a different file"
     raise ConfigurationError([ConfigurationProblem(message, pointer=pointer)])
 
 
@@ -163,7 +161,7 @@ def expand_environment(text: str, variables: Mapping[str, str] | None = None) ->
     missing = [name for name in dict.fromkeys(names) if name not in known]
     if missing:
         raise ConfigurationError(
-            ConfigurationProblem("is not set, and the configuration refers to it", source=name)
+            ConfigurationProblem("is not set, but the configuration refers to it", source=name)
             for name in missing
         )
     return with_variables(text, {name: known[name] for name in names})
@@ -179,7 +177,7 @@ def secret_in_file(path: Path) -> str:
     source = str(path)
     try:
         if not path.is_file():
-            message = "is not a file, and a secret is to be read from it"
+            message = "is not a file; a secret must be in a regular file"
             raise ConfigurationError([ConfigurationProblem(message, source)])
         with path.open("rb") as file:
             content = file.read(SECRET_FILE_BYTES_MAX + 1)

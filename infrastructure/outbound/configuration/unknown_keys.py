@@ -33,7 +33,7 @@ _FOREIGN_KEYS: dict[type[BaseModel], frozenset[str]] = {
 
 # Keys that belong one level deeper and are often written here.
 _NOT_ONLY_IN_SUBAGENTS = frozenset({"model", "maxConcurrent", "thinking"})
-_OF_ALL_AGENTS = "holds for all agents; it belongs into agents.defaults.subagents"
+_OF_ALL_AGENTS = "applies to all agents; move it to agents.defaults.subagents"
 _OF_A_RUNTIME = CommandRuntime.model_fields["provides_sandbox"].alias
 
 
@@ -54,13 +54,13 @@ def complaint_about(key: str, section: type[BaseModel]) -> tuple[str, str | None
         A message and the nearest known key; None if the key belongs to another program.
     """
     if section is AgentEntry and key == "id":
-        return "the key of the entry is the agent's id; leave this out", None
+        return "remove it; the key of the entry is the agent's id", None
     if section in (Agent, AgentEntry, AgentDefaults) and _belongs_in_subagents(key):
         if section is not AgentDefaults and key not in keys_of(AgentSubagents):
             return _OF_ALL_AGENTS, None
-        return 'belongs into "subagents"', None
+        return 'belongs in "subagents"', None
     if section in (Agent, AgentEntry, AgentDefaults, Sandbox) and key == _OF_A_RUNTIME:
-        return 'belongs into "runtime"', None
+        return 'belongs in "runtime"', None
     if section is AgentSubagents and key in keys_of(SubagentDefaults):
         return _OF_ALL_AGENTS, None
     if not is_open(section):

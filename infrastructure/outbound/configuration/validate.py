@@ -35,11 +35,13 @@ LiteralProblem = tuple[str, str]
 """Pointer and message."""
 
 
-_IN_COMMAND = "is not replaced in a command; put it into env, where it is, and read it there"
-_IN_FOLDER = "is not replaced here; leave cwd out and write it into workspace, where it is"
+_IN_COMMAND = (
+    "is not replaced in a command; put it into env, where it is replaced, and read it there"
+)
+_IN_FOLDER = "is not replaced here; omit cwd and write it into workspace, where it is replaced"
 _NAMELESS = "must not be blank; write the name of a tool, group:… or *"
-_NO_ENDPOINT = 'needs a baseUrl: where the endpoint is, such as "https://api.openai.com/v1"'
-_IN_NAME = "is not replaced here; write the name itself, or give it by SPAWNLOG_HOST or --host"
+_NO_ENDPOINT = 'needs a baseUrl, the address of the endpoint, such as "https://api.openai.com/v1"'
+_IN_NAME = "is not replaced here; write the name itself, or set it with SPAWNLOG_HOST or --host"
 
 
 def literal_texts(values: dict[str, Any]) -> Iterator[LiteralProblem]:
@@ -108,7 +110,7 @@ PROBLEMS_MAX = 50
 REFERENCE_KEY = "$secret"
 _IN_A_KEY = (
     "a key below this one holds a secret (a URL with a user name, a password, or a query parameter "
-    "such as sig), and keys are shown; write ${NAME} in the place of the secret"
+    "such as sig), but keys are shown; write ${NAME} instead of the secret"
 )
 
 
@@ -163,7 +165,7 @@ def first_problems(
     """Return all problems, or the first 50 and a note that there are more."""
     if len(problems) <= PROBLEMS_MAX:
         return list(problems)
-    more = ConfigurationProblem("there are more problems than are listed here", source)
+    more = ConfigurationProblem("there are more problems; fix these first", source)
     return [*problems[:PROBLEMS_MAX], more]
 
 
@@ -179,7 +181,7 @@ def _problems(
         return
     for pointer, value in islice(_references(values, ""), PROBLEMS_MAX):
         if not references_allowed:
-            message = "stands only in revisions that spawnlog keeps; write the value or ${NAME}"
+            message = "is allowed only in stored revisions; write the value or ${NAME}"
             yield origin.problem(pointer, message, at_key=True)
         elif not isinstance(value, str) or not value.startswith("/"):
             yield origin.problem(pointer, "must be a JSON pointer", at_key=True)

@@ -24,13 +24,13 @@ SECTIONS = ("agents", "tools", "models", "session")
 _RESOLVED_AT_USE = frozenset({"workspace", "agentDir", "uri"})
 _OF_A_RUNTIME = frozenset({"model", "models"})
 _NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
-_UNSET = "${{{name}}} is not set or empty, and stays as it is"
-_LOWER_CASE = "${{{name}}} stays as it is: the name of a variable has capitals, digits and _ only"
+_UNSET = "${{{name}}} is not set or empty, so it is not replaced"
+_LOWER_CASE = "${{{name}}} is not replaced: the name of a variable has only capitals, digits and _"
 _NOT_EXPANDED = (
-    "${{{name}}} is named like a secret or an address, and this text is kept with each revision: "
-    "it stays as it is; rename the variable if it holds neither"
+    "${{{name}}} is not replaced: it is named like a secret or an address, and this text is"
+    " stored with each revision; rename the variable if it holds neither"
 )
-_NESTED = "${{{name}}} holds ${{{inner}}}, which is not set or empty; it stays as it is"
+_NESTED = "${{{name}}} holds ${{{inner}}}, which is not set or empty, so it is not replaced"
 # Words of a variable name that mark a secret, or an address that may contain one.
 # fmt: off
 _SECRET_WORDS = frozenset({

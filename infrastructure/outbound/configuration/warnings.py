@@ -29,8 +29,8 @@ from domain.configuration.warnings import (
 from domain.configuration.webhooks import AnnounceSection, secret_problem
 
 ResolveHookSecret = Callable[[str | SecretReference], str]
-_HOOK_UNRESOLVED = "cannot be resolved, and this {kind} fails for it: {why}"
-_HOOK_UNUSABLE = "{why}; what it refers to is something else here, and this {kind} fails for it"
+_HOOK_UNRESOLVED = "cannot be resolved, so this {kind} will fail: {why}"
+_HOOK_UNUSABLE = "its resolved value {why}; this {kind} will fail"
 _ENV_OF_URL = "has no effect: spawnlog does not start a server that has a url"
 
 
@@ -115,13 +115,11 @@ def _value_warnings(
 
 
 _ROOT_IS_WHOLE_MACHINE = (
-    "is the whole machine: a request may name any folder as its requester's workspace; write the "
-    "folders that are meant"
+    "is the root folder, so a request may name any folder as its requester's workspace; list"
+    " specific folders"
 )
-_ROOT_UNRESOLVED = (
-    "cannot be resolved, and requests that name a workspace are refused for it: {why}"
-)
-_WORKSPACE_UNRESOLVED = "cannot be resolved, and a spawn that would work there is refused: {why}"
+_ROOT_UNRESOLVED = "cannot be resolved, so requests that name a workspace are refused: {why}"
+_WORKSPACE_UNRESOLVED = "cannot be resolved, so a spawn that would work there is refused: {why}"
 
 
 def workspace_root_warnings(

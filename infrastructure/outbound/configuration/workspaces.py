@@ -18,12 +18,12 @@ _BELOW_NO_ROOT = (
     "spawnlog.workspaceRoots, or leave workspaceDir out."
 )
 _REPLACED = (
-    "The workspace on record for the requester is not the folder it was: a link leads from it to "
-    "another one. Put the folder back in the place of the link, or ask from another session."
+    "The workspace recorded for the requester is now a link to another folder. Replace the link"
+    " with the folder, or ask from another session."
 )
 _NOT_IN_THE_RECORDED = (
-    "The workspace that the request names is not in the one on record for its requester. Name a "
-    "folder in that one, or leave workspaceDir out."
+    "The workspace that the request names is outside the one recorded for its requester. Name a"
+    " folder inside it, or leave workspaceDir out."
 )
 
 

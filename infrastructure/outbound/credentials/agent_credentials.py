@@ -64,10 +64,10 @@ def _missing_variable(
     name: str, problem: ConfigurationProblem, loaded: LoadedConfiguration
 ) -> MissingCredential:
     if problem.pointer and loaded.missing is not None:
-        text = f"{name} of its runtime cannot be had: {FILE_UNUSABLE}"
+        text = f"{name} of its runtime is not available: {FILE_UNUSABLE}"
         return MissingCredential(name, text)
     if problem.pointer:
-        text = f"{name} of its runtime stands in another file than the one this server has read"
+        text = f"{name} of its runtime is in a different file than the one this server has read"
         return MissingCredential(name, text)
     variable = problem.source
     return MissingCredential(variable, f"{variable} is not set", is_unset=True)
@@ -270,8 +270,8 @@ class _FileMissingError(Exception):
 
 def _unavailable_error(agent: EffectiveAgent, missing: MissingCredential) -> MissingSecretError:
     return MissingSecretError(
-        f'the credentials of agent "{agent.id}" cannot be had any more:'
-        f" {missing.text}; mend it on every server and spawn again"
+        f'the credentials of agent "{agent.id}" are no longer available:'
+        f" {missing.text}; fix this on every server and spawn again"
     )
 
 
@@ -289,7 +289,7 @@ def _runtime_environment(runtime: Runtime | None, loaded: LoadedConfiguration) -
             text = loaded.resolve(value)
         except ConfigurationError as error:
             raise MissingSecretError(
-                f"the value of {name} cannot be had: {error}; put it into the environment of"
+                f"the value of {name} is not available: {error}; put it into the environment of"
                 " every server and write ${NAME}"
             ) from error
         is_credential = _is_credential(name, value) or is_evident_secret(text)

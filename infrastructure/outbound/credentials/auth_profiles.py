@@ -32,14 +32,15 @@ _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _FIELDS = {"api_key": ("keyRef", "key"), "token": ("tokenRef", "token")}
 _RESERVED_PREFIX = "SPAWNLOG_"
 _OAUTH = (
-    "is of type oauth, and nothing refreshes its token here; add a profile of type api_key or token"
+    "is of type oauth, but spawnlog does not refresh its token; add a profile of type api_key or"
+    " token"
 )
 _UNKNOWN_REFERENCE = (
-    "refers to its value in a way that is not known here; write ${NAME} for a variable or"
+    "has an unknown form of reference to its value; write ${NAME} for a variable or"
     ' {"file": "path"} for a file'
 )
 _DECIDES_PROGRAM = (
-    "names {name} as its env, which decides what the program of a runtime is; name another"
+    "names {name} as its env, which decides which program a runtime starts; name another"
     " variable, or set this one in the env of the runtime"
 )
 
@@ -67,7 +68,7 @@ def parse_profiles(values: Any) -> tuple[ProfileFile, dict[str, str]]:
     standing: dict[str, str] = {}
     for profile_id, entry in listed.items():
         if not _is_id(profile_id):
-            why = f"its id is no printable text of at most {ID_CHARACTERS_MAX} characters"
+            why = f"its id is not printable text of at most {ID_CHARACTERS_MAX} characters"
             skipped.append(SkippedProfile(None, why))
             continue
         read = _profile(profile_id, entry)
@@ -87,15 +88,15 @@ def _is_id(text: str) -> bool:
 def _profile(profile_id: str, entry: Any) -> AuthProfile | str:
     """Return the profile, or why it is invalid."""
     if not isinstance(entry, dict):
-        return "it is no object"
+        return "it is not an object"
     kind = entry.get("type")
     if kind == "oauth":
         return f"it {_OAUTH}"
     if not isinstance(kind, str) or kind not in _FIELDS:
-        return 'its type is none of "api_key" and "token"'
+        return 'its type must be "api_key" or "token"'
     name = _env_name(entry)
     if name is None:
-        return "its provider and env name no environment variable; write one into env"
+        return "neither its provider nor its env names an environment variable; set env"
     if name.startswith(_RESERVED_PREFIX) or name in RESERVED_VARIABLES:
         return f"its env begins with {_RESERVED_PREFIX}, which is set by spawnlog for each run"
     value = _value(entry)
@@ -192,7 +193,7 @@ def read_profiles(folder: Path) -> LoadedProfiles:
     except OSError as failure:
         raise UnreadableProfilesError(f"cannot be read: {failure.strerror}") from None
     except ValueError:
-        raise UnreadableProfilesError("cannot be read: its path is no valid one") from None
+        raise UnreadableProfilesError("cannot be read: its path is invalid") from None
 
 
 def identity_of(folder: Path) -> FileIdentity | None:
@@ -279,7 +280,7 @@ def _document(content: bytes) -> Document:
         raise UnreadableProfilesError(f"is not JSON5 at line {line}, column {column}") from None
     for _, offset in document.repeated:
         line, column = document.line_and_column(offset)
-        message = f"has a key a second time at line {line}, column {column}"
+        message = f"has a duplicate key at line {line}, column {column}"
         raise UnreadableProfilesError(message)
     return document
 

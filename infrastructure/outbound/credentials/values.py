@@ -95,7 +95,7 @@ def _read_from_file(
     try:
         path = folder / Path(with_variables(written, named)).expanduser()
         if not path.exists():
-            raise _unresolved_error(profile, "is in a file that is not there")
+            raise _unresolved_error(profile, "is in a file that does not exist")
         return secret_in_file(path)
     except ConfigurationError as failure:
         # Leave the path out: the caller of a spawn must not learn paths of this machine.

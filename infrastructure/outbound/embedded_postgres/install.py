@@ -74,7 +74,7 @@ def prepare_installation(
     if not by_path and not data_directory.can_pass_descriptor():
         raise EmbeddedPostgresError(
             f"PostgreSQL does not run as root, and the user that runs it instead cannot enter "
-            f"{home.root}: choose a directory that everybody can enter with --data-dir, or run as "
+            f"{home.root}: choose with --data-dir a directory that every user can enter, or run as "
             "an ordinary user"
         )
     programs = _runnable_programs(programs, account, home, by_path)

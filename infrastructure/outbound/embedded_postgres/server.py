@@ -203,8 +203,8 @@ class EmbeddedPostgres:
             if time.monotonic() > deadline:
                 raise EmbeddedPostgresError(
                     f"another process has been starting or stopping the embedded PostgreSQL in "
-                    f"{self._home.root} for {self._timeout_seconds:g} s: try again, and look into "
-                    f"{self._home.log} if it stays so"
+                    f"{self._home.root} for {self._timeout_seconds:g} s: try again; if this"
+                    f" persists, see {self._home.log}"
                 )
             time.sleep(_POLL_SECONDS)
 

@@ -20,12 +20,11 @@ from infrastructure.outbound.files.rooted_folder import FileState, NotAFolderErr
 OPENCLAW, ATTACHMENTS = FOLDERS
 ATTEMPTS_MAX = 20
 _NO_FOLDER = (
-    f"a link or a file is in the place of the workspace, of {OPENCLAW} in it or of"
-    f" {OPENCLAW}/{ATTACHMENTS}"
+    f"the workspace, {OPENCLAW} in it or {OPENCLAW}/{ATTACHMENTS} is a link or a file, not a folder"
 )
 _CONTESTED = (errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST)
-_TAKEN = "a folder of this run is there already"
-_REPLACED = "the folder was changed by somebody else while it was written"
+_TAKEN = "the folder of this run already exists"
+_REPLACED = "another process changed the folder during the write"
 
 
 class WorkspaceAttachments:

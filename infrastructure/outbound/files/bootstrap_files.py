@@ -70,7 +70,7 @@ def _read(folder: RootedFolder, name: str, chars_max: int) -> ReadFile | None:
 def _text(content: bytes, *, is_all: bool) -> str:
     """Decode the content. If it is only a prefix, drop a character cut in two at its end."""
     if b"\0" in content:
-        raise _UnusableError("it holds NUL and so is no text")
+        raise _UnusableError("it contains NUL, so it is not text")
     try:
         text, _ = codecs.utf_8_decode(content.removeprefix(codecs.BOM_UTF8), "strict", is_all)
     except UnicodeDecodeError:
@@ -79,4 +79,4 @@ def _text(content: bytes, *, is_all: bool) -> str:
 
 
 def _reason(error: Exception) -> str:
-    return error.strerror or type(error).__name__ if isinstance(error, OSError) else "no valid path"
+    return error.strerror or type(error).__name__ if isinstance(error, OSError) else "invalid path"

@@ -5,7 +5,7 @@ import os
 import stat
 
 IS_A_LINK = "it is a symbolic link"
-NOT_REGULAR = "it is no regular file"
+NOT_REGULAR = "it is not a regular file"
 
 # Do not block on a FIFO, and do not make a terminal the controlling one.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC

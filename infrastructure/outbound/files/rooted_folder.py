@@ -243,7 +243,7 @@ class RootedFolder:
 
 def _entry(name: str) -> str:
     if name in ("", ".", "..") or "/" in name or "\0" in name:
-        raise ValueError("that is no name of an entry of one folder")
+        raise ValueError("this is not the name of an entry of a folder")
     return name
 
 

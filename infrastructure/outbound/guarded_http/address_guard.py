@@ -13,11 +13,9 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
 LOOKUPS_AT_ONCE_MAX = 8
 ADDRESSES_MAX = 16
-_LINK_LOCAL = "resolves to a link-local address, and those are never called"
-_OF_A_CLOUD = (
-    "resolves to an address at which clouds tell their secrets, and those are never called"
-)
-_NO_HOST = "resolves to an address that is no machine's, and those are never called"
+_LINK_LOCAL = "resolves to a link-local address, which is never called"
+_OF_A_CLOUD = "resolves to a cloud metadata address, which is never called"
+_NO_HOST = "resolves to an address that belongs to no host, which is never called"
 ResolveHost = Callable[[str, int], Awaitable[Sequence[str]]]
 """Resolve a host and port to addresses; empty if the name is not found."""
 

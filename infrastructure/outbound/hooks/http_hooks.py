@@ -38,7 +38,7 @@ async def answer_of(
     answer_without_body(status_code)
     if encoding is not None and encoding.strip().lower() not in ("", "identity"):
         raise _unusable_answer(
-            "the hook answered in an encoding that was not asked for", status_code
+            "the hook answered in an encoding that was not requested", status_code
         )
     received = bytearray()
     async for part in body:
@@ -51,11 +51,9 @@ async def answer_of(
     try:
         value = read_json(received.decode("utf-8"))
     except (NotJsonError, UnicodeDecodeError):
-        raise _unusable_answer(
-            "the hook answered something that is not JSON", status_code
-        ) from None
+        raise _unusable_answer("the answer of the hook is not JSON", status_code) from None
     if value is not None and not isinstance(value, dict):
-        raise _unusable_answer("the hook answered JSON that is not an object", status_code)
+        raise _unusable_answer("the answer of the hook is not a JSON object", status_code)
     return HookAnswer(status_code, value)
 
 
@@ -131,7 +129,7 @@ class HttpHooks:
             async with asyncio.timeout(self._room_seconds):
                 await room.acquire()
         except TimeoutError:
-            text = "the hook was not asked: too many calls of it are under way"
+            text = "the hook was not called: too many concurrent calls"
             raise HookError(text, was_asked=False, is_busy=True) from None
         try:
             yield
@@ -162,20 +160,20 @@ class HttpHooks:
         except httpx2.ConnectError as error:
             raise HookError(_unreachable_reason(error), was_asked=False) from None
         except httpx2.RequestError:
-            raise HookError("the hook broke the connection off") from None
+            raise HookError("the hook closed the connection") from None
 
     def _request(self, hook: Hook, call: HookCall, resolve: ResolveSecret) -> httpx2.Request:
         try:
             url = resolve(hook.url)
             headers = {name: resolve(value) for name, value in hook.headers.items()}
         except ConfigurationError as error:
-            text = f"the hook cannot be asked: {error}"
+            text = f"the hook cannot be called: {error}"
             raise HookError(text, was_asked=False) from None
         complaint = url_problem(url)
         if complaint is not None:
-            raise HookError(f"the hook cannot be asked: its url {complaint}", was_asked=False)
+            raise HookError(f"the hook cannot be called: its url {complaint}", was_asked=False)
         if any(header_problem(value) is not None for value in headers.values()):
-            text = "the hook cannot be asked: a header of it holds what no header can"
+            text = "the hook cannot be called: one of its headers has an invalid value"
             raise HookError(text, was_asked=False)
         # `Headers` ignores case; later updates override earlier ones.
         sent = httpx2.Headers({"Accept": "application/json"})
@@ -192,7 +190,7 @@ class HttpHooks:
         try:
             return self._opened().build_request("POST", url, headers=sent, content=body)
         except httpx2.InvalidURL:
-            text = "the hook cannot be asked: its url must be a URL"
+            text = "the hook cannot be called: its url must be a URL"
             raise HookError(text, was_asked=False) from None
 
     def _opened(self) -> httpx2.AsyncClient:

@@ -86,7 +86,7 @@ class HttpWebhooks:
             except RequestNotSentError as why:
                 raise WebhookError(str(why)) from None
             except httpx2.TransportError:
-                raise WebhookError("the webhook broke the connection off") from None
+                raise WebhookError("the webhook closed the connection") from None
             try:
                 await body_prefix(response, deadline)
             finally:
@@ -107,7 +107,7 @@ class HttpWebhooks:
                 raise WebhookError(FILE_UNUSABLE, is_for_later=True)
             place = _PLACE.match(value.pointer) if isinstance(value, SecretReference) else None
             if place is not None and file.resolve_secret(f"{place[0]}/id") != webhook.id:
-                text = "the file of this server has another webhook in the place of this one"
+                text = "this server's configuration file has a different webhook in this place"
                 raise WebhookError(text, is_for_later=True)
             return file.resolve(value)
 
@@ -116,21 +116,21 @@ class HttpWebhooks:
             own = {name: resolve(value) for name, value in webhook.headers.items()}
             secrets = [resolve(secret) for secret in webhook.secrets]
         except ConfigurationError as error:
-            raise WebhookError(f"nothing can be sent to the webhook: {error}") from None
+            raise WebhookError(f"the webhook cannot be called: {error}") from None
         complaint = url_problem(address)
         if complaint is not None:
-            raise WebhookError(f"nothing can be sent to the webhook: its url {complaint}")
+            raise WebhookError(f"the webhook cannot be called: its url {complaint}")
         for secret in secrets:
             problem = secret_problem(secret)
             if problem is not None:
-                raise WebhookError(f"nothing can be sent to the webhook: a secret of it {problem}")
+                raise WebhookError(f"the webhook cannot be called: one of its secrets {problem}")
         if any(header_problem(value) is not None for value in own.values()):
-            text = "nothing can be sent to the webhook: a header of it holds what no header can"
+            text = "the webhook cannot be called: one of its headers has an invalid value"
             raise WebhookError(text)
         try:
             url = httpx2.URL(address)
         except httpx2.InvalidURL:
-            text = "nothing can be sent to the webhook: its url must be a URL"
+            text = "the webhook cannot be called: its url must be a URL"
             raise WebhookError(text) from None
         keys = [webhook_key(secret) for secret in secrets]
         # `Headers` ignores case; later updates override earlier ones.

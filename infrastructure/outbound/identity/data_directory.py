@@ -53,8 +53,8 @@ class DataDirectory:
             chosen.mkdir(parents=True, exist_ok=True, mode=0o711 if os.geteuid() == 0 else 0o700)
         except OSError as error:
             raise UserError(
-                f"the data directory {chosen} cannot be made: {error.strerror};"
-                " name another one with --data-dir"
+                f"the data directory {chosen} cannot be created: {error.strerror}; name another"
+                " one with --data-dir"
             ) from error
         if not os.access(chosen, os.W_OK | os.X_OK):
             raise UserError(
@@ -128,7 +128,7 @@ class DataDirectory:
             return EnteredServer(folder, url, log_id)
         except OSError as error:
             raise UserError(
-                f"the server cannot be entered in {folder}: {error.strerror}; its data directory"
+                f"the server cannot be registered in {folder}: {error.strerror}; its data directory"
                 " must be writable, on a file system with locks (flock)"
             ) from error
 

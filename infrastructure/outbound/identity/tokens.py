@@ -171,7 +171,7 @@ class ConfiguredTokens:
     """Tokens of the active configuration.
 
     Each secret is read once per revision, and again when the file is reloaded. A token whose secret
-    is unavailable is left out with a warning. A pattern that fits no session is dropped with a
+    is unavailable is left out with a warning. A pattern that matches no session is dropped with a
     warning; the token stays valid for its other patterns.
     """
 
@@ -216,7 +216,7 @@ def _patterns(token: Token, configuration: Configuration) -> tuple[str, ...]:
             patterns[_canonical_pattern(written, configuration)] = None
         except InvalidSessionKeyError as error:
             shown = single_line(written, characters_max=PATTERN_CHARACTERS_SHOWN_MAX)
-            _log.warning('token %s: "%s" fits no session: %s', token.id, shown, error)
+            _log.warning('token %s: "%s" matches no session: %s', token.id, shown, error)
     return tuple(patterns)
 
 
@@ -228,5 +228,7 @@ def _canonical_pattern(pattern: str, configuration: Configuration) -> str:
     found = ":".join(part for part in parts if part)
     if found == ANY_SESSION != pattern.strip():
         # Access to all sessions must be written as `*`, not result from an omission.
-        raise InvalidSessionKeyError("no key has an empty part. Write * alone for every session.")
+        raise InvalidSessionKeyError(
+            "a session key has no empty part. Write * alone for every session."
+        )
     return found

@@ -54,9 +54,9 @@ class OtlpReceiver:
         result = exporter.export([readable_span(span, resource) for span in spans])
         if result is not SpanExportResult.SUCCESS:
             raise SpanExportError(
-                f"{self._url} did not take {len(spans)} of them; see that it is there and sends"
-                " nobody elsewhere, and that spawnlog.telemetry.headers, or the variable"
-                " OTEL_EXPORTER_OTLP_HEADERS (NAME=VALUE), are what it asks for"
+                f"{self._url} did not accept {len(spans)} spans; check that the address is right"
+                " and does not redirect, and that spawnlog.telemetry.headers, or the variable"
+                " OTEL_EXPORTER_OTLP_HEADERS (NAME=VALUE), have the headers it requires"
             )
 
     def _open(self) -> "tuple[OTLPSpanExporter, Resource]":

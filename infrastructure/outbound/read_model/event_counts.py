@@ -192,7 +192,7 @@ class PostgresEventCounts:
         for block, name, kind, count in await cursor.fetchall():
             _add(blocks.setdefault(block, Counter()), name, kind, count)
         if sum(map(_events_in, blocks.values())) != end - counted:
-            raise CorruptHistoryError(f"of the events {counted + 1} to {end} some are missing")
+            raise CorruptHistoryError(f"some of the events {counted + 1} to {end} are missing")
         positions: list[int] = []
         texts: list[str] = []
         for block in sorted(blocks):
@@ -259,8 +259,8 @@ async def _count_ranges(
 
 def _not_counted_yet(counted: int, wanted: int) -> LogUnavailableError:
     return LogUnavailableError(
-        f"the events of this log are still being counted, {counted} of {wanted} so far; ask again"
-        " in a moment"
+        f"the events of this log are still being counted, {counted} of {wanted} so far; retry in"
+        " a moment"
     )
 
 

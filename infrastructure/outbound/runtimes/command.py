@@ -152,7 +152,7 @@ class CommandRuntimes:
         runtime = launch.runtime
         if not isinstance(runtime, CommandRuntime):
             raise LaunchError(
-                "not_executable", f'a runtime of type "{runtime.type}" is no command to be run'
+                "not_executable", f'a runtime of type "{runtime.type}" is not a command'
             )
         program = program_for(launch, runtime, server=self._server, folder=self._folder)
         try:

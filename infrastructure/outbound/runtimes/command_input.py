@@ -78,7 +78,7 @@ def _arguments(
             raise LaunchError(
                 "not_executable",
                 f"the runtime of agent {launch.agent_id} has {PROMPT_PLACEHOLDER} in the name of"
-                " its program, and a prompt names no program; put it into a later item of command",
+                " its program; put it into a later item of command",
             )
         arguments = _with_prompt(arguments, prompt_text(launch))
     return expand_home(program, server), *arguments

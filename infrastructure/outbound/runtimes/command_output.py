@@ -198,9 +198,9 @@ class JsonlOutput:
     def warnings(self) -> list[str]:
         warnings = []
         if self._text_lines:
-            lines = f"{self._text_lines} lines of the output are no entries"
+            lines = f"{self._text_lines} lines of the output are not entries"
             if self._text_lines == 1:
-                lines = "1 line of the output is no entry"
+                lines = "1 line of the output is not an entry"
             first = self._text.decode(errors="ignore").lstrip().partition("\n")[0]
             shown = single_line(first, characters_max=FIRST_LINE_CHARACTERS_MAX)
             warnings.append(

@@ -75,9 +75,9 @@ class EntryQueue:
         counted = entry_of(masked)
         size = sum(len(text.encode()) for text in counted.body.values() if isinstance(text, str))
         if size > LINE_BYTES_MAX:
-            raise OutputLimitError(f"it said more than {LINE_BYTES_MAX} bytes in one entry")
+            raise OutputLimitError(f"it wrote more than {LINE_BYTES_MAX} bytes in one entry")
         self._bytes += size
         if self._bytes > OUTPUT_BYTES_MAX:
-            raise OutputLimitError(f"it said more than {OUTPUT_BYTES_MAX} bytes")
+            raise OutputLimitError(f"it wrote more than {OUTPUT_BYTES_MAX} bytes")
         self.reading = self.reading.after(masked)
         return counted

@@ -21,7 +21,7 @@ KILL_AGAIN_SECONDS = 0.5
 """A killed conversation is cancelled again after this time, until it has closed its connections."""
 
 
-_GIVEN_UP = "interrupted: the conversation was given up"
+_GIVEN_UP = "interrupted: the conversation was abandoned"
 _CONVERSATION = "infrastructure.outbound.runtimes.model_conversation"
 # Modules that the libraries import lazily, which would block the event loop at the first request.
 _IMPORTED_LATE = (
@@ -53,7 +53,7 @@ class ModelRuntimes:
         runtime = launch.runtime
         if not isinstance(runtime, ModelRuntime):
             raise LaunchError(
-                "not_executable", f'a runtime of type "{runtime.type}" is no model to be called'
+                "not_executable", f'a runtime of type "{runtime.type}" is not a model'
             )
         if not is_model_installed():
             raise LaunchError("not_executable", MODEL_MISSING)
@@ -74,8 +74,7 @@ def _references(launch: Launch, runtime: ModelRuntime) -> tuple[str, ...]:
     if named is None:
         raise LaunchError(
             "not_executable",
-            f"no model is named for agent {launch.agent_id}; name one in its model, or in the model"
-            " of its runtime",
+            f"agent {launch.agent_id} has no model; set its model, or the model of its runtime",
         )
     return named, *launch.fallback_models
 
@@ -87,7 +86,7 @@ def _check_values(launch: Launch, runtime: ModelRuntime) -> None:
         raise LaunchError("not_executable", text)
     for name in runtime.values():
         value = launch.environment.get(name)
-        complaint = "is not there" if value is None else None
+        complaint = "is missing" if value is None else None
         if value is not None:
             is_url = name == "baseUrl" or name.endswith(".url")
             complaint = url_problem(value) if is_url else header_problem(value)

@@ -65,7 +65,7 @@ _EFFORTS = {
 MARGIN_BYTES = 4096
 """Room for the growth of a text by masking, if it is as long as an entry may be."""
 
-_CUT_OFF = "the endpoint cut the answer off at its own limit of tokens"
+_CUT_OFF = "the endpoint cut the answer off at its token limit"
 
 
 class ConversationError(Exception):
@@ -197,7 +197,7 @@ class _Conversation:
         try:
             return await asyncio.to_thread(earlier_messages, self._launch.history_files)
         except OSError as error:
-            text = f"what was said before cannot be read: {error.strerror}"
+            text = f"the transcript of the session cannot be read: {error.strerror}"
             raise ConversationError("not_executable", text) from None
 
     async def _follow(self, run: AgentRun[None, str | None]) -> None:
@@ -247,7 +247,7 @@ class _Conversation:
         self._said.append(text)
         self._said_characters += len(text)
         if self._said_characters > LINE_BYTES_MAX:
-            raise OutputLimitError(f"it said more than {LINE_BYTES_MAX} bytes in one message")
+            raise OutputLimitError(f"it wrote more than {LINE_BYTES_MAX} bytes in one message")
 
     def _take_said(self) -> MessageEntry | None:
         text = replace_unstorable("".join(self._said))
@@ -290,7 +290,8 @@ class _Conversation:
         self._tokens += usage.input_tokens + usage.output_tokens
         if self._tokens > self._runtime.tokens_max:
             text = (
-                f"it used {self._tokens} tokens and may use {self._runtime.tokens_max} (tokensMax)"
+                f"it used {self._tokens} tokens; its limit is {self._runtime.tokens_max}"
+                " (tokensMax)"
             )
             raise UsageLimitExceeded(text)
 
@@ -298,8 +299,8 @@ class _Conversation:
         """Record how many answers had no token count, if others had one."""
         if self._unmeasured and self._measured:
             text = (
-                f"{self._unmeasured} of {self._unmeasured + self._measured} answers came without a"
-                " count of their tokens: more was used than is counted"
+                f"{self._unmeasured} of {self._unmeasured + self._measured} answers reported no"
+                " token count: more tokens were used than are counted"
             )
             self._entries.put_last(ProgressEntry(text))
 

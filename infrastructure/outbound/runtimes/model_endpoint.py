@@ -106,10 +106,10 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         response = await self._wrapped.handle_async_request(request)
         if response.is_redirect:
             await response.aclose()
-            raise httpx2.RemoteProtocolError("answered with a redirect, and none is followed")
+            raise httpx2.RemoteProtocolError("answered with a redirect, which is not followed")
         if response.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
             await response.aclose()
-            raise httpx2.DecodingError("answered in an encoding that was not asked for")
+            raise httpx2.DecodingError("answered in an encoding that was not requested")
         if response.is_error:
             return await _without_rest(response, request)
         assert isinstance(response.stream, httpx2.AsyncByteStream)

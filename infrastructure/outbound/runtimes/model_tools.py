@@ -99,6 +99,6 @@ async def _server(
     try:
         await connections.enter_async_context(tools)
     except Exception as error:
-        text = f"the tools of {name} cannot be had: {str(error) or type(error).__name__}"
+        text = f"the tools of {name} are not available: {str(error) or type(error).__name__}"
         raise ToolsUnavailableError(text) from error
     return tools

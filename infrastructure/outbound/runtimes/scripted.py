@@ -26,7 +26,7 @@ class ScriptedRuntimes:
         if not isinstance(launch.runtime, ScriptedRuntime):
             raise LaunchError(
                 "not_executable",
-                f'a runtime of type "{launch.runtime.type}" is no script to be played',
+                f'a runtime of type "{launch.runtime.type}" is not a script',
             )
         return ScriptedSession(launch.runtime)
 

@@ -21,8 +21,8 @@ def failure_of(finished: ProgramResult, request: ScriptRun, path: str) -> str | 
         return f"Script execution timed out after {request.timeout_seconds:g} seconds"
     if finished.overflowed:
         return (
-            f"Script printed more than {request.output_bytes_max} bytes and was ended; let it"
-            " print less"
+            f"Script printed more than {request.output_bytes_max} bytes and was stopped; reduce"
+            " its output"
         )
     if exit_.error is not None and not was_executed(exit_.error):
         uri = request.script.uri
@@ -56,7 +56,7 @@ def _never_executed(path: str, shown: str, error: str) -> str:
     if not os.path.exists(path):
         return f"Script not found: {shown}"
     if not os.access(path, os.X_OK):
-        return f"Script is not executable: {shown}; make it so with chmod +x"
+        return f"Script is not executable: {shown}; make it executable with chmod +x"
     if "Exec format error" in error:
-        return f"Script is no program: {shown}; begin it with a line such as #!/bin/sh"
+        return f"Script is not a program: {shown}; begin it with a line such as #!/bin/sh"
     return f"Script {error}"

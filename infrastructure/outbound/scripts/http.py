@@ -75,7 +75,7 @@ class HttpScripts:
         except RequestNotSentError as failure:
             error = str(failure)
         except httpx2.TransportError:
-            error = answer.failed_status() or "Script broke the connection off"
+            error = answer.failed_status() or "Script closed the connection"
         return ScriptFinished(
             raw=bytes(answer.data),
             status_code=answer.status,
@@ -154,10 +154,10 @@ class _Answer:
         if failure is not None:
             return failure
         if self._encoded:
-            return "Script answers in an encoding that it was not asked for; let it send identity"
+            return "Script answers in an encoding that was not requested; let it send identity"
         if self._overflowed:
             return (
-                f"Script answered more than {self._bytes_max} bytes and was ended; let it answer"
-                " less"
+                f"Script answered more than {self._bytes_max} bytes and was stopped; reduce its"
+                " answer"
             )
         return None

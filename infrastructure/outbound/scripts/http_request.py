@@ -20,7 +20,7 @@ from infrastructure.outbound.guarded_http.request import (
 
 ACCEPT = "application/json, text/plain;q=0.9, */*;q=0.1"
 REDIRECTS_MAX = 3
-_NO_URL = "Script is at no URL that can be called"
+_NO_URL = "Script has a URL that cannot be called"
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
@@ -51,7 +51,7 @@ class ScriptRequest(GuardedRequest):
                 self.port,
             )
         except (httpx2.InvalidURL, KeyError, UnicodeError, ValueError):
-            raise ScriptNotCalledError("Script redirects to what is no URL") from None
+            raise ScriptNotCalledError("Script redirects to an invalid URL") from None
         if not is_same:
             raise ScriptNotCalledError(
                 "Script redirects to another host; give that address as its uri"
@@ -81,7 +81,7 @@ def request_of(run: ScriptRun, uri: str) -> ScriptRequest:
     script = run.script
     if not is_url(uri):
         raise ScriptNotCalledError(
-            "Script is no URL once its variables are replaced; write https:// in uri"
+            "Script is not a URL after its variables are replaced; write https:// in uri"
         )
     if replace_unstorable(uri) != uri:
         # An environment variable may hold bytes that are not text.

@@ -21,7 +21,8 @@ from infrastructure.outbound.scripts.secrets import SourceOf
 
 STDERR_BYTES_MAX = 8 * 1024
 _A_URL = (
-    "Script is a URL only once its variables are replaced, and taken for a file; write http:// or"
+    "Script is a URL only after its variables are replaced, so it is taken for a file; write"
+    " http:// or"
     " https:// in uri"
 )
 

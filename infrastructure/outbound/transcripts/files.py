@@ -79,7 +79,7 @@ class TranscriptFolders:
             yield
         except NotAFolderError:
             place = f"{self.path.name}, {self.path.name}/{agent_id} or a folder above it"
-            text = f"a link or a file is in the place of {place}"
+            text = f"{place} is a link or a file, not a folder"
             raise NotAFolderError(errno.ENOTDIR, text) from None
 
 
@@ -207,7 +207,7 @@ def _require_same_content(
     """Require that the file is this one or has the same content. Two servers may end the same run;
     both have then written the same."""
     if folder.identity_of(name) != own and _digest_of(folder, name) != digest():
-        raise OSError(errno.EEXIST, "another file is in the place of this one")
+        raise OSError(errno.EEXIST, "another file has taken the place of this one")
 
 
 def _remove_unless_of_another(folder: RootedFolder, name: str, own: FolderIdentity) -> None:
@@ -261,7 +261,7 @@ def place_of(path: str) -> tuple[str, str]:
     agent_id = above.rpartition("/")[2]
     before = name.partition(ARCHIVED_MARK)[0]
     if {agent_id, before} & {"", ".", ".."} or "\0" in path:
-        raise OSError(errno.EINVAL, "that is the path of no file of a transcript")
+        raise OSError(errno.EINVAL, "this is not the path of a transcript file")
     return agent_id, name
 
 
@@ -353,7 +353,7 @@ class PartFile:
 
 
 def _abandoned_error() -> OSError:
-    return OSError(errno.ECANCELED, "the file was given up meanwhile")
+    return OSError(errno.ECANCELED, "the file was abandoned in the meantime")
 
 
 @contextmanager

@@ -64,7 +64,7 @@ async def fork_rows(
             # could not see the new row, so try again.
             if await (await connection.execute(_HELD, values)).fetchone() is None:
                 return False
-    raise LogUnavailableError("the run changes too fast to be written about; ask again in a moment")
+    raise LogUnavailableError("the run changes too fast to note its fork; retry in a moment")
 
 
 async def _replace_rows(connection: LogConnection, values: dict[str, object]) -> bool:

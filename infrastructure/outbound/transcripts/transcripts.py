@@ -123,7 +123,7 @@ class StoredTranscripts:
                 if await (await connection.execute(_STILL_HELD, values)).fetchone() is None:
                     return False
         raise LogUnavailableError(
-            "the run changes too fast to be written about; ask again in a moment"
+            "the run changes too fast to write its transcript; retry in a moment"
         )
 
     async def read(

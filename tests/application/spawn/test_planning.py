@@ -44,7 +44,7 @@ MAIN = configuration({"id": "main"})
 
 UNSET = MissingCredential("LARGE_API_KEY", "LARGE_API_KEY is not set", is_unset=True)
 
-LOST = MissingCredential("a:b", 'profile "a:b" is in a file that is not there')
+LOST = MissingCredential("a:b", 'profile "a:b" is in a file that does not exist')
 
 
 @pytest.fixture
@@ -168,10 +168,10 @@ MANY = tuple(MissingCredential(f"K{n}", f"K{n} is not set", True) for n in range
     ("missing", "told", "recorded"),
     [
         ((UNSET,), "LARGE_API_KEY is not set. Set it in the environment of every server", 1),
-        ((LOST,), 'profile "a:b" is in a file that is not there. Fix it on every server', 1),
+        ((LOST,), 'profile "a:b" is in a file that does not exist. Fix it on every server', 1),
         (
             (UNSET, LOST, UNSET),
-            'LARGE_API_KEY is not set; profile "a:b" is in a file that is not there. Fix them on'
+            'LARGE_API_KEY is not set; profile "a:b" is in a file that does not exist. Fix them on'
             " every server",
             2,
         ),

@@ -117,7 +117,7 @@ def test_a3_a40_result_is_sent_where_its_asker_is(server: Server, outside: HookS
     [
         (Reply(429), "the webhook answered HTTP 429"),
         (Reply(is_held=True), "the webhook did not answer in 2 s"),
-        (Reply(breaks_off=True), "the webhook broke the connection off"),
+        (Reply(breaks_off=True), "the webhook closed the connection"),
     ],
     ids=["429", "slow", "broken"],
 )
@@ -190,9 +190,7 @@ def test_announcement_waits_for_webhook_that_is_taken_away(
 def test_link_local_webhook_is_never_called(server: Server, outside: HookServer) -> None:
     _, key = spawned(server, "inside", channel="inside", to="x")
     _, own = delivery(server, key, "metadata", "parked")
-    assert own["error"] == (
-        "the webhook resolves to a link-local address, and those are never called"
-    )
+    assert own["error"] == ("the webhook resolves to a link-local address, which is never called")
 
 
 # Killed.

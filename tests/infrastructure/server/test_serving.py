@@ -141,7 +141,7 @@ async def test_untold_change_does_not_stop_reload_or_next(
         await _reload_now(house, file)
         told.append([(one.levelname, one.getMessage()) for one in caplog.records])
     assert told[0] == [
-        ("ERROR", "the changes of the configuration could not be logged"),
+        ("ERROR", "the changes to the configuration could not be logged"),
         ("INFO", "configuration revision 2 is active"),
     ]
     assert [level for level, _ in told[1]] == ["WARNING", "INFO"]
@@ -165,7 +165,7 @@ def test_variable_in_the_file_is_replaced(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(
     ("value", "written", "why"),
-    [(None, "${PLACE}/data", "PLACE: is not set"), (" ", "${PLACE}", "a path is blank")],
+    [(None, "${PLACE}/data", "PLACE: is not set"), (" ", "${PLACE}", "empty path")],
 )
 def test_unset_or_blank_variable_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str | None, written: str, why: str

@@ -106,7 +106,7 @@ class Line:
             answer = question()
             await self.receive()
         except LineLost:
-            raise LogUnavailableError("the database is away; ask again in a moment") from None
+            raise LogUnavailableError("the database is unavailable; retry in a moment") from None
         return answer
 
 

@@ -178,7 +178,10 @@ class Batch:
             outcome = self.decide(following)
             if outcome.error is not None:
                 if not isinstance(outcome.error, Rejected):
-                    _log.error("what was to follow is left undone", exc_info=outcome.error)
+                    _log.error(
+                        "a follow-up decision failed; the remaining follow-ups are skipped",
+                        exc_info=outcome.error,
+                    )
                 break
         return SubmissionOutcome(self._appended(decision.result, streams))
 
@@ -256,8 +259,8 @@ class Batch:
         with the changes of earlier submissions of this batch, and those that it added."""
         if query in self._loaded.crowded:
             raise LogUnavailableError(
-                f"more than {ROWS_MAX} runs of this tree wait for others, or are linked with those"
-                " that do; stop some, or ask again when fewer wait"
+                f"more than {ROWS_MAX} runs of this tree wait for others, or are linked to such"
+                " runs; stop some, or retry when fewer wait"
             )
         return tuple(run for run in self.fold.runs.values() if may_wait(run, query.root))
 

@@ -111,7 +111,7 @@ async def require_writable(connection: LogConnection, *, room: bool) -> None:
         cursor = await connection.execute("SHOW transaction_read_only")
         row = await cursor.fetchone()
         if row is None or row[0] != "off":
-            raise psycopg.errors.ReadOnlySqlTransaction("the database takes no writes")
+            raise psycopg.errors.ReadOnlySqlTransaction("the database accepts no writes")
         if room:
             await connection.execute(_TAKE_ROOM)
 
@@ -124,7 +124,7 @@ class _Outage(NamedTuple):
 
 
 T = TypeVar("T")
-_UNREACHABLE = "the database is away; ask again in a moment"
+_UNREACHABLE = "the database is unavailable; retry in a moment"
 BATCH_SUBMISSIONS_MAX = 64
 BATCH_TEXT_BYTES_MAX = 32 * 1024 * 1024
 """A batch that has reached this size takes no more submissions; PostgreSQL accepts no message of a
@@ -217,9 +217,9 @@ class LogWriter:
                 unavailable.
         """
         if self._closing:
-            raise LogUnavailableError("the service is stopping; ask again in a moment")
+            raise LogUnavailableError("the service is stopping; retry in a moment")
         if len(self._queue) >= QUEUE_SUBMISSIONS_MAX:
-            raise LogUnavailableError("the log is overloaded; ask again in a moment")
+            raise LogUnavailableError("the log is overloaded; retry in a moment")
         future: asyncio.Future[Appended[Any]] = asyncio.get_running_loop().create_future()
         self._queue.append(QueuedSubmission(submission, future))
         self._gathered.set()
@@ -354,7 +354,7 @@ class LogWriter:
                 if not is_away:
                     refused = error
                     continue
-                self._note_outage(f"the database is away: {_short_reason(error)}")
+                self._note_outage(f"the database is unavailable: {_short_reason(error)}")
                 until = give_up_at
                 if batch is not None:
                     # A lost confirmation starts its own period of this length, even if the outage
@@ -376,7 +376,7 @@ class LogWriter:
     def _note_success(self) -> None:
         if self._outage is not None:
             seconds = time.monotonic() - self._outage.since
-            _log.warning("the log is recorded to again, after %.1f s", seconds)
+            _log.warning("recording resumed after %.1f s", seconds)
             self._outage = None
 
     def _drain_queue(self) -> list[QueuedSubmission]:

@@ -16,7 +16,7 @@ def require_finite(event: Event) -> None:
     """Raise ValueError if a number of the event is NaN or infinite."""
     fields = number_fields(type(event))
     if fields and (wrong := _wrong_number(event, fields)):
-        raise ValueError(f"{wrong}, which is no number of JSON")
+        raise ValueError(f"{wrong}, which JSON cannot represent")
 
 
 @cache
@@ -40,7 +40,7 @@ def _fields_of(kind: types.Type) -> Fields | None:
     if isinstance(kind, types.DictType) and _fields_of(kind.value_type) is None:
         return None
     if isinstance(kind, types.CollectionType | types.TupleType | types.DictType | types.AnyType):
-        raise TypeError(f"numbers in a {type(kind).__name__} are not looked at: use a tuple")
+        raise TypeError(f"numbers in a {type(kind).__name__} are not checked: use a tuple")
     return None
 
 

@@ -117,7 +117,7 @@ class CoalescedReads(Generic[K, V]):
         except LogUnavailableError as error:
             _fail(taken.values(), error)
         except TimeoutError:
-            why = LogUnavailableError("the database does not answer; ask again in a moment")
+            why = LogUnavailableError("the database does not answer; retry in a moment")
             _fail(taken.values(), why)
         except Exception as error:
             if len(taken) == 1:

@@ -68,9 +68,11 @@ async def require_same_log(
     row = await cursor.fetchone()
     assert row is not None
     if row[0] < position:
-        raise LogRewoundError(f"the log ends at {row[0]}, and has gone to {position} before")
+        raise LogRewoundError(
+            f"the log ends at {row[0]}, but had reached position {position} before"
+        )
     if newest is not None and row[1] is not None and bytes(row[1]) != newest:
-        raise LogRewoundError(f"event {position} is another one than before")
+        raise LogRewoundError(f"event {position} differs from the event read before")
     now: datetime = row[2]
     return now
 
@@ -246,7 +248,7 @@ class LogTail:
 
     def _require_following(self) -> None:
         if self.failure is not None:
-            raise LogUnavailableError("the log cannot be followed any more; see the server's log")
+            raise LogUnavailableError("the log can no longer be followed; see the server's log")
 
     async def _had_event_of(
         self, run_ids: Collection[UUID], after: int, types: Collection[str]

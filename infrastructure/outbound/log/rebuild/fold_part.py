@@ -162,7 +162,7 @@ class PartFold:
             )
             if moved.rowcount != 1:
                 raise PartTakenOverError(
-                    "another rebuild has taken this one over; it goes on there"
+                    "another process has taken over this rebuild and continues it"
                 )
             await _store_rows(connection, rows, encoded)
 

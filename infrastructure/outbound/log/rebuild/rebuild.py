@@ -134,7 +134,9 @@ async def take_rebuild_lock(connection: LogConnection) -> None:
         f"SELECT pg_try_advisory_lock({REBUILD_LOCK_CLASS}, hashtext(current_schema()))"
     )
     if (await cursor.fetchone()) != (True,):
-        raise RebuildInProgressError("another process rebuilds this log already; let it finish")
+        raise RebuildInProgressError(
+            "another process is already rebuilding this log; wait until it has finished"
+        )
 
 
 async def count_open(connection: LogConnection, table: str) -> int:
@@ -162,7 +164,7 @@ async def bring_rows_up_to_date(conninfo: str) -> None:
     """
     stale = await _stale_projections(conninfo)
     if stale:
-        _log.info("the rows of %s are of an older version: they are made anew", ", ".join(stale))
+        _log.info("the rows of %s are of an older version: rebuilding them", ", ".join(stale))
     reported_at = time.monotonic() - PROGRESS_SECONDS
     while await _stale_projections(conninfo):
         try:
@@ -171,11 +173,11 @@ async def bring_rows_up_to_date(conninfo: str) -> None:
             )
         except RebuildInProgressError:
             if time.monotonic() - reported_at >= PROGRESS_SECONDS:
-                _log.info("another process rebuilds the rows: waiting for it")
+                _log.info("another process is rebuilding the rows: waiting for it")
                 reported_at = time.monotonic()
             await asyncio.sleep(WAIT_SECONDS)
         except CorruptHistoryError as error:
-            raise UserError(f"the rows cannot be made anew from the log: {error}") from error
+            raise UserError(f"the rows cannot be rebuilt from the log: {error}") from error
         else:
             _log.info("%d events rebuilt in %.1f s", rebuilt.events, rebuilt.seconds)
 

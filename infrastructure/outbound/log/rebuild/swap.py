@@ -91,17 +91,17 @@ class TableSwap:
                 pause = min(2 * pause, PAUSE_SECONDS_MAX)
             except errors.IdleInTransactionSessionTimeout as error:
                 raise TableSwapError(
-                    "the last rows took too long to make while writers waited; run this again, it"
-                    " goes on where it was"
+                    "rebuilding the last rows took too long while writers waited; run this again,"
+                    " it resumes where it stopped"
                 ) from error
             except errors.DependentObjectsStillExist as error:
                 raise TableSwapError(
-                    f"something of your own hangs on the tables ({error.diag.message_detail});"
-                    " drop it, run this again, and make it anew"
+                    "another database object depends on the tables"
+                    f" ({error.diag.message_detail}); drop it, run this again, and create it again"
                 ) from error
         raise TableSwapError(
-            "the tables were read without a break for minutes; end the long queries on them and"
-            " run this again, it goes on where it was"
+            "queries held the tables for minutes without a break; end the long queries and run"
+            " this again, it resumes where it stopped"
         )
 
     async def _keep_up(self) -> None:
@@ -113,8 +113,8 @@ class TableSwap:
             await self._fold_up_to(head)
         if self._lag(await head_of(self._working)) > BEHIND_EVENTS_MAX:
             raise TableSwapError(
-                "the log grows faster than its rows can be made; run this again when it is quieter,"
-                " it goes on where it was"
+                "the log grows faster than its rows can be rebuilt; run this again when there are"
+                " fewer writes, it resumes where it stopped"
             )
 
     def _lag(self, head: int) -> int:
@@ -132,7 +132,7 @@ class TableSwap:
                 raise _HasGrownError
             await self._fold_up_to(head)
             if await tables.shape(self._working) != self._shape:
-                raise TableSwapError("the tables were migrated meanwhile; run this again")
+                raise TableSwapError("the tables were migrated in the meantime; run this again")
             await self._guard.execute(f"SET LOCAL lock_timeout = {TABLE_WAIT_MS}")
             indexes = await tables.indexes_of(self._guard)
             await self._guard.execute(f"LOCK TABLE {tables.LIVE} IN ACCESS EXCLUSIVE MODE")

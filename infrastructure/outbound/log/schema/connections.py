@@ -114,9 +114,9 @@ def refusal_to_write(error: BaseException) -> str | None:
     """Return the reason why a database that answers records nothing, with advice; None for another
     error."""
     if isinstance(error, _READ_ONLY):
-        return "the database is read-only; ask again when it takes writes"
+        return "the database is read-only; retry when it accepts writes"
     if isinstance(error, psycopg.errors.DiskFull):
-        return "the disk of the database is full; ask again when there is room on it"
+        return "the disk of the database is full; free some space, then retry"
     return None
 
 
@@ -260,7 +260,7 @@ async def borrow_connection(
         async with pool.connection() as connection:
             yield connection
     except UNAVAILABLE as error:
-        why = refusal_to_write(error) or "the database is away; ask again in a moment"
+        why = refusal_to_write(error) or "the database is unavailable; retry in a moment"
         raise LogUnavailableError(why) from error
 
 

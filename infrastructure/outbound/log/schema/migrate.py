@@ -109,7 +109,7 @@ def _lock_tables(connection: Connection) -> None:
         if not isinstance(error.orig, psycopg.errors.LockNotAvailable):
             raise
         raise UserError(
-            "the log is read at this moment, and its tables cannot be changed: wait for exports,"
-            " verifications and rebuilds to end, or end them, and run this again"
+            "the log is being read, so its tables cannot be changed: wait for exports,"
+            " verifications and rebuilds to end, or stop them, and run this again"
         ) from error
     connection.execute(text("SET LOCAL lock_timeout = 0"))

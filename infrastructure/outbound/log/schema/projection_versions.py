@@ -34,7 +34,7 @@ def require_known_rows(noted: str | None) -> None:
     """
     if noted is not None and noted != _OWN_VERSIONS:
         raise IncompatibleRowsError(
-            f"the rows are of another version now ({noted}) than this program makes "
+            f"the rows now have another version ({noted}) than this program writes "
             f"({_OWN_VERSIONS});"
             " stop this server and start the release that rebuilt them"
         )
@@ -72,7 +72,7 @@ async def require_not_newer(connection: LogConnection) -> None:
     newer = [name for name, version in VERSIONS.items() if found.get(name, 0) > version]
     if newer:
         raise UserError(
-            f"the rows of {', '.join(newer)} are of a newer version than this program makes;"
+            f"the rows of {', '.join(newer)} are of a newer version than this program writes;"
             " install a newer spawnlog, or run `spawnlog log rebuild` to go back"
         )
 

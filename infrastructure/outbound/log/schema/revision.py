@@ -77,7 +77,7 @@ def require_utf8(encoding: str) -> None:
     the texts that it holds."""
     if encoding != "UTF8":
         raise UserError(
-            f"the database has the encoding {encoding}, and a log needs UTF8: create a database"
+            f"the database has the encoding {encoding}, but a log needs UTF8: create a database"
             " with ENCODING 'UTF8' TEMPLATE template0"
         )
 

@@ -116,7 +116,7 @@ def export_log(conninfo: str, order: ExportOrder) -> Exported:
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 header, seal, resumed = _LogExport(connection, order).write()
     except psycopg.Error as error:
-        raise UserError(f"{database_error_reason(error)}; go on with --resume") from error
+        raise UserError(f"{database_error_reason(error)}; continue with --resume") from error
     return Exported(header, seal, resumed, time.monotonic() - began)
 
 
@@ -181,7 +181,7 @@ class _LogExport:
         if first > head + 1 or (last is not None and last > head):
             raise UserError(f"the log ends at position {head}; name positions up to there")
         if last is not None and last < first:
-            raise UserError(f"the range from {first} to {last} is none")
+            raise UserError(f"the range is empty: {first} is after {last}")
         after, after_hash = first - 1, b""
         if after and order.tree is None:
             query = "SELECT chain_hash FROM events WHERE position = %s"
@@ -213,7 +213,7 @@ class _LogExport:
             if reader.header != header:
                 raise UserError(
                     f"{file.part} is of another export, of other positions, another tree or log;"
-                    " give the same flags, or --force to begin anew"
+                    " give the same flags, or --force to start over"
                 )
             noted: list[StoredEventRow] = []
             for event in reader.events_only():
@@ -224,7 +224,7 @@ class _LogExport:
             self._collect_references(noted)
         except (FileContentError, UnknownFileFormatError) as fault:
             raise UserError(
-                f"{file.part} cannot be gone on with: {fault}; give --force to begin anew"
+                f"{file.part} cannot be resumed: {fault}; give --force to start over"
             ) from fault
         link = reader.link
         if reader.events:
@@ -233,7 +233,7 @@ class _LogExport:
             if row is None or bytes(row[0]) != link.chain_hash:
                 raise UserError(
                     f"{file.part} holds another event at position {link.position} than the log;"
-                    " give --force to begin anew"
+                    " give --force to start over"
                 )
         file.go_on_from(reader.bytes_read, reader.digest)
         self._events = reader.events
@@ -256,8 +256,8 @@ class _LogExport:
                 committed = commits.get(row.position)
                 if committed not in (None, row.recorded_at):
                     raise UserError(
-                        f"the log is broken at position {row.position}: the table of commits says"
-                        " another instant; run `spawnlog log verify`"
+                        f"the log is broken at position {row.position}: the table of commits has"
+                        " a different time; run `spawnlog log verify`"
                     )
                 self._add_event(row, ends_commit=committed is not None)
             self._collect_references(walked.rows)
@@ -293,8 +293,8 @@ class _LogExport:
             self._order.on_progress("events", header.after, after, last)
         if not self._events:
             raise UnknownNameError(
-                "no event is of a tree with this root; give the key of a root session, as"
-                " `spawnlog event list --output json` has it as correlation"
+                "no tree has this root; give the key of a root session, which is the correlation"
+                " in `spawnlog event list --output json`"
             )
         return link
 

@@ -147,8 +147,8 @@ def _explained() -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise UserError(
-            f"a temporary file failed: {error}; have TMPDIR name a folder with more room than the"
-            " file takes"
+            f"a temporary file failed: {error}; set TMPDIR to a folder with more free space than"
+            " the file needs"
         ) from error
 
 

@@ -46,7 +46,7 @@ class FileReader:
         try:
             line = next(bounded_lines(file, bytes_max=HEADER_BYTES_MAX), b"")
             if not line.endswith(b"\n"):
-                raise LineFormatError("it is not the first line of a file that spawnlog exported")
+                raise LineFormatError("it is not the first line of a spawnlog export")
             self.header: ExportHeader = parse_header(line)
         except LineFormatError as fault:
             raise FileContentError(1, str(fault)) from None
@@ -90,7 +90,7 @@ class FileReader:
         for line in self._bounded():
             self.number += 1
             if self.seal is not None:
-                raise FileContentError(self.number, "there is something behind the last line")
+                raise FileContentError(self.number, "there is data after the last line")
             if not line.endswith(b"\n"):
                 raise FileContentError(self.number, "the file is cut in the middle of this line")
             parsed = self._parsed(line)
@@ -104,7 +104,7 @@ class FileReader:
             self._take(line)
         if self.seal is None:
             raise FileContentError(
-                self.number, "the file is cut behind this line: its last line is missing"
+                self.number, "the file is cut after this line: its last line is missing"
             )
 
     def _parsed(self, line: bytes) -> AnyLine:
@@ -117,7 +117,7 @@ class FileReader:
             raise FileContentError(self.number, str(fault), position) from None
         section = _SECTIONS.index(type(parsed))
         if section < self._section:
-            text = "it stands at the wrong place"
+            text = "it is in the wrong section"
             raise FileContentError(self.number, text, self._next_position())
         if section != self._section:
             self._begin(section)
@@ -140,19 +140,19 @@ class FileReader:
         else:
             wrong = find_fault(self._last, row)
             if parsed.previous_hash is not None:
-                raise FileContentError(self.number, "only a tree names hashes before", row.position)
+                raise FileContentError(
+                    self.number, "only the export of a tree has previous hashes", row.position
+                )
             if wrong is not None:
                 raise FileContentError(self.number, wrong.text, wrong.position)
             if not self._ended_commit and row.recorded_at != self._last.recorded_at:
-                text = "no commit ended with the event before, and the instant changes"
+                text = "its time differs from that of the preceding event, which ended no commit"
                 raise FileContentError(self.number, text, row.position)
         if parsed.ends_commit and row.append_last != row.position:
-            text = "it says that a commit ended with it, and its append goes on"
+            text = "it is marked as the end of a commit, but its append continues"
             raise FileContentError(self.number, text, row.position)
         if self._until is not None and row.position > self._until:
-            raise FileContentError(
-                self.number, "it stands behind the end of the range", row.position
-            )
+            raise FileContentError(self.number, "it is after the end of the range", row.position)
         self._last = row
         self.events += 1
         self._ended_commit = parsed.ends_commit
@@ -160,14 +160,14 @@ class FileReader:
     def _require_of_tree(self, parsed: EventLine) -> None:
         row, before = parsed.row, self._last
         if row.position <= before.position:
-            text = f"it does not stand behind position {before.position}"
+            text = f"it is not after position {before.position}"
             raise FileContentError(self.number, text, row.position)
         follows = row.position == before.position + 1 and self.events > 0
         if parsed.previous_hash is None or (follows and parsed.previous_hash != before.chain_hash):
-            text = "it does not name the hash of the event before it"
+            text = "it does not have the hash of the preceding event"
             raise FileContentError(self.number, text, row.position)
         if link_hash(parsed.previous_hash, row.encoded) != row.chain_hash:
-            text = "its bytes are not the ones that were recorded (chain)"
+            text = "its bytes differ from the recorded ones (chain)"
             raise FileContentError(self.number, text, row.position)
 
     def _add_other(self, parsed: KeyLine | ContentLine | EntryLine | ExportSeal) -> None:
@@ -176,7 +176,7 @@ class FileReader:
             return
         key = parsed[:2] if isinstance(parsed, EntryLine) else parsed[:1]
         if key <= self._before:
-            text = "it does not stand in order behind the line before it"
+            text = "it is out of order"
             raise FileContentError(self.number, text)
         self._before = key
         if isinstance(parsed, KeyLine):
@@ -200,7 +200,7 @@ class FileReader:
                 raise FileContentError(self.number, text, self.link.position)
         has = {1: header.has_contents, 2: header.has_contents, 3: header.has_transcripts, 4: True}
         if not has[section]:
-            text = "the first line says that none of these is in the file"
+            text = "the first line says that the file has no such lines"
             raise FileContentError(self.number, text)
         self._section = section
         self._before = ()
@@ -226,13 +226,11 @@ class FileReader:
         ):
             if here != there:
                 raise FileContentError(
-                    self.number, f"it counts {there} {noun} and there are {here}", self._lost(noun)
+                    self.number, f"it counts {there} {noun}, but there are {here}", self._lost(noun)
                 )
         if (seal.last_position, seal.chain_hash) != (found.last_position, found.chain_hash):
-            raise FileContentError(self.number, "it names another last event than there is")
-        raise FileContentError(
-            self.number, "a line in front of it was changed: the hash is another one"
-        )
+            raise FileContentError(self.number, "it names a different last event than the file has")
+        raise FileContentError(self.number, "an earlier line was changed: the file hash differs")
 
     def _lost(self, noun: str) -> int | None:
         is_event = noun == "events" and self.header.scope != "tree"

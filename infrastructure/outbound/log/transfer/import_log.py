@@ -140,15 +140,17 @@ def import_log(conninfo: str, order: ImportOrder) -> Imported:
             raise UserError(f"{order.path.name}: {fault}; nothing was imported") from fault
         except psycopg.errors.IntegrityError as error:
             reason = str(error).splitlines()[0]
-            raise UserError(f"the file is of no log: {reason}; nothing was imported") from error
+            raise UserError(
+                f"the file is not of a valid log: {reason}; nothing was imported"
+            ) from error
         except psycopg.errors.InsufficientPrivilege as error:
             raise UserError(
-                "this user of the database does not own its tables; import as the one that ran"
+                "this user of the database does not own its tables; import as the user that ran"
                 " `spawnlog migrate`"
             ) from error
         except psycopg.errors.LockNotAvailable as error:
             raise UserError(
-                "another process works on this log; stop the servers on it and import anew"
+                "another process uses this log; stop its servers and import again"
             ) from error
         except psycopg.Error as error:
             raise UserError(f"{database_error_reason(error)}; nothing was imported") from error
@@ -190,7 +192,7 @@ def _resumed(connection: ReadConnection, order: ImportOrder, file: BinaryIO) -> 
     seal = _verified(FileCheck(reader, FileFindings(), 0, order.on_progress), reader.lines())
     found = (head[0], head[1], bytes(head[2]))
     if found != (reader.header.log_id, seal.last_position, seal.chain_hash):
-        raise _another_log(order, "its last event is another one")
+        raise _another_log(order, "its last event differs")
     for table, count in (
         ("content_keys", seal.keys),
         ("contents", seal.contents),
@@ -198,14 +200,13 @@ def _resumed(connection: ReadConnection, order: ImportOrder, file: BinaryIO) -> 
     ):
         (there,) = one_row(connection, f"SELECT count(*) FROM {table}")
         if there != count:
-            raise _another_log(order, f"{there} rows of {table} and not {count}")
+            raise _another_log(order, f"{there} rows of {table} instead of {count}")
     return seal
 
 
 def _another_log(order: ImportOrder, difference: str) -> LogNotEmptyError:
     return LogNotEmptyError(
-        f"this log is not what {order.path.name} holds: {difference}; a file is imported into a new"
-        " database"
+        f"this log differs from {order.path.name}: {difference}; import a file into a new database"
     )
 
 
@@ -226,7 +227,7 @@ def _require_whole_log(header: ExportHeader, order: ImportOrder) -> None:
     if header.scope != "log":
         part = "a range" if header.scope == "range" else "one tree"
         raise UserError(
-            f"{name} holds {part} of a log, and only a whole log can be imported; export"
+            f"{name} holds {part} of a log, but only a whole log can be imported; export"
             " without --from, --to and --tree"
         )
     has_all = header.has_contents and header.has_transcripts
@@ -238,7 +239,7 @@ def _require_whole_log(header: ExportHeader, order: ImportOrder) -> None:
     if not has_all and not order.without_texts:
         raise UserError(
             f"{name} holds no texts and no transcripts; export with --contents --transcripts,"
-            " or give --without-texts to have all of them read as erased"
+            " or give --without-texts to import them all as erased"
         )
     if has_all and order.without_texts:
         raise UserError(
@@ -336,12 +337,12 @@ class _LogImport:
         (is_filled,) = one_row(connection, f"SELECT {any_row}")
         if position or is_filled:
             raise LogNotEmptyError(
-                "this log is not empty; a file is imported into a new database, or goes on with"
-                " --resume when an import of it was killed"
+                "this log is not empty; import the file into a new database, or give --resume to"
+                " continue an import of it that was killed"
             )
         if home is not None:
             raise LogNotEmptyError(
-                "a server has been started on this database; a file is imported into a new one"
+                "a server has been started on this database; import the file into a new one"
             )
 
     def _finish(self, seal: ExportSeal) -> None:

@@ -32,7 +32,7 @@ class OutputFile:
         self.part = path.with_name(path.name + PART_SUFFIX)
         self._force = force
         if not force and os.path.lexists(path):
-            raise UserError(f"{path} is there already; name another file, or give --force")
+            raise UserError(f"{path} already exists; name another file, or give --force")
         self._file = self._open(resume)
         self._is_finished = False
         self.digest = hashlib.sha256()
@@ -45,8 +45,8 @@ class OutputFile:
             descriptor = os.open(self.part, flags, 0o600)
         except FileExistsError:
             raise UserError(
-                f"{self.part} is there, of an export that did not end; give --resume to go on with"
-                " it, or --force to begin anew"
+                f"{self.part} is left from an unfinished export; give --resume to continue it, or"
+                " --force to start over"
             ) from None
         except OSError as error:
             raise UserError(f"{self.part} cannot be written: {error.strerror}") from error
@@ -104,12 +104,14 @@ class OutputFile:
             finally:
                 os.close(folder)
         except FileExistsError:
-            raise UserError(f"{self.path} came meanwhile; the export is in {self.part}") from None
+            raise UserError(
+                f"{self.path} was created in the meantime; the export is in {self.part}"
+            ) from None
         except OSError as error:
             raise self._failure(error) from error
 
     def _failure(self, error: OSError) -> UserError:
-        return UserError(f"{self.part} cannot be written: {error.strerror}; go on with --resume")
+        return UserError(f"{self.part} cannot be written: {error.strerror}; continue with --resume")
 
     def close(self) -> None:
         """Close the file, complete or not. An empty part file is removed."""

@@ -70,7 +70,7 @@ def instant_of(text: str) -> datetime:
             return instant
     except (TypeError, ValueError, OverflowError):
         pass
-    raise LineFormatError(f"{text[:60]!r} is no instant of the form 2026-01-31T12:00:00.000000Z")
+    raise LineFormatError(f"{text[:60]!r} is not a time of the form 2026-01-31T12:00:00.000000Z")
 
 
 @lru_cache(maxsize=_CACHED_MAX)
@@ -122,7 +122,7 @@ def _is_plain(line: bytes) -> bool:
 
 def _count(text: str) -> int:
     if len(text) > _DIGITS_MAX or not text.isdecimal():
-        raise LineFormatError("a number is none")
+        raise LineFormatError("a number is invalid")
     number = int(text)
     if number > POSITION_MAX:
         raise LineFormatError(f"the number {number} is too large")
@@ -235,7 +235,7 @@ class EventLine(NamedTuple):
         chain_hash = unhexlify(members.chainhash)
         previous = unhexlify(members.previoushash) if members.previoushash is not None else None
         if len(chain_hash) != 32:
-            raise LineFormatError("its hash is none")
+            raise LineFormatError("its hash is invalid")
         # Normalize the members that msgspec accepts in several forms; it writes the others in one
         # form.
         members.position, members.appendlast = str(position), str(append_last)
@@ -397,7 +397,7 @@ class KeyLine(NamedTuple):
         members = _decode_key(line)
         key = unhexlify(members.data)
         if not 1 <= len(key) <= 1_024:
-            raise LineFormatError("its key is none")
+            raise LineFormatError("its key is invalid")
         found = cls(members.id, key)
         _require_same(found.line(source), line)
         return found
@@ -507,7 +507,7 @@ class EntryLine(NamedTuple):
         else:
             body = b64decode(members.data_base64, validate=True).decode()
         if "\0" in body:
-            raise LineFormatError("its body is no text")
+            raise LineFormatError("its body is not text")
         sequence = _within(members.entrynumber)
         found = cls(members.runid, sequence, instant_of(members.time), members.kind, body)
         _require_same(found.line(source), line)
@@ -611,7 +611,7 @@ def parse_header(line: bytes) -> ExportHeader:
     """
     members = _members(line)
     if members.get("type") != f"{_EXPORT}begin" or not isinstance(members.get("data"), dict):
-        raise LineFormatError(f"it is no line of the type {_EXPORT}begin")
+        raise LineFormatError(f"it is not a line of the type {_EXPORT}begin")
     facts = members["data"]
     found = facts.get("format")
     if isinstance(found, int) and found < FILE_FORMAT:
@@ -630,13 +630,13 @@ def parse_header(line: bytes) -> ExportHeader:
     except ValueError:
         right = False
     if not right or len(header.after_hash) not in (0, 32):
-        raise LineFormatError("it is not the first line of a file that spawnlog exported")
+        raise LineFormatError("it is not the first line of a spawnlog export")
     if (header.scope == "tree") != (header.tree is not None):
-        raise LineFormatError("it names no tree, or one that it is not of")
+        raise LineFormatError("its tree does not match its scope")
     if header.scope == "log" and (header.after or header.after_hash or header.until is not None):
-        raise LineFormatError("it says that it is a whole log, and that it is a part of one")
+        raise LineFormatError("it claims to be both a whole log and a part of one")
     if header.scope == "range" and (header.after == 0) != (header.after_hash == b""):
-        raise LineFormatError("it does not say the chain hash in front of its range")
+        raise LineFormatError("it lacks the chain hash before its range")
     return header
 
 
@@ -680,7 +680,7 @@ def _read_with_reason(line: bytes, source: str) -> AnyLine:
     members = _members(line)
     kind = members.get("type")
     if not isinstance(kind, str):
-        raise LineFormatError("it is no line of this file")
+        raise LineFormatError("it is not a line of this file")
     read: _Reader
     read, noun = (
         (EventLine.read, "an event")
@@ -692,26 +692,26 @@ def _read_with_reason(line: bytes, source: str) -> AnyLine:
     if b"\\u0000" in line and any(
         "\0" in text for text in members.values() if isinstance(text, str)
     ):
-        raise LineFormatError("a text holds the character NUL, which no text of a log can")
+        raise LineFormatError("a text contains NUL, which a log does not allow")
     try:
         return read(line, source)
     except LineFormatError:
         raise
     except _MISREAD:
-        raise LineFormatError(f"it is not the line of {noun} in the form of this file") from None
+        raise LineFormatError(f"it is not a valid line of {noun}") from None
 
 
 def _refuse(_: bytes, __: str) -> AnyLine:
-    raise LineFormatError("it is no line of this file")
+    raise LineFormatError("it is not a line of this file")
 
 
 def _members(line: bytes) -> dict[str, Any]:
     try:
         members = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise LineFormatError(f"it is no JSON: {error}") from None
+        raise LineFormatError(f"it is not JSON: {error}") from None
     if not isinstance(members, dict):
-        raise LineFormatError("it is no line of this file")
+        raise LineFormatError("it is not a line of this file")
     return members
 
 

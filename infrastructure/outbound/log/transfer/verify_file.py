@@ -157,9 +157,9 @@ class FileCheck:
         ref, body = mention.ref, text.body.encode()
         wrong = None
         if mention.owner not in (None, text.session_id):
-            wrong = "is of another session"
+            wrong = "belongs to another session"
         elif text.hmac != ref.hmac or len(body) != ref.bytes:
-            wrong = "is another text"
+            wrong = "is a different text"
         elif not again:
             wrong = self._own_fault(text, body)
             self.findings.counts.contents += wrong is None
@@ -174,14 +174,12 @@ class FileCheck:
         if key is None:
             return "has no key in the file"
         if hmac.digest(key, body, "sha256").hex() != text.hmac:
-            return "was changed: it is not the text that was recorded, or its key is not"
+            return "was changed: the text or its key is not the recorded one"
         return None
 
     def _require_erased(self, owner: UUID | None, subject: str, position: int) -> None:
         if self._memory.key_of(owner) is not None:
-            fault = (
-                f"{subject} is missing in front of this line, and the key of its session is there"
-            )
+            fault = f"{subject} is missing before this line, but the key of its session exists"
             raise self._fault(fault, position)
         self.findings.counts.erased += 1
 
@@ -223,7 +221,7 @@ class FileCheck:
             )
             raise FileContentError(first_line, fault, sealed.position)
         if key and digest.hexdigest() != seal.hmac:
-            fault = f"{subject} was changed: its entries are not the ones that were sealed"
+            fault = f"{subject} was changed: its entries differ from the sealed ones"
             raise FileContentError(first_line, fault, sealed.position)
         self.findings.counts.transcripts += 1
 
@@ -287,7 +285,7 @@ class FileCheck:
             try:
                 references.add(row.stream, unfolded(self._mapper, row), row.position, None)
             except (CorruptHistoryError, ValueError):
-                text = f"its bytes are no event of the type {row.type}"
+                text = f"its bytes are not a valid event of the type {row.type}"
                 raise FileContentError(self._page_line + offset, text, row.position) from None
         self._memory.add_mentions(references.texts)
         self._memory.add_transcripts(references.transcripts)

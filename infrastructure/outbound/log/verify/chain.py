@@ -69,14 +69,14 @@ def find_fault(link: Link | StoredEventRow, row: StoredEventRow) -> Difference |
     if here != link.position + 1:
         return _missing_positions(link.position + 1, here - 1)
     if link_hash(link.chain_hash, row.encoded) != row.chain_hash:
-        return Difference(here, "changed", "its bytes are not the ones that were recorded (chain)")
+        return Difference(here, "changed", "its bytes differ from the recorded ones (chain)")
     recorded_at, append_last = row.recorded_at, row.append_last
     if recorded_at < link.recorded_at:
-        return Difference(here, "order", "it was recorded before the event in front of it")
+        return Difference(here, "order", "it was recorded earlier than the preceding event")
     kind = (row.type, row.type_version)
     if kind not in EVENT_TYPES and kind not in UPCASTS:
         name = f"{row.type[:80]!r}, version {row.type_version}"
-        return Difference(here, "unreadable", f"its type, {name}, is none of spawnlog's")
+        return Difference(here, "unreadable", f"its type, {name}, is unknown")
     if link.position < link.append_last:
         same = (append_last, row.command_id, recorded_at)
         if same != (link.append_last, link.command_id, link.recorded_at):
@@ -134,8 +134,8 @@ def _find_moved(
                 return Difference(here, "swapped", text)
             inserted = format_positions(here, row.position - 1)
             text = (
-                f"{inserted} inserted: the event that was recorded at position {here} now"
-                f" stands at position {row.position}"
+                f"{inserted} inserted: the event that was recorded at position {here} is now at"
+                f" position {row.position}"
             )
             return Difference(here, "inserted", text)
         before = row
@@ -153,7 +153,7 @@ def _find_inserted(
         before = fronts.get(link.position - inserted, b"")
         if _has_hash_of(broken, before, -inserted, (broken.chain_hash,)):
             positions = format_positions(broken.position - inserted, link.position)
-            text = f"{positions} inserted: what was recorded here was moved up by {inserted}"
+            text = f"{positions} inserted: the events recorded here were moved up by {inserted}"
             return Difference(broken.position - inserted, "inserted", text)
     return None
 
@@ -167,7 +167,7 @@ def _find_removed(broken: StoredEventRow, following: StoredEventRow | None) -> D
         if _has_hash_of(following, broken.chain_hash, removed, (following.chain_hash,)):
             here = broken.position
             positions = format_positions(here, here + removed - 1)
-            text = f"{positions} missing: what was recorded behind was moved down by {removed}"
+            text = f"{positions} missing: later events were moved down by {removed}"
             return Difference(here, "missing", text)
     return None
 
@@ -182,9 +182,9 @@ def _describe_change(
         else computed == head_hash
     )
     if hash_was_changed:
-        text = "the event is the one that was recorded, but its chain hash was changed"
+        text = "the event is unchanged, but its chain hash was changed"
         return Difference(broken.position, "hash", text)
-    text = "its bytes are not the ones that were recorded (chain)"
+    text = "its bytes differ from the recorded ones (chain)"
     return Difference(broken.position, "changed", text)
 
 

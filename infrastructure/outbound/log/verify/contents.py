@@ -90,14 +90,14 @@ def _content_fault(
         if key is None:
             counts.erased += 1
             return None
-        return "is missing, and the key of its session is still there"
+        return "is missing, but the key of its session exists"
     if key is None:
-        return "cannot be compared: the key of its session is gone, the text is not"
+        return "cannot be verified: the text exists, but the key of its session is gone"
     if body is None:
         return f"was changed: it has {found_bytes} bytes and had {ref.bytes}"
     if hmac.digest(key, body, "sha256").hex() != ref.hmac:
-        return "was changed: it is not the text that was recorded"
+        return "was changed: it differs from the recorded text"
     if not noted_well:
-        return "is the text that was recorded, but what is noted beside it was changed"
+        return "is the recorded text, but its other columns were changed"
     counts.contents += 1
     return None

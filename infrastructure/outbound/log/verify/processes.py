@@ -76,7 +76,7 @@ class RangeWorkers:
             if answer is None:
                 self._working -= 1
             elif "error" in answer:
-                raise VerificationStoppedError(f"{answer['error']}; go on with --resume")
+                raise VerificationStoppedError(f"{answer['error']}; continue with --resume")
             else:
                 yield _parse_findings(answer)
 

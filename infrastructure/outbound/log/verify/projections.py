@@ -58,10 +58,10 @@ def check_rows(
         if row is None or row[0] != key:
             if row is not None:
                 expected[position] = row
-            wrong.append((position, f"a row of {noun} {key} begins here that no event made"))
+            wrong.append((position, f"a row of {noun} {key} begins here without an event"))
             continue
         names = ", ".join(_differing_columns(columns, (*row[:-1], state), stored[:-2]))
-        difference = f"the row of {noun} {key} differs from what the events say: {names}"
+        difference = f"the row of {noun} {key} differs from its events: {names}"
         wrong.append((position, difference))
     wrong += [
         (position, f"the row of {noun} {row[0]} that begins here is missing")

@@ -107,7 +107,7 @@ def run_recorded_verification(
             return _run(conninfo, order, connection, process, on_begin)
     except psycopg.OperationalError as error:
         raise VerificationStoppedError(
-            f"{database_error_reason(error)}; go on with --resume"
+            f"{database_error_reason(error)}; continue with --resume"
         ) from error
 
 
@@ -146,10 +146,10 @@ def _open_connection(conninfo: str) -> ReadConnection:
 
 
 def _begin(connection: ReadConnection, process: VerifyingProcess) -> "_VerificationRow | None":
-    """Insert the row of a new verification. Return None if the database takes no writes."""
+    """Insert the row of a new verification. Return None if the database accepts no writes."""
     if one_row(connection, _LOCK) != (True,):
         raise VerificationInProgressError(
-            "another process verifies this log already; let it finish, or stop it"
+            "another process is already verifying this log; wait for it, or stop it"
             " (`spawnlog log head` shows how far it is)"
         )
     try:
@@ -160,7 +160,8 @@ def _begin(connection: ReadConnection, process: VerifyingProcess) -> "_Verificat
     except _UNWRITABLE as error:
         if process.origin == "server":
             raise UserError(
-                "the database takes no record of a verification; use `spawnlog log verify`"
+                "the database accepts no writes, so the verification cannot be recorded; use"
+                " `spawnlog log verify`"
             ) from error
         return None
     return _VerificationRow(connection, number)
@@ -190,9 +191,9 @@ class _VerificationRow:
         values = [began, position, last, self._number]
         row = self._connection.execute(_NOTE, values).fetchone()
         if row is None:
-            raise VerificationStoppedError("its record was taken away; verify the log again")
+            raise VerificationStoppedError("its record was deleted; verify the log again")
         if row[0] is not None:
-            raise VerificationStopRequestedError(f"stopped by {row[0]}; go on with --resume")
+            raise VerificationStopRequestedError(f"stopped by {row[0]}; continue with --resume")
 
     def end(self, outcome: str, failure: str | None = None) -> bool:
         """Record an end without a result. Return False if it could not be recorded."""

@@ -154,11 +154,11 @@ class Refold:
             difference = Difference(position, "version", str(gap))
         except (CorruptHistoryError, AssertionError, ValueError, OverflowError) as error:
             if is_read:
-                reason = str(error) or "it cannot be what follows"
-                text = f"the event does not fit what is on record before it: {reason[:300]}"
+                reason = str(error) or "it cannot follow here"
+                text = f"the event does not fit the events before it: {reason[:300]}"
                 difference = Difference(position, "projection", text)
             else:
-                text = f"its bytes are no event of the type {name}"
+                text = f"its bytes are not a valid event of the type {name}"
                 difference = Difference(position, "unreadable", text)
         return RefoldResult(references, self._whole, runs, sessions, versions, difference)
 

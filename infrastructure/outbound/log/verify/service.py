@@ -115,7 +115,7 @@ class ServedVerifications:
         await asyncio.to_thread(process.__exit__)
         if "under_way" in answer:
             return False
-        raise LogUnavailableError(f"no verification was begun: {answer['failure']}")
+        raise LogUnavailableError(f"the verification was not started: {answer['failure']}")
 
     async def request_stop(self, requested_by: str) -> bool:
         """Ask the running verification to stop. Return False if none is running."""
@@ -188,7 +188,7 @@ async def _answer(process: WorkerProcess, seconds: float | None) -> dict[str, An
     try:
         await asyncio.wait_for(readable, seconds)
     except TimeoutError:
-        return {"failure": f"its process did not begin within {seconds} seconds"}
+        return {"failure": f"its process did not start within {seconds} seconds"}
     finally:
         loop.remove_reader(process.fileno())
     answer: dict[str, Any] | None = process.receive()

@@ -64,6 +64,6 @@ def check_commits(
         if first <= ended < first + len(rows):
             row = rows[ended - first]
             if at != row.recorded_at or row.append_last != ended:
-                text = "the table of commits says of a commit what the event does not"
+                text = "the table of commits and the event disagree about a commit"
                 wrong.append(Difference(ended, "commit", text))
     return first_difference(wrong)

@@ -112,6 +112,6 @@ def _transcript_fault(
             f" {seal.count} of {seal.bytes}"
         )
     if seal.count and found.hmac != seal.hmac:
-        return "was changed: its entries are not the ones that were sealed"
+        return "was changed: its entries differ from the sealed ones"
     counts.transcripts += 1
     return None

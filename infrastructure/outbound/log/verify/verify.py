@@ -89,7 +89,7 @@ def note_progress(path: Path, progress: Progress) -> None:
             raise
     except OSError as error:
         raise UserError(
-            f"the progress cannot be noted in {path}: {error.strerror};"
+            f"the progress cannot be written to {path}: {error.strerror};"
             " name another file with --state"
         ) from error
 
@@ -117,12 +117,12 @@ def read_progress(path: Path, log_id: UUID) -> Progress | None:
         )
     except (ValueError, TypeError, KeyError) as error:
         raise UserError(
-            f"{path} holds no progress of a verification; remove it or leave --resume out"
+            f"{path} holds no progress of a verification; remove it or omit --resume"
         ) from error
     if progress.log_id != log_id:
         raise UserError(
-            f"the progress in {path} is of another log; name another file with --state or leave"
-            " --resume out"
+            f"the progress in {path} is of another log; name another file with --state or omit"
+            " --resume"
         )
     return progress
 
@@ -170,7 +170,7 @@ def run_verification(conninfo: str, order: VerifyOrder) -> Verification:
             return _VerificationRun(conninfo, connection, order).verify()
     except psycopg.OperationalError as error:
         raise VerificationStoppedError(
-            f"{database_error_reason(error)}; go on with --resume"
+            f"{database_error_reason(error)}; continue with --resume"
         ) from error
 
 

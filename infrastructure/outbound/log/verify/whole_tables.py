@@ -125,7 +125,7 @@ def _require_verifiable(connection: ReadConnection) -> None:
     stale = [name for name, version in rows if VERSIONS.get(name, version) != version]
     if stale:
         raise UserError(
-            f"the rows of {', '.join(stale)} are of another version than this program makes;"
+            f"the rows of {', '.join(stale)} are of another version than this program writes;"
             " run `spawnlog log rebuild` first"
         )
 
@@ -141,14 +141,14 @@ def _head(connection: ReadConnection) -> tuple[StoredHead, Difference | None]:
         text = f"{gap}: the log ends at position {head.position} and its head says {position}"
         return head, Difference(head.position + 1, "truncated", text)
     if head.position > position:
-        text = f"the log goes on to position {head.position} and its head says {position}"
+        text = f"the log continues to position {head.position}, but its head says {position}"
         return head, Difference(position + 1, "head", text)
     if head.position < commit:
         gap = f"{format_positions(head.position + 1, commit)} missing"
-        text = f"{gap}: there was a commit that ended at position {commit}"
+        text = f"{gap}: a commit ended at position {commit}"
         return head, Difference(head.position + 1, "truncated", text)
     if last and (head.head_hash, recorded_at) != (head.chain_hash, last_recorded_at):
-        text = "the head of the log does not say the same as the last event"
+        text = "the head of the log and the last event disagree"
         return head, Difference(head.position, "head", text)
     return head, None
 
@@ -160,7 +160,7 @@ def _compare_noted_head(
         text = (
             f"{format_positions(head.position + 1, noted.position)} missing: the log "
             "ends at position"
-            f" {head.position}, and {noted.source} went to {noted.position}"
+            f" {head.position}, but {noted.source} reached {noted.position}"
         )
         return Difference(head.position + 1, "truncated", text)
     query = "SELECT chain_hash FROM events WHERE position = %s"
@@ -188,16 +188,16 @@ def _ends(
         found.append(Difference(wrong, "projection", text))
     if bare is not None:
         (key,) = one_row(connection, _KEY_OF.format(**names), [bare])
-        text = f"the row of {table.noun} {key} must hold a state for those behind it: state"
+        text = f"the row of {table.noun} {key} must hold a state for later rows: state"
         found.append(Difference(bare, "projection", text))
     if newest > head:
-        text = f"a row of {table.name} begins at position {newest}, behind the end of the log"
+        text = f"a row of {table.name} begins at position {newest}, after the end of the log"
         found.append(Difference(head + 1, "projection", text))
     return count, first_difference(found)
 
 
 def _end(position: int) -> str:
-    return "no position (it is true still)" if position == FOREVER else f"position {position}"
+    return "no position (it is current)" if position == FOREVER else f"position {position}"
 
 
 def row_without_event(connection: ReadConnection, head: int) -> Difference | None:
@@ -211,6 +211,6 @@ def row_without_event(connection: ReadConnection, head: int) -> Difference | Non
             )
             row = connection.execute(query, [head]).fetchone()
             if row is not None:
-                text = f"a row of {table.noun} {row[1]} begins here that no event made"
+                text = f"a row of {table.noun} {row[1]} begins here without an event"
                 found.append(Difference(max(1, row[0]), "projection", text))
     return first_difference(found)

@@ -252,7 +252,7 @@ def test_unreadable_bootstrap_file_is_a_warning(attaching: AttachmentServer) -> 
     left_out = "of the child's workspace was left out: it is"
     link, pipe = run["warnings"]
     assert link.startswith(f"AGENTS.md {left_out} a symbolic link.")
-    assert pipe.startswith(f"TOOLS.md {left_out} no regular file.")
+    assert pipe.startswith(f"TOOLS.md {left_out} not a regular file.")
     parts = prompt_parts(attaching, run["runId"])
     assert not [one for one in parts if one.startswith("bootstrap")]
     assert "canary" not in str(parts)

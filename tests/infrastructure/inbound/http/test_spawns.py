@@ -95,7 +95,7 @@ def test_link_in_place_of_recorded_folder_is_refused(server: Server) -> None:
         for below in ({}, {"workspaceDir": str(folder / "workspaces")}):
             problem = problem_of(spawn(server, child | below), 422, "spawn_error")
             assert problem["rule"] == "workspace"
-            assert "Put the folder back in the place of the link" in problem["detail"]
+            assert "Replace the link with the folder" in problem["detail"]
         folder.unlink()
         folder.with_name("away").rename(folder)
         again = spawn(server, child).json()["runId"]

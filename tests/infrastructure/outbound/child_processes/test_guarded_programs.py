@@ -157,7 +157,7 @@ async def test_program_killed_before_its_go_is_not_executed(
     process = await launcher.open(touch(mark))
     killed = await process.kill()
     process.go()
-    assert (killed.killed, killed.error) == (True, "ended by its holder before it was executed")
+    assert (killed.killed, killed.error) == (True, "ended by the server before it was executed")
     assert await process.wait() == killed
     assert not mark.exists()
 
@@ -165,7 +165,7 @@ async def test_program_killed_before_its_go_is_not_executed(
 async def test_killed_program_says_so_unless_it_had_ended(launcher: ProcessLauncher) -> None:
     process = await started(launcher, "sleep", "60")
     killed = await process.kill()
-    assert (killed.killed, killed.error) == (True, "killed by its holder")
+    assert (killed.killed, killed.error) == (True, "killed by the server")
     assert await process.kill() == await process.wait() == killed
     ended = await started(launcher, "sh", "-c", "exit 7")
     await ended.wait()

@@ -120,8 +120,8 @@ async def test_frozen_holder_loses_every_program_meanwhile(
     os.kill(holder.pid, signal.SIGCONT)
     said, _ = await asyncio.to_thread(holder.communicate, "go\n", 20)
     assert said.splitlines() == [
-        "True its holder fell silent: killed after 1 seconds",
-        "True its holder fell silent: not executed within 1 seconds",
+        "True no heartbeat from the server: killed after 1 seconds",
+        "True no heartbeat from the server: not executed within 1 seconds",
     ]
     assert holder.returncode == 0
     assert not mark.exists()
@@ -241,7 +241,7 @@ async def test_killed_gate_takes_its_program_and_no_other(launcher: ProcessLaunc
     pids = [int(line) for line in await lines(process, 3)]
     os.kill(process.guard_pid, signal.SIGKILL)
     ended = await process.wait()
-    assert ended.error == "the gate of the program died; the program was killed with it"
+    assert ended.error == "the guard process died and the program with it"
     assert not ended.killed
     await until_dead(*pids)
     assert await process.stdout.read() == b""

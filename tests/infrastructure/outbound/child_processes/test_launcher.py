@@ -86,7 +86,7 @@ async def test_closed_launcher_has_ended_everything(launcher: ProcessLauncher) -
     for process in (*started_ones, unstarted):
         assert not is_alive(process.guard_pid)
         assert (await process.wait()).killed
-    with pytest.raises(ProcessLaunchError, match="it is stopping"):
+    with pytest.raises(ProcessLaunchError, match="the server is stopping"):
         await launcher.open(Program(("/bin/true",), {}, None, None))
 
 
@@ -111,7 +111,9 @@ async def test_hanging_warm_process_is_given_up(
     assert hanging is not None
     os.kill(hanging, signal.SIGSTOP)
     monkeypatch.setattr(launcher_module, "OPEN_SECONDS_MAX", 0.05)
-    with pytest.raises(ProcessLaunchError, match=r"no gate within 0\.05 seconds"):
+    with pytest.raises(
+        ProcessLaunchError, match=r"could not start a guard process within 0\.05 seconds"
+    ):
         await run("true")
     monkeypatch.undo()
     assert (await run("true")).exit == Exit(code=0)

@@ -172,7 +172,7 @@ def test_relative_paths_start_from_the_file(
         (b"{a: NaN}", ":1:5: a: NaN and Infinity are not allowed"),
         (b"{a: '\\ud800'}", ":1:5: a: the string contains half of a surrogate pair"),
         (b"{a: '\\0'}", "NUL"),
-        (b"{a: 1, a: 2}", ":1:8: a: this key stands twice"),
+        (b"{a: 1, a: 2}", ":1:8: a: duplicate key"),
     ],
 )
 def test_unreadable_content_says_where_and_why(
@@ -300,7 +300,7 @@ def test_unchanged_file_gives_its_present_secrets(own: LoadedConfiguration, tmp_
     ("fate", "why"),
     [
         ("gone", "there is no such file"),
-        ("changed", "has changed since revision 1 was activated"),
+        ("changed", "changed since revision 1 was activated"),
         ("broken", "own.json5:1:"),
         ("pipe", "is not a regular file"),
     ],
@@ -329,7 +329,7 @@ def test_unusable_file_gives_no_secrets(
 
 def test_recorded_name_without_folder_is_no_path() -> None:
     found = load_recorded(1, "spawnlog.json5", "{}")
-    assert found.missing == "spawnlog.json5: its folder is not on record"
+    assert found.missing == "spawnlog.json5: its folder is not recorded"
 
 
 async def test_each_revision_has_secrets_of_its_file(
@@ -362,7 +362,7 @@ async def test_lost_file_is_replaced_by_assigned_one(
     await files.find(2, other.source, other.stored_text)
     assert files.file_of(pinned(2, other)) is own
     (record,) = caplog.records
-    same_places = f"its secrets are looked up at the same places of {own.source}"
+    same_places = f"its secrets are looked up at the same places in {own.source}"
     assert record.getMessage().endswith(same_places)
 
 

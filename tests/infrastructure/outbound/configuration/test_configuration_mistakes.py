@@ -36,7 +36,7 @@ def with_runtime(runtime: dict[str, Any]) -> dict[str, Any]:
         ("{spawnlog: {data_dir: 'x'}}", '1:13: spawnlog.data_dir: unknown key; did you mean "dataDir"?'),
         ("{spawnlog: {zebra: 1}}", "1:13: spawnlog.zebra: unknown key"),
         ("{agents: {lists: []}}", '1:11: agents.lists: unknown key; did you mean "list"?'),
-        ("{agents: {list: [{id: 'a', subagents: {maxSpawnDepth: 2}}]}}", "1:40: agents.list[0].subagents.maxSpawnDepth: holds for all agents; it belongs into agents.defaults.subagents"),
+        ("{agents: {list: [{id: 'a', subagents: {maxSpawnDepth: 2}}]}}", "1:40: agents.list[0].subagents.maxSpawnDepth: applies to all agents; move it to agents.defaults.subagents"),
         ("{agents: {defaults: {subagents: {contextScripts: {run: [], ignore: []}}}}}", "1:60: agents.defaults.subagents.contextScripts.ignore: unknown key"),
         ("{tools: {subagents: {deny: []}}}", "1:22: tools.subagents.deny: unknown key"),
         ("{models: {providers: {p: {models: [{id: 'a', cost: {cacheread: 1}}]}}}}", '1:53: models.providers.p.models[0].cost.cacheread: unknown key; did you mean "cacheRead"?'),
@@ -44,20 +44,20 @@ def with_runtime(runtime: dict[str, Any]) -> dict[str, Any]:
         ("{agents: {defaults: {runtime: {type: 'scripted', provideSandbox: true}}}}", '1:50: agents.defaults.runtime.provideSandbox: unknown key; did you mean "providesSandbox"?'),
         ("{agents: {defaults: {runtime: {type: 'command', command: ['x'], model: ['m']}}}}", '1:65: agents.defaults.runtime.model: unknown key; did you mean "models"?'),
         ("{spawnlog: {workspaceRoot: []}}", '1:13: spawnlog.workspaceRoot: unknown key; did you mean "workspaceRoots"?'),
-        ("{agents: {defaults: {sandbox: {providesSandbox: true}}}}", '1:32: agents.defaults.sandbox.providesSandbox: belongs into "runtime"'),
-        ("{agents: {list: [{id: 'a', providesSandbox: true}]}}", '1:28: agents.list[0].providesSandbox: belongs into "runtime"'),
+        ("{agents: {defaults: {sandbox: {providesSandbox: true}}}}", '1:32: agents.defaults.sandbox.providesSandbox: belongs in "runtime"'),
+        ("{agents: {list: [{id: 'a', providesSandbox: true}]}}", '1:28: agents.list[0].providesSandbox: belongs in "runtime"'),
         # what looks as if something were put into it
-        ("{agents: {defaults: {runtime: {type: 'command', command: ['x'], cwd: '${HOME}/x'}}}}", "1:70: agents.defaults.runtime.cwd: ${HOME} is not replaced here; leave cwd out and write it into workspace, where it is"),
-        ("{agents: {list: [{id: 'a', runtime: {type: 'command', command: ['${BIN}/a b']}}]}}", "1:65: agents.list[0].runtime.command[0]: ${BIN} is not replaced in a command; put it into env, where it is, and read it there"),
-        ("{agents: {list: [{id: 'a', runtime: {type: 'command', command: ['x', '--key=${KEY}']}}]}}", "1:70: agents.list[0].runtime.command[1]: ${KEY} is not replaced in a command; put it into env, where it is, and read it there"),
-        ("{spawnlog: {host: '${HOST}'}}", "1:19: spawnlog.host: ${HOST} is not replaced here; write the name itself, or give it by SPAWNLOG_HOST or --host"),
+        ("{agents: {defaults: {runtime: {type: 'command', command: ['x'], cwd: '${HOME}/x'}}}}", "1:70: agents.defaults.runtime.cwd: ${HOME} is not replaced here; omit cwd and write it into workspace, where it is replaced"),
+        ("{agents: {list: [{id: 'a', runtime: {type: 'command', command: ['${BIN}/a b']}}]}}", "1:65: agents.list[0].runtime.command[0]: ${BIN} is not replaced in a command; put it into env, where it is replaced, and read it there"),
+        ("{agents: {list: [{id: 'a', runtime: {type: 'command', command: ['x', '--key=${KEY}']}}]}}", "1:70: agents.list[0].runtime.command[1]: ${KEY} is not replaced in a command; put it into env, where it is replaced, and read it there"),
+        ("{spawnlog: {host: '${HOST}'}}", "1:19: spawnlog.host: ${HOST} is not replaced here; write the name itself, or set it with SPAWNLOG_HOST or --host"),
         # misspellings in sections that are shared
         ("{agent: {}}", '1:2: agent: unknown key; did you mean "agents"?'),
         ("{spawnlogs: {}}", '1:2: spawnlogs: unknown key; did you mean "spawnlog"?'),
         ("{agents: {defaults: {subagent: {}}}}", '1:22: agents.defaults.subagent: unknown key; did you mean "subagents"?'),
-        ("{agents: {defaults: {contextScripts: {}}}}", '1:22: agents.defaults.contextScripts: belongs into "subagents"'),
-        ("{agents: {list: [{id: 'a', maxSpawnDepth: 1}]}}", '1:28: agents.list[0].maxSpawnDepth: holds for all agents; it belongs into agents.defaults.subagents'),
-        ("{agents: {list: [{id: 'a', allowAgents: []}]}}", '1:28: agents.list[0].allowAgents: belongs into "subagents"'),
+        ("{agents: {defaults: {contextScripts: {}}}}", '1:22: agents.defaults.contextScripts: belongs in "subagents"'),
+        ("{agents: {list: [{id: 'a', maxSpawnDepth: 1}]}}", '1:28: agents.list[0].maxSpawnDepth: applies to all agents; move it to agents.defaults.subagents'),
+        ("{agents: {list: [{id: 'a', allowAgents: []}]}}", '1:28: agents.list[0].allowAgents: belongs in "subagents"'),
         ("{tools: {subagents: {tools: {allow: ['read', ' ']}}}}", "1:46: tools.subagents.tools.allow[1]: must not be blank; write the name of a tool, group:… or *"),
         ("{tools: {subagents: {tools: {alsoAllow: ['']}}}}", "1:42: tools.subagents.tools.alsoAllow[0]: must not be blank; write the name of a tool, group:… or *"),
         ("{tools: {subagents: {tools: {deny: ['\\t']}}}}", "1:37: tools.subagents.tools.deny[0]: must not be blank; write the name of a tool, group:… or *"),
@@ -93,18 +93,18 @@ def with_runtime(runtime: dict[str, Any]) -> dict[str, Any]:
         # what would silently be missing
         ("{$include: './a.json5'}", "1:2: $include: is not supported; put the content of the other file here"),
         ("{models: {providers: {$include: './a.json5'}}}", "1:23: models.providers.$include: is not supported; put the content of the other file here"),
-        ("{channels: {x: {$secret: '/a'}}}", "1:17: channels.x.$secret: stands only in revisions that spawnlog keeps; write the value or ${NAME}"),
+        ("{channels: {x: {$secret: '/a'}}}", "1:17: channels.x.$secret: is allowed only in stored revisions; write the value or ${NAME}"),
         # keys that stand twice, and lines
-        ("{session: {scope: 'global',\n 'scope': 'global'}}", "2:2: session.scope: this key stands twice"),
+        ("{session: {scope: 'global',\n 'scope': 'global'}}", "2:2: session.scope: duplicate key"),
         ("{\n  agents: {\n    defaults: {\n      subagents: { maxSpawnDept: 2 },\n    },\n  },\n}", '4:20: agents.defaults.subagents.maxSpawnDept: unknown key; did you mean "maxSpawnDepth"?'),
         # agents that are keyed by their ids
-        ("{agents: {entries: {a: {id: 'a'}}}}", "1:25: agents.entries.a.id: the key of the entry is the agent's id; leave this out"),
+        ("{agents: {entries: {a: {id: 'a'}}}}", "1:25: agents.entries.a.id: remove it; the key of the entry is the agent's id"),
         ("{agents: {entries: {a: {}}, list: []}}", "1:20: agents.entries: cannot be combined with agents.list; keep one of the two"),
         ("{agents: {entries: {a: {}, A: {}}}}", '1:31: agents.entries.A: there is another agent "a"; ids must differ in more than case'),
         ("{agents: {entries: {'a b': {}}}}", '1:28: agents.entries["a b"]: an agent id is 1 to 64 letters, digits, underscores and hyphens, the first a letter or digit'),
-        ("{agents: {entries: {a: {subagents: {maxSpawnDepth: 1}}}}}", "1:37: agents.entries.a.subagents.maxSpawnDepth: holds for all agents; it belongs into agents.defaults.subagents"),
+        ("{agents: {entries: {a: {subagents: {maxSpawnDepth: 1}}}}}", "1:37: agents.entries.a.subagents.maxSpawnDepth: applies to all agents; move it to agents.defaults.subagents"),
         ("{agents: {entries: {a: {subagents: {allowAgents: 1}}}}}", "1:50: agents.entries.a.subagents.allowAgents: must be a list"),
-        ("{agents: {entries: {a: {runtime: {type: 'command', command: ['${BIN}']}}}}}", "1:62: agents.entries.a.runtime.command[0]: ${BIN} is not replaced in a command; put it into env, where it is, and read it there"),
+        ("{agents: {entries: {a: {runtime: {type: 'command', command: ['${BIN}']}}}}}", "1:62: agents.entries.a.runtime.command[0]: ${BIN} is not replaced in a command; put it into env, where it is replaced, and read it there"),
         ("{agents: {entries: {a: {workspce: '/x'}}}}", '1:25: agents.entries.a.workspce: unknown key; did you mean "workspace"?'),
     ],
 )  # fmt: skip
@@ -135,9 +135,9 @@ def test_first_fifty_mistakes_are_listed(count: int, listed: int) -> None:
     twice = problems_of(f"{{a: 1, {'a: 1,' * count}}}")
     assert (len(unknown), len(twice)) == (listed, listed)
     assert unknown[0].startswith("spawnlog.json5:1:13: spawnlog.key0: ")
-    assert twice[0] == "spawnlog.json5:1:8: a: this key stands twice"
+    assert twice[0] == "spawnlog.json5:1:8: a: duplicate key"
     for problems in (unknown, twice):
-        is_cut = problems[-1] == "spawnlog.json5: there are more problems than are listed here"
+        is_cut = problems[-1] == "spawnlog.json5: there are more problems; fix these first"
         assert is_cut is (listed > 50)
 
 

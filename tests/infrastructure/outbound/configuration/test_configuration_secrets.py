@@ -247,7 +247,7 @@ def test_unset_variables_are_named_once(loaded: LoadedConfiguration) -> None:
     "pointer", ["/nothing", "/agents/list/7", "/agents/list/-1", "/agents", "/spawnlog/tokens/0"]
 )
 def test_secret_of_another_file_is_refused(loaded: LoadedConfiguration, pointer: str) -> None:
-    with pytest.raises(ConfigurationError, match="another file than the one that was activated"):
+    with pytest.raises(ConfigurationError, match="started with a different file"):
         loaded.resolve(SecretReference.model_validate({"$secret": pointer}))
 
 
@@ -383,7 +383,9 @@ async def test_error_of_lost_file_hides_its_path(fate: str, tmp_path: Path) -> N
     pinned = PinnedConfiguration(1, loaded.configuration, loaded.stored)
     credentials = AgentCredentials(files, tmp_path / "agents")
     found = await credentials.found(pinned, pinned.configuration.effective_agent("main"))
-    with pytest.raises(MissingSecretError, match="the value of API_TOKEN cannot be had") as failure:
+    with pytest.raises(
+        MissingSecretError, match="the value of API_TOKEN is not available"
+    ) as failure:
         await credentials.environment(pinned, "main")
     for text in (found.missing[0].text, str(failure.value)):
         assert fate not in text.replace("another file", "")

@@ -97,7 +97,7 @@ def test_model_runtime_keeps_secrets_as_references() -> None:
 def test_model_runtime_warns_of_unset_key_and_plain_http() -> None:
     url, key = model_warnings(baseUrl="http://models.example/v1", apiKey="${UNSET}")
     assert url.startswith("baseUrl: is plain http to another machine")
-    assert key.startswith("apiKey: cannot be resolved, and this runtime fails for it")
+    assert key.startswith("apiKey: cannot be resolved, so this runtime will fail")
     assert model_warnings() == []
 
 
@@ -156,7 +156,7 @@ def test_hook_url_in_variable_is_checked(
 
 def test_hook_warns_of_unset_variables() -> None:
     url, header = hook_warnings(url="${UNSET}", headers={"X-A": "${UNSET}"})
-    why = "cannot be resolved, and this hook fails for it: UNSET: is not set"
+    why = "cannot be resolved, so this hook will fail: UNSET: is not set"
     assert url.startswith(f"url: {why}")
     assert header.startswith(f"headers.X-A: {why}")
 
@@ -187,13 +187,13 @@ def test_unusable_profiles_are_warned_of_at_their_agent(tmp_path: Path) -> None:
     write_profiles(tmp_path / "blank", {"a": api_key("a", " ")})
     (tmp_path / "pipe").mkdir()
     os.mkfifo(tmp_path / "pipe" / "auth-profiles.json")
-    refused, file = "spawns of this agent are refused for it", "auth-profiles.json"
+    refused, file = "spawns of this agent are refused", "auth-profiles.json"
     expected = [
         ("oauth", f'{file} has profile "a:me", which is not used: it is of type', ""),
         ("wide", f"{file} may be read", ""),
         ("broken", f"{file} is not JSON5 at line 3, column", refused),
         ("pipe", f"{file} is not a regular file; ", refused),
-        ("${UNSET}", "cannot be resolved, and ", ""),
+        ("${UNSET}", "cannot be resolved, so ", ""),
         ("blank", "", "cannot be used: it has a value that is blank or contains NUL"),
     ]
     warnings = folder_warnings(tmp_path, *(name for name, _, _ in expected))
@@ -210,7 +210,7 @@ def test_workspace_root_of_whole_machine_is_warned_of(tmp_path: Path) -> None:
     warnings = load_text(text, "x.json5").warnings
     assert [one.pointer.rpartition("/")[2] for one in warnings] == ["0", "2", "3"]
     assert warnings[0].line == 2
-    assert all(one.message.startswith("is the whole machine: ") for one in warnings)
+    assert all(one.message.startswith("is the root folder, ") for one in warnings)
 
 
 def test_workspace_root_that_cannot_be_resolved_is_warned_of() -> None:
@@ -233,8 +233,8 @@ def test_workspace_that_cannot_be_resolved_is_warned_of_once() -> None:
         "/agents/list/2/workspace",
     )
     assert shared.message == (
-        "cannot be resolved, and a spawn that would work there is refused: UNSET: is not set,"
-        " and the configuration refers to it"
+        "cannot be resolved, so a spawn that would work there is refused: UNSET: is not set, but"
+        " the configuration refers to it"
     )
     agents["list"][0]["workspace"] = agents["list"][2]["workspace"] = "fine"
     assert load_values({"agents": agents}).warnings == ()

@@ -55,9 +55,9 @@ def test_variable_is_replaced_in_any_text(written: str, read: str) -> None:
 @pytest.mark.parametrize(
     ("text", "warning"),
     [
-        ("${UNSET}", "${UNSET} is not set or empty, and stays as it is"),
-        ("${EMPTY}/x", "${EMPTY} is not set or empty, and stays as it is"),
-        ("${lead}", "the name of a variable has capitals"),
+        ("${UNSET}", "${UNSET} is not set or empty, so it is not replaced"),
+        ("${EMPTY}/x", "${EMPTY} is not set or empty, so it is not replaced"),
+        ("${lead}", "the name of a variable has only capitals"),
         ("${API_KEY}", "${API_KEY} is named like a secret or an address"),
     ],
 )

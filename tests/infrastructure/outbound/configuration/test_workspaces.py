@@ -95,8 +95,8 @@ def test_recorded_folder_replaced_by_link_is_refused(
     with pytest.raises(WorkspaceForbiddenError) as refused:
         place.of(recorded=recorded, requested=recorded / named if named else None)
     assert str(refused.value) == (
-        "The workspace on record for the requester is not the folder it was: a link leads from it "
-        "to another one. Put the folder back in the place of the link, or ask from another session."
+        "The workspace recorded for the requester is now a link to another folder. Replace the"
+        " link with the folder, or ask from another session."
     )
     folder.unlink()
     (place.folder / "away").rename(folder)
@@ -178,8 +178,8 @@ def test_request_only_narrows_recorded_folder(place: Place) -> None:
         with pytest.raises(WorkspaceForbiddenError) as refused:
             place.of(recorded=recorded, requested=requested)
         assert str(refused.value) == (
-            "The workspace that the request names is not in the one on record for its requester. "
-            "Name a folder in that one, or leave workspaceDir out."
+            "The workspace that the request names is outside the one recorded for its requester."
+            " Name a folder inside it, or leave workspaceDir out."
         )
 
 

@@ -110,13 +110,13 @@ async def test_references_of_runtime_must_be_set(folders: AgentFolders) -> None:
     [
         ("${GONE}", 'GONE of profile "x" is not set'),
         ("${BLANK}", 'BLANK of profile "x" is not set'),
-        ({"file": "key"}, 'profile "x" is in a file that is not there'),
+        ({"file": "key"}, 'profile "x" is in a file that does not exist'),
         ({"file": "${GONE}/key"}, 'GONE of profile "x" is not set'),
         ({"file": "."}, 'profile "x" is in a file that cannot be used: it is not a file'),
         ({"file": "~nobody-of-this-name/k"}, 'profile "x" is in a file that cannot be reached'),
         ({"file": "lines"}, 'profile "x" is in a file that cannot be used: it must hold one line'),
-        ({"source": "exec", "id": "x"}, 'profile "x" refers to its value in a way'),
-        ({"file": "key", "more": 1}, 'profile "x" refers to its value in a way'),
+        ({"source": "exec", "id": "x"}, 'profile "x" has an unknown form of reference'),
+        ({"file": "key", "more": 1}, 'profile "x" has an unknown form of reference'),
         (" ", 'profile "x" has a value'),
     ],
 )
@@ -240,5 +240,5 @@ async def test_model_is_given_its_endpoint_and_no_profile(folders: AgentFolders)
     assert [one.text for one in (await folders.found(gone, "helper")).missing] == [
         "GONE is not set"
     ]
-    with pytest.raises(MissingSecretError, match="the value of apiKey cannot be had"):
+    with pytest.raises(MissingSecretError, match="the value of apiKey is not available"):
         await folders.credentials.environment(gone, "helper")

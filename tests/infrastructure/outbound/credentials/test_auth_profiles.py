@@ -68,14 +68,14 @@ def test_each_form_of_a_value_is_read(tmp_path: Path) -> None:
     ("entry", "says"),
     [
         ({"type": "oauth", "provider": "a", "access": CANARY}, "is of type oauth"),
-        ({"type": "cookie", "provider": "a", "key": CANARY}, "its type is none of"),
-        ({"provider": "a", "key": CANARY}, "its type is none of"),
-        (CANARY, "it is no object"),
+        ({"type": "cookie", "provider": "a", "key": CANARY}, "its type must be"),
+        ({"provider": "a", "key": CANARY}, "its type must be"),
+        (CANARY, "it is not an object"),
         ({"type": "api_key", "provider": "a"}, "it has no key"),
         ({"type": "token", "provider": "a", "token": ""}, "it has no token"),
-        ({"type": "api_key", "key": CANARY}, "name no environment variable"),
-        ({"type": "api_key", "provider": "01", "key": CANARY}, "name no environment variable"),
-        (api_key("a", CANARY, env="A=B"), "name no environment variable"),
+        ({"type": "api_key", "key": CANARY}, "names an environment variable"),
+        ({"type": "api_key", "provider": "01", "key": CANARY}, "names an environment variable"),
+        (api_key("a", CANARY, env="A=B"), "names an environment variable"),
         (api_key("a", CANARY, env="SPAWNLOG_TOKEN"), "set by spawnlog for each run"),
         (api_key("spawnlog", CANARY), "set by spawnlog for each run"),
     ],
@@ -137,7 +137,7 @@ def test_profile_does_not_choose_the_program(tmp_path: Path, name: str) -> None:
 def test_unprintable_id_is_not_shown(tmp_path: Path, profile_id: str) -> None:
     write_profiles(tmp_path, {profile_id: api_key("a", "${A}")})
     (complaint,) = profile_warnings(read_profiles(tmp_path))
-    assert complaint.startswith("has a profile that is not used: its id is no printable text")
+    assert complaint.startswith("has a profile that is not used: its id is not printable text")
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666])
@@ -153,7 +153,7 @@ def test_file_open_to_others_is_told(tmp_path: Path, mode: int) -> None:
     ("text", "says"),
     [
         (f'{{"profiles": {{\n  "a": {CANARY}', "is not JSON5 at line 2, column 8"),
-        ("{profiles: {},\n profiles: {}}", "has a key a second time at line 2, column 2"),
+        ("{profiles: {},\n profiles: {}}", "has a duplicate key at line 2, column 2"),
         ("[]", 'must be an object with "profiles"'),
         (b"{\n\n\xff}", "is not UTF-8 at line 3"),
         (f'{{"profiles": "{CANARY}"}}', 'must be an object with "profiles"'),
@@ -196,7 +196,7 @@ def test_other_than_file_is_not_opened(tmp_path: Path) -> None:
     assert why(tmp_path / "folder") == "is not a regular file"
     (tmp_path / "file").touch()
     assert why(tmp_path / "file") == "cannot be read: Not a directory"
-    assert why(Path("a\0b")) == "cannot be read: its path is no valid one"
+    assert why(Path("a\0b")) == "cannot be read: its path is invalid"
 
 
 _AS_USER = """

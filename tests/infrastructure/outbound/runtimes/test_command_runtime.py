@@ -211,7 +211,7 @@ async def test_lines_that_are_no_entries_are_warned_of(shell: Run) -> None:
     (note,) = end.notes
     assert note.source == "warning"
     assert note.text.startswith(
-        'warning: 3 lines of the output are no entries of "jsonl"; the first: my [redacted] ('
+        'warning: 3 lines of the output are not entries of "jsonl"; the first: my [redacted] ('
     )
     assert end.result == 'my [redacted]\n{"type": "unknown"}\n[1]'
     assert (entries[-1].kind, entries[-1].body) == ("progress", note_body(note))

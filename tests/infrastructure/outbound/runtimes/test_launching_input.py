@@ -105,7 +105,7 @@ def test_placeholder_is_left_alone_with_stdin() -> None:
         (("agent", "{prompt}"), "x" * 102_401, "at most 102400 .*stdin-json", "prompt_too_large"),
         (("agent", "{prompt}"), "é" * 51_201, "at most 102400 .*stdin-json", "prompt_too_large"),
         (("agent", "{prompt}{prompt}"), "x" * 70_000, "in one argument", "prompt_too_large"),
-        (("{prompt}",), "/bin/sh", "names no program", "not_executable"),
+        (("{prompt}",), "/bin/sh", "in the name of its program", "not_executable"),
     ],
 )
 def test_impossible_prompt_is_refused(

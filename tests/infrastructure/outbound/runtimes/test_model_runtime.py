@@ -136,7 +136,7 @@ async def test_answers_without_count_are_reported(
     counted = said(call("nothing"), usage(5, 5), calls=True)
     entries, end = await ask(endpoint, counted, last, **settings)
     assert (end.reason, end.usages) == (reason, (UsageEntry(5, 5, "m"),))
-    assert str(entries[-1].body["text"]).startswith("1 of 2 answers came without a count")
+    assert str(entries[-1].body["text"]).startswith("1 of 2 answers reported no token count")
 
 
 async def test_single_answer_without_count_leaves_usage_unknown(endpoint: ModelEndpoint) -> None:
@@ -243,7 +243,7 @@ async def test_tokens_of_run_are_limited(endpoint: ModelEndpoint) -> None:
     answer = said(text("much"), call("nothing"), usage(900, 101), calls=True)
     _, end = await ask(endpoint, answer, tokensMax=1000)
     assert (end.reason, len(endpoint.bodies)) == ("usage_limit", 1)
-    assert "1001 tokens and may use 1000 (tokensMax)" in str(end.error)
+    assert "1001 tokens; its limit is 1000 (tokensMax)" in str(end.error)
     assert end.usages == (UsageEntry(900, 101, "m"),)
 
 
@@ -334,7 +334,7 @@ async def test_kill_ends_request_and_keeps_text(
 
 
 async def test_launch_without_model_is_refused() -> None:
-    with pytest.raises(LaunchError, match="no model is named for agent steward"):
+    with pytest.raises(LaunchError, match="agent steward has no model"):
         await ModelRuntimes().open(model_launch(NOBODY))
 
 
@@ -454,5 +454,5 @@ async def test_missing_history_is_a_failure(endpoint: ModelEndpoint, tmp_path: P
     gone = (str(tmp_path / "gone.jsonl"),)
     _, end = await run_of(replace(model_launch(endpoint.url, model="m"), history_files=gone))
     assert (end.outcome, endpoint.bodies) == ("error", [])
-    assert "what was said before cannot be read" in str(end.error)
+    assert "the transcript of the session cannot be read" in str(end.error)
     assert str(tmp_path) not in str(end.error)

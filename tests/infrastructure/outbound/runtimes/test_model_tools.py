@@ -120,7 +120,7 @@ async def test_absent_tool_server_ends_the_run(endpoint: ModelEndpoint) -> None:
     entries, end = await run_of(launch)
     assert (entries, end.outcome, endpoint.bodies) == ([], "error", [])
     assert end.error is not None
-    assert "the tools of desk cannot be had" in end.error
+    assert "the tools of desk are not available" in end.error
 
 
 async def test_redirect_of_tool_server_is_not_followed(endpoint: ModelEndpoint) -> None:

@@ -19,7 +19,7 @@ from infrastructure.outbound.scripts.http import HttpScripts
 from tests.support.builders.scripts import script_run, source_in
 from tests.support.servers.script_server import ScriptServer, answer, redirect
 
-LINK_LOCAL = "Script resolves to a link-local address, and those are never called"
+LINK_LOCAL = "Script resolves to a link-local address, which is never called"
 
 
 FORBIDDEN = [
@@ -47,7 +47,7 @@ def test_link_local_address_is_refused(address: str) -> None:
 @pytest.mark.parametrize("address", OF_CLOUDS)
 def test_metadata_address_of_cloud_is_refused(address: str) -> None:
     assert address_complaint(address) == (
-        "resolves to an address at which clouds tell their secrets, and those are never called"
+        "resolves to a cloud metadata address, which is never called"
     )
 
 

@@ -20,7 +20,7 @@ from tests.support.waiting import until
 TLS = Path(__file__).parents[3] / "tls"
 """An authority of these tests, and a certificate with its key for `right.test`."""
 
-BROKEN_OFF = "Script broke the connection off"
+BROKEN_OFF = "Script closed the connection"
 ELSEWHERE = "Script redirects to another host; give that address as its uri"
 
 
@@ -129,12 +129,12 @@ async def test_long_query_is_refused_with_remedy(server: ScriptServer) -> None:
     ("uri", "why"),
     [
         ("http://127.0.0.1:1/", "Script cannot be reached"),
-        ("http://h:99999/", "Script is at no URL that can be called"),
+        ("http://h:99999/", "Script has a URL that cannot be called"),
         ("http://" + "a" * 300 + "/", "Script host cannot be found"),
         ("http://nobody.invalid/", "Script host cannot be found"),
-        ("file:///etc/hosts", "Script is no URL once its variables are replaced"),
-        ("http://127.0.0.1:1/\udcff", "Script is at no URL that can be called"),
-        ("http://127.0.0.1:1/a\r\nX: y", "Script is at no URL that can be called"),
+        ("file:///etc/hosts", "Script is not a URL after its variables are replaced"),
+        ("http://127.0.0.1:1/\udcff", "Script has a URL that cannot be called"),
+        ("http://127.0.0.1:1/a\r\nX: y", "Script has a URL that cannot be called"),
         ("http://127.0.0.1:1/" + "€" * 3000, "Script was not called: the URL would have more than"),
     ],
     ids=range(8),
@@ -203,8 +203,8 @@ async def test_redirect_on_same_host_is_followed(
         ("https://127.0.0.1:{port}/there", ELSEWHERE),
         ("//169.254.169.254/latest", ELSEWHERE),
         ("http://169.254.169.254/latest", ELSEWHERE),
-        ("file:///etc/hosts", "Script redirects to what is no URL"),
-        ("http://[::bad", "Script redirects to what is no URL"),
+        ("file:///etc/hosts", "Script redirects to an invalid URL"),
+        ("http://[::bad", "Script redirects to an invalid URL"),
         ("/p", "Script redirects more than 3 times"),
         ("/" + "a" * 8192, "Script redirects to a URL of more than 8192 bytes"),
     ],
@@ -264,7 +264,7 @@ async def test_endless_answer_is_ended_at_limit(server: ScriptServer) -> None:
 
     finished = await call(server.at("/p", endless), output_bytes_max=200_000)
     assert finished.error == (
-        "Script answered more than 200000 bytes and was ended; let it answer less"
+        "Script answered more than 200000 bytes and was stopped; reduce its answer"
     )
     assert (len(finished.raw), finished.status_code) == (200_000, 200)
     await until(lambda: server.open == 0)
@@ -300,7 +300,7 @@ async def test_endless_headers_are_broken_off(server: ScriptServer) -> None:
 async def test_encoded_answer_is_not_unpacked(server: ScriptServer) -> None:
     uri = server.at("/p", answer(b"\x1f\x8b bomb", "200 OK", "Content-Encoding: gzip"))
     finished = await call(uri)
-    assert "an encoding that it was not asked for" in str(finished.error)
+    assert "an encoding that was not requested" in str(finished.error)
     assert finished.raw == b""
 
 

@@ -98,7 +98,7 @@ async def test_url_in_variable_is_not_shown(
 ) -> None:
     scripts = LocalFileScripts(launcher, source_in(tmp_path, lambda _: url), server=SERVER)
     finished = await scripts.run(script_run("${HOOK}"))
-    assert "only once its variables are replaced" in str(finished.error)
+    assert "only after its variables are replaced" in str(finished.error)
     assert "s3cret" not in str(finished)
 
 
@@ -109,8 +109,8 @@ async def test_url_in_variable_is_not_shown(
         ("gone", "Script not found: {folder}/gone"),
         ("gone/too", "Script not found: {folder}/gone/too"),
         ("dir", "Script is a directory: {folder}/dir; name the file in it"),
-        ("plain", "Script is not executable: {folder}/plain; make it so with chmod +x"),
-        ("text", "Script is no program: {folder}/text; begin it with a line such as #!/bin/sh"),
+        ("plain", "Script is not executable: {folder}/plain; make it executable with chmod +x"),
+        ("text", "Script is not a program: {folder}/text; begin it with a line such as #!/bin/sh"),
         ("lost", "Script could not be executed: '{folder}/lost': No such file or directory"),
     ],
 )

@@ -60,9 +60,9 @@ def test_failed_file_leaves_nothing(folders: TranscriptFolders, tmp_path: Path) 
     assert held_below(tmp_path) == descriptors
     file = PartFile(folders, "main", "x.jsonl")
     file.give_up()
-    with pytest.raises(OSError, match="given up"):
+    with pytest.raises(OSError, match="abandoned"):
         file.write(b"more")
-    with pytest.raises(OSError, match="given up"):
+    with pytest.raises(OSError, match="abandoned"):
         file.begin()
 
 
@@ -93,7 +93,7 @@ def test_equal_file_of_another_server_is_as_good(tmp_path: Path) -> None:
 def test_file_of_another_server_is_not_removed(tmp_path: Path) -> None:
     folders = ReplacedMeanwhile(tmp_path / "transcripts")
     folders.other = b"whole\nand more\n"
-    with pytest.raises(OSError, match="another file is in the place"):
+    with pytest.raises(OSError, match="another file has taken the place"):
         write(folders)
     place = tmp_path / "transcripts" / "main"
     assert [one.name for one in place.iterdir()] == ["x.jsonl"]
@@ -160,7 +160,7 @@ def test_moved_folder_keeps_nothing(folders: TranscriptFolders, tmp_path: Path, 
         elif put == "link":
             place.symlink_to(moved)
 
-    with pytest.raises(OSError, match=r"No such file|was replaced|in the place of"):
+    with pytest.raises(OSError, match=r"No such file|was replaced|is a link or a file"):
         interrupted(folders, move)
     assert list(moved.iterdir()) == []
     assert held_below(tmp_path) == descriptors
@@ -177,7 +177,7 @@ def test_part_replaced_by_link_becomes_no_transcript(
         part.unlink()
         part.symlink_to(outside)
 
-    with pytest.raises(OSError, match="another file is in the place"):
+    with pytest.raises(OSError, match="another file has taken the place"):
         interrupted(folders, plant)
     assert outside.read_text() == "mine"
     assert list((tmp_path / "transcripts" / "main").iterdir()) == []

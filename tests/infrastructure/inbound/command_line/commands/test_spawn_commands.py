@@ -251,7 +251,7 @@ def test_wait_survives_server_that_is_away(spawnlog: Command, accepting: Recorde
     assert spawnlog("spawn", "Count", "--wait").exit_code == 0
 
 
-WARNED = {"text": "warning: 1 line of the output is no entry", "source": "warning"}
+WARNED = {"text": "warning: 1 line of the output is not an entry", "source": "warning"}
 STDERR = {"text": "standard error:\nmodel not found", "source": "stderr"}
 
 

@@ -175,7 +175,7 @@ async def test_callers_are_told_of_absent_database(
             await running.end(pid)
         answers = await at_once(running.log, *(observing(key(number)) for number in range(3)))
         assert [type(one) for one in answers] == [LogUnavailableError] * 3
-        assert str(answers[0]) == "the database is away; ask again in a moment"
+        assert str(answers[0]) == "the database is unavailable; retry in a moment"
         lines.good = None
         await observe(running.log, ["after"])
         assert len(await running.events()) == 2

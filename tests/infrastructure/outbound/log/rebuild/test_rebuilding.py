@@ -285,7 +285,7 @@ async def test_log_that_cannot_be_folded_stops_the_start(
     await observe(running.log, range(3))
     await running.ask(OLDER)
     await running.ask("UPDATE events SET state = '{}'::bytea WHERE position = 2")
-    with pytest.raises(UserError, match=r"cannot be made anew from the log: version 1 of") as told:
+    with pytest.raises(UserError, match=r"cannot be rebuilt from the log: version 1 of") as told:
         await bring_rows_up_to_date(running.url)
     assert isinstance(told.value.__cause__, CorruptHistoryError)
     assert await running.ask("SELECT to_regclass('rebuilding')") == [(None,)]

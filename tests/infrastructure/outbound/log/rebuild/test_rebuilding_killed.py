@@ -146,7 +146,7 @@ async def test_second_fold_of_the_same_part_stops(
     await tables.create(connection, "any", 1)
     first, second = (PartFold(connection, StreamPart(0, 1), 0, page_events=2) for _ in range(2))
     assert [page.upto async for page in first.pages(3)] == [2, 3]
-    with pytest.raises(PartTakenOverError, match="another rebuild has taken this one over"):
+    with pytest.raises(PartTakenOverError, match="another process has taken over this rebuild"):
         await anext(second.pages(3))
     found = await connection.execute("SELECT count(*) FROM sessions_next")
     assert await found.fetchone() == (3,)

@@ -153,7 +153,9 @@ async def test_many_events_are_folded_before_the_lock(
 async def test_second_rebuild_at_once_is_refused(running: RunningLog) -> None:
     await observe(running.log, range(5))
     async with held_back(running) as rebuilding:
-        with pytest.raises(RebuildInProgressError, match="another process rebuilds this log"):
+        with pytest.raises(
+            RebuildInProgressError, match="another process is already rebuilding this log"
+        ):
             await rebuild(running.url)
     assert (await rebuilding).differing == 0
 
@@ -165,7 +167,7 @@ async def test_log_that_grows_too_fast_is_told(
     monkeypatch.setattr(swap, "BEHIND_EVENTS_MAX", -1)
     await observe(running.log, range(5))
     before = await catalog(running)
-    with pytest.raises(TableSwapError, match="grows faster than its rows can be made"):
+    with pytest.raises(TableSwapError, match="grows faster than its rows can be rebuilt"):
         await rebuild(running.url)
     monkeypatch.undo()
     assert (await rebuild(running.url)).differing == 0

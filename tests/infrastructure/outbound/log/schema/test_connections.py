@@ -120,7 +120,7 @@ async def test_absent_database_is_told(database_url: str) -> None:
             pid = connection.info.backend_pid
         async with await open_connection(database_url, application="test") as other:
             await other.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
-        with pytest.raises(LogUnavailableError, match="ask again in a moment"):
+        with pytest.raises(LogUnavailableError, match="retry in a moment"):
             async with borrow_connection(pool) as connection:
                 await connection.execute("SELECT 1")
         async with borrow_connection(pool) as connection:

@@ -156,7 +156,7 @@ def test_line_twice_beside_events_is_found(written: WrittenLog) -> None:
     number = written.number(b'export.content"')
     line = written.lines[number]
     fault = written.fault(count(written.with_line(number, line, line), b"contents", 1))
-    assert "does not stand in order" in str(fault)
+    assert "is out of order" in str(fault)
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,7 @@ NUMBERS = [b'"position":"', b'"streamversion":', b'"typeversion":', b'"configrev
     [
         (b"000000000001", b"000000000002", "its source is not the log of the first line"),
         (b'"subject":"run:x"', rb'"subject":"run:\u0000"', "NUL"),
-        (b'"time":"1970-01-01', b'"time":"1970-02-31', "is no instant"),
+        (b'"time":"1970-01-01', b'"time":"1970-02-31', "is not a time"),
         *((number, number + b"700000000000000000", "is too large") for number in NUMBERS),
     ],
 )
@@ -179,5 +179,5 @@ def test_instant_is_read_as_it_is_written(text: str) -> None:
     ],
 )
 def test_instant_in_another_form_is_not_read(text: str) -> None:
-    with pytest.raises(LineFormatError, match="is no instant"):
+    with pytest.raises(LineFormatError, match="is not a time"):
         instant_of(text)

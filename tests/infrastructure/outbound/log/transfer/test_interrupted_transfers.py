@@ -96,7 +96,7 @@ def test_killed_export_goes_on_behind_its_last_event(
     part = file.with_name("log.ndjson.part")
     assert not file.exists()
     assert stat.S_IMODE(part.stat().st_mode) == 0o600
-    with pytest.raises(UserError, match="give --resume to go on with it, or --force"):
+    with pytest.raises(UserError, match="give --resume to continue it, or --force"):
         exported(history, file, **WHOLE)
     assert exported(history, file, resume=True, **WHOLE).began > 0
     assert not part.exists()
@@ -117,7 +117,7 @@ def test_export_does_not_go_on_with_another_part(
         exported(database_url, file, resume=True, **WHOLE)
     part = file.with_name("log.ndjson.part")
     part.write_bytes(part.read_bytes().replace(b'"streamversion":2', b'"streamversion":3', 1))
-    with pytest.raises(UserError, match=r"cannot be gone on with: line \d+, position \d+: .*chain"):
+    with pytest.raises(UserError, match=r"cannot be resumed: line \d+, position \d+: .*chain"):
         exported(history, file, resume=True, **WHOLE)
 
 
@@ -145,7 +145,7 @@ def test_file_that_is_there_is_not_replaced(history: str, file: Path, tmp_path: 
     link = tmp_path / "link.ndjson"
     link.symlink_to(tmp_path / "nowhere")
     for path in (file, link):
-        with pytest.raises(UserError, match="is there already; name another file, or give --force"):
+        with pytest.raises(UserError, match="already exists; name another file, or give --force"):
             exported(history, path)
     (tmp_path / "third.ndjson.part").symlink_to(file)
     with pytest.raises(UserError):
@@ -211,6 +211,6 @@ def test_import_does_not_go_on_in_another_log(
     generate(second, events=200, seed=9)
     exported(second, other, **WHOLE)
     imported(database_url, other)
-    with pytest.raises(UserError, match=r"this log is not what log\.ndjson holds"):
+    with pytest.raises(UserError, match=r"this log differs from log\.ndjson"):
         imported(database_url, whole_file, resume=True)
     databases.drop(second)

@@ -159,13 +159,13 @@ def test_export_has_no_secrets_unless_asked(told: ToldLog, copy: ToldLog, file: 
     assert tables_of(copy.url)["runs"] == tables_of(told.url)["runs"]
 
 
-RANGE = "holds a range of a log, and only a whole log can be"
+RANGE = "holds a range of a log, but only a whole log can be"
 
 
 @pytest.mark.parametrize(
     ("order", "without_texts", "refusal"),
     [
-        ({}, False, "give --without-texts to have all of them read as erased"),
+        ({}, False, "give --without-texts to import them all as erased"),
         ({"has_transcripts": True}, False, "holds no texts"),
         ({"has_contents": True}, False, "holds no transcripts"),
         (WHOLE, True, "export without --contents and --transcripts"),
@@ -270,7 +270,7 @@ def test_export_of_nothing_is_refused(
         (
             "UPDATE commits SET recorded_at = recorded_at + interval '1 s'"
             " WHERE last_position = (SELECT min(last_position) FROM commits)",
-            "the table of commits says another instant",
+            "the table of commits has a different time",
         ),
     ],
 )

@@ -68,7 +68,7 @@ def event(kind: str, change: str, at: int | str = HERE, says: str = "") -> Damag
 
 def row(table: str, change: str, at: str, says: str) -> Damage:
     statement = f"UPDATE {table} SET {change} WHERE from_position = :here"
-    return Damage("projection", statement, at, f"differs from what the events say: {says}")
+    return Damage("projection", statement, at, f"differs from its events: {says}")
 
 
 def row_end(by: str, at: str) -> Damage:
@@ -90,7 +90,7 @@ DAMAGES = {
     "bytes": Damage(
         "changed",
         "UPDATE events SET state = set_byte(state, 1, 0) WHERE position >= :here",
-        says=": its bytes are not the ones that were recorded (chain)",
+        says=": its bytes differ from the recorded ones (chain)",
     ),
     "the first event": event("changed", "actor_token = 'me'", 1),
     "the last event": event("changed", "actor_token = 'me'", LAST),
@@ -153,7 +153,7 @@ DAMAGES = {
         "UPDATE sessions SET state = NULL WHERE from_position = :here",
         "SELECT min(from_position) FROM sessions"
         f" WHERE to_position < {FOREVER} AND state IS NOT NULL",
-        says=" must hold a state for those behind it: state",
+        says=" must hold a state for later rows: state",
     ),
     "a row deleted": Damage(
         "projection",
@@ -174,22 +174,22 @@ DAMAGES = {
         "projection",
         "UPDATE runs SET to_position = :here WHERE from_position = :here - 1",
         f"SELECT max(from_position) + 1 FROM runs WHERE to_position = {FOREVER}",
-        says="must end at no position (it is true still)",
+        says="must end at no position (it is current)",
     ),
     "a longer text": text("body = body || ' '", "was changed: it has "),
-    "another text": text("body = upper(body)", "it is not the text that was recorded"),
-    "the size of a text": text("bytes = bytes + 1", "what is noted beside it was changed"),
+    "another text": text("body = upper(body)", "it differs from the recorded text"),
+    "the size of a text": text("bytes = bytes + 1", "its other columns were changed"),
     "the session of a text": text(
-        "session_id = gen_random_uuid()", "what is noted beside it was changed"
+        "session_id = gen_random_uuid()", "its other columns were changed"
     ),
     "the keys": Damage("content", "UPDATE content_keys SET key = sha256(key)", at=1),
     "an entry": transcript(
         "UPDATE transcript_entries SET body = replace(body, 'middle', 'muddle') WHERE {}",
-        "not the ones",
+        "differ from the sealed ones",
     ),
     "the instants of entries": transcript(
         "UPDATE transcript_entries SET recorded_at = recorded_at + interval '1 s' WHERE {}",
-        "not the ones",
+        "differ from the sealed ones",
     ),
     "the numbers of entries": transcript(
         "UPDATE transcript_entries SET sequence = sequence + 10 WHERE {}", "it has 3 entries of"
@@ -282,7 +282,7 @@ def test_changed_column_is_named(told: ToldLog, table: str) -> None:
         if table != "events":
             assert found.kind == "projection"
             assert str(found).startswith(f"position {here}: the row of {table.removesuffix('s')} ")
-            assert str(found).endswith(f"differs from what the events say: {column}")
+            assert str(found).endswith(f"differs from its events: {column}")
         else:
             assert found.kind == ("hash" if column == "chain_hash" else "changed")
         told.mend()
@@ -337,7 +337,7 @@ def test_inserted_event_is_named_though_linked_well(told: ToldLog) -> None:
     told.move(HERE, 1)
     told.do(FORGED, HERE)
     assert told.found() == (HERE, "inserted")
-    assert f"the event that was recorded at position {HERE} now stands at" in told.says()
+    assert f"the event that was recorded at position {HERE} is now at" in told.says()
     told.do(
         "UPDATE events SET append_last = position, recorded_at = (SELECT recorded_at FROM events"
         " WHERE position = %s) WHERE position = %s",
@@ -413,11 +413,11 @@ def test_row_that_no_event_made_is_named(told: ToldLog) -> None:
     insert_copy(told, row, from_position=row + 1)
     told.do("UPDATE sessions SET to_position = %s WHERE from_position = %s", row + 1, row)
     assert told.found() == (row + 1, "projection")
-    assert told.says().endswith("begins here that no event made")
+    assert told.says().endswith("begins here without an event")
     nobody = "agent:main:nobody"
     insert_copy(told, row, session_key=nobody, from_position=30, to_position=FOREVER)
     told.do("UPDATE runs SET version = 0 WHERE from_position > 30")
-    assert told.says() == f"position 30: a row of session {nobody} begins here that no event made"
+    assert told.says() == f"position 30: a row of session {nobody} begins here without an event"
 
 
 def test_state_may_be_written_in_another_way(told: ToldLog) -> None:
@@ -454,9 +454,9 @@ def test_text_is_missing_unless_its_key_is_too(told: ToldLog) -> None:
     session_id = told.one(f"SELECT session_id FROM contents WHERE content_id = {RESULT}")
     told.do(f"DELETE FROM contents WHERE content_id = {RESULT}")
     assert told.found() == (here, "content")
-    assert told.says().endswith("is missing, and the key of its session is still there")
+    assert told.says().endswith("is missing, but the key of its session exists")
     told.do("DELETE FROM content_keys WHERE session_id = %s", session_id)
-    assert "the key of its session is gone, the text is not" in told.says()
+    assert "the text exists, but the key of its session is gone" in told.says()
     erased = erase(told, session_id)
     verified = told.verify()
     assert verified.difference is None

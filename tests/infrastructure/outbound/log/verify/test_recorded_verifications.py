@@ -114,7 +114,7 @@ async def test_verification_asked_to_stop_says_by_whom(
             asked.append(stopping.result(30))
 
     with pytest.raises(
-        VerificationStopRequestedError, match="stopped by admin; go on with --resume"
+        VerificationStopRequestedError, match="stopped by admin; continue with --resume"
     ):
         await verified(on_progress=ask)
     (one,) = await served.latest()
@@ -171,10 +171,12 @@ async def test_database_that_only_reads_takes_no_record(
     url = psycopg.conninfo.make_conninfo(running.url, options="-c default_transaction_read_only=on")
     found, is_recorded = await verified(url)
     assert (found.difference, is_recorded) == (None, False)
-    with pytest.raises(UserError, match="takes no record"):
+    with pytest.raises(UserError, match="accepts no writes"):
         await verified(url, VerifyingProcess.here("admin", "server"))
     reading = ServedVerifications(running.pool, lambda: url, tmp_path / "state.json")
-    with pytest.raises(LogUnavailableError, match="the database takes no record of a verification"):
+    with pytest.raises(
+        LogUnavailableError, match="the database accepts no writes of a verification"
+    ):
         await reading.start("admin")
     assert await served.latest() == ()
     assert processes() == []

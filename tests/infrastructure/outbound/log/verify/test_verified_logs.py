@@ -160,7 +160,7 @@ async def test_command_verifies_log_and_noted_head(running: RunningLog, tmp_path
     await running.ask("UPDATE contents SET body = upper(body) WHERE kind = 'result'")
     wrong = await command("--head", noted)
     assert wrong.returncode == 1
-    assert "it is not the text that was recorded" in wrong.stderr
+    assert "it differs from the recorded text" in wrong.stderr
 
 
 def ids_in_json(value: Any) -> Iterator[str]:
@@ -338,7 +338,7 @@ async def test_progress_of_another_log_or_of_nothing_is_refused(
     state.write_text("{}")
     with pytest.raises(UserError, match="holds no progress of a verification"):
         await verified(resume=True)
-    with pytest.raises(UserError, match=r"cannot be noted in .*: No such file.*--state"):
+    with pytest.raises(UserError, match=r"cannot be written to .*: No such file.*--state"):
         note_progress(state.parent / "nowhere" / "state.json", found.checked)
 
 
@@ -393,10 +393,10 @@ async def test_worker_that_ends_too_early_is_told(running: RunningLog, verified:
         os.kill(pid, signal.SIGKILL)
         wait_for("its end", lambda: not is_alive(pid))
         gone.set()
-        with pytest.raises(VerificationStoppedError, match="go on with --resume"):
+        with pytest.raises(VerificationStoppedError, match="continue with --resume"):
             next(answers)
     with RangeWorkers("host=/nowhere port=1", head, [iter([Range(1, 10)])]) as workers:
         with pytest.raises(
-            VerificationStoppedError, match=r"cannot be read: .*; go on with --resume"
+            VerificationStoppedError, match=r"cannot be read: .*; continue with --resume"
         ):
             next(workers.answers(wait=True))
