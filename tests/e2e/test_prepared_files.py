@@ -136,8 +136,8 @@ BOTH_UNDONE = ["undo:attachments:done", "undo:workspace:done"]
 UNWRITTEN = "attachments_materialization_failed"
 GONE = f"{UNWRITTEN} (what was attached is not kept any more; ask again with the files)"
 IN_THE_WAY = (
-    f"{UNWRITTEN} (a link or a file is in the place of the workspace, of .openclaw in it or of"
-    " .openclaw/attachments)"
+    f"{UNWRITTEN} (the workspace, .openclaw in it or .openclaw/attachments is a link or a file, not"
+    " a folder)"
 )
 
 

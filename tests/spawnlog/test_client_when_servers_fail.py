@@ -132,8 +132,8 @@ async def test_retry_after_is_honored(kind: str, api: RecordedApi) -> None:
 @pytest.mark.parametrize(
     ("reply", "says"),
     [
-        (Reply("<html>", content_type="text/html"), "not from a spawnlog server"),
-        (Reply([1]), "not from a spawnlog server"),
+        (Reply("<html>", content_type="text/html"), "this client does not understand"),
+        (Reply([1]), "this client does not understand"),
         (Reply({"status": "ready", "head": "seven", "tail": 7}), "at /head"),
     ],
 )
@@ -266,7 +266,7 @@ def test_unusable_setting_is_refused(arguments: dict[str, Any], message: str | N
             (
                 "spawn",
                 {"task": "x", "requester": SESSION, "idempotency_key": key},
-                "1 to 255 printable ASCII signs",
+                "1 to 255 printable ASCII characters",
             )
             for key in ("", "k" * 256, "a\nb", "ü")
         ],

@@ -266,13 +266,13 @@ async def test_cancelled_run_leaves_no_process(launcher: ProcessLauncher, run: R
     [
         ((), {}, None, "needs a command"),
         (("",), {}, None, "needs a command"),
-        (("a", "b\0c"), {}, None, r"argv\[1\] holds a NUL"),
-        (("a", "\ud800"), {}, None, r"argv\[1\] holds characters"),
+        (("a", "b\0c"), {}, None, r"argv\[1\] contains a NUL"),
+        (("a", "\ud800"), {}, None, r"argv\[1\] contains characters"),
         (("a",), {"": "x"}, None, "name of an environment variable is empty"),
         (("a",), {"B=C": "x"}, None, "contains '='"),
-        (("a",), {"B": "secret\0"}, None, "environment variable 'B' holds a NUL"),
+        (("a",), {"B": "secret\0"}, None, "environment variable 'B' contains a NUL"),
         (("a",), {}, "", "working directory is an empty string"),
-        (("a",), {}, "/\0", "working directory holds a NUL"),
+        (("a",), {}, "/\0", "working directory contains a NUL"),
         (("a", "x" * 9_000_000), {}, None, "at most 8388608 are allowed"),
     ],
 )

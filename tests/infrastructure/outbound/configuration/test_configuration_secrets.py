@@ -318,7 +318,7 @@ def test_secret_in_script_uri_is_refused_with_its_line(uri: str) -> None:
     problem = problem_of(f"{{agents: {{defaults: {{subagents: {{contextScripts: {scripts}}}}}}}}}")
     assert problem.line == 2
     assert problem.pointer == "/agents/defaults/subagents/contextScripts/run/0/uri"
-    assert "write ${NAME} in its place" in problem.message
+    assert "write ${NAME} instead" in problem.message
 
 
 def test_script_uri_may_hold_references() -> None:

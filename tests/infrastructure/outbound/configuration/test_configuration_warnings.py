@@ -138,8 +138,8 @@ def test_safe_hook_has_no_warning(url: str) -> None:
 @pytest.mark.parametrize(
     ("url", "why"),
     [
-        (f"ftp://{CANARY}/", "must be a URL with http"),
-        (f"http://u:{CANARY}@h/", "must not contain a user name"),
+        (f"ftp://{CANARY}/", "its resolved value must be a URL with http"),
+        (f"http://u:{CANARY}@h/", "its resolved value must not contain a user name"),
         ("http://example.com/", "is plain http to another machine"),
         (f"http://10.0.0.1/?k={CANARY}", "is plain http to another machine"),
     ],
@@ -216,7 +216,7 @@ def test_workspace_root_of_whole_machine_is_warned_of(tmp_path: Path) -> None:
 def test_workspace_root_that_cannot_be_resolved_is_warned_of() -> None:
     roots = ["${UNSET}/x", "${EMPTY}", "~nobody-of-this-name/x", "fine"]
     loaded = load_values({"agents": SCRIPTED, "spawnlog": {"workspaceRoots": roots}})
-    whys = ["UNSET: is not set", "holds nothing", "home folder"]
+    whys = ["UNSET: is not set", "its variable is empty", "home folder"]
     for at, (warning, why) in enumerate(zip(loaded.warnings, whys, strict=True)):
         assert warning.pointer == f"/spawnlog/workspaceRoots/{at}"
         assert why in warning.message

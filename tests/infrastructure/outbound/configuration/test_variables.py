@@ -58,7 +58,7 @@ def test_variable_is_replaced_in_any_text(written: str, read: str) -> None:
         ("${UNSET}", "${UNSET} is not set or empty, so it is not replaced"),
         ("${EMPTY}/x", "${EMPTY} is not set or empty, so it is not replaced"),
         ("${lead}", "the name of a variable has only capitals"),
-        ("${API_KEY}", "${API_KEY} is named like a secret or an address"),
+        ("${API_KEY}", "${API_KEY} is not replaced: it is named like a secret or an address"),
     ],
 )
 def test_reference_that_stays_is_warned_of_and_no_model(text: str, warning: str) -> None:

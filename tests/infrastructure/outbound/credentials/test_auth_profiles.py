@@ -127,8 +127,8 @@ def test_profile_does_not_choose_the_program(tmp_path: Path, name: str) -> None:
     write_profiles(tmp_path, {"a:b": api_key("a", CANARY, env=name)})
     (complaint,) = profile_warnings(read_profiles(tmp_path))
     assert complaint == (
-        f'has profile "a:b", which cannot be used: it names {name} as its env, which decides what'
-        " the program of a runtime is; name another variable, or set this one in the env of the"
+        f'has profile "a:b", which cannot be used: it names {name} as its env, which decides which'
+        " program a runtime starts; name another variable, or set this one in the env of the"
         " runtime"
     )
 
@@ -202,14 +202,14 @@ def test_other_than_file_is_not_opened(tmp_path: Path) -> None:
 _AS_USER = """
 import os, sys
 from pathlib import Path
-from infrastructure.outbound.credentials.auth_profiles import ProfilesUnreadable, read_profiles
+from infrastructure.outbound.credentials.auth_profiles import UnreadableProfilesError, read_profiles
 if os.geteuid() == 0:
     os.setgroups([])
     os.setgid(int(sys.argv[2]))
     os.setuid(int(sys.argv[2]))
 try:
     print([one.id for one in read_profiles(Path(sys.argv[1])).file.profiles])
-except ProfilesUnreadable as failure:
+except UnreadableProfilesError as failure:
     print(failure)
 """
 
