@@ -171,7 +171,7 @@ def test_program_may_be_named_from_home() -> None:
 
 
 def test_impossible_variable_is_refused_without_its_value() -> None:
-    with pytest.raises(LaunchError, match="'KEY' holds a NUL") as refused:
+    with pytest.raises(LaunchError, match="'KEY' contains a NUL") as refused:
         made(command("agent"), environment={"KEY": "secret\0value"})
     assert refused.value.reason == "not_executable"
     assert "secret" not in str(refused.value)

@@ -248,7 +248,7 @@ def test_each_event_of_a_tree_proves_its_bytes(
     ("order", "refusal"),
     [
         ({"tree": "agent:nobody:x'; DROP TABLE events"}, "give the key of a root session"),
-        ({"first": 7, "last": 6}, "the range from 7 to 6 is none"),
+        ({"first": 7, "last": 6}, "the range is empty: 7 is after 6"),
         ({"first": 10**6}, "the log ends at position "),
     ],
 )
