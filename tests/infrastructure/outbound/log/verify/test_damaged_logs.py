@@ -382,7 +382,7 @@ def test_restored_backup_is_found_by_a_noted_head(told: ToldLog) -> None:
     end = cut(told)
     assert told.verify().difference is None
     assert told.found(head=noted) == (end + 1, "truncated")
-    assert f"and the head given went to {noted.position}" in told.says(head=noted)
+    assert f"but the head given reached {noted.position}" in told.says(head=noted)
 
 
 def test_log_chained_anew_is_found_by_a_noted_head(told: ToldLog) -> None:
