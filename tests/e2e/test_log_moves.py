@@ -135,7 +135,7 @@ def test_an_export_goes_to_standard_output_and_a_file_is_not_replaced(
     wrong.write_text(done.stdout.replace('"events":"0"', '"events":"1"'))
     found = run_command("log", "verify", str(wrong))
     assert found.returncode == 1
-    assert "error: line 2, position 1: it counts 1 events and there are 0" in found.stderr
+    assert "error: line 2, position 1: it counts 1 events, but there are 0" in found.stderr
     beside = run_command("log", "verify", str(wrong), "--resume")
     assert beside.returncode == 2
     databases.drop(url)

@@ -185,7 +185,7 @@ class AsyncSender:
     @contextmanager
     def _failures(self, request: Request[Any]) -> Iterator[None]:
         if self._http.is_closed:
-            raise InvalidSettingError("this client is closed: make another one")
+            raise InvalidSettingError("this client is closed: create a new one")
         try:
             yield
         except FAILURES as error:

@@ -64,7 +64,7 @@ def choose_account(data: Path) -> Account:
             continue
         return Account(entry.pw_uid, entry.pw_gid, switch=True)
     raise EmbeddedPostgresError(
-        "PostgreSQL does not run as root, and this machine has none of the users "
+        "PostgreSQL does not run as root, but this machine has none of the users "
         f"{', '.join(_CANDIDATES)}: add one, run as an ordinary user, or use another server with "
         "--database-url"
     )

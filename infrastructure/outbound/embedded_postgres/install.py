@@ -73,7 +73,7 @@ def prepare_installation(
     by_path = may_enter(account, home.root)
     if not by_path and not data_directory.can_pass_descriptor():
         raise EmbeddedPostgresError(
-            f"PostgreSQL does not run as root, and the user that runs it instead cannot enter "
+            f"PostgreSQL does not run as root, but the user that runs it instead cannot enter "
             f"{home.root}: choose with --data-dir a directory that every user can enter, or run as "
             "an ordinary user"
         )

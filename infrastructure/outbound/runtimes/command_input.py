@@ -89,8 +89,8 @@ def _with_prompt(arguments: list[str], prompt: str) -> list[str]:
     if size > PROMPT_ARGUMENT_BYTES_MAX:
         raise LaunchError(
             "prompt_too_large",
-            f"the prompt has {size} bytes and may have at most {PROMPT_ARGUMENT_BYTES_MAX} as an"
-            f" argument; {_USE_STDIN}",
+            f"the prompt has {size} bytes; as an argument it may have at most"
+            f" {PROMPT_ARGUMENT_BYTES_MAX}; {_USE_STDIN}",
         )
     filled = [argument.replace(PROMPT_PLACEHOLDER, prompt) for argument in arguments]
     sizes = [len(os.fsencode(argument)) for argument in filled]

@@ -216,7 +216,7 @@ class FileCheck:
         subject, seal = f"the transcript of run {sealed.run_id}", sealed.seal
         if (count, size) != (seal.count, seal.bytes):
             fault = (
-                f"{subject} was changed: it has {count} entries of {size} bytes and had"
+                f"{subject} was changed: it has {count} entries of {size} bytes instead of"
                 f" {seal.count} of {seal.bytes}"
             )
             raise FileContentError(first_line, fault, sealed.position)

@@ -83,7 +83,7 @@ def find_fault(link: Link | StoredEventRow, row: StoredEventRow) -> Difference |
             text = f"the append that ends at position {link.append_last} is interrupted here"
             return Difference(here, "append", text)
     elif append_last < here:
-        text = f"it says that its append ended at position {append_last}"
+        text = f"it claims that its append ended at position {append_last}"
         return Difference(here, "append", text)
     return None
 

@@ -94,7 +94,7 @@ def _content_fault(
     if key is None:
         return "cannot be verified: the text exists, but the key of its session is gone"
     if body is None:
-        return f"was changed: it has {found_bytes} bytes and had {ref.bytes}"
+        return f"was changed: it has {found_bytes} bytes instead of {ref.bytes}"
     if hmac.digest(key, body, "sha256").hex() != ref.hmac:
         return "was changed: it differs from the recorded text"
     if not noted_well:

@@ -108,7 +108,7 @@ def _transcript_fault(
     found = read or _ReadTranscript(0, 0, "")
     if (found.entries, found.size) != (seal.count, seal.bytes):
         return (
-            f"was changed: it has {found.entries} entries of {found.size} bytes and had"
+            f"was changed: it has {found.entries} entries of {found.size} bytes instead of"
             f" {seal.count} of {seal.bytes}"
         )
     if seal.count and found.hmac != seal.hmac:

@@ -138,7 +138,7 @@ def _head(connection: ReadConnection) -> tuple[StoredHead, Difference | None]:
     head = StoredHead(log_id, last or 0, bytes(last_hash or b""), bytes(chain_hash))
     if head.position < position:
         gap = f"{format_positions(head.position + 1, position)} missing"
-        text = f"{gap}: the log ends at position {head.position} and its head says {position}"
+        text = f"{gap}: the log ends at position {head.position}, but its head says {position}"
         return head, Difference(head.position + 1, "truncated", text)
     if head.position > position:
         text = f"the log continues to position {head.position}, but its head says {position}"

@@ -416,7 +416,7 @@ async def test_history_has_broken_off_and_unreadable_calls(
     file = transcript(tmp_path / "a.jsonl", message("user", "Look."), tool("look", "up", None))
     _, called, output = await history(endpoint, file)
     assert "up" in str(called)
-    assert output["content"] == "(it was broken off)"
+    assert output["content"] == "(interrupted)"
 
 
 async def test_history_shortens_texts_and_fits_names(

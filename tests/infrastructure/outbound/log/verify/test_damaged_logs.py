@@ -117,7 +117,7 @@ DAMAGES = {
         says="positions 1 to 2 are missing",
     ),
     "the last events deleted": Damage(
-        "truncated", "DELETE FROM events WHERE position >= :here", says=f"{HERE - 1} and its head"
+        "truncated", "DELETE FROM events WHERE position >= :here", says=f"{HERE - 1}, but its head"
     ),
     "the hash of the head": Damage(
         "head", "UPDATE log_head SET chain_hash = sha256(chain_hash)", LAST
