@@ -198,7 +198,7 @@ DAMAGES = {
         "DELETE FROM transcript_entries WHERE {} AND sequence = 2", "it has 2 entries of"
     ),
     "all entries deleted": transcript(
-        "DELETE FROM transcript_entries WHERE {}", "it has 0 entries of 0 bytes and had 3 of"
+        "DELETE FROM transcript_entries WHERE {}", "it has 0 entries of 0 bytes instead of 3 of"
     ),
 }
 CHAINED_ANEW = {
