@@ -102,8 +102,8 @@ def test_placeholder_is_left_alone_with_stdin() -> None:
 @pytest.mark.parametrize(
     ("words", "message", "match", "reason"),
     [
-        (("agent", "{prompt}"), "x" * 102_401, "at most 102400 .*stdin-json", "prompt_too_large"),
-        (("agent", "{prompt}"), "é" * 51_201, "at most 102400 .*stdin-json", "prompt_too_large"),
+        (("agent", "{prompt}"), "x" * 102_401, "at most 102400; .*stdin-json", "prompt_too_large"),
+        (("agent", "{prompt}"), "é" * 51_201, "at most 102400; .*stdin-json", "prompt_too_large"),
         (("agent", "{prompt}{prompt}"), "x" * 70_000, "in one argument", "prompt_too_large"),
         (("{prompt}",), "/bin/sh", "in the name of its program", "not_executable"),
     ],
