@@ -1,6 +1,8 @@
 """Searches and counts of runs. Each call scans a limited number of runs, however few match."""
 
 from collections.abc import Sequence
+from datetime import date
+from decimal import Decimal
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
@@ -40,7 +42,14 @@ class FoundRuns(NamedTuple):
 
 
 class RunCount(NamedTuple):
-    """Number of runs with the same properties. `requester` is set if the count is grouped by it."""
+    """Number and usage of runs with the same properties.
+
+    Attributes:
+        requester: None unless the count is grouped by it.
+        day: The UTC day on which the runs were created.
+        input_tokens: Sum over the runs that have ended, as are `output_tokens` and `cost_usd`.
+        cost_usd: US dollars; None if no price is configured for any of the models.
+    """
 
     runs: int
     stage: RunStage
@@ -49,6 +58,10 @@ class RunCount(NamedTuple):
     agent_id: str | None
     rule: str | None
     requester: str | None
+    day: date
+    input_tokens: int
+    output_tokens: int
+    cost_usd: Decimal | None
 
 
 class CountedRuns(NamedTuple):

@@ -230,7 +230,10 @@ class ListRuns(ReadAsOf, Page, RunFilter):
     )
     totals: bool = Field(
         False,
-        description="Include the number of runs by status, agent and rule in the first page.",
+        description=(
+            "Include the number of runs by status, agent and rule, and their tokens and cost, in the"
+            " first page."
+        ),
     )
 
 

@@ -1291,8 +1291,8 @@ class Methods(Sender):
                 -12h (ms, s, m, h, d or w), or a stage of a run such as run:reviewer@started.
             stage: Only runs at this stage (repeatable).
             status: Only runs with this status (repeatable).
-            totals: Include the number of runs by status, agent and rule in the first
-                page.
+            totals: Include the number of runs by status, agent and rule, and their tokens
+                and cost, in the first page.
             tree: Only the tree below this root session: a session key, a session id, or
                 `current`.
             until: Only runs created before this moment: pos:18342, an RFC 3339 instant
@@ -2586,8 +2586,8 @@ class Methods(Sender):
                 -12h (ms, s, m, h, d or w), or a stage of a run such as run:reviewer@started.
             stage: Only runs at this stage (repeatable).
             status: Only runs with this status (repeatable).
-            totals: Include the number of runs by status, agent and rule in the first
-                page.
+            totals: Include the number of runs by status, agent and rule, and their tokens
+                and cost, in the first page.
             tree: Only the tree below this root session: a session key, a session id, or
                 `current`.
             until: Only runs created before this moment: pos:18342, an RFC 3339 instant

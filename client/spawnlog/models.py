@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Literal
 
 from spawnlog.core.model import AnswerModel
@@ -22,6 +22,16 @@ class ActorView(AnswerModel):
     kind: str
     token: str | None
     session: str | None
+
+
+class AgentUsageView(AnswerModel):
+    """Runs, tokens and cost of one agent."""
+
+    runs: int
+    input_tokens: int
+    output_tokens: int
+    estimated_cost_usd: float | None
+    agent_id: str
 
 
 class AnnouncementStateView(AnswerModel):
@@ -169,6 +179,20 @@ class ContinuedAnswer(AnswerModel):
     session_id: str
     model_applied: bool | None
     warnings: list[str]
+
+
+class DailyUsageView(AnswerModel):
+    """
+    Runs, tokens and cost of one agent on one day. `day` is the UTC day on which the runs were
+    created.
+    """
+
+    runs: int
+    input_tokens: int
+    output_tokens: int
+    estimated_cost_usd: float | None
+    agent_id: str
+    day: date
 
 
 class DeliveryView(AnswerModel):
@@ -917,13 +941,21 @@ class RunTotalsView(AnswerModel):
     The number of runs that match the filters, as of the first page and for this token: in all
     (`runs`), by status, by agent (the hundred with the most runs) and, for refused runs, by
     rule. Zero counts are omitted. `counted_to` is None if all runs were counted; otherwise
-    only the newest were, down to the one created at that position.
+    only the newest were, down to the one created at that position. Tokens and cost are summed
+    over the same runs. `usage_by_agent` lists up to 100 agents, the most expensive first, and
+    `usage_by_day` up to 200 days of an agent, the newest first. Both omit agents without
+    tokens and cost.
     """
 
     runs: int
+    input_tokens: int
+    output_tokens: int
+    estimated_cost_usd: float | None
     statuses: dict[str, int]
     agents: dict[str, int]
     rules: dict[str, int]
+    usage_by_agent: list[AgentUsageView]
+    usage_by_day: list[DailyUsageView]
     counted_to: int | None
 
 

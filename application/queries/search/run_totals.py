@@ -1,18 +1,51 @@
 """Totals of the runs that match a query: by status, agent and rule."""
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from datetime import date
+from decimal import Decimal
+from typing import Any, TypeVar
 
 from application.ports.registry import RunQuery
-from application.ports.run_search import RunSearch, RunWords, ScanWindow
+from application.ports.run_search import RunCount, RunSearch, RunWords, ScanWindow
 from application.queries.access import Access, Caller
 from application.queries.search.run_words import WORDS_EXAMINED_MAX
 from application.queries.views.run import status_of_stage
-from application.queries.views.run_totals import RunTotalsView
+from application.queries.views.run_totals import AgentUsageView, DailyUsageView, RunTotalsView
 
 COUNTED_MAX = 10_000
 COUNTED_OF_OTHERS_MAX = 5_000
 """Limit for callers that see only some runs, because the access to each requester is checked."""
 AGENTS_MAX = 100
+DAYS_MAX = 200
+_Group = TypeVar("_Group", str, tuple[date, str])
+
+
+class _Usage:
+    def __init__(self) -> None:
+        self.runs = self.input_tokens = self.output_tokens = 0
+        self.cost_usd: Decimal | None = None
+
+    def add(self, count: RunCount) -> None:
+        self.runs += count.runs
+        self.input_tokens += count.input_tokens
+        self.output_tokens += count.output_tokens
+        if count.cost_usd is not None:
+            self.cost_usd = (self.cost_usd or Decimal()) + count.cost_usd
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.input_tokens or self.output_tokens or self.cost_usd)
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        cost = None if self.cost_usd is None else float(self.cost_usd)
+        return {
+            "runs": self.runs,
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "estimated_cost_usd": cost,
+        }
 
 
 async def run_totals(
@@ -35,6 +68,8 @@ async def run_totals(
         own=caller.run_id,
     )
     statuses, agents, rules = Counter[str](), Counter[str](), Counter[str]()
+    whole, by_day = _Usage(), defaultdict[tuple[date, str], _Usage](_Usage)
+    by_agent = defaultdict[str, _Usage](_Usage)
     known: dict[str, bool] = {}
     for count in found.counts:
         if count.requester is not None:
@@ -42,16 +77,29 @@ async def run_totals(
                 known[count.requester] = await access.covers_session(caller, count.requester)
             if not known[count.requester]:
                 continue
+        whole.add(count)
         statuses[status_of_stage(count.stage, count.outcome, waits=count.waits)] += count.runs
         if count.agent_id is not None:
             agents[count.agent_id] += count.runs
+            by_agent[count.agent_id].add(count)
+            by_day[count.day, count.agent_id].add(count)
         if count.rule is not None:
             rules[count.rule] += count.runs
     return RunTotalsView(
-        runs=statuses.total(),
+        **whole.fields,
         statuses=_most_first(statuses),
         agents=_most_first(agents, AGENTS_MAX),
         rules=_most_first(rules),
+        usage_by_agent=[
+            AgentUsageView(agent_id=agent, **usage.fields)
+            for agent, usage in _dearest_first(by_agent)[:AGENTS_MAX]
+        ],
+        usage_by_day=[
+            DailyUsageView(day=day, agent_id=agent, **usage.fields)
+            for (day, agent), usage in sorted(
+                _dearest_first(by_day), key=lambda item: item[0][0], reverse=True
+            )[:DAYS_MAX]
+        ],
         counted_to=found.counted_to,
     )
 
@@ -59,3 +107,10 @@ async def run_totals(
 def _most_first(numbers: Counter[str], limit: int | None = None) -> dict[str, int]:
     """Return the highest counts first, ties by name, so that the order is stable."""
     return dict(sorted(numbers.items(), key=lambda item: (-item[1], item[0]))[:limit])
+
+
+def _dearest_first(usages: Mapping[_Group, _Usage]) -> list[tuple[_Group, _Usage]]:
+    return sorted(
+        (item for item in usages.items() if not item[1].is_empty),
+        key=lambda item: (-(item[1].cost_usd or 0), -item[1].input_tokens, item[0]),
+    )

@@ -1,16 +1,45 @@
 """Totals of runs beside a list of them."""
 
+from datetime import date
+
 from application.queries.views.view import View
 
 
-class RunTotalsView(View):
+class UsageTotalsView(View):
+    """A number of runs, and the tokens and estimated cost of those that have ended. The cost is
+    null if no price is configured for any of their models; otherwise models without a price count
+    as 0."""
+
+    runs: int
+    input_tokens: int
+    output_tokens: int
+    estimated_cost_usd: float | None
+
+
+class AgentUsageView(UsageTotalsView):
+    """Runs, tokens and cost of one agent."""
+
+    agent_id: str
+
+
+class DailyUsageView(AgentUsageView):
+    """Runs, tokens and cost of one agent on one day. `day` is the UTC day on which the runs were
+    created."""
+
+    day: date
+
+
+class RunTotalsView(UsageTotalsView):
     """The number of runs that match the filters, as of the first page and for this token: in all
     (`runs`), by status, by agent (the hundred with the most runs) and, for refused runs, by rule.
     Zero counts are omitted. `countedTo` is null if all runs were counted; otherwise only the newest
-    were, down to the one created at that position."""
+    were, down to the one created at that position. Tokens and cost are summed over the same runs.
+    `usageByAgent` lists up to 100 agents, the most expensive first, and `usageByDay` up to 200 days
+    of an agent, the newest first. Both omit agents without tokens and cost."""
 
-    runs: int
     statuses: dict[str, int]
     agents: dict[str, int]
     rules: dict[str, int]
+    usage_by_agent: list[AgentUsageView]
+    usage_by_day: list[DailyUsageView]
     counted_to: int | None

@@ -41,6 +41,19 @@ _TASK = (
     " FROM runs AS newest WHERE newest.run_id = examined.run_id"
     f" AND newest.to_position = {FOREVER} ORDER BY newest.from_position DESC LIMIT 1) AS told"
 )
+# RunEnded sets the usage, and nothing changes it. So the last row of a run has it for each position
+# at which the run had ended. OFFSET 0 makes the planner read each state once.
+_USAGE = (
+    " CROSS JOIN LATERAL (SELECT CASE WHEN stage IN ('ended', 'announced', 'archived') THEN"
+    " (SELECT newest.state::json -> 'usage' FROM runs AS newest"
+    f" WHERE newest.run_id = examined.run_id AND newest.to_position = {FOREVER}"
+    " ORDER BY newest.from_position DESC LIMIT 1) END AS usage OFFSET 0) AS used"
+)
+_COST = (
+    "(SELECT sum((model ->> 'costUsd')::numeric)"
+    " FROM json_array_elements(used.usage -> 'models') AS model)"
+)
+_TOKENS = "coalesce(sum((used.usage ->> '{kind}')::bigint), 0)::bigint"
 _WHOLE_TASK = f"left(body, {TASK_CHARACTERS_SEARCHED_MAX})"
 _HAS_WORD = "strpos(lower(told.text), lower(%s)) > 0"
 
@@ -131,13 +144,15 @@ def counts_sql(
     Its rows have the number of examined runs, the position of the last one, and the fields of
     `RunCount`. If there are no runs, there is one row without a count.
     """
-    looked_at, fitting = _parts(query, words, moment, examined)
+    looked_at, fitting = _parts(query, words, moment, examined, beside=_USAGE)
     requester = "requester" if by_requester else "NULL"
+    tokens = (_TOKENS.format(kind=kind) for kind in ("inputTokens", "outputTokens"))
     sql = (
         f"{looked_at[0]} SELECT last.*, counted.* FROM last LEFT JOIN (SELECT count(*), stage,"
         " outcome, due_kind IS NOT DISTINCT FROM 'wait', agent_id, rule,"
-        f" CASE WHEN run_id = %s::uuid THEN NULL ELSE {requester} END"
-        f" FROM {fitting[0]} GROUP BY 2, 3, 4, 5, 6, 7) AS counted ON true"
+        f" CASE WHEN run_id = %s::uuid THEN NULL ELSE {requester} END,"
+        f" (created_at AT TIME ZONE 'UTC')::date, {', '.join(tokens)}, sum({_COST})"
+        f" FROM {fitting[0]} GROUP BY 2, 3, 4, 5, 6, 7, 8) AS counted ON true"
     )
     return sql, [*looked_at[1], own, *fitting[1]]
 
@@ -148,9 +163,10 @@ def _parts(
     moment: Moment,
     examined: ScanWindow,
     columns: str = _COLUMNS,
+    beside: str = "",
 ) -> tuple[tuple[str, list[Any]], tuple[str, list[Any]]]:
     """Return the query of the examined runs, which uses an index, and the filter on them, each with
-    its values."""
+    its values. The filtered runs are joined with `beside`."""
     indexed, rest = query.split(COLUMNS_BY_CREATION)
     compared = {condition.column for condition in rest.conditions}.difference(columns.split(", "))
     columns = ", ".join([columns, *(name for name in RunRow._fields if name in compared)])
@@ -163,7 +179,7 @@ def _parts(
         columns=columns,
     )
     clauses, rest_values = conditions_of_runs(rest)
-    fitting = "examined"
+    fitting = f"examined{beside}"
     if words is not None:
         fitting += _TASK.format(text=_WHOLE_TASK if words.in_whole_task else PREVIEW)
         clauses = [*clauses, *(_HAS_WORD for _ in words.words)]

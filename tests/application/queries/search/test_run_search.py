@@ -15,6 +15,7 @@ from application.queries.search import run_words
 from application.queries.services import QueryServices
 from application.queries.views.run import RunListView, status_of
 from application.queries.views.run_totals import RunTotalsView
+from domain.run.facts import ModelUsage, Usage
 from infrastructure.outbound.log.read.moments import moment_at_end
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.read_model.run_search import counts_sql, found_sql
@@ -123,11 +124,56 @@ async def test_totals_are_those_of_every_position(
                 statuses=Counter(map(status_of, runs)),
                 agents=Counter(run.agent_id for run in runs if run.agent_id is not None),
                 rules=Counter(run.refusal.rule for run in runs if run.refusal is not None),
+                input_tokens=0,
+                output_tokens=0,
+                estimated_cost_usd=None,
+                usage_by_agent=[],
+                usage_by_day=[],
                 counted_to=None,
             )
     assert answer.view.totals is not None
     assert answer.view.totals.runs == 5
     assert answer.view.totals.rules == {}
+
+
+def _usage(tokens: int, *costs: float | None) -> Usage:
+    models = tuple(ModelUsage(input_tokens=tokens, cost_usd=cost) for cost in costs)
+    return Usage(input_tokens=tokens, output_tokens=2, models=models)
+
+
+async def test_totals_sum_tokens_and_cost_as_of_each_position(
+    services: QueryServices, family: LoggedFamily
+) -> None:
+    async def totals(at: int | None = None, by: Caller = READER, **more: Any) -> RunTotalsView:
+        moment = None if at is None else f"pos:{at}"
+        answer = await list_runs(services, by, ListRuns(at=moment, limit=1, totals=True, **more))
+        assert answer.view.totals is not None
+        return answer.view.totals
+
+    await family.create("one")
+    await family.execute("one")
+    before_first = await services.work.log.head()
+    await family.end("one", usage=_usage(100, 0.1, None))
+    after_first = await services.work.log.head()
+    await family.announce("one")
+    writers = LoggedFamily(
+        family.log, root="agent:main:writers", first=900, allow_agents=("writer",)
+    )
+    await writers.begin("six", target_agent_id="writer", agent_id_argument="writer")
+    before_last = await services.work.log.head()
+    await writers.end("six", usage=_usage(1_000, 0.00002))
+    for seen in (await totals(after_first), await totals(before_last)):
+        assert (seen.input_tokens, seen.output_tokens, seen.estimated_cost_usd) == (100, 2, 0.1)
+    now = await totals()
+    assert (now.input_tokens, now.output_tokens, now.estimated_cost_usd) == (1_100, 4, 0.10002)
+    shares = [(usage.agent_id, usage.input_tokens) for usage in now.usage_by_agent]
+    assert shares == [("main", 100), ("writer", 1_000)]
+    assert [usage.agent_id for usage in now.usage_by_day] == ["main", "writer"]
+    assert {usage.day for usage in now.usage_by_day} == {writers.run("six").created_at.date()}
+    assert (await totals(agent_ids=("writer",))).estimated_cost_usd == 0.00002
+    assert (await totals(by=caller(*BOTH, session=OTHER))).input_tokens == 0
+    assert (await totals(q="lighthouse")).estimated_cost_usd is None
+    assert (await totals(before_first)).usage_by_agent == []
 
 
 async def test_totals_are_of_what_a_token_sees(

@@ -32,6 +32,14 @@ export interface ActorView {
   session: string | null
 }
 
+export interface AgentUsageView {
+  runs: number
+  inputTokens: number
+  outputTokens: number
+  estimatedCostUsd: number | null
+  agentId: string
+}
+
 export interface AnnouncementStateView {
   state: 'none' | 'pending' | 'delivered' | 'acknowledged' | 'skipped' | 'not_required'
   reason: string | null
@@ -153,6 +161,15 @@ export interface ContinuedAnswer {
   sessionId: string
   modelApplied: boolean | null
   warnings: string[]
+}
+
+export interface DailyUsageView {
+  runs: number
+  inputTokens: number
+  outputTokens: number
+  estimatedCostUsd: number | null
+  agentId: string
+  day: string
 }
 
 export interface DeliveryView {
@@ -729,9 +746,14 @@ export interface RunSummary {
 
 export interface RunTotalsView {
   runs: number
+  inputTokens: number
+  outputTokens: number
+  estimatedCostUsd: number | null
   statuses: Record<string, number>
   agents: Record<string, number>
   rules: Record<string, number>
+  usageByAgent: AgentUsageView[]
+  usageByDay: DailyUsageView[]
   countedTo: number | null
 }
 
