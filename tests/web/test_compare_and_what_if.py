@@ -181,7 +181,7 @@ def test_a_question_that_takes_long_is_cancelled_and_asked_again(
 def test_a_refusal_leads_to_the_setting_that_it_compared(window: Page, storm: Storm) -> None:
     _, record = storm
     window.goto(f"/ui/run/{min(record.refused)}")
-    window.get_by_role("link", name="What if the configuration had been another one?").click()
+    window.get_by_role("link", name="Test another configuration").click()
     expect(window.get_by_text("Of one run alone")).to_contain_text(f"refused by rule {RULE}: ")
     setting = window.locator("#search")
     expect(setting).to_have_value(ALLOWED)
@@ -206,7 +206,7 @@ def test_what_was_wrong_with_another_question_is_not_said_of_this_one(
     with watched_context(browser, server.url, token=server.token, refusals=(422,)) as (context, _):
         page = context.new_page()
         page.goto(f"/ui/run/{min(record.refused)}")
-        page.get_by_role("link", name="What if the configuration had been another one?").click()
+        page.get_by_role("link", name="Test another configuration").click()
         expect(page.get_by_text("Of one run alone")).to_be_visible()
         page.locator("#search").fill(ALLOWED)
         page.get_by_label("to", exact=True).fill('["writer", "reviewer"]')

@@ -62,7 +62,7 @@ def after_the_storm(storm: tuple[Server, StormRecord]) -> Record:
             Screen(f"run/{accepted}?part=history", "RunStarted"),
             Screen(f"run/{accepted}?part=prompt", "System prompt"),
             Screen(f"run/{accepted}?part=shared", "Nothing was shared with it"),
-            Screen(f"run/{accepted}?part=transcript", "user"),
+            Screen(f"run/{accepted}?part=transcript", "User"),
             Screen("shared-context", "agent:main:book-3"),
             Screen("announcements?state=delivered", "delivered"),
             Screen("lanes", "Lanes"),

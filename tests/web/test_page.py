@@ -60,7 +60,7 @@ def test_the_registry_is_as_it_was_at_any_moment(window: Page, storm: Storm) -> 
         for item in server.http.get("/v1/events", params={"types": "SpawnRefused"}).json()["items"]
     )
     slide_to(window, first - 1)
-    expect(window.get_by_text("No run fits these filters at this moment.")).to_be_visible()
+    expect(window.get_by_text("No runs match these filters at this moment.")).to_be_visible()
     expect(window.get_by_role("note")).to_contain_text("This is the past")
     slide_to(window, first)
     expect(window.get_by_role("row")).to_have_count(2)
@@ -173,7 +173,7 @@ def test_before_it_was_asked_for_a_run_is_not_there(window: Page, storm: Storm) 
     expect(window.get_by_role("heading", name=run["label"])).to_be_visible()
     first = run["stages"][0]["position"]
     slide_to(window, first - 1)
-    expect(window.get_by_text("At this moment the run had not been asked for.")).to_be_visible()
+    expect(window.get_by_text("This run had not been requested at this moment.")).to_be_visible()
     slide_to(window, first)
     expect(window.get_by_role("heading", name=run["label"])).to_be_visible()
 
@@ -230,7 +230,7 @@ def test_another_question_has_nothing_of_the_list_before_it(window: Page, storm:
     window.get_by_role("grid", name="Runs").press("PageDown")
     window.get_by_label("Label", exact=True).fill("asked-later")
     window.get_by_label("Label", exact=True).press("Enter")
-    expect(window.get_by_text("No run fits these filters.")).to_be_visible()
+    expect(window.get_by_text("No runs match these filters.")).to_be_visible()
     server.spawn("watched", agentId="writer", label="asked-later")
     expect(window.get_by_role("row").nth(1)).to_contain_text("asked-later")
     expect(window.get_by_role("row")).to_have_count(2)

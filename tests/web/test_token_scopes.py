@@ -111,5 +111,5 @@ def test_token_without_read_is_told_so(browser: Browser, family: Family, name: s
         page = context.new_page()
         for view in ("runs", f"run/{family.done}"):
             page.goto(f"/ui/{view}")
-            expect(page.get_by_role("main")).to_contain_text("does not have the scope read")
+            expect(page.get_by_role("main")).to_contain_text("requires scope read")
             expect(page.get_by_role("button", name="Sign out")).to_be_visible()

@@ -28,7 +28,7 @@ def test_words_are_looked_for_from_the_keyboard_and_stand_in_the_address(
     expect(window.get_by_text("spawnlog run list --words 'LIGHT keeper'")).to_be_visible()
     window.get_by_label("Words").fill("no-such-word")
     window.keyboard.press("Enter")
-    expect(window.get_by_text("No run fits these filters.")).to_be_visible()
+    expect(window.get_by_text("No runs match these filters.")).to_be_visible()
 
 
 def test_the_numbers_beside_the_statuses_are_those_of_the_moment(

@@ -50,11 +50,12 @@ export class Listing<Row, Of extends ReadOperation, Given extends Parameters[Of]
   readonly #reading: Reading<Row, Of>
   readonly #parameters: () => Exactly<Of, Given>
 
-  constructor(operation: Of, reading: Reading<Row, Of>, parameters: () => Exactly<Of, Given>) {
+  /** While `turn` changes, the first page is read again if it is followed. */
+  constructor(operation: Of, reading: Reading<Row, Of>, parameters: () => Exactly<Of, Given>, turn?: () => number) {
     this.#operation = operation
     this.#reading = reading
     this.#parameters = parameters
-    this.page = new Asked<Of, Given>(operation, parameters, { isFollowing: () => this.isFollowing })
+    this.page = new Asked<Of, Given>(operation, parameters, { isFollowing: () => this.isFollowing, ...(turn ? { turn } : {}) })
     $effect(() => {
       // Another question: what was read of the last one is not of it.
       void this.#question()

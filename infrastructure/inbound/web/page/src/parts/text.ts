@@ -35,6 +35,13 @@ export function count(of: number): string {
   return of.toLocaleString('en-US')
 }
 
+/** An amount of US dollars: cents from one dollar on, and below it four digits. */
+export function dollars(usd: number): string {
+  if (usd > 0 && usd < 0.0001) return '<$0.0001'
+  const digits = usd >= 1 || usd === 0 ? 2 : 4
+  return `$${usd.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })}`
+}
+
 /** A number with its noun: `1 event`, `2,000 entries`. */
 export function counted(of: number, noun: string): string {
   return `${count(of)} ${of === 1 ? noun : noun.endsWith('y') ? `${noun.slice(0, -1)}ies` : `${noun}s`}`
