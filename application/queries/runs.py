@@ -231,8 +231,8 @@ class ListRuns(ReadAsOf, Page, RunFilter):
     totals: bool = Field(
         False,
         description=(
-            "Include the number of runs by status, agent and rule, and their tokens and cost, in the"
-            " first page."
+            "Include the number of runs by status, agent and rule, and their tokens and cost, in"
+            " the first page."
         ),
     )
 
