@@ -44,7 +44,7 @@ class RedriveBody(Body):
     tag="announcements",
     # A child needs no scope for its own inbox.
     scope=None,
-    summary="Take an announcement",
+    summary="Acknowledge an announcement",
     description="Repeating it changes nothing.",
     answer=AcknowledgedAnswer,
     repeat="key",
@@ -71,7 +71,7 @@ async def acknowledge_announcement(
         require_scope(caller, "control")
     run = await services.work.registry.run(run_id_of(id, "announcement"))
     if run is None or run.requester.session_key != session_key:
-        raise QueryError("not_found", "there is no such announcement in this inbox")
+        raise QueryError("not_found", "this inbox has no such announcement")
     return await services.announcing.acknowledge(
         run, caller.actor, command.reservation, position=body.position
     )
@@ -85,21 +85,22 @@ async def acknowledge_announcement(
     scope="control",
     summary="Send a parked announcement again, or call a parked hook",
     description=(
-        "To the addresses and with the secrets of the configuration in force, as often as at first."
-        " With `hook` it is that hook of the run which is called again, at the address of the run's"
-        " configuration, at any stage of the run. The reason is on record."
+        "Uses the addresses and secrets of the current configuration, with the full number of"
+        " attempts. With `hook`, that hook of the run is called again instead, at the address"
+        " in the run's configuration, at any stage of the run. The reason is recorded."
     ),
     answer=RedrivenAnswer,
     repeat="key",
     errors=("not_found", "no_announcement", "erased"),
     command=Command(
         "announcement redrive",
-        "Send a parked announcement again, or call a parked hook.\n\n"
-        "It goes to the addresses of the configuration in force; a hook of any run, by its id, is"
-        " called with --hook.",
+        "Send a parked announcement again, or call a parked hook.\n\nUses the addresses of the"
+        " current configuration. With --hook, calls a hook of any run, given by its id.",
         options={
-            "reason": Option(metavar="TEXT", help="Why it is sent again; on record."),
-            "webhook": Option(metavar="ID", help="To this one alone, instead of to each."),
+            "reason": Option(metavar="TEXT", help="Reason, recorded."),
+            "webhook": Option(
+                metavar="ID", help="Only this webhook. Default: all that are parked."
+            ),
             "hook": Option(help="Call this hook of the run instead."),
         },
         done="announcement {id} is sent again to {webhooks}{hooks}",
@@ -114,10 +115,10 @@ async def redrive_announcement(
 ) -> StoredAnswer:
     """Send an announcement again to the webhooks that it is parked for, or call a parked hook."""
     if body.webhook is not None and body.hook is not None:
-        raise invalid_value("/hook", "is called alone: leave webhook out")
+        raise invalid_value("/hook", "cannot be combined with webhook; omit one of the two")
     run = await services.work.registry.run(run_id_of(id, "announcement"))
     if run is None or not await services.access.covers_run(caller, run):
-        raise QueryError("not_found", "there is no such announcement")
+        raise QueryError("not_found", "announcement not found")
     kind: EffectKind = "webhook" if body.hook is None else "hook"
     return await services.effects.redrive(
         run, kind, body.hook or body.webhook, body.reason, caller.actor, command.reservation

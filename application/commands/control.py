@@ -28,7 +28,7 @@ async def require_control(services: CommandServices, caller: Caller, about: str)
 def require_service(services: CommandServices) -> None:
     """Refuse while the service is stopping, because it could not finish the work."""
     if services.closing():
-        raise QueryError("unavailable", "the service is stopping; ask again in a moment")
+        raise QueryError("unavailable", "the server is stopping; retry in a moment")
 
 
 async def controlled_run(services: CommandServices, caller: Caller, run_id: str, verb: str) -> Run:
@@ -44,7 +44,7 @@ async def addressed_run(
 ) -> Run:
     """Return the run whose session a message is for; refuse a message that is too long."""
     if len(message.encode()) > TASK_BYTES_MAX:
-        raise QueryError("too_large", f"a message may have {TASK_BYTES_MAX} bytes at most")
+        raise QueryError("too_large", f"a message may have at most {TASK_BYTES_MAX} bytes")
     if steers and run_id == str(caller.run_id):
         raise QueryError("not_permitted", "Subagents cannot steer themselves.")
     return await controlled_run(services, caller, run_id, "send to")
@@ -64,4 +64,4 @@ async def controlled_session(
 
 def only_descendants(verb: str) -> QueryError:
     """Return the error for a run or session that is not below the caller's session."""
-    return QueryError("not_permitted", f"this token may {verb} the descendants of its session only")
+    return QueryError("not_permitted", f"this token may {verb} only the descendants of its session")

@@ -28,7 +28,7 @@ def dependency_requests(
         dependencies.append(_dependency_request(chain_after, "chainAfter", "/chainAfter"))
     dependencies += references
     if len(dependencies) > DEPENDENCIES_MAX:
-        text = f"names {len(dependencies)} runs to wait for with those before it, and may name"
+        text = f"brings the dependencies to {len(dependencies)}, more than the limit of"
         pointer = "/sharedContext" if references else f"/{dependencies[-1].via}"
         raise invalid_value(pointer, f"{text} {DEPENDENCIES_MAX}")
     return tuple(dependencies)

@@ -37,11 +37,16 @@ LeaseSeconds = Annotated[
     Field(
         ge=LEASE_SECONDS_MIN,
         le=LEASE_SECONDS_MAX,
-        description="So long the run is yours without another sign of life.",
+        description="Seconds until the claim expires unless a heartbeat renews it.",
     ),
 ]
 Epoch = Annotated[
-    int, Field(ge=1, le=EPOCHS_MAX, description="As the claim was answered. It fences the claim.")
+    int,
+    Field(
+        ge=1,
+        le=EPOCHS_MAX,
+        description="Epoch returned by the claim. A report with an older epoch is refused.",
+    ),
 ]
 
 
@@ -52,9 +57,7 @@ class ClaimBody(Body):
         str,
         Field(
             pattern=r"^[A-Za-z0-9._-]{1,64}$",
-            description=(
-                "A name that nobody else uses: by it a repeat is told from another executor."
-            ),
+            description=("A unique name; a repeated claim is recognized by it."),
         ),
     ]
     lease_seconds: LeaseSeconds = LEASE_SECONDS
@@ -77,8 +80,8 @@ class ReportBody(Body):
             ge=1,
             le=EPOCHS_MAX,
             description=(
-                "The number of the first of these entries among all that you reported, from 1 on."
-                " Entries that are there already stay as they are."
+                "Number of the first of these entries among all that you report, from 1."
+                " Entries that are already stored stay unchanged."
             ),
         ),
     ]
@@ -158,16 +161,16 @@ _ERRORS = ("not_found", "not_external", "claim_over", "run_over")
     scope=None,
     summary="Claim a run to execute it",
     description=(
-        "For a run of an agent whose runtime is `external`, once it is queued and its lane has a"
-        " place: it starts with the claim, and its time limit counts from there. The answer has all"
-        " that the child is given. Repeated by the same executor while its lease holds it is"
-        " answered the same; of two executors one is told `claimed_elsewhere`. Tokens: the one that"
-        " spawned, or one with scope `worker`. A run that nobody claims within"
+        "Claims a queued run of an agent with runtime `external` if its lane has a free slot."
+        " The claim starts the run and its time limit. The response has everything that the"
+        " child gets. A repeat by the same executor returns the same response while the lease"
+        " holds; another executor gets `claimed_elsewhere`. Needs the token that spawned the"
+        " run, or one with scope `worker`. A run that no executor claims within"
         " `spawnlog.externalClaimSeconds` ends as `error`."
     ),
     errors=(*_ERRORS, "not_offered", "claimed_elsewhere", "erased"),
     body_required=True,
-    command="of workers: the client has it",
+    command="for executors: use the client",
 )
 async def claim_run(
     services: CommandServices, caller: Caller, run_id: str, body: ClaimBody
@@ -194,15 +197,15 @@ async def claim_run(
     name="prolongClaim",
     tag="external runs",
     scope=None,
-    summary="Prolong a claim",
+    summary="Renew a claim",
     description=(
-        "Some three times a lease. A run whose executor gives no sign of life ends as `error`,"
-        " `interrupted: …`; one that is past its time limit as `timeout`. When `stop` is set the"
-        " lease is not prolonged: end what you execute, and report the end while it holds."
+        "Send about three heartbeats per lease. If the lease expires, the run ends as `error`"
+        " (`interrupted: …`), or as `timeout` after its time limit. If `stop` is set, the lease"
+        " is not renewed: stop the execution and report the end before it expires."
     ),
     errors=_ERRORS,
     body_required=True,
-    command="of workers: the client has it",
+    command="for executors: use the client",
 )
 async def prolong_claim(
     services: CommandServices, caller: Caller, run_id: str, body: HeartbeatBody
@@ -221,14 +224,14 @@ async def prolong_claim(
     scope=None,
     summary="Report what the child said",
     description=(
-        "As it comes, in order. What the child was told is there already. A repeat is not stored"
-        " twice, and a gap is refused with the number that is next. It is no sign of life: that is"
-        " the heartbeat alone."
+        "Report entries in order, as they occur; the child's input is already stored. A repeat"
+        " is a no-op. A gap is refused with the next expected number. A report does not renew"
+        " the lease; only a heartbeat does."
     ),
     errors=(*_ERRORS, "transcript_gap"),
     body_required=True,
     values_max=REPORT_VALUES_MAX,
-    command="of workers: the client has it",
+    command="for executors: use the client",
 )
 async def report_transcript(
     services: CommandServices, caller: Caller, run_id: str, body: ReportBody
@@ -249,12 +252,12 @@ async def report_transcript(
     scope=None,
     summary="Report the end of a run",
     description=(
-        "It is announced like any other. Repeated it is answered the same. `run_over` when the run"
-        " has ended otherwise meanwhile: what is reported then is not recorded."
+        "The run is announced like any other. A repeat returns the same response. If the run"
+        " has already ended otherwise, the report is refused with `run_over` and not recorded."
     ),
     errors=(*_ERRORS, "erased"),
     body_required=True,
-    command="of workers: the client has it",
+    command="for executors: use the client",
 )
 async def end_run(
     services: CommandServices, caller: Caller, run_id: str, body: EndBody
@@ -278,12 +281,11 @@ async def executable_run(services: CommandServices, caller: Caller, text: str) -
     run_id = run_id_of(text)
     run = await services.work.registry.run(run_id)
     if run is None or not await services.access.covers_run(caller, run):
-        raise QueryError("not_found", "there is no such run", runId=text)
+        raise QueryError("not_found", "run not found", runId=text)
     spawned = caller.may("spawn") and caller.acts_for(run.requester.session_key)
     if caller.run_id == run_id or not (caller.may("worker") or spawned):
         raise QueryError(
             "not_permitted",
-            "a run is executed with the token that spawned it, or with one that has the scope"
-            ' "worker"',
+            'executing a run needs the token that spawned it, or one with the scope "worker"',
         )
     return run_id

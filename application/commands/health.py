@@ -37,7 +37,7 @@ class ReadinessAnswer(View):
     token=False,
     essential=True,
     summary="Alive",
-    description="The process answers.",
+    description="Liveness: the process responds.",
     command="shown by status",
 )
 async def get_health() -> HealthAnswer:
@@ -54,7 +54,7 @@ async def get_health() -> HealthAnswer:
     token=False,
     essential=True,
     summary="Ready",
-    description="The database answers, its schema and format are known, the tail is not behind.",
+    description="Readiness: the database responds, its schema is known, the log reader is current.",
     command="shown by status",
 )
 async def get_readiness(services: CommandServices) -> Answer[ReadinessAnswer]:
@@ -69,5 +69,5 @@ async def get_readiness(services: CommandServices) -> Answer[ReadinessAnswer]:
     try:
         head = await with_timeout(services.work.log.head(), ANSWER_SECONDS)
     except TimeoutError:
-        raise QueryError("unavailable", "the database does not answer in time") from None
+        raise QueryError("unavailable", "the database did not respond in time") from None
     return Answer(ReadinessAnswer(status="ready", head=head, tail=services.tail.position), head)

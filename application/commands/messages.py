@@ -27,8 +27,9 @@ class MessageBody(Body):
         Literal["send", "steer"],
         Field(
             description=(
-                "`send` waits for the run at work, if there is one; `steer` ends it and goes on"
-                " with the message in its place (4000 characters at most, one in 2 s)."
+                "`send` queues the message after the active run, if any. `steer` ends the"
+                " active run and continues with the message (at most 4000 characters, one"
+                " message per 2 s)."
             )
         ),
     ] = "send"
@@ -37,7 +38,7 @@ class MessageBody(Body):
     @classmethod
     def _check_message(cls, message: str) -> str:
         if not message.strip():
-            raise ValueError("must say something")
+            raise ValueError("must not be blank")
         return message
 
 
@@ -47,17 +48,17 @@ class MessageBody(Body):
     name="sendMessage",
     tag="control",
     scope=None,
-    summary="Go on with a session",
+    summary="Send a message to a session",
     description=(
-        "A message to the session of this run, whichever of its runs that is: it becomes a new run"
-        " of the session, which `continues` its last one. While that one is at work the message"
-        " waits (202, `queued`): 20 of them at most, taken in their order, each once the run"
-        " before it is announced. With mode `steer` the run at work is ended and not announced, and"
-        " the new one takes its place (202, `accepted`); one that is over stays as it is (200,"
-        " `done`). The session is open until it is put away, one of mode `session` until it is"
-        " stopped. The new run of a session whose last one was announced takes a place among the"
-        " children of the session that spawned it. It works in the same workspace and by the"
-        " configuration of now; no context script runs again. A refusal is recorded."
+        "Sends a message to the session of this run; any run of the session will do. The"
+        " message becomes a new run, which `continues` the last one. While a run is active,"
+        " messages are queued (202, `queued`): at most 20, in order, each started when the"
+        " previous run is announced. With mode `steer`, the active run is ended without an"
+        " announcement and the new run replaces it (202, `accepted`); if the run is over,"
+        " nothing changes (200, `done`). A session takes messages until it is archived; with"
+        " mode `session`, until it is stopped. If the last run was announced, the new run"
+        " counts again as an active child of the parent session. It uses the same workspace and"
+        " the current configuration; no context script runs again. A refusal is recorded."
     ),
     errors=(
         "not_found",
@@ -75,8 +76,14 @@ class MessageBody(Body):
     status_description="Accepted and durable",
     statuses={"queued": 202, "steered": 202, "finished": 200},
     other_answers={
-        200: {"description": "Nothing to steer: the run is over", "model": FinishedAnswer},
-        202: {"description": "It waits, or replaces", "model": QueuedAnswer | SteeredAnswer},
+        200: {
+            "description": "The run is over, so there is nothing to steer",
+            "model": FinishedAnswer,
+        },
+        202: {
+            "description": "The message is queued, or replaces the active run",
+            "model": QueuedAnswer | SteeredAnswer,
+        },
     },
     repeat="key",
     location="/v1/runs/{runId}",
@@ -89,7 +96,7 @@ class MessageBody(Body):
             "message": Option(
                 metavar="MESSAGE",
                 means="stdin",
-                help="What to say; - reads it from standard input.",
+                help="Text of the message; - reads it from standard input.",
             ),
             "mode": None,
         },

@@ -43,7 +43,7 @@ def answer_on_record(found: Reserved, reservation: Reservation) -> StoredAnswer:
     if found.answer is None:
         raise QueryError(
             "idempotency_in_flight",
-            "a request with this Idempotency-Key is under way; ask again in a moment",
+            "a request with this Idempotency-Key is in progress; retry in a moment",
             runId=str(found.run_id) if found.run_id else None,
         )
     return found.answer

@@ -37,7 +37,7 @@ class RevokedAnswer(View):
 class PageTokenBody(Body):
     """A one-time code to exchange."""
 
-    code: str = Field(max_length=200, description="The code, as it was given.")
+    code: str = Field(max_length=200, description="The one-time code.")
 
 
 @operation(
@@ -47,11 +47,11 @@ class PageTokenBody(Body):
     tag="access",
     # No scope is required: `PageTokens.make_code` decides which tokens may.
     scope=None,
-    summary="Make a code that signs in to the page",
+    summary="Create a sign-in code for the page",
     description=(
-        "For the administrator's token and those of the configuration. The code works once and for"
-        f" {CODE_SECONDS} seconds, at any server of the log; `spawnlog open` opens the page with"
-        " it. It stands behind the `#` of the address, which browsers send to nobody."
+        "Needs the administrator's token or one of the configuration. The code works once,"
+        f" within {CODE_SECONDS} seconds, at any server of the log. `spawnlog open` opens the"
+        " page with it; the code is in the URL fragment, which browsers never send."
     ),
     status=201,
     command=Command("open", by_hand=True),
@@ -67,8 +67,8 @@ async def make_page_code(
     if code is None:
         raise QueryError(
             "not_permitted",
-            "a child's token, or one of the page, makes no codes; use the administrator's token"
-            " or one of the configuration",
+            "a token of a child or of the page cannot create codes; use the administrator's"
+            " token or one of the configuration",
         )
     return Answer(PageCodeAnswer(code=code, expires_in_seconds=CODE_SECONDS), position)
 
@@ -80,11 +80,11 @@ async def make_page_code(
     tag="access",
     scope=None,
     token=False,
-    summary="Trade a code for a token of the page",
+    summary="Exchange a sign-in code for a page token",
     description=(
-        "Without a token: the code says who asks. The token has the id, the scopes and the sessions"
-        " of the one that asked for the code, for as long as that one has them, and for"
-        f" {TOKEN_SECONDS // 3600} hours at most. 401 for a code that was used or is too old."
+        "Needs no token; the code identifies the caller. The page token has the id, scopes and"
+        " sessions of the token that created the code. It is valid as long as that token, and"
+        f" at most {TOKEN_SECONDS // 3600} hours. A used or expired code is refused with 401."
     ),
     status=201,
     errors=("unauthorized",),
@@ -100,7 +100,7 @@ async def trade_page_code(
     if token is None:
         raise QueryError(
             "unauthorized",
-            "this code was used, or is older than a minute; run spawnlog open once more",
+            "this code was already used or has expired; run spawnlog open again",
         )
     answer = PageTokenAnswer(token=token, expires_in_seconds=TOKEN_SECONDS)
     return Answer(answer, services.tail.position)
@@ -112,10 +112,9 @@ async def trade_page_code(
     name="revokePageToken",
     tag="access",
     scope=None,
-    summary="Revoke a token of the page",
+    summary="Sign out of the page",
     description=(
-        "The token that is sent, when it is one of the page: signing out of it. Other tokens are"
-        " revoked in the configuration."
+        "Revokes the page token of this request. Other tokens are revoked in the configuration."
     ),
     repeat="once",
     command="of the page",

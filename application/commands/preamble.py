@@ -25,11 +25,10 @@ class PreambleBody(Body):
     name="writePreamble",
     tag="control",
     scope="control",
-    summary="Change the preamble of a session",
+    summary="Set the preamble of a session",
     description=(
-        "What stands in front of the system prompt of the session's later runs, in the place of the"
-        " `contextPreamble` of its spawn, cut as that is. The run at work keeps what it began with."
-        " A text without anything to be seen takes it away."
+        "Replaces the spawn's `contextPreamble` for later runs; the same length limit applies."
+        " The active run keeps its preamble. A blank text removes the preamble."
     ),
     errors=("not_found", "no_session", "session_closed", "erased"),
     answer=PreambleAnswer,
@@ -37,14 +36,14 @@ class PreambleBody(Body):
     body_required=True,
     command=Command(
         "session write-preamble",
-        "Set what stands in front of the prompts of a session.",
+        "Set the preamble of a session.",
         arguments=("preamble",),
         options={
             "preamble": Option(
                 metavar="TEXT", means="stdin", help="The text; - reads it from standard input."
             )
         },
-        done="the preamble of session {key} is written",
+        done="the preamble of session {key} is set",
     ),
 )
 async def write_preamble(
@@ -64,14 +63,14 @@ async def write_preamble(
     name="clearPreamble",
     tag="control",
     scope="control",
-    summary="Take the preamble of a session away",
-    description="Nothing stands in front of the system prompt of the session's later runs.",
+    summary="Remove the preamble of a session",
+    description="Later runs have no preamble.",
     errors=("not_found", "no_session", "session_closed", "erased"),
     answer=PreambleAnswer,
     repeat="once",
     command=Command(
         "session clear-preamble",
-        "Remove what stands in front of the prompts of a session.",
+        "Remove the preamble of a session.",
         done="the preamble of session {key} is removed",
     ),
 )

@@ -38,9 +38,7 @@ def resolve_request(
     """
     tasks = _tasks_of(request)
     if request.attach_as.mount_path is not None and not request.attachments:
-        raise invalid_value(
-            "/attachAs/mountPath", "is for attachments: attach a file or leave it out"
-        )
+        raise invalid_value("/attachAs/mountPath", "requires attachments; attach a file or omit it")
     spelling = requester_key or request.requester.session_key
     key = requester_key or canonical_key(spelling, configuration, REQUESTER_KEY)
     override = (request.requester.agent_id_override or "").strip()
@@ -70,17 +68,17 @@ def _tasks_of(request: SpawnRequest) -> tuple[str, ...]:
     task, label = request.task, request.label
     if isinstance(task, str):
         if request.parallel:
-            raise invalid_value("/parallel", "needs a list of tasks")
+            raise invalid_value("/parallel", "requires a list of tasks")
         _require_tasks({"/task": task})
         return (task,)
     if not isinstance(task, list):
-        raise invalid_value("/task", "must be a text, or a list of texts")
+        raise invalid_value("/task", "must be a string or a list of strings")
     if not request.parallel:
         raise invalid_value("/task", "a list of tasks needs parallel: true")
     if not task:
-        raise invalid_value("/task", "has no task")
+        raise invalid_value("/task", "must not be empty")
     if len(task) > TASKS_MAX:
-        raise invalid_value("/task", f"has {len(task)} tasks and may have {TASKS_MAX}")
+        raise invalid_value("/task", f"has {len(task)} tasks, more than the {TASKS_MAX} allowed")
     for number, text in enumerate(task):
         if not isinstance(text, str):
             raise invalid_value(f"/task/{number}", "must be a text")
@@ -88,14 +86,15 @@ def _tasks_of(request: SpawnRequest) -> tuple[str, ...]:
     last = f"{label}-{len(task)}" if label else ""
     if len(last) > LABEL_CHARS_MAX:
         raise invalid_value(
-            "/label", f"has {len(last)} characters with its number, and may have {LABEL_CHARS_MAX}"
+            "/label",
+            f"has {len(last)} characters with its number, more than the {LABEL_CHARS_MAX} allowed",
         )
     attached_characters = sum(len(file.content) for file in request.attachments)
     if attached_characters * len(task) > COPIES_CHARS_MAX:
         raise invalid_value(
             "/attachments",
-            f"have {attached_characters} characters, and each of {len(task)} tasks has a copy:"
-            f" {COPIES_CHARS_MAX} in all at most. Spawn with fewer tasks or smaller files",
+            f"have {attached_characters} characters, copied for each of {len(task)} tasks: more"
+            f" than {COPIES_CHARS_MAX} in total. Spawn fewer tasks or attach smaller files",
         )
     return tuple(task)
 
@@ -106,4 +105,4 @@ def _require_tasks(tasks: dict[str, str]) -> None:
             raise invalid_value(pointer, "task required")
     if sum(len(task.encode()) for task in tasks.values()) > TASK_BYTES_MAX:
         subject = "a task" if len(tasks) == 1 else "all tasks together"
-        raise QueryError("too_large", f"{subject} may have {TASK_BYTES_MAX} bytes at most")
+        raise QueryError("too_large", f"{subject} may have at most {TASK_BYTES_MAX} bytes")

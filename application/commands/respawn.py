@@ -46,7 +46,7 @@ class TranscriptChoice(Body):
     """The part of the earlier run's transcript that the child begins with."""
 
     up_to: Annotated[
-        int, Field(ge=1, le=NUMBER_MAX, description="The `sequence` of the last entry taken over.")
+        int, Field(ge=1, le=NUMBER_MAX, description="The `sequence` of the last entry to copy.")
     ]
 
 
@@ -57,8 +57,8 @@ class RespawnBody(Body):
         dict[str, Any],
         Field(
             description=(
-                "A JSON merge patch (RFC 7396) over the request of the earlier run, in the shape of"
-                " `POST /v1/spawns`: null takes a member away."
+                "A JSON merge patch (RFC 7396) over the request of the earlier run, in the form"
+                " of `POST /v1/spawns`; null removes a member."
             )
         ),
     ] = Field(default_factory=dict)
@@ -66,14 +66,14 @@ class RespawnBody(Body):
         Literal["again", "recorded"],
         Field(
             description=(
-                "`recorded`: no context script runs; what each said for the earlier run is read"
-                " once more. Refused where that is not on record, or the script is another one."
+                "`recorded`: no context script runs; the recorded outputs of the earlier run"
+                " are reused. Refused if an output is not recorded or a script has changed."
             )
         ),
     ] = "again"
     transcript: Annotated[
         TranscriptChoice | None,
-        Field(description="The child begins with the earlier run's transcript up to an entry."),
+        Field(description="Start the child with the earlier run's transcript up to an entry."),
     ] = None
     config_revision: Annotated[
         int | None,
@@ -81,8 +81,8 @@ class RespawnBody(Body):
             ge=1,
             le=NUMBER_MAX,
             description=(
-                "Decide under this earlier revision of the configuration. Only for a token with"
-                " the pattern `*`, or the scope `admin`."
+                "Decide under this earlier configuration revision. Needs a token for the"
+                " sessions `*`, or the scope `admin`."
             ),
         ),
     ] = None
@@ -94,13 +94,13 @@ class RespawnBody(Body):
     name="respawn",
     tag="spawns",
     scope="spawn",
-    summary="Spawn anew from an earlier run",
+    summary="Spawn again from an earlier run",
     description=(
-        "A new spawn with the request of an earlier run, whatever came of that one, and with"
-        " changes. It is decided and answered like any other. The new run names the earlier one as"
-        " `respawnedFrom`, that one has it among its `respawns`. The session that asked asks again,"
-        " unless the changes name another one that the token acts for; that, and `transcript`, need"
-        " the scope `content` too."
+        "Spawns with the request of an earlier run and with changes, whatever the outcome of"
+        " that run. It is decided and answered like any other spawn. The new run refers to the"
+        " earlier one as `respawnedFrom`; the earlier run lists it in `respawns`. The requester"
+        " is the same session, unless the changes name another one that the token acts for."
+        " Another requester, and `transcript`, also need the scope `content`."
     ),
     errors=(
         "not_found",
@@ -120,15 +120,11 @@ class RespawnBody(Body):
         by_hand=True,
         options={
             "changes": None,
-            "scripts": Option(
-                help="Run context scripts again, or use what they said for the earlier run."
-            ),
+            "scripts": Option(help="Run context scripts again, or reuse their recorded output."),
             "transcript.upTo": Option(
-                metavar="N", help="Begin with the earlier run's transcript up to entry N."
+                metavar="N", help="Start with the earlier run's transcript up to entry N."
             ),
-            "configRevision": Option(
-                metavar="N", help="Decide under this revision of the configuration."
-            ),
+            "configRevision": Option(metavar="N", help="Decide under this configuration revision."),
         },
     ),
 )
@@ -147,8 +143,7 @@ async def respawn(
     if body.config_revision is not None and not (caller.sees_everything or caller.may("admin")):
         raise QueryError(
             "not_permitted",
-            "configRevision is for tokens that act for every session, or with the scope"
-            ' "admin"; leave it out',
+            'configRevision needs a token for all sessions, or the scope "admin"; omit it',
         )
     if body.transcript is not None:
         require_scope(caller, "content")
@@ -225,7 +220,7 @@ def respawn_request(
     """
     if body.transcript is not None and body.changes.get("context") is not None:
         raise invalid_value(
-            f"{CHANGES}/context", "a child begins with one conversation: leave this or transcript"
+            f"{CHANGES}/context", "cannot be combined with transcript; omit one of the two"
         )
     members, replaced = earlier.changed_by(
         body.changes, requester_key, with_transcript=body.transcript is not None
@@ -235,7 +230,9 @@ def respawn_request(
         spawn = SpawnRequest.model_validate(members)
         if spawn.parallel or isinstance(spawn.task, list):
             pointer = "/task" if isinstance(spawn.task, list) else "/parallel"
-            text = "a respawn is of one run: give one task, or spawn the batch anew"
+            text = (
+                "must be a single task, because a respawn makes one run; or spawn the batch again"
+            )
             raise invalid_value(pointer, text)
         respawn = RespawnFacts(
             run_id=earlier.run.run_id,

@@ -34,12 +34,12 @@ class SharedContextPatch(BaseModel):
     name="patchSharedContext",
     tag="shared context",
     scope="spawn",
-    summary="Write into what a session shares",
+    summary="Patch the shared context",
     description=(
-        "A JSON merge patch (RFC 7396) by a token that acts for the session, with the `ETag` that"
-        " it was made for in `If-Match`, or `*`. Children that are at work keep what they started"
-        " with. A patch that changes nothing records nothing. A token without scope `content` is"
-        " answered with `sessionKey`, `version`, `position` and `sizes` alone."
+        "A JSON merge patch (RFC 7396). Needs a token that acts for the session, and `If-Match`"
+        " with the `ETag` that was read, or `*`. Active children keep the context that they"
+        " started with. A patch without changes records nothing. Without scope `content`, the"
+        " response has only `sessionKey`, `version`, `position` and `sizes`."
     ),
     errors=("not_found", "session_closed", "precondition_failed", "erased"),
     repeat="once",
@@ -47,7 +47,7 @@ class SharedContextPatch(BaseModel):
     if_match=True,
     media_types=("application/json", "application/merge-patch+json"),
     body_required=True,
-    command="needs the version that it changes: the client has it",
+    command="needs If-Match: use the client",
 )
 async def patch_shared_context(
     services: CommandServices,
@@ -70,7 +70,7 @@ async def patch_shared_context(
     patched = await ContextPatcher(services.work).patch(patch, caller.actor)
     position = patched.position
     if patched.session is None:
-        raise QueryError("not_found", "there is no such session on record, and nothing to record")
+        raise QueryError("not_found", "session not found, and the patch has nothing to record")
     if not caller.may("content"):
         return Answer(shared_sizes_view(patched.session, position), position)
     return Answer(await shared_context_view(services.work, patched.session, position), position)

@@ -52,7 +52,9 @@ def literals(values: Mapping[str, Any], at: str) -> tuple[tuple[str, str], ...]:
         QueryError: If a key or value cannot be shared.
     """
     if len(values) > SHARED_KEYS_MAX:
-        raise invalid_value(at or "/", f"has {len(values)} keys and may have {SHARED_KEYS_MAX}")
+        raise invalid_value(
+            at or "/", f"has {len(values)} keys, more than the {SHARED_KEYS_MAX} allowed"
+        )
     for key, value in values.items():
         if not is_key(key):
             raise invalid_value(pointer_of(key, at), KEY_RULE)
@@ -62,8 +64,8 @@ def literals(values: Mapping[str, Any], at: str) -> tuple[tuple[str, str], ...]:
     if size > SHARED_BYTES_MAX:
         raise invalid_value(
             at or "/",
-            f"has {size} bytes of JSON and may have {SHARED_BYTES_MAX}; share less, or attach a"
-            " file",
+            f"has {size} bytes of JSON, more than the {SHARED_BYTES_MAX} allowed; share less,"
+            " or attach a file",
         )
     return texts
 
@@ -82,7 +84,7 @@ def _reference(key: str, values: Mapping[str, Any]) -> DependencyRequest:
         raise invalid_value(pointer, f'must be "{REFERENCE}"')
     if name in values:
         shown = single_line(name, characters_max=KEY_SHOWN_CHARACTERS_MAX)
-        raise invalid_value(pointer, f"stands beside {shown}; one of them")
+        raise invalid_value(pointer, f"conflicts with {shown}; give only one")
     if not is_key(name):
         raise invalid_value(pointer, KEY_RULE)
     return DependencyRequest(name, "reference")

@@ -21,21 +21,19 @@ SPAWN_OPTIONS: dict[str, Option | None] = {
         flag="--timeout",
         metavar="DURATION",
         means="duration",
-        help=f"End it after so long: {DURATION_FORMS}. 0: never.",
+        help=f"Time limit: {DURATION_FORMS}. 0: none.",
     ),
     "thread": Option(help="Bind the child to a thread of the channel."),
     "mode": Option(help="One run, or a session that stays; needs --thread."),
-    "cleanup": Option(
-        help="Archive right after the announcement, or later. A spawn that says nothing: keep."
-    ),
-    "sandbox": Option(help="Whether it has to be in a sandbox."),
+    "cleanup": Option(help="Archive right after the announcement, or later. Default: keep."),
+    "sandbox": Option(help="Whether the child must be in a sandbox."),
     "context": Option(
-        help="Begin with the requester's conversation, or without. A spawn that"
-        " says nothing: isolated; in a thread, session.threadBindings.defaultSpawnContext."
+        help="Start with the requester's conversation, or without. Default: isolated; in a"
+        " thread, session.threadBindings.defaultSpawnContext."
     ),
     "lightContext": Option(help="Leave AGENTS.md and TOOLS.md out of the prompt."),
     "expectsCompletionMessage": Option(
-        flag="--no-completion", help="Announce nothing when it has ended."
+        flag="--no-completion", help="Do not announce the end of the run."
     ),
     "attachments": Option(
         flag="--attach",
@@ -46,29 +44,29 @@ SPAWN_OPTIONS: dict[str, Option | None] = {
     "attachAs.mountPath": Option(
         flag="--attach-as",
         metavar="PATH",
-        help="Where the child is to look for the files; they are not moved.",
+        help="Path hint for the child; files stay in the attachments folder.",
     ),
-    "contextPreamble": Option(flag="--preamble", help="What stands in front of its prompt."),
+    "contextPreamble": Option(flag="--preamble", help="Preamble of the child's prompt."),
     "sharedContext": Option(
         flag="--shared",
         metavar="JSON",
         means="objects",
-        help="Keys of the shared context as a JSON object, or @FILE with one; may be repeated, and"
-        " of a key that is given twice the last value counts.",
+        help="Keys of the shared context as a JSON object, or @FILE with one; may be repeated."
+        " The last value of a key counts.",
     ),
     "sharedContextScope": Option(
-        flag="--shared-scope", help="For all children of the session, or for this one alone."
+        flag="--shared-scope", help="Share with all children of the session, or only with this one."
     ),
     "dependsOn": Option(
-        metavar="RUN", help="Begin when this run of the tree is done (label or id)."
+        metavar="RUN", help="Start when this run of the tree is done (label or id)."
     ),
-    "chainAfter": Option(metavar="RUN", help="One run more to wait for, by label or id."),
-    "requester.channel": Option(help="The channel that the requester is on."),
-    "requester.accountId": Option(flag="--account", metavar="ID", help="Its account there."),
-    "requester.to": Option(metavar="TARGET", help="Where on the channel it is."),
-    "requester.threadId": Option(metavar="ID", help="In which thread."),
+    "chainAfter": Option(metavar="RUN", help="Also wait for this run (label or id)."),
+    "requester.channel": Option(help="Channel of the requester."),
+    "requester.accountId": Option(flag="--account", metavar="ID", help="Account on the channel."),
+    "requester.to": Option(metavar="TARGET", help="Address on the channel."),
+    "requester.threadId": Option(metavar="ID", help="Thread on the channel."),
     "requester.workspaceDir": Option(
-        flag="--workspace", metavar="DIR", help="The folder it works in."
+        flag="--workspace", metavar="DIR", help="Workspace folder of the requester."
     ),
     # The command handles these itself, or reads them from a file only.
     **dict.fromkeys(("task", "parallel", "requester.sessionKey")),
@@ -96,13 +94,13 @@ SPAWN_OPTIONS: dict[str, Option | None] = {
     scope="spawn",
     summary="Spawn a sub-agent",
     description=(
-        "Decides, gathers the child's context, opens its session and queues its run. Answered when"
-        " the session exists; what was decided is durable by then. A caller that goes away cancels"
-        " nothing. A refusal is recorded like everything else. A list of tasks is decided as one:"
-        " its answer has a `batchId`, and all runs in `runs`; a refusal names the run and the task"
-        " for which all were refused. The requester may be given by its session id, or as `current`"
-        " by a token that acts for one session; what is on record about"
-        " it outranks what the request says of it."
+        "Decides the spawn, prepares the child's context, creates its session and queues its"
+        " run. The response comes when the session exists; the decision is durable by then. A"
+        " disconnect of the caller cancels nothing. Refusals are recorded too. A list of tasks"
+        " is decided as one: the response has a `batchId` and all `runs`; a refusal names the"
+        " run and the task that caused it. The requester may be given by its session id, or as"
+        " `current` with a token for one session. Recorded facts about the requester override"
+        " the request."
     ),
     errors=("spawn_forbidden", "spawn_error", "session_closed"),
     answer=AcceptedBatchOfOne | AcceptedSpawn | AcceptedBatch,

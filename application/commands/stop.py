@@ -31,9 +31,9 @@ class StopBody(Body):
     essential=True,
     summary="Stop a run and its descendants",
     description=(
-        "A run that is prepared or queued is over at once; one that executes is over when its"
-        " processes are gone: wait for it with `GET /v1/runs/{runId}?wait=30s&until=ended`."
-        " Stopping one that is over changes nothing."
+        "A run in preparation or in the queue ends at once. An executing run ends when its"
+        " processes have exited: wait with `GET /v1/runs/{runId}?wait=30s&until=ended`."
+        " Stopping a finished run is a no-op."
     ),
     errors=("not_found",),
     answer=StoppedAnswer,
@@ -62,11 +62,11 @@ async def stop_run(
     tag="control",
     scope=None,
     essential=True,
-    summary="Stop a session's run and all below it",
+    summary="Stop a session's run and its descendants",
     description=(
-        "Its own run, if it has one that is not over, and all its descendants. A child that stays"
-        " open after its runs (mode `session`) is closed by it: it takes no more messages, and is"
-        " put away with all its runs once the last one is announced. Repeating it changes nothing."
+        "Stops the active run of the session, if any, and all its descendants. A child with"
+        " mode `session` is closed: it takes no more messages, and is archived with all its"
+        " runs when the last one is announced. A repeat is a no-op."
     ),
     errors=("not_found",),
     answer=SessionStoppedAnswer,

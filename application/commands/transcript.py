@@ -62,9 +62,9 @@ class EntryBody(Body):
             if value is not None and name not in must and name not in may
         ]
         if missing:
-            raise ValueError(f"an entry of kind {self.kind} has {' and '.join(missing)}")
+            raise ValueError(f"an entry of kind {self.kind} requires {' and '.join(missing)}")
         if foreign:
-            raise ValueError(f"an entry of kind {self.kind} has no {' and no '.join(foreign)}")
+            raise ValueError(f"an entry of kind {self.kind} must not have {' or '.join(foreign)}")
         return self
 
     def members(self) -> dict[str, Any]:
@@ -78,10 +78,10 @@ class TranscriptBody(Body):
 
     entries: Annotated[
         list[EntryBody],
-        Field(max_length=ENTRIES_MAX, description="The whole conversation, the oldest first."),
+        Field(max_length=ENTRIES_MAX, description="The whole conversation, oldest entry first."),
     ]
     total_tokens: Annotated[
-        TokensField | None, Field(description="How many tokens it is, when that is known.")
+        TokensField | None, Field(description="Token count of the conversation, if known.")
     ] = None
 
 
@@ -108,13 +108,14 @@ class TranscriptProvidedAnswer(KeptTranscript):
     name="provideTranscript",
     tag="sessions",
     scope="spawn",
-    summary="Tell what was said in a session",
+    summary="Upload a session's transcript",
     description=(
-        "For a requester that lives elsewhere: a child that is spawned with `context` `fork` begins"
-        " with what was told last before its spawn. The whole conversation is told each time, and"
-        " takes the place of the one before; the same again changes nothing and records nothing."
-        " `tokens` is `totalTokens`, else the last usage entry or a quarter of the bytes, whichever"
-        " is more. A session that was spawned here is told by nobody: its transcript is its run's."
+        "For a requester that runs elsewhere: a child spawned with `context` `fork` starts with"
+        " the last transcript uploaded before its spawn. Upload the whole conversation each"
+        " time; it replaces the previous one. An unchanged transcript records nothing. `tokens`"
+        " is `totalTokens`; by default the last usage entry or a quarter of the bytes,"
+        " whichever is more. The transcript of a session that was spawned here cannot be"
+        " uploaded: it is that of its runs."
     ),
     errors=("session_closed", "transcript_is_kept_here", "too_much_told", "erased"),
     answer=TranscriptProvidedAnswer,
@@ -122,7 +123,7 @@ class TranscriptProvidedAnswer(KeptTranscript):
     shows_position=True,
     values_max=VALUES_MAX,
     body_required=True,
-    command="a whole conversation: the client has it",
+    command="needs a whole conversation: use the client",
 )
 async def provide_transcript(
     services: CommandServices,

@@ -22,18 +22,18 @@ from application.queries.views.view import Answer
     name="getLogHead",
     tag="log",
     scope="read",
-    summary="Where the log ends, and whether it was verified",
+    summary="Get the head of the log and its verifications",
     description=(
-        "The last event as of `at`, with the hash that chains the whole log up to it:"
-        " `position:chainHash` is the head to note somewhere else, for `spawnlog log verify"
-        f" --head`. The newest {VERIFICATIONS_MAX} verifications stand beside it, whether a request"
-        " or a command began them, as they are now. Needs a token for the sessions `*`."
+        "The last event as of `at`, with the chain hash of the log up to it. Keep"
+        " `position:chainHash` elsewhere as the head for `spawnlog log verify --head`. Includes"
+        f" the newest {VERIFICATIONS_MAX} verifications in their current state, started by"
+        " requests or commands. Needs a token for the sessions `*`."
     ),
     command=Command(
         "log head",
-        "Show where the log ends, and what verifications found.\n\n"
-        "The head is printed as `log verify --head` takes it. With --at the head is as it was then;"
-        " the verifications are those of now.",
+        "Show the head of the log, and the results of verifications.\n\nThe head has the form"
+        " that `log verify --head` takes. With --at, it is the head at that moment; the"
+        " verifications are current.",
         fields=(
             Column("log", "logId"),
             Column("head", form="head"),
@@ -70,16 +70,16 @@ async def get_log_head(
     scope="admin",
     summary="Verify the log",
     description=(
-        "Compares the whole log with its chain of hashes, and texts, transcripts and read tables"
-        " with the log, as `spawnlog log verify` does: in processes beside the server, which read"
-        " and change nothing. `GET /v1/log` says how far it is and what it found. There is one at a"
-        " time for each log, over all its servers and commands: while one is under way this answers"
-        " with that one, and `began` is false. It goes on when nobody asks, and ends with the"
-        " server. Needs the scope `admin`."
+        "Compares the whole log with its hash chain, and texts, transcripts and read tables"
+        " with the log, as `spawnlog log verify` does. It runs in separate read-only processes."
+        " `GET /v1/log` returns the progress and the result. Each log has at most one"
+        " verification at a time, over all servers and commands: if one is in progress, it is"
+        " returned and `began` is false. It continues in the background until it is done or the"
+        " server ends. Needs the scope `admin`."
     ),
     status=202,
-    status_description="Under way",
-    command="log verify verifies in its own process",
+    status_description="In progress",
+    command="log verify runs in its own process",
 )
 async def start_verification(
     services: CommandServices, caller: Caller
@@ -102,10 +102,10 @@ async def start_verification(
     essential=True,
     summary="Stop verifying the log",
     description=(
-        "The verification under way stops within some seconds, at whichever server or command it"
-        " is; `spawnlog log verify --resume` goes on with it. Needs the scope `admin`."
+        "The verification in progress stops within some seconds, in whichever server or command"
+        " it runs. `spawnlog log verify --resume` continues it. Needs the scope `admin`."
     ),
-    command="log verify verifies in its own process",
+    command="log verify runs in its own process",
 )
 async def stop_verification(
     services: CommandServices, caller: Caller

@@ -19,7 +19,7 @@ class YieldBody(Body):
     """An optional message."""
 
     message: Annotated[
-        str | None, Field(max_length=2000, description="Said again in the answer.")
+        str | None, Field(max_length=2000, description="Repeated in the response.")
     ] = None
 
 
@@ -31,16 +31,16 @@ class YieldBody(Body):
     scope="spawn",
     summary="End a turn and wait for sub-agents",
     description=(
-        "The run at work in this session, which is to end now and is ended five seconds later, is"
-        " not announced. What its sub-agents report, each when it is done and those of a list of"
-        " tasks together, is the message of a new run of the session, which takes its place."
-        " Without a sub-agent that is at work, or whose report the session was not given, there is"
-        " nothing to wait for. Repeating it changes nothing."
+        "Pauses the session until its sub-agents report. The active run must end now, is ended"
+        " after five seconds, and is not announced. Reports of sub-agents start a new run of"
+        " the session with the reports as its message; a list of tasks reports once, when all"
+        " are done. Refused if the session has no active sub-agent and no undelivered report. A"
+        " repeat is a no-op."
     ),
     errors=("not_found", "cannot_yield"),
     answer=YieldedAnswer,
     repeat="key",
-    command=Command("session yield", "End the turn of a session, whose children are at work."),
+    command=Command("session yield", "End the turn of a session and wait for its children."),
 )
 async def yield_session(
     services: CommandServices,

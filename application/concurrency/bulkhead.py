@@ -47,7 +47,7 @@ class Bulkhead:
             BulkheadFullError: If too many calls are waiting for it.
         """
         if self._calls[name] >= self._calls_max:
-            raise BulkheadFullError(f"{self._calls_max} wait for {name} already")
+            raise BulkheadFullError(f"{self._calls_max} calls already wait for {name}")
         room = self._rooms.setdefault(name, asyncio.Semaphore(self._at_once_max))
         self._calls[name] += 1
         try:

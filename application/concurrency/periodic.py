@@ -50,7 +50,7 @@ class PeriodicTask:
                 await asyncio.sleep(min(self._seconds, AWAY_SECONDS))
                 continue
             except Exception:
-                _log.exception("%s failed and is tried again", self._name)
+                _log.exception("%s failed and will be retried", self._name)
                 await asyncio.sleep(self._seconds)
             timer = asyncio.get_running_loop().call_later(self._seconds, self._woken.set)
             try:

@@ -58,7 +58,7 @@ async def with_timeout(question: Coroutine[Any, Any, T], seconds: float) -> T:
     _abandoned.add(task)
     task.add_done_callback(_discard_task)
     task.cancel()
-    raise TimeoutError(f"no answer within {seconds} seconds")
+    raise TimeoutError(f"no response within {seconds} seconds")
 
 
 def _discard_task(task: "asyncio.Task[Any]") -> None:

@@ -78,7 +78,7 @@ class ActiveConfigurations(Generic[F]):
         already."""
         revision = await with_fresh_reads(
             lambda _: self._record(file, actor),
-            "the configuration changes too fast to be followed",
+            "the configuration changes too fast to follow; retry in a moment",
             attempts_max=ATTEMPTS_MAX,
         )
         self._files.assign(revision, file)
@@ -103,7 +103,7 @@ class ActiveConfigurations(Generic[F]):
         """
         revision = await with_fresh_reads(
             lambda _: self._last_or_first(first, actor),
-            "the configuration changes too fast to be followed",
+            "the configuration changes too fast to follow; retry in a moment",
             attempts_max=ATTEMPTS_MAX,
         )
         self._adopt(await self.at(revision))
@@ -161,9 +161,7 @@ class ActiveConfigurations(Generic[F]):
                 return revision
         revision = await self._commands.log.version_of(CONFIG_STREAM, at=position)
         if revision == 0:
-            raise NoActiveConfigurationError(
-                f"no configuration was in force at position {position}"
-            )
+            raise NoActiveConfigurationError(f"no configuration was active at position {position}")
         first, last = self._spans.pop(revision, (position, position))
         self._spans[revision] = min(first, position), max(last, position)
         forget_oldest(self._spans)

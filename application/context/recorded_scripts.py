@@ -68,17 +68,17 @@ class RecordedScripts:
     def _receipt_of(self, script: ContextScript) -> ScriptReceipt:
         then, receipt = self.definitions.get(script.id), self.receipts.get(script.id)
         if then is None or receipt is None:
-            raise NothingRecorded(self._text(script, "did not run for it"))
+            raise NothingRecorded(self._text(script, "did not run in that run"))
         if any(getattr(then, name) != getattr(script, name) for name in _SAME):
-            why = f"is another one now than under its configuration revision {self.config_revision}"
+            why = f"has changed since configuration revision {self.config_revision} of that run"
             raise NothingRecorded(self._text(script, why))
         if receipt.outcome == "skipped":
-            raise NothingRecorded(self._text(script, "was skipped there"))
+            raise NothingRecorded(self._text(script, "was skipped in that run"))
         return receipt
 
     def _text(self, script: ContextScript, why: str) -> str:
         return (
-            f"nothing that run {self.run_id} has on record can be used again: context script"
+            f"the recorded script outputs of run {self.run_id} cannot be reused: context script"
             f' {quote_name(script.id)} {why}; respawn with scripts "again"'
         )
 
@@ -93,8 +93,8 @@ async def read_recorded_scripts(work: UnitOfWork, run: Run) -> RecordedScripts:
     events = await work.log.read(run_id=run.run_id, types=(ScriptsResolved.__name__,), limit=1)
     if not events:
         raise NothingRecorded(
-            f"run {run.run_id} never came to its context scripts, so nothing that they said is on"
-            ' record; respawn with scripts "again"'
+            f"run {run.run_id} ended before its context scripts, so no output is recorded;"
+            ' respawn with scripts "again"'
         )
     resolved = events[0].event
     assert isinstance(resolved, ScriptsResolved)
@@ -103,7 +103,7 @@ async def read_recorded_scripts(work: UnitOfWork, run: Run) -> RecordedScripts:
     except RevisionErasedError:
         raise RecordErased(_unreadable(run, "was erased")) from None
     except ConfigurationError:
-        raise NothingRecorded(_unreadable(run, "cannot be read by this program")) from None
+        raise NothingRecorded(_unreadable(run, "is not readable by this release")) from None
     definitions: tuple[ContextScript, ...] = ()
     if run.requested_agent_id is not None:
         agent = pinned.configuration.effective_agent(run.requested_agent_id)
@@ -136,7 +136,7 @@ async def read_recorded_outputs(
     texts = await work.contents.texts(refs)
     if any(ref.id not in texts for ref in refs):
         raise RecordErased(
-            f"what context scripts said for run {run.run_id} was erased; respawn with scripts"
+            f"the recorded script outputs of run {run.run_id} were erased; respawn with scripts"
             ' "again"'
         )
 
@@ -158,6 +158,6 @@ async def read_recorded_outputs(
 
 def _unreadable(run: Run, why: str) -> str:
     return (
-        f"which context scripts run {run.run_id} had is not known: configuration revision"
+        f"the context scripts of run {run.run_id} are unknown: configuration revision"
         f' {run.config_revision} {why}; respawn with scripts "again"'
     )

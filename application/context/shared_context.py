@@ -24,7 +24,7 @@ from domain.values.json_text import compact_json, read_json
 from domain.values.shared_values import SharedChange, SharedKey
 
 _ERASED = (
-    "what this session shares was erased, so nothing can be added to it; use"
+    "the shared context of this session was erased, so it cannot be extended; use"
     ' sharedContextScope "child"'
 )
 

@@ -93,7 +93,7 @@ class Claims:
                 max(left, PROLONG_SECONDS_MIN),
             )
         except TimeoutError as silent:
-            raise LogUnavailableError("the database does not answer") from silent
+            raise LogUnavailableError("the database does not respond") from silent
         else:
             for claim in claims:
                 claim.ends = began + self._lease_seconds if claim.key in keys else began
@@ -106,7 +106,7 @@ class Claims:
         for claim in self._under_way.values():
             if claim.ends <= now and claim.task is not None:
                 kind, run_id = claim.key.kind, claim.run_id
-                _log.warning("%s of run %s is broken off: its claim is over", kind, run_id)
+                _log.warning("%s of run %s is canceled: its claim has expired", kind, run_id)
                 claim.task.cancel()
 
     def _is_under_way(self, claim: Claim) -> bool:

@@ -48,7 +48,7 @@ from domain.values.refusals import NotYet, WrongStage
 _log = logging.getLogger("spawnlog.announcing")
 
 
-SKIPPED_BY_CHILD = "the child asked that nobody be told"
+SKIPPED_BY_CHILD = "the child asked not to be announced"
 
 
 async def delivery_target_hook(work: UnitOfWork, run: Run) -> PinnedConfiguration | None:
@@ -59,7 +59,7 @@ async def delivery_target_hook(work: UnitOfWork, run: Run) -> PinnedConfiguratio
         pinned = await work.configurations.at(run.config_revision)
     except (RevisionErasedError, ConfigurationError) as unread:
         _log.warning(
-            "run %s: its configuration cannot be read, so its result goes to the inbox alone: %s",
+            "run %s: its configuration cannot be read, so its result goes only to the inbox: %s",
             run.run_id,
             unread,
         )
@@ -123,7 +123,7 @@ class Announcer:
             is_stopped = now.stop_requested_by is not None or now.outcome == "stopped"
             is_parent = own is not None and own.admitted
             if now.stage != "ended" or now.is_paused or is_stopped or is_parent:
-                raise NotYet("more has to be read before it can be announced")
+                raise NotYet("more runs must be read before it can be announced")
             disposition, reason = disposition_of(now)
             text = None
             if disposition == "inbox":
@@ -194,7 +194,7 @@ class Announcer:
         if run.continuation_failed:
             error = run.continuation_error
             text = texts.get(error.id) if error is not None else None
-            notes.append(f"its session could not go on: {text or 'its texts were erased'}")
+            notes.append(f"its session could not continue: {text or 'its texts were erased'}")
         notes += await self._output_notes(run)
         result = texts.get(run.result.id) if run.result else None
         return announcement_text(run, result, notes, await self._findings(run))

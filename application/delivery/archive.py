@@ -36,7 +36,7 @@ class Archiver:
         def decide(world: DecisionContext) -> Decision[None]:
             now = world.runs[run.run_id]
             if now.stage != "announced" or now.archive_at is None or now.archive_at > world.now:
-                raise NotYet("it is archived later")
+                raise NotYet("archiving is postponed")
             return decide_commands(world, (RunCommands(now, (_archive_command(now),)),))
 
         return self._work.follow_up(run, decide)

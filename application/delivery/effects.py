@@ -169,7 +169,7 @@ class EffectWorker:
                     if _phase(run, effect) == "due":
                         return
         except NotYet as why:
-            _log.info("run %s: %s; another server works on it", run.run_id, why)
+            _log.info("run %s: %s; another server handles it", run.run_id, why)
         except ConfigurationMoved as moved:
             _log.info("run %s: %s: %s", run.run_id, lane[0].name, moved)
 
@@ -212,7 +212,7 @@ class EffectWorker:
             pause_seconds=result.pause_seconds,
         )
         run = (await self._work.record(run, (failed,), text_store)).runs[run.run_id]
-        given_up = "; there is no further attempt" if _phase(run, effect) == "parked" else ""
+        given_up = "; this was the last attempt" if _phase(run, effect) == "parked" else ""
         _log.warning("run %s: %s %s: %s%s", run.run_id, effect.kind, effect.name, text, given_up)
         return run
 

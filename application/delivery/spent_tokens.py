@@ -32,5 +32,5 @@ async def priced_usage(
         models = pinned.configuration.effective_agent(run.agent_id).models
     except (RevisionErasedError, ConfigurationError) as unread:
         if warns:
-            _log.warning("run %s: its tokens have no price: %s", run.run_id, unread)
+            _log.warning("run %s: the cost of its tokens is unknown: %s", run.run_id, unread)
     return usage_by_models(usages, models, run.plan.model_reference if run.plan else None)

@@ -86,7 +86,7 @@ class TranscriptFileWriter:
         try:
             await with_timeout(self._write_queued(), seconds)
         except (LogUnavailableError, TimeoutError) as away:
-            _log.warning("files of transcripts are written later: %s", away)
+            _log.warning("transcript files will be written later: %s", away)
 
     async def close(self) -> None:
         await self._writing.close()
@@ -137,7 +137,7 @@ class TranscriptFileWriter:
             if failure is None:
                 written.append(item.due)
             else:
-                text = "the transcript of run %s cannot be written as a file now: %s"
+                text = "the transcript file of run %s cannot be written now: %s"
                 _log.error(text, item.due.run_id, failure.strerror)
         changed = await self._coordination.files_written(written)
         if changed:

@@ -13,7 +13,7 @@ from domain.run.facts import Effect, EffectKind
 from domain.run.state import Run
 
 _log = logging.getLogger("spawnlog.webhooks")
-_BROKEN = "nothing was made of the webhook's answer; the log of the server has why"
+_BROKEN = "the webhook's response could not be processed; see the server's log"
 
 
 class WebhookPerformer:
@@ -56,7 +56,7 @@ class WebhookPerformer:
         if 200 <= answer.status_code < 300:
             return AttemptResult(status_code=answer.status_code)
         return failed._replace(
-            error=f"the webhook answered HTTP {answer.status_code}",
+            error=f"the webhook responded with HTTP {answer.status_code}",
             status_code=answer.status_code,
             is_final=is_permanent(answer.status_code),
             pause_seconds=answer.pause_seconds or 0,

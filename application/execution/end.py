@@ -24,7 +24,7 @@ from domain.run.state import Run
 from domain.values.refusals import TranscriptGrew
 
 ERROR_CHARACTERS_MAX = 10_000
-GROWS = "the transcript of the run grows while it is sealed; it is ended in a moment"
+GROWS = "the transcript of the run is still growing; retry in a moment"
 _log = logging.getLogger("spawnlog.sealing")
 
 
@@ -227,7 +227,7 @@ class RunFinalizer:
         try:
             await self._transcripts.drop_fork_snapshot(run.session_id, run.agent_id)
         except OSError as failure:
-            _log.warning("run %s: a file of its transcript stays: %s", run.run_id, failure)
+            _log.warning("run %s: a transcript file cannot be removed: %s", run.run_id, failure)
 
     async def _transcript(
         self, run: Run, key: bytes, unwritten: UnwrittenOutput | None

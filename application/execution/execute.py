@@ -240,9 +240,9 @@ class RunExecutor:
         except (LostClaim, WrongStage) as lost:
             _log.warning("run %s is no longer ours: %s", run_id, lost)
         except LogUnavailableError as away:
-            _log.warning("run %s was let go of: %s", run_id, away)
+            _log.warning("run %s was released: %s", run_id, away)
         except Exception:
-            _log.exception("run %s: executing failed", run_id)
+            _log.exception("run %s: execution failed", run_id)
             if not execution.let_go:
                 await self._record_failure(execution)
         finally:

@@ -66,7 +66,7 @@ RESULT_BYTES_MAX = 1024 * 1024
 UNCLAIMED_AT_ONCE_MAX = 200
 REPORTED = "reported"
 _PAGE_ENTRIES = 1_000
-_CHANGES_TOO_FAST = "the run changes too fast; ask again in a moment"
+_CHANGES_TOO_FAST = "the run changes too fast; retry in a moment"
 _log = logging.getLogger("spawnlog.external")
 
 
@@ -91,7 +91,7 @@ class ClaimedElsewhere(Rejected):
     """Another executor has claimed the run."""
 
     def __init__(self) -> None:
-        super().__init__("another executor has claimed this run; take another one")
+        super().__init__("another executor has claimed this run; claim another run")
 
 
 class ClaimOver(Rejected):
@@ -104,14 +104,14 @@ class RunOver(Rejected):
     def __init__(self, run: Run) -> None:
         how = "was refused" if run.stage == "refused" else f"has ended as {run.outcome}"
         why = f" ({run.end_reason})" if run.end_reason else ""
-        super().__init__(f"the run {how}{why}: stop executing it, nothing more of it is recorded")
+        super().__init__(f"the run {how}{why}: stop executing it; further reports are not recorded")
 
 
 class TranscriptGap(Rejected):
     """A report leaves out earlier entries."""
 
     def __init__(self, following: int) -> None:
-        super().__init__(f"entry {following} is the next one to be reported; send from there on")
+        super().__init__(f"expected entry {following} next; report from there")
 
 
 class ReportTooLarge(Rejected):
@@ -209,7 +209,9 @@ class ExternalRuns:
         if run.stage in OVER:
             raise RunOver(run)
         if run.stage not in ("queued", "started"):
-            raise NotOffered("the run is prepared, or waits for others; claim it in a moment")
+            raise NotOffered(
+                "the run is in preparation or waits for other runs; claim it in a moment"
+            )
         if run.holder is None:
             run = await self._take(run, executor, lease_seconds, actor)
         elif not await self._is_holder(run, executor, actor):
@@ -268,7 +270,7 @@ class ExternalRuns:
             )
         except NotYet as full:
             await self._coordination.forget(holder)
-            raise NotOffered(f"{full}; claim it when another one has ended") from None
+            raise NotOffered(f"{full}; claim it when another run has ended") from None
         return appended.runs[run.run_id]
 
     async def _start(self, run: Run, actor: Actor) -> Launch:
@@ -291,7 +293,7 @@ class ExternalRuns:
             _, prepared = await self._launching.prepare_with_texts(run)
         except (LaunchError, MissingSecretError) as cannot:
             # The run is executing, so a launch that cannot be repeated does not end it.
-            text = f"what the run was given cannot be given again: {cannot}; report its end"
+            text = f"the input of the run cannot be returned again: {cannot}; report its end"
             raise NotOffered(text) from None
         assert run.system_prompt is not None
         assert run.message is not None
@@ -377,7 +379,7 @@ class ExternalRuns:
         reading = await self._read(run)
         result = end.result if (end.result or "").strip() else reading.result
         if len((result or "").encode()) > RESULT_BYTES_MAX:
-            raise ReportTooLarge(f"a result may have {RESULT_BYTES_MAX} bytes at most")
+            raise ReportTooLarge(f"a result may have at most {RESULT_BYTES_MAX} bytes")
         # The outcome `stopped` requires a recorded stop request.
         was_stopped = end.outcome != "stopped" or run.stop_requested_by is not None
         outcome: RunOutcome = end.outcome if was_stopped or _is_to_end(run) else "error"
@@ -414,11 +416,11 @@ class ExternalRuns:
         if run.stage in OVER:
             raise RunOver(run)
         if run.holder is None or not run.holder.startswith(HOLDER_PREFIX):
-            raise ClaimOver("nobody has claimed this run; claim it first")
+            raise ClaimOver("this run is not claimed; claim it first")
         if run.epoch != epoch:
-            raise ClaimOver(f"claim {epoch} is not the present one; stop executing this run")
+            raise ClaimOver(f"claim {epoch} is not the current claim; stop executing this run")
         if run.stage != "started":
-            raise ClaimOver("the claim was not answered yet; repeat it")
+            raise ClaimOver("the claim is not completed; repeat it")
         return run
 
     async def _why_not(self, run_id: UUID, epoch: int) -> Rejected:
@@ -441,7 +443,7 @@ class ExternalRuns:
             not_after=deadline_of(run),
         )
         if not renewed:
-            raise ClaimOver("the time limit of the run is over; stop executing it")
+            raise ClaimOver("the run has reached its time limit; stop executing it")
 
     async def _read(self, run: Run) -> RuntimeReading:
         reading, after = RuntimeReading(), told_entry(run.fork)
@@ -481,17 +483,19 @@ class ExternalRuns:
             end = RuntimeEnd(
                 outcome="error",
                 reason=NOT_CLAIMED,
-                error=f"nobody claimed it within {seconds:g} s (spawnlog.externalClaimSeconds)",
+                error=(
+                    f"no executor claimed it within {seconds:g} s (spawnlog.externalClaimSeconds)"
+                ),
             )
             try:
                 await self._sealing.end(await self._work.run(run_id), end)
             except Rejected as claimed:
-                _log.info("run %s is not given up: %s", run_id, claimed)
+                _log.info("unclaimed run %s is not ended: %s", run_id, claimed)
             except LogUnavailableError:
                 raise
             except Exception:
                 # Continue with the other runs.
-                _log.exception("run %s cannot be given up", run_id)
+                _log.exception("unclaimed run %s cannot be ended", run_id)
             else:
                 ended += 1
         return ended
@@ -521,7 +525,7 @@ class ExternalRuns:
             text = f"it took longer than its limit of {limit} s (runTimeoutSeconds)"
             end = RuntimeEnd(outcome="timeout", reason="timeout", error=text)
         else:
-            text = f"interrupted: its executor gave no sign of life any more ({run.holder})"
+            text = f"interrupted: its executor stopped sending heartbeats ({run.holder})"
             end = RuntimeEnd(outcome="error", reason="interrupted", error=text)
         if run.started_at is None:
             await self._sealing.end(run, end)
@@ -549,12 +553,12 @@ def _require_room(size: int, count: int, entries: Sequence[TranscriptEntry]) -> 
     for entry in entries:
         length = len(compact_json(dict(entry.body)).encode(errors="replace"))
         if length > LINE_BYTES_MAX:
-            raise ReportTooLarge(f"an entry may have {LINE_BYTES_MAX} bytes at most; split it")
+            raise ReportTooLarge(f"an entry may have at most {LINE_BYTES_MAX} bytes; split it")
         size += length
     if size > TRANSCRIPT_BYTES_MAX or count + len(entries) > ENTRIES_MAX:
         raise ReportTooLarge(
-            f"a transcript may have {ENTRIES_MAX} entries and {TRANSCRIPT_BYTES_MAX} bytes at most;"
-            " report the end"
+            f"a transcript may have at most {ENTRIES_MAX} entries and {TRANSCRIPT_BYTES_MAX}"
+            " bytes; report the end"
         )
 
 

@@ -46,7 +46,7 @@ HISTORY_FILES_MAX = 500
 """Maximum number of earlier runs, the newest, whose transcripts a run is given."""
 
 
-_ATTACHED_GONE = "what was attached is not there any more; spawn again with the files"
+_ATTACHED_GONE = "the attached files no longer exist; spawn again with the files"
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +259,7 @@ class LaunchComposer:
             if run.transcript is not None and run.transcript_path is not None
         ]
         for failure in filter(None, await self._transcripts.write_files(files)):
-            text = f"what was said before cannot be written as a file: {failure.strerror}"
+            text = f"the earlier conversation cannot be written as a file: {failure.strerror}"
             raise LaunchError("not_executable", text)
         return tuple(file.path for file in files)
 

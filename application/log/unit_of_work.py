@@ -320,7 +320,7 @@ class CommandLog:
 
         return await with_fresh_reads(
             submit,
-            "the session above changes too fast; ask again in a moment",
+            "the parent session changes too fast; retry in a moment",
             conflicts=(SessionWentOn,),
         )
 

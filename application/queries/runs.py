@@ -112,9 +112,7 @@ async def _must_be_visible(
         await services.access.covers_run(caller, run)
         or await services.access.is_sibling(caller, run)
     ):
-        raise QueryError(
-            "not_found", "there is no such run", position=at.position, runId=str(run_id)
-        )
+        raise QueryError("not_found", "run not found", position=at.position, runId=str(run_id))
     return run
 
 

@@ -84,7 +84,7 @@ class SentMessage:
 NAME_CHARACTERS_MAX = 72
 WOKEN_BY = "its sub-agents"
 YIELDED = "Turn yielded."
-_BUSY = "the session changes too fast to be continued; ask again in a moment"
+_BUSY = "the session changes too fast to be continued; retry in a moment"
 _log = logging.getLogger("spawnlog.continuing")
 
 
@@ -229,14 +229,14 @@ class SessionContinuation:
         try:
             await with_fresh_reads(go_on, _BUSY, conflicts=(ReadAgain, ConfigurationMoved))
         except SessionIsClosed as why:
-            _log.info("run %s: its session does not go on: %s", run_id, why)
+            _log.info("run %s: the session cannot continue: %s", run_id, why)
             last = await self._work.run(run_id)
             if last.is_paused:
                 await self._give_up(last)
         except (NotYet, WrongStage, RunIsActive) as why:
-            _log.info("run %s: its session does not go on now: %s", run_id, why)
+            _log.info("run %s: the session cannot continue now: %s", run_id, why)
         except ContentsErased as erased:
-            _log.warning("run %s: its session does not go on: %s", run_id, erased)
+            _log.warning("run %s: the session cannot continue: %s", run_id, erased)
             await self._give_up(await self._work.run(run_id))
 
     async def _next_attempt(self, last: Run, pinned: PinnedConfiguration) -> _MessageAttempt | None:
@@ -297,7 +297,7 @@ class SessionContinuation:
         work, key = self._work, run.child_session_key
         session = await work.registry.session(key) if key is not None else None
         if session is None or session.run_id is None or session.session_id != run.session_id:
-            raise NoSession(f"run {run.run_id} has no session that could be continued")
+            raise NoSession(f"run {run.run_id} has no session to continue")
         last = await work.run(session.run_id)
         requester = await work.registry.session(last.requester.session_key)
         assert requester is not None
@@ -325,14 +325,16 @@ class SessionContinuation:
             now = world.runs[last.run_id]
             session = world.sessions[opened.session.session_key]
             if session.run_id != last.run_id:
-                raise ReadAgain("the session went on meanwhile; read it and ask again")
+                raise ReadAgain("the session changed meanwhile; read it again and retry")
             require_open(session, now, world.now)
             is_taken_at_once = not must_wait(session, now)
             if cause == "steer" and is_taken_at_once and not now.is_paused:
                 finished = finished_response(now, shown)
                 return Decision(finished, (), answer=finished)
             if cause == "message" and is_taken_at_once:
-                raise ReadAgain("the run before it was announced meanwhile; send it at once")
+                raise ReadAgain(
+                    "the previous run was announced meanwhile; send the message directly"
+                )
             texts = text_store.empty_copy()
             command = QueueMessage(
                 run_id=run_id,
@@ -363,14 +365,14 @@ class SessionContinuation:
         work = self._work
         session = await work.registry.session(key)
         if session is None or session.run_id is None:
-            raise CannotYield("No session context: this session has no run here that could yield")
+            raise CannotYield("No session context: this session has no run here that can yield")
         run = await work.run(session.run_id)
         await ToolGuard(work).require_permission(run.run_id, YIELD_TOOL, actor)
 
         def decide(world: DecisionContext) -> Decision[StoredAnswer]:
             own, now = world.sessions[key], world.runs[run.run_id]
             if own.run_id != run.run_id:
-                raise ReadAgain("the session went on meanwhile; read it and ask again")
+                raise ReadAgain("the session changed meanwhile; read it again and retry")
             command = YieldRun(by=actor.name, awaits=bool(own.unsettled or own.reports))
             events = decide_run(now, command)
             yielded = YieldedAnswer.from_source(

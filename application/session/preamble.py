@@ -33,8 +33,8 @@ class PreambleWriter:
         work, key = self._work, session.session_key
         if session.run_id is None:
             raise NotSpawnedHere(
-                f"session {session.display_key} was not spawned here, and no prompt of it is made"
-                " here"
+                f"session {session.display_key} was not spawned here, so its prompts are not"
+                " made here"
             )
         run = await work.run(session.run_id)
         text_store = await work.text_store(run)

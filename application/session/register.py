@@ -86,7 +86,7 @@ async def submit_to_session(
     try:
         return await work.submit((stream,), decided, provenance, reservation=reservation)
     except ConfigurationMoved:
-        raise LogUnavailableError("the configuration changed meanwhile; ask again") from None
+        raise LogUnavailableError("the configuration changed meanwhile; retry") from None
 
 
 def _registered(

@@ -67,7 +67,7 @@ class ContextPatcher:
         moved = (ContextMoved,) if request.expected is None else ()
         return await with_fresh_reads(
             lambda _: self._try_patch(request, actor),
-            "the session changes too fast; ask again in a moment",
+            "the session changes too fast; retry in a moment",
             conflicts=(ReadAgain, *moved),
             attempts_max=ATTEMPTS_MAX,
         )

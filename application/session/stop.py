@@ -96,11 +96,11 @@ class StopService:
             if appended.runs[last.run_id].continued_by or any(
                 message.run_id == run.run_id for message in queue
             ):
-                raise ReadAgain("the session went on meanwhile; ask again")
+                raise ReadAgain("the session changed meanwhile; retry")
             return now
 
         found = await with_fresh_reads(
-            drop, "the session changes too fast for a message to be dropped; ask again in a moment"
+            drop, "the session changes too fast to drop a message; retry in a moment"
         )
         if found.version > 0:
             return await self.stop(found, actor, None, reservation)
@@ -166,7 +166,7 @@ class StopService:
             return appended.runs[last.run_id]
 
         return await with_fresh_reads(
-            close, "the session changes too fast to be closed; ask again in a moment"
+            close, "the session changes too fast to be closed; retry in a moment"
         )
 
     async def _last(self, run: Run) -> Run:
@@ -219,7 +219,7 @@ class StopService:
             return await self._stop_now(await self._work.run(run.run_id) if conflict else run, stop)
 
         return await with_fresh_reads(
-            stop_now, "the run changes too fast to be stopped; ask again in a moment"
+            stop_now, "the run changes too fast to be stopped; retry in a moment"
         )
 
     async def _stop_now(self, run: Run, stop: StopRequest) -> Run:

@@ -34,7 +34,7 @@ class EntryTooLargeError(ValueError):
     """An entry exceeds the size limit. `index` counts from 0."""
 
     def __init__(self, index: int) -> None:
-        super().__init__(f"an entry may have {ENTRY_BYTES_MAX} bytes at most")
+        super().__init__(f"an entry may have at most {ENTRY_BYTES_MAX} bytes")
         self.index = index
 
 
@@ -43,10 +43,9 @@ class TranscriptTooLarge(Rejected):
 
     def __init__(self, display_key: str, stored_bytes: int) -> None:
         super().__init__(
-            f"{stored_bytes} bytes were told of session {display_key} so far, and "
-            f"{TRANSCRIPT_BYTES_MAX}"
-            " are kept at most, for the past is kept: go on with another session, or spawn without"
-            " telling more"
+            f"session {display_key} has {stored_bytes} bytes of uploaded transcripts, earlier"
+            f" ones included; the limit is {TRANSCRIPT_BYTES_MAX}: use another session, or"
+            " spawn without a new upload"
         )
 
 
@@ -96,7 +95,7 @@ class TranscriptIntake:
         text = await asyncio.to_thread(_text_of, transcript.entries)
         return await with_fresh_reads(
             lambda _: self._try_provide(transcript, text, actor, reservation),
-            "the session changes too fast; ask again in a moment",
+            "the session changes too fast; retry in a moment",
         )
 
     async def _try_provide(

@@ -39,7 +39,7 @@ from domain.spawn.request import RequestSpawn, ResolvedSpawn
 from domain.values.record import run_stream, session_stream
 from domain.values.refusals import AgentOnRecord, ConfigurationMoved, ReadAgain, Rejected
 
-_MOVED = "the configuration changed while the request was read; ask again"
+_MOVED = "the configuration changed while the request was read; retry"
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,7 @@ async def create_children(work: UnitOfWork, ready: Sequence[Ready]) -> Appended[
 
     # Another process may store the first text of the requester's session under its key meanwhile.
     return await with_fresh_reads(
-        record, "the requester's session changes too fast; ask again in a moment"
+        record, "the requester's session changes too fast; retry in a moment"
     )
 
 

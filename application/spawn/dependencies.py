@@ -30,7 +30,7 @@ class DependencyWaits:
         # Another target may fail between the read and the append.
         await with_fresh_reads(
             lambda _: self._reevaluate(run_id),
-            "what the run waits for changes too fast; it is looked at again",
+            "the dependencies of the run change too fast; they will be checked again",
             attempts_max=READS_MAX,
         )
 
@@ -83,7 +83,4 @@ class AwaitedRuns:
 
 
 def _failure_text(failed: Dependency, target: Run) -> str:
-    return (
-        f"it was not started: {render_dependency(failed)}, which it depends on, "
-        f"{outcome_text(target)}"
-    )
+    return f"it was not started: its dependency {render_dependency(failed)} {outcome_text(target)}"

@@ -110,7 +110,7 @@ class RunPreparer:
             except LostClaim as lost:
                 _log.warning("preparation of %s: %s", runs[0].run_id, lost)
             except WrongStage:
-                _log.info("preparation of %s ends: it was decided elsewhere", runs[0].run_id)
+                _log.info("preparation of %s ends: another server decided it", runs[0].run_id)
             finally:
                 await members.end()
             now = tuple([await self._leave_to_others(run) for run in runs])

@@ -71,8 +71,8 @@ class EarlierRequest:
         """
         if self.has_files and "attachments" not in changes:
             raise CannotRespawn(
-                f"the files that were attached to run {self.run.run_id} are not kept: give"
-                " attachments among the changes, or null for none"
+                f"the files attached to run {self.run.run_id} are not stored: set attachments"
+                " in the changes, or null for none"
             )
         asked = {**self.members}
         if with_transcript:
@@ -102,8 +102,8 @@ async def read_earlier_request(work: UnitOfWork, run: Run) -> EarlierRequest:
     """
     if run.continues is not None:
         raise CannotRespawn(
-            f"run {run.run_id} goes on with a session, so no spawn began it: respawn run"
-            f" {run.opened_by}, with which its session began, or send the session a message"
+            f"run {run.run_id} continues a session and has no spawn request: respawn run"
+            f" {run.opened_by}, the first of the session, or send the session a message"
         )
     request = await work.event(SpawnRequested, run.run_id)
     return earlier_request(run, request, await work.contents.texts(_refs_of(request)))
@@ -151,8 +151,8 @@ class _Texts:
         text = self._texts.get(ref.id)
         if text is None:
             raise OriginalErased(
-                f"the texts of run {self._run.run_id} were erased, so nothing can be made from it;"
-                " spawn anew"
+                f"the texts of run {self._run.run_id} were erased, so it cannot be respawned;"
+                " spawn again"
             )
         return text
 
@@ -256,24 +256,24 @@ async def require_transcript(
     """
     if await work.contents.key(run.session_id) is None:
         raise OriginalErased(
-            f"the texts of run {run.run_id} were erased, so a child cannot begin with its"
+            f"the texts of run {run.run_id} were erased, so a child cannot start with its"
             " transcript; respawn without"
         )
     extent = await read_extent(transcripts, run.run_id, last=up_to)
     if run.stage in PREPARING or extent.entries == 0:
         raise CannotRespawn(
-            f"run {run.run_id} has no transcript by now that a child could begin with; respawn"
-            " without"
+            f"run {run.run_id} has no transcript that a child can start with; respawn without"
         )
     if extent.entries < up_to:
         raise CannotRespawn(
-            f"the transcript of run {run.run_id} ends at entry {extent.entries} by now; take it up"
-            " to that one at most"
+            f"the transcript of run {run.run_id} ends at entry {extent.entries}; use that entry"
+            " or an earlier one"
         )
     if not extent.fits:
         raise CannotRespawn(
-            f"up to entry {up_to} the transcript of run {run.run_id} has {extent.tokens} tokens,"
-            f" and a child can begin with {FORK_TOKENS_MAX}; take fewer entries"
+            f"up to entry {up_to} the transcript of run {run.run_id} has {extent.tokens}"
+            f" tokens, more than the {FORK_TOKENS_MAX} that a child can start with; use fewer"
+            " entries"
         )
 
 
@@ -287,7 +287,7 @@ async def read_chosen_revision(work: UnitOfWork, revision: int) -> PinnedConfigu
     current = work.configurations.current()
     if revision > current.revision:
         raise CannotRespawn(
-            f"there is no configuration revision {revision}; the newest is {current.revision}"
+            f"configuration revision {revision} does not exist; the newest is {current.revision}"
         )
     try:
         pinned = await work.configurations.at(revision)
@@ -296,18 +296,18 @@ async def read_chosen_revision(work: UnitOfWork, revision: int) -> PinnedConfigu
             raise RevisionErasedError(f"the text of configuration revision {revision} was erased")
     except RevisionErasedError:
         raise OriginalErased(
-            f"the text of configuration revision {revision} was erased; respawn without it, under"
-            " the one in force"
+            f"the text of configuration revision {revision} was erased; omit configRevision to"
+            " use the current one"
         ) from None
     except ConfigurationError:
         raise CannotRespawn(
-            f"configuration revision {revision} cannot be read by this program; respawn without"
-            " it, under the one in force"
+            f"configuration revision {revision} is not readable by this release; omit"
+            " configRevision to use the current one"
         ) from None
     if pinned.session_naming != current.session_naming:
         raise CannotRespawn(
-            f"under configuration revision {revision} session keys stand for other sessions than"
-            " now; respawn without it, under the one in force"
+            f"under configuration revision {revision} session keys mean other sessions than"
+            " now; omit configRevision to use the current one"
         )
     return pinned.chosen()
 

@@ -97,7 +97,7 @@ class SpawnService:
             if not task.cancelled():
                 raise
             raise LogUnavailableError(
-                "the service is stopping; the spawn goes on: ask again under its Idempotency-Key"
+                "the server is stopping; the spawn continues: retry with the same Idempotency-Key"
             ) from None
 
     def _ended(self, task: "asyncio.Task[SpawnResult]") -> None:
@@ -140,8 +140,8 @@ class SpawnService:
         first, position = prepared.runs[0], prepared.position
         if first.stage in PREPARING:
             raise LogUnavailableError(
-                "another server has taken this spawn over; ask again with the same"
-                f" Idempotency-Key, or read run {first.run_id}"
+                "another server has taken over this spawn; retry with the same Idempotency-Key,"
+                f" or read run {first.run_id}"
             )
         if first.refusal is None:
             contents = self._work.contents

@@ -12,9 +12,9 @@ from domain.run.plan_facts import WorkspaceFacts
 from domain.run.state import Run
 
 REPLACED_WORKSPACE = (
-    "The workspace of the run is not the folder it was when the spawn was accepted: it has gone, or"
-    " a link leads from its path to another one. Look who replaced it, put the folder back and"
-    " spawn again, or send the message again to a session that is open."
+    "The workspace of the run has changed since the spawn was accepted: the folder is missing,"
+    " or its path now leads to another one. Find out why, restore the folder and spawn again,"
+    " or resend the message if the session is open."
 )
 
 
@@ -54,9 +54,9 @@ def _warnings(run: Run, requested: str | None) -> tuple[str, ...]:
     if requested is None or run.is_of_same_agent:
         return ()
     return (
-        f'The workspaceDir of the request was not used: the child is of agent "{run.agent_id}" and'
-        " works in that agent's own folder. Only a child of its requester's agent works where it"
-        " does.",
+        f'The workspaceDir of the request was not used: the child is of agent "{run.agent_id}"'
+        " and works in that agent's own folder. Only a child with the requester's agent works"
+        " in the requester's folder.",
     )
 
 

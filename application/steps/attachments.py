@@ -24,7 +24,7 @@ from domain.values import rules
 
 LIMIT_SECONDS = 10.0
 _NO_WORKSPACE = "the child has no workspace"
-_GONE = "what was attached is not kept any more; ask again with the files"
+_GONE = "the attached files are no longer stored; spawn again with the files"
 
 
 class AttachmentsStep:

@@ -34,7 +34,7 @@ class WorkspaceStep:
             raise _folder_refusal(run, error) from None
         if missing is not None and run.steps:
             # Later steps wrote into the folder, and their work is gone with it.
-            raise _folder_refusal(run, FileNotFoundError(errno.ENOENT, "it has gone since"))
+            raise _folder_refusal(run, FileNotFoundError(errno.ENOENT, "it no longer exists"))
         return StepPlace(*missing) if missing is not None else None
 
     async def make(self, run: Run, state: StepState, *, is_resumed: bool) -> StepResult:
@@ -74,15 +74,15 @@ def unusable_workspace_text(
     reason = error.strerror or type(error).__name__
     if named is not None:
         return (
-            f"The workspace that the request names cannot be used: {reason}."
-            " Name a folder that is there, or leave workspaceDir out."
+            f"The requested workspace cannot be used: {reason}. Give an existing folder, or"
+            " omit workspaceDir."
         )
     if recorded is not None:
         return (
-            f"The workspace on record for the requester cannot be used: {reason}."
-            " Put the folder back, or ask from another session."
+            f"The recorded workspace of the requester cannot be used: {reason}. Restore the"
+            " folder, or spawn from another session."
         )
     return (
-        f'The workspace of agent "{agent_id}" cannot be made: {reason}.'
-        " Give the agent another workspace, or mend this one."
+        f'The workspace of agent "{agent_id}" cannot be created: {reason}. Give the agent'
+        " another workspace, or fix this one."
     )

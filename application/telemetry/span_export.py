@@ -100,7 +100,7 @@ class SpanExport:
                 self._note_failure(str(why))
             except Exception:
                 self.totals.dropped += len(noted)
-                _log.exception("spans of %d events could not be made", len(noted))
+                _log.exception("spans of %d events could not be built", len(noted))
             finally:
                 for _ in noted:
                     self._queue.task_done()
@@ -116,7 +116,7 @@ class SpanExport:
             raise
         self.totals.sent += len(spans)
         if self._is_failing:
-            _log.warning("spans are taken again")
+            _log.warning("spans are accepted again")
             self._is_failing = False
 
     def _note_failure(self, why: str) -> None:

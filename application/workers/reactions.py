@@ -90,7 +90,7 @@ class Reactions:
                     await self._follow_configuration(recorded.event.revision)
             except Exception:
                 # A failed reaction must not stop the next one.
-                _log.exception("event %d was not heeded", recorded.envelope.position)
+                _log.exception("the reaction to event %d failed", recorded.envelope.position)
         if any(map(self._may_have_effects, self._touched)):
             self._work.effects.notify()
         for due in dict.fromkeys(self._expected.values()):

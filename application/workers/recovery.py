@@ -174,9 +174,9 @@ class RunRecovery:
             elif run.stage == "started":
                 await self._interrupt(run, lost)
         except Rejected as rejected:
-            _log.info("run %s was taken over by another server: %s", lost.run_id, rejected)
+            _log.info("another server has taken over run %s: %s", lost.run_id, rejected)
         except LogUnavailableError as unavailable:
-            _log.warning("run %s is taken over later: %s", lost.run_id, unavailable)
+            _log.warning("run %s will be taken over later: %s", lost.run_id, unavailable)
         except Exception:
             _log.exception("run %s cannot be taken over", lost.run_id)
 

@@ -162,7 +162,7 @@ class Supervisor:
                 # Calls that time out are repeated after the next start.
                 await with_timeout(due.run_all_due(), FINISH_SECONDS_MAX)
             except (LogUnavailableError, TimeoutError) as away:
-                _log.warning("%s: what is due is left to the next start: %s", due.kind, away)
+                _log.warning("%s: due work is left for the next start: %s", due.kind, away)
         await self._workers.transcript_files.finish(FINISH_SECONDS_MAX)
 
     async def close(self) -> None:
@@ -223,7 +223,7 @@ class Supervisor:
             if self._running_time.now() - self._renewed >= self._lease_seconds:
                 await self._abandon_runs("it could not be renewed in time")
             if isinstance(away, TimeoutError):
-                raise LogUnavailableError("the database does not answer") from away
+                raise LogUnavailableError("the database does not respond") from away
             raise
         if not ours:
             await self._abandon_runs("another server took it over")

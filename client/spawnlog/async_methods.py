@@ -110,17 +110,17 @@ class AsyncMethods(AsyncSender):
     async def acknowledge_announcement(
         self, key: str, id: str, *, position: int | None = None, idempotency_key: str | None = None
     ) -> AcknowledgedAnswer:
-        """Take an announcement.
+        """Acknowledge an announcement.
 
         Repeating it changes nothing.
 
         Args:
-            key: The session's key in any spelling, its id, or `current` for the one
-                session that the token acts for.
-            id: The announcement's id: that of its run.
-            idempotency_key: The same key with the same body gets the first answer again,
-                with `is_replayed`. It counts for one token and path, for seven days. Default:
-                a new key for each call.
+            key: Session key in any spelling, session id, or `current` for the session
+                that the token acts for.
+            id: Announcement id, which is the id of its run.
+            idempotency_key: A repeat with the same key and body returns the first answer,
+                with `is_replayed`. A key is valid for one token and path, for seven days.
+                Default: a new key for each call.
         """
         request: Request[AcknowledgedAnswer] = command_request(
             "acknowledgeAnnouncement",
@@ -137,18 +137,17 @@ class AsyncMethods(AsyncSender):
     ) -> ClaimedAnswer:
         """Claim a run to execute it.
 
-        For a run of an agent whose runtime is `external`, once it is queued and its lane has
-        a place: it starts with the claim, and its time limit counts from there. The answer
-        has all that the child is given. Repeated by the same executor while its lease holds
-        it is answered the same; of two executors one is told `claimed_elsewhere`. Tokens: the
-        one that spawned, or one with scope `worker`. A run that nobody claims within
+        Claims a queued run of an agent with runtime `external` if its lane has a free slot.
+        The claim starts the run and its time limit. The response has everything that the
+        child gets. A repeat by the same executor returns the same response while the lease
+        holds; another executor gets `claimed_elsewhere`. Needs the token that spawned the
+        run, or one with scope `worker`. A run that no executor claims within
         `spawnlog.externalClaimSeconds` ends as `error`.
 
         Args:
-            run_id: The run's id.
-            executor: A name that nobody else uses: by it a repeat is told from another
-                executor.
-            lease_seconds: So long the run is yours without another sign of life.
+            run_id: Run id.
+            executor: A unique name; a repeated claim is recognized by it.
+            lease_seconds: Seconds until the claim expires unless a heartbeat renews it.
         """
         request: Request[ClaimedAnswer] = plain_request(
             "claimRun",
@@ -161,13 +160,13 @@ class AsyncMethods(AsyncSender):
         return (await self.answer(request)).value
 
     async def clear_preamble(self, key: str) -> PreambleAnswer:
-        """Take the preamble of a session away.
+        """Remove the preamble of a session.
 
-        Nothing stands in front of the system prompt of the session's later runs.
+        Later runs have no preamble.
 
         Args:
-            key: The session's key in any spelling, its id, or `current` for the one
-                session that the token acts for.
+            key: Session key in any spelling, session id, or `current` for the session
+                that the token acts for.
         """
         request: Request[PreambleAnswer] = plain_request(
             "clearPreamble", "DELETE", path_of("sessions", key, "preamble"), "PreambleAnswer"
@@ -191,7 +190,7 @@ class AsyncMethods(AsyncSender):
         Prompts and transcripts require scope `content`.
 
         Args:
-            run_id: The run's id.
+            run_id: Run id.
             with_: The id of the run on the right side.
             at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
                 offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
@@ -282,12 +281,12 @@ class AsyncMethods(AsyncSender):
     ) -> EndedAnswer:
         """Report the end of a run.
 
-        It is announced like any other. Repeated it is answered the same. `run_over` when the
-        run has ended otherwise meanwhile: what is reported then is not recorded.
+        The run is announced like any other. A repeat returns the same response. If the run
+        has already ended otherwise, the report is refused with `run_over` and not recorded.
 
         Args:
-            run_id: The run's id.
-            epoch: As the claim was answered. It fences the claim.
+            run_id: Run id.
+            epoch: Epoch returned by the claim. A report with an older epoch is refused.
         """
         request: Request[EndedAnswer] = plain_request(
             "endRun",
@@ -324,7 +323,7 @@ class AsyncMethods(AsyncSender):
         rule is evaluated again.
 
         Args:
-            run_id: The run's id.
+            run_id: Run id.
             at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
                 offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
                 h, d or w), or a stage of a run such as run:reviewer@started. A run is named
@@ -484,7 +483,7 @@ class AsyncMethods(AsyncSender):
     async def get_health(self) -> HealthAnswer:
         """Alive.
 
-        The process answers.
+        Liveness: the process responds.
         """
         request: Request[HealthAnswer] = read_request("getHealth", "/healthz", {}, "HealthAnswer")
         return (await self.answer(request)).value
@@ -492,12 +491,12 @@ class AsyncMethods(AsyncSender):
     async def get_log_head(
         self, *, at: str | datetime | None = None, min_position: int | None = None
     ) -> LogHeadView:
-        """Where the log ends, and whether it was verified.
+        """Get the head of the log and its verifications.
 
-        The last event as of `at`, with the hash that chains the whole log up to it:
-        `position:chainHash` is the head to note somewhere else, for `spawnlog log verify
-        --head`. The newest 20 verifications stand beside it, whether a request or a command
-        began them, as they are now. Needs a token for the sessions `*`.
+        The last event as of `at`, with the chain hash of the log up to it. Keep
+        `position:chainHash` elsewhere as the head for `spawnlog log verify --head`. Includes
+        the newest 20 verifications in their current state, started by requests or commands.
+        Needs a token for the sessions `*`.
 
         Args:
             at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
@@ -535,10 +534,10 @@ class AsyncMethods(AsyncSender):
     async def get_metrics(self) -> str:
         """Metrics.
 
-        Counts and durations in the text format of Prometheus: what this server has recorded
-        and answered since it started, and how much of the whole log is open now. It needs a
-        token with the scope `read` and the sessions `*`. While the database does not answer,
-        `spawnlog_database_up` is 0 and what is counted there is left out.
+        Metrics in the Prometheus text format: counts and durations of this server since its
+        start, and open work of the whole log. Needs a token with the scope `read` and the
+        sessions `*`. If the database does not respond, `spawnlog_database_up` is 0 and
+        metrics from the database are omitted.
         """
         request: Request[str] = read_request("getMetrics", "/metrics", {}, "str")
         return (await self.answer(request)).value
@@ -577,7 +576,7 @@ class AsyncMethods(AsyncSender):
     async def get_readiness(self) -> ReadinessAnswer:
         """Ready.
 
-        The database answers, its schema and format are known, the tail is not behind.
+        Readiness: the database responds, its schema is known, the log reader is current.
         """
         request: Request[ReadinessAnswer] = read_request(
             "getReadiness", "/readyz", {}, "ReadinessAnswer"
@@ -593,7 +592,7 @@ class AsyncMethods(AsyncSender):
         scope `content` for all sessions (`*`).
 
         Args:
-            revision: The number of the revision, from 1.
+            revision: Revision number, from 1.
             at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
                 offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
                 h, d or w), or a stage of a run such as run:reviewer@started. A run is named
@@ -631,7 +630,7 @@ class AsyncMethods(AsyncSender):
         position, all of them are None.
 
         Args:
-            run_id: The run's id.
+            run_id: Run id.
             at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
                 offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
                 h, d or w), or a stage of a run such as run:reviewer@started. A run is named
@@ -680,7 +679,7 @@ class AsyncMethods(AsyncSender):
         `content` gets the run with its texts, others a summary.
 
         Args:
-            run_id: The run's id.
+            run_id: Run id.
             after: Only states after this version: `next_after` of the previous page.
             at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
                 offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
@@ -712,7 +711,7 @@ class AsyncMethods(AsyncSender):
         bytes.
 
         Args:
-            run_id: The run's id.
+            run_id: Run id.
             at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
                 offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
                 h, d or w), or a stage of a run such as run:reviewer@started. A run is named
@@ -741,7 +740,7 @@ class AsyncMethods(AsyncSender):
         values were erased.
 
         Args:
-            run_id: The run's id.
+            run_id: Run id.
             at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
                 offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
                 h, d or w), or a stage of a run such as run:reviewer@started. A run is named
@@ -786,7 +785,7 @@ class AsyncMethods(AsyncSender):
         first entry.
 
         Args:
-            run_id: The run's id.
+            run_id: Run id.
             after: Return only items after this number: `next_after` of the previous page.
             at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
                 offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
@@ -831,8 +830,8 @@ class AsyncMethods(AsyncSender):
         newest first.
 
         Args:
-            key: The session's key in any spelling, its id, or `current` for the one
-                session that the token acts for.
+            key: Session key in any spelling, session id, or `current` for the session
+                that the token acts for.
             at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
                 offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
                 h, d or w), or a stage of a run such as run:reviewer@started. A run is named
@@ -870,8 +869,8 @@ class AsyncMethods(AsyncSender):
         list runs to see them.
 
         Args:
-            key: The session's key in any spelling, its id, or `current` for the one
-                session that the token acts for.
+            key: Session key in any spelling, session id, or `current` for the session
+                that the token acts for.
             at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
                 offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
                 h, d or w), or a stage of a run such as run:reviewer@started. A run is named
@@ -903,8 +902,8 @@ class AsyncMethods(AsyncSender):
         while nothing is shared.
 
         Args:
-            key: The session's key in any spelling, its id, or `current` for the one
-                session that the token acts for.
+            key: Session key in any spelling, session id, or `current` for the session
+                that the token acts for.
             at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
                 offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
                 h, d or w), or a stage of a run such as run:reviewer@started. A run is named
@@ -973,8 +972,8 @@ class AsyncMethods(AsyncSender):
         `deliveries`.
 
         Args:
-            key: The session's key in any spelling, its id, or `current` for the one
-                session that the token acts for.
+            key: Session key in any spelling, session id, or `current` for the session
+                that the token acts for.
             after: Return only items after this number: `next_after` of the previous page.
             at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
                 offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
@@ -1184,7 +1183,7 @@ class AsyncMethods(AsyncSender):
         `ScriptsResolved` why context scripts failed, by their ids.
 
         Args:
-            run_id: The run's id.
+            run_id: Run id.
             after: Return only items after this number: `next_after` of the previous page.
             at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
                 offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
@@ -1457,11 +1456,11 @@ class AsyncMethods(AsyncSender):
         return (await self.answer(request)).value
 
     async def make_page_code(self) -> PageCodeAnswer:
-        """Make a code that signs in to the page.
+        """Create a sign-in code for the page.
 
-        For the administrator's token and those of the configuration. The code works once and
-        for 60 seconds, at any server of the log; `spawnlog open` opens the page with it. It
-        stands behind the `#` of the address, which browsers send to nobody.
+        Needs the administrator's token or one of the configuration. The code works once,
+        within 60 seconds, at any server of the log. `spawnlog open` opens the page with it;
+        the code is in the URL fragment, which browsers never send.
         """
         request: Request[PageCodeAnswer] = plain_request(
             "makePageCode", "POST", path_of("page-codes"), "PageCodeAnswer", again=True
@@ -1471,18 +1470,18 @@ class AsyncMethods(AsyncSender):
     async def patch_shared_context(
         self, key: str, changes: Mapping[str, Any], *, if_match: str = "*"
     ) -> SharedContextView | SharedSizesView:
-        """Write into what a session shares.
+        """Patch the shared context.
 
-        A JSON merge patch (RFC 7396) by a token that acts for the session, with the `ETag`
-        that it was made for in `If-Match`, or `*`. Children that are at work keep what they
-        started with. A patch that changes nothing records nothing. A token without scope
-        `content` is answered with `session_key`, `version`, `position` and `sizes` alone.
+        A JSON merge patch (RFC 7396). Needs a token that acts for the session, and `If-Match`
+        with the `ETag` that was read, or `*`. Active children keep the context that they
+        started with. A patch without changes records nothing. Without scope `content`, the
+        response has only `session_key`, `version`, `position` and `sizes`.
 
         Args:
-            key: The session's key in any spelling, its id, or `current` for the one
-                session that the token acts for.
+            key: Session key in any spelling, session id, or `current` for the session
+                that the token acts for.
             changes: A JSON merge patch. Keys have their new values; None removes a key.
-            if_match: The `ETag` of what was read, or `*`.
+            if_match: The `ETag` that was read, or `*`.
         """
         request: Request[SharedContextView | SharedSizesView] = plain_request(
             "patchSharedContext",
@@ -1498,16 +1497,16 @@ class AsyncMethods(AsyncSender):
     async def prolong_claim(
         self, run_id: str, epoch: int, *, lease_seconds: float | None = None
     ) -> HeartbeatAnswer:
-        """Prolong a claim.
+        """Renew a claim.
 
-        Some three times a lease. A run whose executor gives no sign of life ends as `error`,
-        `interrupted: …`; one that is past its time limit as `timeout`. When `stop` is set the
-        lease is not prolonged: end what you execute, and report the end while it holds.
+        Send about three heartbeats per lease. If the lease expires, the run ends as `error`
+        (`interrupted: …`), or as `timeout` after its time limit. If `stop` is set, the lease
+        is not renewed: stop the execution and report the end before it expires.
 
         Args:
-            run_id: The run's id.
-            epoch: As the claim was answered. It fences the claim.
-            lease_seconds: So long the run is yours without another sign of life.
+            run_id: Run id.
+            epoch: Epoch returned by the claim. A report with an older epoch is refused.
+            lease_seconds: Seconds until the claim expires unless a heartbeat renews it.
         """
         request: Request[HeartbeatAnswer] = plain_request(
             "prolongClaim",
@@ -1527,23 +1526,23 @@ class AsyncMethods(AsyncSender):
         total_tokens: int | None = None,
         idempotency_key: str | None = None,
     ) -> TranscriptProvidedAnswer:
-        """Tell what was said in a session.
+        """Upload a session's transcript.
 
-        For a requester that lives elsewhere: a child that is spawned with `context` `fork`
-        begins with what was told last before its spawn. The whole conversation is told each
-        time, and takes the place of the one before; the same again changes nothing and
-        records nothing. `tokens` is `total_tokens`, else the last usage entry or a quarter of
-        the bytes, whichever is more. A session that was spawned here is told by nobody: its
-        transcript is its run's.
+        For a requester that runs elsewhere: a child spawned with `context` `fork` starts with
+        the last transcript uploaded before its spawn. Upload the whole conversation each
+        time; it replaces the previous one. An unchanged transcript records nothing. `tokens`
+        is `total_tokens`; by default the last usage entry or a quarter of the bytes,
+        whichever is more. The transcript of a session that was spawned here cannot be
+        uploaded: it is that of its runs.
 
         Args:
-            key: The session's key in any spelling, its id, or `current` for the one
-                session that the token acts for.
-            entries: The whole conversation, the oldest first.
-            total_tokens: How many tokens it is, when that is known.
-            idempotency_key: The same key with the same body gets the first answer again,
-                with `is_replayed`. It counts for one token and path, for seven days. Default:
-                a new key for each call.
+            key: Session key in any spelling, session id, or `current` for the session
+                that the token acts for.
+            entries: The whole conversation, oldest entry first.
+            total_tokens: Token count of the conversation, if known.
+            idempotency_key: A repeat with the same key and body returns the first answer,
+                with `is_replayed`. A key is valid for one token and path, for seven days.
+                Default: a new key for each call.
         """
         request: Request[TranscriptProvidedAnswer] = command_request(
             "provideTranscript",
@@ -1566,15 +1565,15 @@ class AsyncMethods(AsyncSender):
     ) -> RedrivenAnswer:
         """Send a parked announcement again, or call a parked hook.
 
-        To the addresses and with the secrets of the configuration in force, as often as at
-        first. With `hook` it is that hook of the run which is called again, at the address of
-        the run's configuration, at any stage of the run. The reason is on record.
+        Uses the addresses and secrets of the current configuration, with the full number of
+        attempts. With `hook`, that hook of the run is called again instead, at the address in
+        the run's configuration, at any stage of the run. The reason is recorded.
 
         Args:
-            id: The announcement's id: that of its run.
-            idempotency_key: The same key with the same body gets the first answer again,
-                with `is_replayed`. It counts for one token and path, for seven days. Default:
-                a new key for each call.
+            id: Announcement id, which is the id of its run.
+            idempotency_key: A repeat with the same key and body returns the first answer,
+                with `is_replayed`. A key is valid for one token and path, for seven days.
+                Default: a new key for each call.
         """
         request: Request[RedrivenAnswer] = command_request(
             "redriveAnnouncement",
@@ -1591,15 +1590,15 @@ class AsyncMethods(AsyncSender):
     ) -> ReportedAnswer:
         """Report what the child said.
 
-        As it comes, in order. What the child was told is there already. A repeat is not
-        stored twice, and a gap is refused with the number that is next. It is no sign of
-        life: that is the heartbeat alone.
+        Report entries in order, as they occur; the child's input is already stored. A repeat
+        is a no-op. A gap is refused with the next expected number. A report does not renew
+        the lease; only a heartbeat does.
 
         Args:
-            run_id: The run's id.
-            epoch: As the claim was answered. It fences the claim.
-            first: The number of the first of these entries among all that you reported,
-                from 1 on. Entries that are there already stay as they are.
+            run_id: Run id.
+            epoch: Epoch returned by the claim. A report with an older epoch is refused.
+            first: Number of the first of these entries among all that you report, from 1.
+                Entries that are already stored stay unchanged.
         """
         request: Request[ReportedAnswer] = plain_request(
             "reportTranscript",
@@ -1621,27 +1620,27 @@ class AsyncMethods(AsyncSender):
         config_revision: int | None = None,
         idempotency_key: str | None = None,
     ) -> AcceptedSpawn:
-        """Spawn anew from an earlier run.
+        """Spawn again from an earlier run.
 
-        A new spawn with the request of an earlier run, whatever came of that one, and with
-        changes. It is decided and answered like any other. The new run names the earlier one
-        as `respawned_from`, that one has it among its `respawns`. The session that asked asks
-        again, unless the changes name another one that the token acts for; that, and
-        `transcript`, need the scope `content` too.
+        Spawns with the request of an earlier run and with changes, whatever the outcome of
+        that run. It is decided and answered like any other spawn. The new run refers to the
+        earlier one as `respawned_from`; the earlier run lists it in `respawns`. The requester
+        is the same session, unless the changes name another one that the token acts for.
+        Another requester, and `transcript`, also need the scope `content`.
 
         Args:
-            run_id: The run's id.
+            run_id: Run id.
             changes: A JSON merge patch (RFC 7396) over the request of the earlier run, in
-                the shape of `POST /v1/spawns`: None takes a member away.
-            scripts: `recorded`: no context script runs; what each said for the earlier
-                run is read once more. Refused where that is not on record, or the script is
-                another one.
-            transcript: The child begins with the earlier run's transcript up to an entry.
-            config_revision: Decide under this earlier revision of the configuration. Only
-                for a token with the pattern `*`, or the scope `admin`.
-            idempotency_key: The same key with the same body gets the first answer again,
-                with `is_replayed`. It counts for one token and path, for seven days. Default:
-                a new key for each call.
+                the form of `POST /v1/spawns`; None removes a member.
+            scripts: `recorded`: no context script runs; the recorded outputs of the
+                earlier run are reused. Refused if an output is not recorded or a script has
+                changed.
+            transcript: Start the child with the earlier run's transcript up to an entry.
+            config_revision: Decide under this earlier configuration revision. Needs a
+                token for the sessions `*`, or the scope `admin`.
+            idempotency_key: A repeat with the same key and body returns the first answer,
+                with `is_replayed`. A key is valid for one token and path, for seven days.
+                Default: a new key for each call.
         """
         request: Request[AcceptedSpawn] = command_request(
             "respawn",
@@ -1659,10 +1658,9 @@ class AsyncMethods(AsyncSender):
         return (await self.answer(request)).value
 
     async def revoke_page_token(self) -> RevokedAnswer:
-        """Revoke a token of the page.
+        """Sign out of the page.
 
-        The token that is sent, when it is one of the page: signing out of it. Other tokens
-        are revoked in the configuration.
+        Revokes the page token of this request. Other tokens are revoked in the configuration.
         """
         request: Request[RevokedAnswer] = plain_request(
             "revokePageToken", "DELETE", path_of("page-tokens", "current"), "RevokedAnswer"
@@ -1677,26 +1675,26 @@ class AsyncMethods(AsyncSender):
         mode: Literal["send", "steer"] | None = None,
         idempotency_key: str | None = None,
     ) -> FinishedAnswer | ContinuedAnswer | QueuedAnswer | SteeredAnswer:
-        """Go on with a session.
+        """Send a message to a session.
 
-        A message to the session of this run, whichever of its runs that is: it becomes a new
-        run of the session, which `continues` its last one. While that one is at work the
-        message waits (202, `queued`): 20 of them at most, taken in their order, each once the
-        run before it is announced. With mode `steer` the run at work is ended and not
-        announced, and the new one takes its place (202, `accepted`); one that is over stays
-        as it is (200, `done`). The session is open until it is put away, one of mode
-        `session` until it is stopped. The new run of a session whose last one was announced
-        takes a place among the children of the session that spawned it. It works in the same
-        workspace and by the configuration of now; no context script runs again. A refusal is
-        recorded.
+        Sends a message to the session of this run; any run of the session will do. The
+        message becomes a new run, which `continues` the last one. While a run is active,
+        messages are queued (202, `queued`): at most 20, in order, each started when the
+        previous run is announced. With mode `steer`, the active run is ended without an
+        announcement and the new run replaces it (202, `accepted`); if the run is over,
+        nothing changes (200, `done`). A session takes messages until it is archived; with
+        mode `session`, until it is stopped. If the last run was announced, the new run counts
+        again as an active child of the parent session. It uses the same workspace and the
+        current configuration; no context script runs again. A refusal is recorded.
 
         Args:
-            run_id: The run's id.
-            mode: `send` waits for the run at work, if there is one; `steer` ends it and
-                goes on with the message in its place (4000 characters at most, one in 2 s).
-            idempotency_key: The same key with the same body gets the first answer again,
-                with `is_replayed`. It counts for one token and path, for seven days. Default:
-                a new key for each call.
+            run_id: Run id.
+            mode: `send` queues the message after the active run, if any. `steer` ends the
+                active run and continues with the message (at most 4000 characters, one
+                message per 2 s).
+            idempotency_key: A repeat with the same key and body returns the first answer,
+                with `is_replayed`. A key is valid for one token and path, for seven days.
+                Default: a new key for each call.
         """
         request: Request[FinishedAnswer | ContinuedAnswer | QueuedAnswer | SteeredAnswer] = (
             command_request(
@@ -1742,13 +1740,13 @@ class AsyncMethods(AsyncSender):
     ) -> AcceptedBatchOfOne | AcceptedSpawn | AcceptedBatch:
         """Spawn a sub-agent.
 
-        Decides, gathers the child's context, opens its session and queues its run. Answered
-        when the session exists; what was decided is durable by then. A caller that goes away
-        cancels nothing. A refusal is recorded like everything else. A list of tasks is
-        decided as one: its answer has a `batch_id`, and all runs in `runs`; a refusal names
-        the run and the task for which all were refused. The requester may be given by its
-        session id, or as `current` by a token that acts for one session; what is on record
-        about it outranks what the request says of it.
+        Decides the spawn, prepares the child's context, creates its session and queues its
+        run. The response comes when the session exists; the decision is durable by then. A
+        disconnect of the caller cancels nothing. Refusals are recorded too. A list of tasks
+        is decided as one: the response has a `batch_id` and all `runs`; a refusal names the
+        run and the task that caused it. The requester may be given by its session id, or as
+        `current` with a token for one session. Recorded facts about the requester override
+        the request.
 
         Args:
             task: The task. With `parallel`, a list of tasks: one run for each, or none.
@@ -1786,9 +1784,9 @@ class AsyncMethods(AsyncSender):
                 `success` and their descendants are done. With `{"run": …, "require":
                 "ended"}`, any outcome will do.
             chain_after: One more run to wait for, as in `depends_on`.
-            idempotency_key: The same key with the same body gets the first answer again,
-                with `is_replayed`. It counts for one token and path, for seven days. Default:
-                a new key for each call.
+            idempotency_key: A repeat with the same key and body returns the first answer,
+                with `is_replayed`. A key is valid for one token and path, for seven days.
+                Default: a new key for each call.
         """
         request: Request[AcceptedBatchOfOne | AcceptedSpawn | AcceptedBatch] = command_request(
             "spawn",
@@ -1828,12 +1826,12 @@ class AsyncMethods(AsyncSender):
     async def start_verification(self) -> VerificationStartView:
         """Verify the log.
 
-        Compares the whole log with its chain of hashes, and texts, transcripts and read
-        tables with the log, as `spawnlog log verify` does: in processes beside the server,
-        which read and change nothing. `get_log_head` says how far it is and what it found.
-        There is one at a time for each log, over all its servers and commands: while one is
-        under way this answers with that one, and `began` is false. It goes on when nobody
-        asks, and ends with the server. Needs the scope `admin`.
+        Compares the whole log with its hash chain, and texts, transcripts and read tables
+        with the log, as `spawnlog log verify` does. It runs in separate read-only processes.
+        `get_log_head` returns the progress and the result. Each log has at most one
+        verification at a time, over all servers and commands: if one is in progress, it is
+        returned and `began` is false. It continues in the background until it is done or the
+        server ends. Needs the scope `admin`.
         """
         request: Request[VerificationStartView] = plain_request(
             "startVerification",
@@ -1849,15 +1847,15 @@ class AsyncMethods(AsyncSender):
     ) -> StoppedAnswer:
         """Stop a run and its descendants.
 
-        A run that is prepared or queued is over at once; one that executes is over when its
-        processes are gone: wait for it with `get_run` with `wait` and `until`. Stopping one
-        that is over changes nothing.
+        A run in preparation or in the queue ends at once. An executing run ends when its
+        processes have exited: wait with `get_run` with `wait` and `until`. Stopping a
+        finished run is a no-op.
 
         Args:
-            run_id: The run's id.
-            idempotency_key: The same key with the same body gets the first answer again,
-                with `is_replayed`. It counts for one token and path, for seven days. Default:
-                a new key for each call.
+            run_id: Run id.
+            idempotency_key: A repeat with the same key and body returns the first answer,
+                with `is_replayed`. A key is valid for one token and path, for seven days.
+                Default: a new key for each call.
         """
         request: Request[StoppedAnswer] = command_request(
             "stopRun",
@@ -1872,19 +1870,18 @@ class AsyncMethods(AsyncSender):
     async def stop_session(
         self, key: str, *, reason: str | None = None, idempotency_key: str | None = None
     ) -> SessionStoppedAnswer:
-        """Stop a session's run and all below it.
+        """Stop a session's run and its descendants.
 
-        Its own run, if it has one that is not over, and all its descendants. A child that
-        stays open after its runs (mode `session`) is closed by it: it takes no more messages,
-        and is put away with all its runs once the last one is announced. Repeating it changes
-        nothing.
+        Stops the active run of the session, if any, and all its descendants. A child with
+        mode `session` is closed: it takes no more messages, and is archived with all its runs
+        when the last one is announced. A repeat is a no-op.
 
         Args:
-            key: The session's key in any spelling, its id, or `current` for the one
-                session that the token acts for.
-            idempotency_key: The same key with the same body gets the first answer again,
-                with `is_replayed`. It counts for one token and path, for seven days. Default:
-                a new key for each call.
+            key: Session key in any spelling, session id, or `current` for the session
+                that the token acts for.
+            idempotency_key: A repeat with the same key and body returns the first answer,
+                with `is_replayed`. A key is valid for one token and path, for seven days.
+                Default: a new key for each call.
         """
         request: Request[SessionStoppedAnswer] = command_request(
             "stopSession",
@@ -1899,8 +1896,8 @@ class AsyncMethods(AsyncSender):
     async def stop_verification(self) -> VerificationStopView:
         """Stop verifying the log.
 
-        The verification under way stops within some seconds, at whichever server or command
-        it is; `spawnlog log verify --resume` goes on with it. Needs the scope `admin`.
+        The verification in progress stops within some seconds, in whichever server or command
+        it runs. `spawnlog log verify --resume` continues it. Needs the scope `admin`.
         """
         request: Request[VerificationStopView] = plain_request(
             "stopVerification",
@@ -1912,14 +1909,14 @@ class AsyncMethods(AsyncSender):
         return (await self.answer(request)).value
 
     async def trade_page_code(self, code: str) -> PageTokenAnswer:
-        """Trade a code for a token of the page.
+        """Exchange a sign-in code for a page token.
 
-        Without a token: the code says who asks. The token has the id, the scopes and the
-        sessions of the one that asked for the code, for as long as that one has them, and for
-        12 hours at most. 401 for a code that was used or is too old.
+        Needs no token; the code identifies the caller. The page token has the id, scopes and
+        sessions of the token that created the code. It is valid as long as that token, and at
+        most 12 hours. A used or expired code is refused with 401.
 
         Args:
-            code: The code, as it was given.
+            code: The one-time code.
         """
         request: Request[PageTokenAnswer] = plain_request(
             "tradePageCode", "POST", path_of("page-tokens"), "PageTokenAnswer", body={"code": code}
@@ -1991,18 +1988,17 @@ class AsyncMethods(AsyncSender):
     async def write_preamble(
         self, key: str, preamble: str, *, idempotency_key: str | None = None
     ) -> PreambleAnswer:
-        """Change the preamble of a session.
+        """Set the preamble of a session.
 
-        What stands in front of the system prompt of the session's later runs, in the place of
-        the `context_preamble` of its spawn, cut as that is. The run at work keeps what it
-        began with. A text without anything to be seen takes it away.
+        Replaces the spawn's `context_preamble` for later runs; the same length limit applies.
+        The active run keeps its preamble. A blank text removes the preamble.
 
         Args:
-            key: The session's key in any spelling, its id, or `current` for the one
-                session that the token acts for.
-            idempotency_key: The same key with the same body gets the first answer again,
-                with `is_replayed`. It counts for one token and path, for seven days. Default:
-                a new key for each call.
+            key: Session key in any spelling, session id, or `current` for the session
+                that the token acts for.
+            idempotency_key: A repeat with the same key and body returns the first answer,
+                with `is_replayed`. A key is valid for one token and path, for seven days.
+                Default: a new key for each call.
         """
         request: Request[PreambleAnswer] = command_request(
             "writePreamble",
@@ -2019,19 +2015,19 @@ class AsyncMethods(AsyncSender):
     ) -> YieldedAnswer:
         """End a turn and wait for sub-agents.
 
-        The run at work in this session, which is to end now and is ended five seconds later,
-        is not announced. What its sub-agents report, each when it is done and those of a list
-        of tasks together, is the message of a new run of the session, which takes its place.
-        Without a sub-agent that is at work, or whose report the session was not given, there
-        is nothing to wait for. Repeating it changes nothing.
+        Pauses the session until its sub-agents report. The active run must end now, is ended
+        after five seconds, and is not announced. Reports of sub-agents start a new run of the
+        session with the reports as its message; a list of tasks reports once, when all are
+        done. Refused if the session has no active sub-agent and no undelivered report. A
+        repeat is a no-op.
 
         Args:
-            key: The session's key in any spelling, its id, or `current` for the one
-                session that the token acts for.
-            message: Said again in the answer.
-            idempotency_key: The same key with the same body gets the first answer again,
-                with `is_replayed`. It counts for one token and path, for seven days. Default:
-                a new key for each call.
+            key: Session key in any spelling, session id, or `current` for the session
+                that the token acts for.
+            message: Repeated in the response.
+            idempotency_key: A repeat with the same key and body returns the first answer,
+                with `is_replayed`. A key is valid for one token and path, for seven days.
+                Default: a new key for each call.
         """
         request: Request[YieldedAnswer] = command_request(
             "yieldSession",
@@ -2202,7 +2198,7 @@ class AsyncMethods(AsyncSender):
         `content` gets the run with its texts, others a summary.
 
         Args:
-            run_id: The run's id.
+            run_id: Run id.
             after: Only states after this version: `next_after` of the previous page.
             at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
                 offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
@@ -2251,7 +2247,7 @@ class AsyncMethods(AsyncSender):
         first entry.
 
         Args:
-            run_id: The run's id.
+            run_id: Run id.
             after: Return only items after this number: `next_after` of the previous page.
             at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
                 offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
@@ -2302,8 +2298,8 @@ class AsyncMethods(AsyncSender):
         `deliveries`.
 
         Args:
-            key: The session's key in any spelling, its id, or `current` for the one
-                session that the token acts for.
+            key: Session key in any spelling, session id, or `current` for the session
+                that the token acts for.
             after: Return only items after this number: `next_after` of the previous page.
             at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
                 offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
@@ -2481,7 +2477,7 @@ class AsyncMethods(AsyncSender):
         `ScriptsResolved` why context scripts failed, by their ids.
 
         Args:
-            run_id: The run's id.
+            run_id: Run id.
             after: Return only items after this number: `next_after` of the previous page.
             at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
                 offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,

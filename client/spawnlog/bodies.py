@@ -75,7 +75,7 @@ class TranscriptChoice(TypedDict):
     """The part of the earlier run's transcript that the child begins with."""
 
     upTo: int
-    """The `sequence` of the last entry taken over."""
+    """The `sequence` of the last entry to copy."""
 
 
 class UsageBody(TypedDict):
@@ -157,6 +157,6 @@ class SpawnChoices(TypedDict, total=False):
     chain_after: str | DependencyBody
     """One more run to wait for, as in `depends_on`."""
     idempotency_key: str
-    """The same key with the same body gets the first answer again, with `is_replayed`. It counts
-    for one token and path, for seven days.
+    """A repeat with the same key and body returns the first answer, with `is_replayed`. A key is
+    valid for one token and path, for seven days.
     """

@@ -35,14 +35,14 @@ class ReadinessCheck:
         try:
             head = await with_timeout(self._log.known_head(), ANSWER_SECONDS_MAX)
         except (TimeoutError, LogUnavailableError):
-            return Readiness(False, ("the database does not answer",))
+            return Readiness(False, ("the database does not respond",))
         except UnknownFormatError as newer:
             return Readiness(False, (str(newer),))
         try:
             await with_timeout(self._log.require_answering_writer(), ANSWER_SECONDS_MAX)
             await with_timeout(self._log.require_writable(), ANSWER_SECONDS_MAX)
         except TimeoutError:
-            return Readiness(False, ("nothing can be recorded: the database does not answer",))
+            return Readiness(False, ("nothing can be recorded: the database does not respond",))
         except LogUnavailableError as why:
             return Readiness(False, (f"nothing can be recorded: {why}",))
         behind = head - self._log.tail.position

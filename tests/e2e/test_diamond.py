@@ -213,7 +213,7 @@ def test_end_of_run_that_waited_in_vain_is_recorded_once(server: Server, moment:
         told = [one["runId"] for one in server.inbox(diamond.session)]
         assert told.count(run["runId"]) == 1
     error = str(server.run(diamond.runs["left"])["error"])
-    assert f'"first" (run {first}), which it depends on, was refused' in error
+    assert f'its dependency "first" (run {first}) was refused' in error
 
 
 def test_other_server_continues_what_waits(server: Server) -> None:

@@ -285,7 +285,7 @@ def test_silent_executor_is_given_up(server: Server) -> None:
     expire_executors(server)
     run = server.run(executor.run_id, "announced")
     assert run["outcome"] == "error"
-    assert run["error"].startswith("interrupted: its executor gave no sign of life any more")
+    assert run["error"].startswith("interrupted: its executor stopped sending heartbeats")
     late = executor.end(result="whole")
     assert "has ended as error" in refused(late, "run_over")["detail"]
     assert server.run(executor.run_id)["resultText"] is None
@@ -336,7 +336,7 @@ def test_run_that_nobody_comes_for_is_an_error(server: Server) -> None:
     with server.configured(lambda config: config["spawnlog"].update(quickly)):
         run = server.run(run_id, "announced")
     assert run["outcome"] == "error"
-    assert run["error"] == "nobody claimed it within 1 s (spawnlog.externalClaimSeconds)"
+    assert run["error"] == "no executor claimed it within 1 s (spawnlog.externalClaimSeconds)"
     assert server.events(run_id) == [*PREPARED, "RunEnded", "RunAnnounced"]
     refused(claim(server, run_id, "late"), "run_over")
 

@@ -134,7 +134,7 @@ ALL_MADE = [
 RESUMED_AT_FILES = ["PreparationResumed", "StepBegun:attachments"]
 BOTH_UNDONE = ["undo:attachments:done", "undo:workspace:done"]
 UNWRITTEN = "attachments_materialization_failed"
-GONE = f"{UNWRITTEN} (what was attached is not kept any more; ask again with the files)"
+GONE = f"{UNWRITTEN} (the attached files are no longer stored; spawn again with the files)"
 IN_THE_WAY = (
     f"{UNWRITTEN} (the workspace, .openclaw in it or .openclaw/attachments is a link or a file, not"
     " a folder)"

@@ -127,13 +127,13 @@ def test_scripts_that_are_not_on_record_are_named(server: Server) -> None:
     first = server.announced("guided", session=session)["runId"]
     assert "said by who" in server.prompt(first)["message"]
     configure(server, returnKey="message")
-    again = '"who" is another one now than under its configuration revision'
+    again = '"who" has changed since configuration revision'
     assert again in cannot(server, first, scripts="recorded")
     with full(server, session):
         refused = server.spawn(agentId="guided", session=session)
         run_id = problem_of(refused, 403, "spawn_forbidden")["runId"]
     configure(server)
-    assert "never came to its context scripts" in cannot(server, run_id, scripts="recorded")
+    assert "ended before its context scripts" in cannot(server, run_id, scripts="recorded")
     before = calls(server)
     assert respawned(server, run_id, scripts="again")["outcome"] == "success"
     assert calls(server) == before + 1
@@ -160,7 +160,7 @@ def test_child_begins_with_transcript_up_to_entry(server: Server) -> None:
     (fork,) = [one for one in server.explained(run["runId"]) if one["rule"] == "context_fork"]
     assert fork["compared"]["upTo"] == 2
     far = cannot(server, first, transcript={"upTo": 99})
-    assert f"ends at entry {len(whole)} by now" in far
+    assert f"ends at entry {len(whole)}; use that entry" in far
 
 
 @pytest.mark.server
@@ -175,7 +175,7 @@ def test_chosen_revision_decides(server: Server) -> None:
     (asked,) = server.payloads(run["runId"], "SpawnRequested")
     assert (asked["facts"]["maxChildren"], asked["respawn"]["isRevisionChosen"]) == (CAP, True)
     ahead = cannot(server, first["runId"], configRevision=10_000)
-    assert "there is no configuration revision 10000" in ahead
+    assert "configuration revision 10000 does not exist" in ahead
 
 
 @pytest.mark.server

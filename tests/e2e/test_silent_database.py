@@ -96,7 +96,7 @@ def test_it_is_not_ready_while_the_database_is_silent_or_of_a_newer_format(
         for _ in range(2):
             answer, seconds = asked(server)
             assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
-            assert "the database does not answer" in answer.json()["detail"]
+            assert "the database does not respond" in answer.json()["detail"]
             assert seconds < ANSWER_SECONDS_MAX
         assert server.http.get("/healthz").status_code == 200
     is_ready_again(server)

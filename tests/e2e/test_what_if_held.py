@@ -159,7 +159,7 @@ def test_stopping_server_says_so_in_its_answer(server: Server) -> None:
         server.terminate()
         wait_for("it to stop", lambda: is_stopping(server))
         *verdicts, last = lines
-    assert last == {"failure": {"detail": "the service is stopping; ask again in a moment"}}
+    assert last == {"failure": {"detail": "the server is stopping; retry in a moment"}}
     assert not any("totals" in one for one in verdicts)
     assert server.wait_exit() == 0
 

@@ -73,7 +73,7 @@ def test_text_of_an_endpoint_stays_and_its_facts_are_written() -> None:
     assert http.reference(page.replace(row, stale)) == page
     gone = "| `GET /v1/gone` | `read` | nothing | | 200 |"
     assert http.reference(page.replace(row, f"{row}\n{gone}")) == page
-    assert "| `GET /v1/log` | `read` | where the log ends, and" in http.reference(
+    assert "| `GET /v1/log` | `read` | get the head of the log and" in http.reference(
         page.replace(f"{row}\n", "")
     )
 

@@ -141,7 +141,7 @@ class WhatIfAnswer(Lines):
                         lines.append(WhatIfProgressView.of(position, self.position, count))
                     yield lines
                     if self._services.closing():
-                        text = "the service is stopping; ask again in a moment"
+                        text = "the server is stopping; retry in a moment"
                         yield [WhatIfFailureView.of(text)]
                         return
         except (QueryError, CascadeTooLargeError) as error:

@@ -68,7 +68,7 @@ def _announcement(society: Society, child: Child, run: Run, text_store: TextStor
             findings=_findings(child) if run.role == "orchestrator" else (),
         )
         if announcement is None:
-            disposition, reason = "skipped", "the child asked that nobody be told"
+            disposition, reason = "skipped", "the child asked not to be announced"
         else:
             text = announcement.text
     return AnnounceRun(

@@ -187,7 +187,7 @@ def _outcome(child: Child, effect: Effect, text_store: TextStore) -> RunCommand:
     )
 
 
-_REFUSED = "the webhook answered HTTP 503"
+_REFUSED = "the webhook responded with HTTP 503"
 _REDRIVEN = "the gateway is back"
 
 

@@ -36,7 +36,7 @@ def waited(society: Society, child: Child, run: Run) -> Life[Run]:
         text_store = child.text_store(society)
         failed = judged.failed
         if failed is not None:
-            child.error = f'it was not started: "{failed.name}", which it depends on, failed'
+            child.error = f'it was not started: its dependency "{failed.name}" failed'
         settle = SettleDependencies(
             lane=SUBAGENT_LANE,
             culprit=failed.run_id if failed is not None else None,

@@ -92,7 +92,7 @@ def problem_of(scope: Scope, error: Exception) -> HttpProblem | None:
         return _routing_problem(scope, error)
     if isinstance(error, ClientDisconnect):
         # The caller left while sending its body or while waiting: this answer has no reader.
-        return HttpProblem("malformed_json", "the body is incomplete")
+        return HttpProblem("malformed_json", "the request body is incomplete")
     code = next(
         (PROBLEM_CODES[kind] for kind in type(error).__mro__ if kind in PROBLEM_CODES), None
     )
@@ -107,9 +107,9 @@ def _routing_problem(scope: Scope, error: HTTPException) -> HttpProblem:
     headers = dict(error.headers or {})
     if error.status_code == METHOD_NOT_ALLOWED:
         headers["Allow"] = allowed = _allowed(scope, headers["Allow"])
-        text = f"this path does not take {scope['method']}; it takes {allowed}"
+        text = f"method {scope['method']} is not allowed; allowed: {allowed}"
         return HttpProblem("method_not_allowed", text, headers=headers)
-    text = "there is nothing here; see /openapi.json for what there is"
+    text = "unknown path; /openapi.json lists all paths"
     return HttpProblem("not_found", text, headers=headers)
 
 

@@ -30,24 +30,24 @@ SCHEMAS = "#/components/schemas/"
 WITH_KEY = frozenset(row.name for row in OPERATIONS if row.repeat == "key")
 POSITION_HEADERS: dict[str, Any] = {
     "Spawnlog-Log": {
-        "description": "Which log the answer is of.",
+        "description": "Id of the log.",
         "schema": {"type": "string", "format": "uuid"},
     },
     "Spawnlog-Position": {
-        "description": "The position at which the answer is true.",
+        "description": "Log position of the answer.",
         "schema": {"type": "integer"},
     },
     "Spawnlog-Recorded-At": {
         "description": (
-            "When the event at that position was recorded. Before the first event, and while the"
-            " database does not tell it, there is none."
+            "Time of the event at that position. Absent before the first event, and if the"
+            " database does not respond."
         ),
         "schema": {"type": "string", "format": "date-time"},
     },
     "Spawnlog-Clock": {
         "description": (
-            "The time by the clock of the log when the answer began. Every instant on record is by"
-            " this clock; `Date` is by the clock of the server's machine."
+            "Time when the answer began, by the clock of the log. All recorded times use this"
+            " clock; `Date` uses the clock of the server's machine."
         ),
         "schema": {"type": "string", "format": "date-time"},
     },
@@ -57,8 +57,8 @@ IDEMPOTENCY_KEY: dict[str, Any] = {
     "in": "header",
     "required": False,
     "description": (
-        "The same key with the same body gets the first answer again, with"
-        " `Idempotent-Replayed: true`. It counts for one token and path, for seven days."
+        "A repeat with the same key and body returns the first answer, with"
+        " `Idempotent-Replayed: true`. A key is valid for one token and path, for seven days."
     ),
     "schema": {"type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_CHARS_MAX},
 }
@@ -68,7 +68,7 @@ IF_MATCH: dict[str, Any] = {
     "name": "If-Match",
     "in": "header",
     "required": True,
-    "description": "The `ETag` of what was read, or `*`.",
+    "description": "The `ETag` that was read, or `*`.",
     "schema": {"type": "string", "maxLength": 21, "pattern": rf"^(\*|{VERSION_PATTERN})$"},
     "example": '"52"',
 }

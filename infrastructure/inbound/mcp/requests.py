@@ -52,8 +52,8 @@ class McpRequest:
         if not self.caller.acts_for(key):
             raise QueryError(
                 "not_permitted",
-                "this token does not act for that session; name one of its own in the header"
-                " Spawnlog-Session",
+                "this token does not act for that session; set the header Spawnlog-Session to"
+                " one of its own",
             )
         require_session_access(self.caller, key)
         return key
@@ -89,7 +89,7 @@ def read_request(scope: Scope, caller: Caller, caller_is_there: Callable[[], boo
         raise QueryError("invalid_request", "Spawnlog-Session must be UTF-8") from None
     if session is not None and len(session) > SPELLING_CHARS_MAX:
         raise QueryError(
-            "invalid_request", f"Spawnlog-Session has at most {SPELLING_CHARS_MAX} characters"
+            "invalid_request", f"Spawnlog-Session must have at most {SPELLING_CHARS_MAX} characters"
         )
     return McpRequest(
         caller=caller, session=session, headers=headers, caller_is_there=caller_is_there

@@ -77,8 +77,7 @@ async def read_resource(services: CommandServices, caller: Caller, uri: str) -> 
     if row is None or row.resource is None or run_id is None:
         raise QueryError(
             "not_found",
-            "there is no such resource; use spawnlog://runs/{runId}, or append /prompt or"
-            " /transcript to it",
+            "unknown resource; use spawnlog://runs/{runId}, or append /prompt or /transcript to it",
         )
     path = dict.fromkeys(row.path_arguments.values(), run_id[0])
     view = await read_row(row, services, caller, path, row.resource.query)

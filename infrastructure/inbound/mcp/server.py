@@ -108,7 +108,7 @@ class McpMethods:
         tool = TOOLS_BY_NAME.get(params.name)
         if tool is None:
             names = ", ".join(known.name for known in TOOLS)
-            raise MCPError(INVALID_PARAMS, f"there is no tool of that name; tools are {names}")
+            raise MCPError(INVALID_PARAMS, f"unknown tool; tools: {names}")
         request = request_of(context)
         try:
             call = await self._call(context, request, tool, params.arguments or {})
@@ -148,7 +148,7 @@ class McpMethods:
         meta = context.meta or {}
         key = meta.get(IDEMPOTENCY_KEY) or request.headers.get("idempotency-key")
         if key is not None and not isinstance(key, str):
-            raise QueryError("invalid_request", f"_meta.{IDEMPOTENCY_KEY} must be a text")
+            raise QueryError("invalid_request", f"_meta.{IDEMPOTENCY_KEY} must be a string")
         reservation = None
         if key is not None and not tool.reads:
             content = json.dumps([call.session_key, arguments], sort_keys=True, ensure_ascii=False)

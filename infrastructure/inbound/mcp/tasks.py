@@ -36,7 +36,7 @@ from infrastructure.inbound.mcp.tools.subagents import answer_after_wait
 EXTENSION = "io.modelcontextprotocol/tasks"
 VERSIONS = frozenset({"2026-07-28"})
 POLL_INTERVAL_MS = 1_000
-_NO_TASK = "there is no such task for this token"
+_NO_TASK = "task not found, or not visible to this token"
 _NO_INPUT = "this task takes no input; to steer its run, call subagents with action steer"
 
 RequestContext = ServerRequestContext[Any, Any]
@@ -74,8 +74,8 @@ class RunTasks:
         if not self.is_wanted(context):
             raise MCPError(
                 MISSING_REQUIRED_CLIENT_CAPABILITY,
-                f"tasks are for clients of protocol {', '.join(VERSIONS)} that declare the"
-                f" extension {EXTENSION} in their capabilities",
+                f"tasks need a client of protocol {', '.join(VERSIONS)} that declares the"
+                f" extension {EXTENSION} in its capabilities",
                 {"requiredCapabilities": {"extensions": {EXTENSION: {}}}},
             )
 

@@ -14,8 +14,8 @@ ROOT = "/ui/"
 DOCUMENT = "index.html"
 _FOREVER = {"cache-control": "public, max-age=31536000, immutable"}
 _NOT_BUILT = (
-    "The page was not built here. In a checkout `make page` builds it; then start the server again."
-    "\nThe HTTP API works without it: /openapi.json describes it.\n"
+    "The page is not built. Run `make page` in the checkout, then restart the server.\nThe HTTP"
+    " API works without it; see /openapi.json.\n"
 )
 
 
@@ -69,7 +69,7 @@ class _Files:
         """Send a file. Its name contains a hash of its content, so it never changes."""
         file = self._files.get(f"assets/{request.path_params['name']}")
         if file is None:
-            return PlainTextResponse("There is no such file; load the page again.\n", 404)
+            return PlainTextResponse("File not found; reload the page.\n", 404)
         return _response(request, file, _FOREVER)
 
 

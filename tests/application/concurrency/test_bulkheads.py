@@ -42,7 +42,7 @@ async def test_full_compartment_keeps_nobody_out_of_another() -> None:
         group.create_task(guests.visit("subagentEnded"))
         group.create_task(guests.visit("files"))
         await guests.are("subagentEnded", "files")
-        with pytest.raises(BulkheadFullError, match="2 wait for subagentEnded"):
+        with pytest.raises(BulkheadFullError, match="2 calls already wait for subagentEnded"):
             await guests.visit("subagentEnded")
         guests.may_leave.set()
     assert guests.inside == ["subagentEnded", "files", "subagentEnded"]

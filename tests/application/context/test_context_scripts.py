@@ -509,7 +509,7 @@ def test_script_called_alike_is_used_again(same: dict[str, Any]) -> None:
     assert [one.id for one in found] == ["who"]
 
 
-OTHER = r'"who" is another one now than under .* 3'
+OTHER = r'"who" has changed since .* 3'
 
 
 @pytest.mark.parametrize(
@@ -522,8 +522,8 @@ OTHER = r'"who" is another one now than under .* 3'
         ({"who": {"returnKey": "a"}}, OTHER),
         ({"who": {"errorKey": "a"}}, OTHER),
         ({"who": {"agentIdOverrideKey": "a"}}, OTHER),
-        ({"new": {}}, '"new" did not run for it'),
-        ({"who": {}, "late": {}}, '"late" was skipped there'),
+        ({"new": {}}, '"new" did not run in that run'),
+        ({"who": {}, "late": {}}, '"late" was skipped in that run'),
     ],
 )
 def test_script_called_otherwise_is_not_on_record(wanted: dict[str, Any], words: str) -> None:

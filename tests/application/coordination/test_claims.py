@@ -132,7 +132,7 @@ async def test_lost_claim_is_broken_off(
         await worker.claims.prolong()
     assert await worker.at_work() == {B}
     assert [one.getMessage() for one in caplog.records] == [
-        f"effects of run {A} is broken off: its claim is over"
+        f"effects of run {A} is canceled: its claim has expired"
     ]
     assert database.released == []
 

@@ -254,7 +254,7 @@ async def test_attachments_gone_meanwhile_end_the_launch(
     lies = workspace / RELATIVE
     for change in (lies.rmdir, lambda: lies.symlink_to(elsewhere / RELATIVE)):
         change()
-        with pytest.raises(LaunchError, match="not there any more; spawn again with the files"):
+        with pytest.raises(LaunchError, match="no longer exist; spawn again with the files"):
             await launched(*written(workspace), attachments=ATTACHED)
 
 
@@ -265,14 +265,14 @@ async def test_link_that_replaced_a_workspace_is_not_followed(workspace: Path, s
     workspace.rename(workspace.with_name("elsewhere"))
     workspace.symlink_to(workspace.with_name("elsewhere"))
     for place in (workspace, workspace / ".openclaw"):
-        with pytest.raises(LaunchError, match="not the folder it was") as caught:
+        with pytest.raises(LaunchError, match="has changed since the spawn was accepted") as caught:
             await launched(works_in=place, source=source)
         assert caught.value.reason == "not_executable"
 
 
 async def test_inherited_workspace_that_has_gone_is_not_made(workspace: Path) -> None:
     gone = workspace / "gone"
-    with pytest.raises(LaunchError, match="put the folder back and spawn"):
+    with pytest.raises(LaunchError, match="restore the folder and spawn"):
         await launched(works_in=gone, source="requester")
     assert not gone.exists()
     assert (await launched(works_in=gone)).launch.workspace_dir == str(gone)
@@ -281,6 +281,6 @@ async def test_inherited_workspace_that_has_gone_is_not_made(workspace: Path) ->
 
 async def test_nothing_is_made_for_an_unrecorded_run(workspace: Path) -> None:
     gone = workspace / "gone"
-    with pytest.raises(LaunchError, match="it has gone"):
+    with pytest.raises(LaunchError, match="the folder is missing"):
         await launched(works_in=gone, is_recorded=False)
     assert not gone.exists()

@@ -330,7 +330,7 @@ async def test_caller_of_one_tree_sees_no_other(
     stranger = caller("read", session="agent:main:stranger")
     refusals: list[tuple[dict[str, Any], str]] = [
         ({}, "all sessions"),
-        ({"run_id": str(run_id)}, "there is no"),
+        ({"run_id": str(run_id)}, "run not found"),
         ({"session": ROOT}, "there is no"),
         ({"tree": ROOT}, "there is no"),
         ({"run_id": str(run_id), "tree": ROOT}, "at most one"),
@@ -338,7 +338,7 @@ async def test_caller_of_one_tree_sees_no_other(
     for about, words in refusals:
         with pytest.raises(QueryError, match=words):
             await diffs(services, stranger, 0, head, **about)
-    with pytest.raises(QueryError, match="there is no such run"):
+    with pytest.raises(QueryError, match="run not found"):
         await history(services, stranger, run_id)
     child = caller("read", "content", session=family.key("reviewer"), run_id=run_id)
     for shown, has_task in ((run_id, True), (sibling, False)):

@@ -107,7 +107,7 @@ async def test_followed_run_is_hidden_from_strangers() -> None:
     stranger = Caller(actor=SYSTEM, scopes=ALL_SCOPES, patterns=("agent:other:*",))
     log = FollowedLog(position=7, seen=7)
     log.session = _nobody  # type: ignore[attr-defined]
-    with pytest.raises(QueryError, match="there is no such run"):
+    with pytest.raises(QueryError, match="run not found"):
         await log.told(stranger)
 
 

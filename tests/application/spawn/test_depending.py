@@ -71,7 +71,7 @@ async def test_text_names_the_first_that_failed(work: UnitOfWork, family: Logged
     assert (run.outcome, run.end_reason, run.started_at) == ("error", "dependency_failed", None)
     assert run.error is not None
     assert await work.contents.text(run.error) == (
-        f'it was not started: "a" (run {family.id("a")}), which it depends on, ended as timeout'
+        f'it was not started: its dependency "a" (run {family.id("a")}) ended as timeout'
     )
 
 

@@ -158,7 +158,7 @@ def test_files_are_given_anew_or_left_out() -> None:
     body = {"requester": {"sessionKey": KEY}, "task": "look"}
     run, event, texts = recorded(body, attachments=files)
     earlier = earlier_request(run, event, by_id(texts))
-    with pytest.raises(CannotRespawn, match="are not kept: give attachments"):
+    with pytest.raises(CannotRespawn, match="are not stored: set attachments"):
         earlier.changed_by({"task": "x"}, KEY, with_transcript=False)
     _, replaced = earlier.changed_by({"attachments": None}, KEY, with_transcript=False)
     assert replaced == ("attachments",)

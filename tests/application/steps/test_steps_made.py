@@ -274,5 +274,5 @@ async def test_workspace_that_vanished_after_step_is_refused(tmp_path: Path) -> 
     assert await step.place(begun, home) is None
     (tmp_path / "home").rmdir()
     assert await step.place(run_of(*a_prepared_run()), home) is not None
-    with pytest.raises(StepRefusedError, match="it has gone since"):
+    with pytest.raises(StepRefusedError, match="it no longer exists"):
         await step.place(begun, home)

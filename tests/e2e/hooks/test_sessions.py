@@ -158,7 +158,7 @@ def test_files_stay_until_session_is_put_away(server: Server) -> None:
     run = server.run(server.continued(first, "and again"), "announced")
     assert (run["outcome"], run["error"]) == (
         "error",
-        "what was attached is not there any more; spawn again with the files",
+        "the attached files no longer exist; spawn again with the files",
     )
     aside.rename(place)
     assert reply(server, server.continued(first, "once more"))["attachments"] == NAMES

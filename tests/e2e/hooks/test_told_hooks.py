@@ -145,7 +145,7 @@ def test_run_that_waited_in_vain_is_told_of_once(server: Server, outside: HookSe
     story = server.wait_steps(late, "RunArchived")
     assert not {"RunQueued", "RunStarted", f"hook:{TOLD}:done"} & set(story)
     (text,) = [one["text"] for one in server.inbox("agent:main:waits") if one["runId"] == late]
-    assert f'it was not started: "held" (run {held}), which it depends on, was stopped' in text
+    assert f'it was not started: its dependency "held" (run {held}) was stopped' in text
     # Whoever bound the thread is told once that there is no child.
     ends = [one for one in outside.calls("subagentEnded") if one.event["runId"] == late]
     assert len(ends) == 1
@@ -162,7 +162,7 @@ def test_next_server_settles_those_that_wait(server: Server) -> None:
     with server.twin() as other:
         assert other.run(held, "announced")["error"].startswith("interrupted")
         assert other.run(vain, "announced")["error"] == (
-            f'it was not started: "held" (run {held}), which it depends on, ended as error'
+            f'it was not started: its dependency "held" (run {held}) ended as error'
         )
         assert f'"vain" (run {vain})' in other.run(behind, "announced")["error"]
         assert other.run(any_end, "announced")["outcome"] == "success"

@@ -115,7 +115,7 @@ def test_a3_a40_result_is_sent_where_its_asker_is(server: Server, outside: HookS
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
-        (Reply(429), "the webhook answered HTTP 429"),
+        (Reply(429), "the webhook responded with HTTP 429"),
         (Reply(is_held=True), "the webhook did not answer in 2 s"),
         (Reply(breaks_off=True), "the webhook closed the connection"),
     ],
@@ -148,7 +148,7 @@ def test_parked_announcement_is_told_and_redriven(server: Server, outside: HookS
     (parked,) = server.payloads(run_id, "EffectParked")
     assert (parked["attempts"], parked["reason"]) == (ATTEMPTS_MAX, "attempts")
     # Its reader had taken it, and is told that it did not arrive.
-    assert (entry["acknowledgedAt"], own["error"]) == (None, "the webhook answered HTTP 500")
+    assert (entry["acknowledgedAt"], own["error"]) == (None, "the webhook responded with HTTP 500")
     after = {"after": entry["position"] - 1}
     assert server.http.get(path, params=after).json()["items"] == [entry]
     ledger = {"state": "parked"}

@@ -160,30 +160,31 @@ def skipped(name: str, place: str, running: str | None) -> str:
 def cannot_be_named(reason: str) -> str:
     """Said of a folder in a request."""
     return (
-        f"The workspace that the request names cannot be used: {reason}."
-        " Name a folder that is there, or leave workspaceDir out."
+        f"The requested workspace cannot be used: {reason}. Give an existing folder, or omit"
+        " workspaceDir."
     )
 
 
 def cannot_be_inherited(reason: str) -> str:
     """Said of a folder on record."""
     return (
-        f"The workspace on record for the requester cannot be used: {reason}."
-        " Put the folder back, or ask from another session."
+        f"The recorded workspace of the requester cannot be used: {reason}. Restore the folder,"
+        " or spawn from another session."
     )
 
 
 def cannot_be_made(agent: str, reason: str) -> str:
     """Said of an agent's own folder."""
     return (
-        f'The workspace of agent "{agent}" cannot be made: {reason}.'
-        " Give the agent another workspace, or mend this one."
+        f'The workspace of agent "{agent}" cannot be created: {reason}. Give the agent another'
+        " workspace, or fix this one."
     )
 
 
 def not_used(agent: str) -> str:
     """Said when a request names a folder for a child of another agent."""
     return (
-        f'The workspaceDir of the request was not used: the child is of agent "{agent}" and works'
-        " in that agent's own folder. Only a child of its requester's agent works where it does."
+        f'The workspaceDir of the request was not used: the child is of agent "{agent}" and'
+        " works in that agent's own folder. Only a child with the requester's agent works in"
+        " the requester's folder."
     )

@@ -145,10 +145,10 @@ BODY_BYTES_MAX = 16 * 1024 * 1024
 DISCARDED_BYTES_MAX = 64 * 1024 * 1024
 DISCARD_SECONDS_MAX = 5.0
 LENGTH_DIGITS_MAX = 20
-_FULL = "the service holds as many large requests as it can; ask again in a moment"
+_FULL = "too many large requests in progress; retry in a moment"
 _SHARE_FULL = (
-    f"this token has large requests of {SHARE_BYTES_MAX >> 20} MiB under way, as many as one token"
-    " may; ask again when one of them was answered"
+    f"this token has {SHARE_BYTES_MAX >> 20} MiB of large requests in progress, the maximum;"
+    " retry when one of them is answered"
 )
 
 
@@ -253,7 +253,7 @@ class BodyIntake:
     def _too_large(self) -> HttpProblem:
         return HttpProblem(
             "too_large",
-            f"a request body may have {BODY_BYTES_MAX} bytes at most; send less",
+            f"a request body may have at most {BODY_BYTES_MAX} bytes",
             headers={"Connection": "close"},
         )
 

@@ -52,9 +52,9 @@ class OpenFiles:
         if now - self._logged_at >= LOG_PAUSE_SECONDS:
             self._logged_at = now
             _log.warning(
-                "nearly all files that this process may open are in use (ulimit -n is %d): new"
-                " connections are refused, all but requests about health and stops; close idle"
-                " connections, or start the server with a higher limit",
+                "nearly all file descriptors are in use (ulimit -n is %d): new connections are"
+                " refused, except requests about health and stops; close idle connections, or"
+                " start the server with a higher limit",
                 self.files_max,
             )
         return True

@@ -91,7 +91,7 @@ class PositionHeaders:
             return None
         except Exception as error:
             # As below.
-            _log.error("the log could not be asked when a position was recorded", exc_info=error)
+            _log.error("cannot read from the log when a position was recorded", exc_info=error)
             return None
 
     async def _refresh_position(self) -> bool:
@@ -102,7 +102,7 @@ class PositionHeaders:
             return False
         except Exception as error:
             # A ready answer is not lost because its position is unknown.
-            _log.error("the log could not be asked how far it goes", exc_info=error)
+            _log.error("cannot read the head of the log", exc_info=error)
             return False
         self._known = max(self._known, head)
         return True

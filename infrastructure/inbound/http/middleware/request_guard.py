@@ -132,7 +132,7 @@ class RequestGuard:
         if uses_reserved_file(scope) and not self._is_essential(scope):
             raise HttpProblem(
                 "unavailable",
-                "nearly all files that the server may open are in use; ask again in a moment",
+                "the server has too many open files; retry in a moment",
                 headers={"Connection": "close"},
             )
         hosts: list[bytes] = []
@@ -149,13 +149,14 @@ class RequestGuard:
                 lengths.append(value)
         if size_bytes > HEADERS_BYTES_MAX:
             raise HttpProblem(
-                "headers_too_large", f"all headers may have {HEADERS_BYTES_MAX} bytes at most"
+                "headers_too_large",
+                f"the headers may have at most {HEADERS_BYTES_MAX} bytes in total",
             )
         if len(hosts) != 1 or host_of(hosts[0].decode("latin-1")) not in self._hosts:
             raise HttpProblem(
                 "foreign_host",
-                "this server is not addressed by that name; use its own address or list the name"
-                " in spawnlog.allowedHosts",
+                "unknown host name; use the server's address, or add the name to"
+                " spawnlog.allowedHosts",
             )
         for origin in origins:
             if host_of(authority_of(origin.decode("latin-1"))) not in self._hosts:
@@ -188,7 +189,7 @@ def authority_of(origin: str) -> str:
 def _require_usable_path(scope: Scope) -> None:
     query = scope["query_string"]
     if len(scope["raw_path"]) + len(query) > TARGET_BYTES_MAX:
-        raise HttpProblem("target_too_long", f"a URL may have {TARGET_BYTES_MAX} bytes at most")
+        raise HttpProblem("target_too_long", f"a URL may have at most {TARGET_BYTES_MAX} bytes")
     if _CONTROL.search(scope["raw_path"]) or b"%00" in query:
         raise HttpProblem("invalid_request", "a URL must not contain NUL or control characters")
 

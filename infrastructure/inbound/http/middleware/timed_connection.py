@@ -156,8 +156,8 @@ class TimedConnection(DroppableConnection):
             return
         limits = self._limits
         text = (
-            f"a body must arrive within {limits.body_seconds:g} s, and without a pause of"
-            f" {limits.body_silence_seconds:g} s; send it again"
+            f"the request body timed out: at most {limits.body_seconds:g} s in total and"
+            f" {limits.body_silence_seconds:g} s between two parts; send it again"
         )
         self._send_problem(HttpProblem("too_slow", text))
         self.transport.close()
@@ -178,8 +178,8 @@ class TimedConnection(DroppableConnection):
             self.transport.abort()
             return
         text = (
-            f"the target and headers of a request may have {self._limits.unread_bytes} bytes at"
-            " most, and so may what stands between and after parts of a body; send less"
+            "the URL and headers of a request, and data between body parts, may have at most"
+            f" {self._limits.unread_bytes} bytes; send less"
         )
         self._send_problem(HttpProblem("headers_too_large", text))
         self.transport.write_eof()

@@ -33,7 +33,7 @@ async def caller_of(request: Request) -> Caller:
         return ANONYMOUS_CALLER
     caller = await services.tokens.caller_of(token_of(request))
     if caller is None:
-        raise HttpProblem("unauthorized", "this token is unknown, or its run is over")
+        raise HttpProblem("unauthorized", "the token is unknown or revoked, or its run is over")
     note_owner(request.scope, f"{caller.actor.kind}:{caller.actor.token}:{caller.run_id}")
     return caller
 
@@ -103,7 +103,7 @@ def header_of(request: Request, name: str) -> str | None:
     """
     given = request.headers.getlist(name)
     if len(given) > 1:
-        raise invalid_value(f"/headers/{name}", "may be given once only")
+        raise invalid_value(f"/headers/{name}", "must be given only once")
     return given[0] if given else None
 
 

@@ -194,11 +194,11 @@ def _require_known_names(fields: Mapping[str, bool], request: Request) -> None:
             known = ", ".join(fields) or "none"
             raise HttpProblem(
                 "invalid_request",
-                f"there is no parameter {name[:100]} here; there is {known}",
+                f"unknown parameter {name[:100]}; known: {known}",
                 errors=({"pointer": f"/query/{name[:100]}", "detail": "unknown parameter"},),
             )
         if not fields[name] and len(request.query_params.getlist(name)) > 1:
-            raise invalid_value(f"/query/{name}", "may be given once only")
+            raise invalid_value(f"/query/{name}", "must be given only once")
 
 
 def query_fields(query: type[Parameters] | None) -> dict[str, bool]:

@@ -49,9 +49,8 @@ class OpenStreams:
         if self._open >= self._streams_max:
             raise HttpProblem(
                 "unavailable",
-                f"this server has {self._streams_max} event streams open, half of the files that it"
-                " may open (ulimit -n), and takes no more; close one, or start it with a higher"
-                " limit",
+                f"this server has {self._streams_max} event streams open, the maximum (half of"
+                " ulimit -n); close one, or start the server with a higher limit",
                 headers={"Retry-After": "10"},
             )
         self._open += 1
@@ -97,7 +96,7 @@ class EventStream(StreamingResponse):
                 async with asyncio.timeout(self._stuck_seconds):
                     await send(message)
             except TimeoutError:
-                _log.info("a stream ends: its reader is too slow")
+                _log.info("event stream closed: its reader is too slow")
                 if drop is None:
                     raise
                 drop()
@@ -127,4 +126,4 @@ async def _chunks(frames: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
                 yield chunk
         except Exception as error:
             # The reader gets the earlier frames, and an end of the stream that makes it resume.
-            _log.warning("a stream ends: %r", error)
+            _log.warning("event stream closed: %r", error)

@@ -13,11 +13,12 @@ REVISION_MAX = 2**31 - 1
 
 PATH_PARAMETERS: Mapping[str, Any] = {
     # Any text is accepted: one that is not an id is answered with 404.
-    "runId": Annotated[str, Field(description="The run's id.", json_schema_extra=RUN_ID_SCHEMA)],
+    "runId": Annotated[str, Field(description="Run id.", json_schema_extra=RUN_ID_SCHEMA)],
     "id": Annotated[
         str,
         Field(
-            description="The announcement's id: that of its run.", json_schema_extra=RUN_ID_SCHEMA
+            description="Announcement id, which is the id of its run.",
+            json_schema_extra=RUN_ID_SCHEMA,
         ),
     ],
     "key": Annotated[
@@ -25,13 +26,13 @@ PATH_PARAMETERS: Mapping[str, Any] = {
         Field(
             max_length=SESSION_KEY_CHARS_MAX,
             description=(
-                "The session's key in any spelling, its id, or `current` for the one session that"
-                " the token acts for. A slash in it goes as `%2F`."
+                "Session key in any spelling, session id, or `current` for the session that the"
+                " token acts for. Write a slash as `%2F`."
             ),
         ),
         AfterValidator(restore_slashes),
     ],
     "revision": Annotated[
-        int, Field(ge=1, le=REVISION_MAX, description="The number of the revision, from 1.")
+        int, Field(ge=1, le=REVISION_MAX, description="Revision number, from 1.")
     ],
 }

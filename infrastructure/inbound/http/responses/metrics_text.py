@@ -50,7 +50,7 @@ class _MeasuredCollector:
         log_id = str(measured.of.log_id)
         yield _gauge(
             "build_info",
-            "The release, and the log that it serves.",
+            "Release, and log that it serves.",
             ("version", "log"),
             {(WRITER_VERSION, log_id): 1},
         )
@@ -68,25 +68,25 @@ class _MeasuredCollector:
 def _of_log(totals: LogTotals) -> "Iterator[Metric]":
     events = totals.events
     yield _counter(
-        "events_appended", "Events that this process recorded.", ("type",), _by_label(events)
+        "events_appended", "Events recorded by this process.", ("type",), _by_label(events)
     )
     yield _counter(
         "spawns",
-        "Spawns that this process took, and those of them that became a child.",
+        "Spawns received by this process, and those that became a child.",
         ("step",),
         {("requested",): events["SpawnRequested"], ("accepted",): events["SessionCreated"]},
     )
+    yield _counter("spawns_refused", "Refused spawns.", ("rule",), _by_label(totals.rules))
+    yield _counter("runs_ended", "Finished runs.", ("outcome",), _by_label(totals.outcomes))
     yield _counter(
-        "spawns_refused", "Spawns that were refused.", ("rule",), _by_label(totals.rules)
+        "tokens", "Tokens reported by runtimes.", ("direction",), _by_label(totals.tokens)
     )
-    yield _counter("runs_ended", "Runs that are over.", ("outcome",), _by_label(totals.outcomes))
-    yield _counter(
-        "tokens", "Tokens that runtimes reported.", ("direction",), _by_label(totals.tokens)
+    yield _histogram(
+        "run_seconds", "Time from the start to the end of runs.", (), {(): totals.run_seconds}
     )
-    yield _histogram("run_seconds", "How long runs were at work.", (), {(): totals.run_seconds})
     yield _histogram(
         "append_seconds",
-        "From a command to its durable record, the wait for its turn included.",
+        "Time from a command to its durable record, including the wait in the queue.",
         (),
         {(): totals.append_seconds},
     )
@@ -100,7 +100,7 @@ def _of_requests(requests: RequestTotals) -> "Iterator[Metric]":
     yield _counter("http_requests", "Answers.", ("method", "route", "status"), answers)
     yield _histogram(
         "http_request_seconds",
-        "Until the answer began.",
+        "Time until the response began.",
         ("method", "route"),
         dict[Labels, DurationTotals](list(requests.seconds.items())),
     )
@@ -109,7 +109,7 @@ def _of_requests(requests: RequestTotals) -> "Iterator[Metric]":
 def _of_spans(totals: SpanTotals) -> "Metric":
     return _counter(
         "spans",
-        "Spans that were sent, that were not taken, and events at which none were made.",
+        "Spans sent, spans not accepted, and events without spans because of an error.",
         ("result",),
         {("sent",): totals.sent, ("failed",): totals.failed, ("dropped",): totals.dropped},
     )
@@ -117,21 +117,21 @@ def _of_spans(totals: SpanTotals) -> "Metric":
 
 def _of_open_work(measured: MeasurementSnapshot) -> "Iterator[Metric]":
     counts = measured.open
-    yield _gauge("tail_position", "The last event followed.", (), {(): measured.tail})
-    yield _gauge("lane_width", "Runs that a lane lets work at once.", (), {(): measured.lane_width})
-    yield _gauge("database_up", "Whether the database answered.", (), {(): int(counts is not None)})
+    yield _gauge("tail_position", "Position of the last event followed.", (), {(): measured.tail})
+    yield _gauge("lane_width", "Number of slots of a lane.", (), {(): measured.lane_width})
+    yield _gauge("database_up", "1 if the database responded.", (), {(): int(counts is not None)})
     if counts is None:
         return
-    yield _gauge("log_position", "The last event of the log.", (), {(): counts.head})
+    yield _gauge("log_position", "Position of the last event of the log.", (), {(): counts.head})
     yield _gauge(
         "tail_lag_events",
-        "Events of the log that this process has not followed yet.",
+        "Events that this process has not followed yet.",
         (),
         {(): max(0, counts.head - measured.tail)},
     )
     yield _gauge(
         "lane_runs",
-        "Runs of a lane that have a slot, and that wait for one.",
+        "Runs of a lane with a slot, and waiting for one.",
         ("lane", "depth", "state"),
         {
             (lane.lane, str(lane.depth), state): number
@@ -148,19 +148,19 @@ def _of_open_work(measured: MeasurementSnapshot) -> "Iterator[Metric]":
     }
     yield _gauge(
         "runs_due",
-        "Runs by what has to be done for them next.",
+        "Runs by their next work.",
         ("work",),
         {**due, **_by_label(counts.due)},
     )
     yield _gauge(
         "runs_with_effects",
-        "Runs with something outside that is to be told, sent or undone.",
+        "Runs with due effects: hooks, webhooks, undos.",
         (),
         {(): counts.effects},
     )
     yield _gauge(
         "parked_announcements",
-        "Announcements that are not sent any more until somebody redrives them.",
+        "Parked announcements, which are sent again only by a redrive.",
         (),
         {(): counts.parked},
     )

@@ -20,14 +20,14 @@ from infrastructure.inbound.http.responses.metrics_text import MEDIA_TYPE, metri
     essential=True,
     summary="Metrics",
     description=(
-        "Counts and durations in the text format of Prometheus: what this server has recorded and"
-        " answered since it started, and how much of the whole log is open now. It needs a token"
-        " with the scope `read` and the sessions `*`. While the database does not answer,"
-        " `spawnlog_database_up` is 0 and what is counted there is left out."
+        "Metrics in the Prometheus text format: counts and durations of this server since its"
+        " start, and open work of the whole log. Needs a token with the scope `read` and the"
+        " sessions `*`. If the database does not respond, `spawnlog_database_up` is 0 and"
+        " metrics from the database are omitted."
     ),
     answer=str,
-    status_description="The metrics",
-    command="of monitoring",
+    status_description="Get the metrics",
+    command="for monitoring",
 )
 async def get_metrics(services: CommandServices, caller: Caller) -> Response:
     """Return the measurements of the server."""

@@ -51,8 +51,7 @@ async def stream_events(
     if is_of_past or _has_limit(query):
         raise HttpProblem(
             "invalid_request",
-            "a stream goes on from now: leave before, order=desc, at and limit out, or ask for"
-            " pages",
+            "a stream runs forward: omit before, order=desc, at and limit, or request pages",
         )
     _require_open(services)
     head = criteria.position
@@ -60,7 +59,8 @@ async def stream_events(
     seen = _last_event_id(request, _POSITION, "a position of this log")
     if seen is not None and seen > head:
         raise HttpProblem(
-            "foreign_cursor", f"this log ends at {head}: that position is of another; begin again"
+            "foreign_cursor",
+            f"this log ends at {head}, so the position is of another log; start again",
         )
     start = start if seen is None else seen
     frames = Frames(criteria.takes, after=start, filtered=not criteria.takes_everything)
@@ -84,7 +84,7 @@ async def stream_transcript(
     if is_of_page or _has_limit(query):
         raise HttpProblem(
             "invalid_request",
-            "a stream goes on until the run is over: leave at, last, limit and wait out",
+            "at, last, limit and wait cannot be used with a stream",
         )
     _require_open(services)
     seen = _last_event_id(request, _ENTRY_NUMBER, "the number of an entry")
@@ -104,7 +104,7 @@ def _has_limit(query: Parameters) -> bool:
 
 def _require_open(services: Services) -> None:
     if services.closing():
-        raise HttpProblem("unavailable", "the service is stopping; resume in a moment")
+        raise HttpProblem("unavailable", "the server is stopping; resume in a moment")
 
 
 def _last_event_id(request: Request, form: re.Pattern[str], noun: str) -> int | None:
@@ -112,7 +112,7 @@ def _last_event_id(request: Request, form: re.Pattern[str], noun: str) -> int | 
     if given is None:
         return None
     if not form.fullmatch(given):
-        raise HttpProblem("invalid_request", f"Last-Event-ID must be {noun}; leave it out")
+        raise HttpProblem("invalid_request", f"Last-Event-ID must be {noun}; omit it")
     return int(given)
 
 

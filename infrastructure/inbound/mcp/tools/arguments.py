@@ -114,7 +114,7 @@ def _texts(name: str, count_max: int, value: object) -> list[str] | None:
     if given is None:
         return None
     if not isinstance(given, list) or not all(isinstance(text, str) for text in given):
-        raise ToolInputError(f"{name} must be a text or a list of texts")
+        raise ToolInputError(f"{name} must be a string or a list of strings")
     if len(given) > count_max:
-        raise ToolInputError(f"{name} has {len(given)} texts, but at most {count_max} are allowed")
+        raise ToolInputError(f"{name} has {len(given)} items, but at most {count_max} are allowed")
     return list(dict.fromkeys(text.strip() for text in given if text.strip()))

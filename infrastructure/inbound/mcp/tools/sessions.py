@@ -236,8 +236,7 @@ async def send_message(call: McpCall, asked: SendMessage) -> ToolAnswer:
         if session.run_id is None:
             raise QueryError(
                 "not_found",
-                "that session was not spawned here, so it takes no messages here; send to it on"
-                " its own channel",
+                "that session was not spawned here; send the message on its own channel",
             )
         run = await call.services.work.run(session.run_id)
         run_id, label = str(run.run_id), run.label or session.session_key
@@ -248,7 +247,7 @@ async def send_message(call: McpCall, asked: SendMessage) -> ToolAnswer:
 @tool(
     "shared_context_get",
     title="Read shared context",
-    description="Read the shared context of your session: given to it, and shared by it.",
+    description="Read the shared context of your session: received keys, and shared ones.",
     scope="content",
 )
 async def show_shared_context(call: McpCall) -> SharedContextFound:

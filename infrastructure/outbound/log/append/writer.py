@@ -217,7 +217,7 @@ class LogWriter:
                 unavailable.
         """
         if self._closing:
-            raise LogUnavailableError("the service is stopping; retry in a moment")
+            raise LogUnavailableError("the server is stopping; retry in a moment")
         if len(self._queue) >= QUEUE_SUBMISSIONS_MAX:
             raise LogUnavailableError("the log is overloaded; retry in a moment")
         future: asyncio.Future[Appended[Any]] = asyncio.get_running_loop().create_future()

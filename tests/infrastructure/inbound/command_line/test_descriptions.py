@@ -227,9 +227,9 @@ def test_text_of_problem_is_in_words_of_commands(
 
 
 def test_what_was_not_there_yet_is_missed_as_of_then(spawnlog: Command, api: RecordedApi) -> None:
-    api.on("GET", f"/v1/runs/{RUN}", problem(404, code="not_found", detail="there is no such run"))
-    assert spawnlog("run", "get", RUN).stderr == "error: there is no such run\n"
+    api.on("GET", f"/v1/runs/{RUN}", problem(404, code="not_found", detail="run not found"))
+    assert spawnlog("run", "get", RUN).stderr == "error: run not found\n"
     then = spawnlog("run", "get", RUN, "--at", "pos:1")
-    assert (then.exit_code, then.stderr) == (4, "error: there is no such run as of pos:1\n")
+    assert (then.exit_code, then.stderr) == (4, "error: run not found as of pos:1\n")
     api.on("GET", "/v1/runs", Reply({"items": [], "nextCursor": None}))
     assert "as of" not in spawnlog("run", "get", "zzz", "--at", "pos:1").stderr

@@ -48,8 +48,8 @@ def test_run_waits_for_all_of_its_dependency(server: Server) -> None:
 
 
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
-    ({"dependsOn": ["nobody"]}, "dependency_unknown", 'dependsOn names "nobody", and no run of'),
-    ({"chainAfter": "nobody"}, "dependency_unknown", 'chainAfter names "nobody", and no run of'),
+    ({"dependsOn": ["nobody"]}, "dependency_unknown", 'dependsOn names "nobody", but no run of'),
+    ({"chainAfter": "nobody"}, "dependency_unknown", 'chainAfter names "nobody", but no run of'),
     ({"dependsOn": ["twin"]}, "dependency_ambiguous", "which is the label of 2 sessions: run "),
     ({"dependsOn": ["bad"]}, "dependency_failed", ", which ended as error; spawn it again, or say"),
 ]

@@ -123,7 +123,7 @@ def test_events_are_narrowed_by_each_filter(server: Server, run: Run) -> None:
 def test_stream_takes_no_parameter_of_page(server: Server, query: dict[str, Any]) -> None:
     answer = server.http.get("/v1/events", params=query, headers={"Accept": "text/event-stream"})
     problem = problem_of(answer, 422, "invalid_request")
-    assert "a stream goes on from now" in problem["detail"]
+    assert "a stream runs forward" in problem["detail"]
 
 
 def test_event_has_its_whole_envelope(server: Server, run: Run) -> None:

@@ -159,7 +159,7 @@ def test_encoded_slash_separates_nothing(raw: bytes, path: str) -> None:
 
 LARGE = 100 * 1024
 SECONDS = 10.0
-FULL = "the service holds as many large requests as it can; ask again in a moment"
+FULL = "too many large requests in progress; retry in a moment"
 
 
 class Application:
@@ -324,7 +324,7 @@ async def test_bodies_without_a_token_share_one_part() -> None:
     first = await door.held()
     status, problem = await door.ask(LARGE)
     assert (status, problem["code"], problem["retryAfterMs"]) == (429, "bodies_busy", 1000)
-    assert "as many as one token may" in problem["detail"]
+    assert "in progress, the maximum" in problem["detail"]
     known = asyncio.create_task(door.ask(LARGE, owner="token:a"))
     await door.until(taken=2)
     door.application.may_answer.set()

@@ -58,24 +58,24 @@ SPAWNS: list[tuple[dict[str, Any], str, str]] = [
     ({"label": "two\nlines"}, "/label", "one line"),
     # Batches.
     ({"task": ["one", "two"]}, "/task", "a list of tasks needs parallel: true"),
-    ({"parallel": True}, "/parallel", "needs a list of tasks"),
-    ({"task": [], "parallel": True}, "/task", "has no task"),
+    ({"parallel": True}, "/parallel", "requires a list of tasks"),
+    ({"task": [], "parallel": True}, "/task", "must not be empty"),
     ({"task": ["one", " \n"], "parallel": True}, "/task/1", "task required"),
-    ({"task": ["x"] * 51, "parallel": True}, "/task", "has 51 tasks and may have 50"),
+    ({"task": ["x"] * 51, "parallel": True}, "/task", "has 51 tasks, more than the 50 allowed"),
     (
         {**PARALLEL, "label": "l" * 199},
         "/label",
-        "has 201 characters with its number, and may have 200",
+        "has 201 characters with its number, more than the 200 allowed",
     ),
     (
         {"task": ["one"] * 40, "parallel": True, "attachments": LARGE},
         "/attachments",
-        "each of 40 tasks has a copy: 33554432 in all at most",
+        "copied for each of 40 tasks: more than 33554432 in total",
     ),
     # Dependencies.
     ({"dependsOn": ["a", "b\nc"]}, "/dependsOn/1", "printable characters"),
     ({"dependsOn": [{"run": " "}]}, "/dependsOn/0/run", "printable characters"),
-    ({"dependsOn": ["a"] * 20, "chainAfter": "b"}, "/chainAfter", "names 21 runs"),
+    ({"dependsOn": ["a"] * 20, "chainAfter": "b"}, "/chainAfter", "the dependencies to 21"),
     # Requesters.
     *(
         ({"requester": {"sessionKey": key}}, "/requester/sessionKey", "")
@@ -88,7 +88,7 @@ SPAWNS: list[tuple[dict[str, Any], str, str]] = [
     (requester(activeModel="a b"), "/requester/activeModel", "name of a model"),
     (requester(agentIdOverride="a b"), "/requester/agentIdOverride", "must match"),
     # Attachments.
-    ({"attachAs": {"mountPath": "/srv/in"}}, "/attachAs/mountPath", "is for attachments"),
+    ({"attachAs": {"mountPath": "/srv/in"}}, "/attachAs/mountPath", "requires attachments"),
     *(
         ({"attachments": [FILE], "attachAs": {"mountPath": path}}, "/attachAs/mountPath", "path of")
         for path in ("/srv/in put", "$(id)", "ä", "/" * 256)
@@ -97,7 +97,7 @@ SPAWNS: list[tuple[dict[str, Any], str, str]] = [
     (
         {"sharedContext": {"k": "x" * SHARED_BYTES_MAX}},
         "/sharedContext",
-        "65544 bytes of JSON and may have 65536",
+        "65544 bytes of JSON, more than the 65536 allowed",
     ),
     ({"sharedContext": {f"k{n}": n for n in range(65)}}, "/sharedContext", "65 keys"),
     ({"sharedContext": {"k": nested(SHARED_DEPTH_MAX)}}, "/sharedContext", "deeper than 32"),
@@ -107,7 +107,7 @@ SPAWNS: list[tuple[dict[str, Any], str, str]] = [
     ({"sharedContext": {"a/b~\n": 1}}, "/sharedContext/a~1b~0", "1 to 128 printable"),
     ({"sharedContext": {"k" * 129: 1}}, f"/sharedContext/{'k' * 127}…", "1 to 128 printable"),
     ({"sharedContext": {"$": "reference"}}, "/sharedContext/$", "names no run"),
-    ({"sharedContext": {"$x": "reference", "x": 1}}, "/sharedContext/$x", "one of them"),
+    ({"sharedContext": {"$x": "reference", "x": 1}}, "/sharedContext/$x", "give only one"),
     ({"sharedContext": {"$x": "else"}}, "/sharedContext/$x", 'must be "reference"'),
     ({"sharedContext": {f"$r{n}": "reference" for n in range(21)}}, "/sharedContext", "20"),
 ]
@@ -165,7 +165,7 @@ QUERIES: list[tuple[str, str, str]] = [
     ("/v1/runs?limit=0", "/query/limit", "must be at least 1"),
     ("/v1/runs?limit=x", "/query/limit", "must be a whole number"),
     ("/v1/runs?stage=x", "/query/stage/0", 'must be one of "requested", '),
-    ("/v1/runs?agentID=x", "/query/agentID", "there is requester"),
+    ("/v1/runs?agentID=x", "/query/agentID", "known: requester"),
     ("/v1/diff?from=pos:1", "/query/to", "is required"),
     ("/v1/config/revisions/x", "/path/revision", "must be a whole number"),
     ("/v1/events?types=,", "/query/types", ""),
@@ -214,7 +214,7 @@ def test_stream_of_transcript_takes_no_parameter_of_page(
     target = f"/v1/runs/{names['runId']}/transcript?{query}"
     answer = server.http.request("GET", target, headers={"Accept": EVENTS})
     problem = problem_of(answer, 422, "invalid_request")
-    assert "leave at, last, limit and wait out" in problem["detail"]
+    assert "at, last, limit and wait cannot be used" in problem["detail"]
 
 
 def test_redrive_names_webhook_or_hook(server: Server, names: dict[str, str]) -> None:

@@ -118,7 +118,7 @@ def test_run_at_work_is_respawned_beside_it(server: Server) -> None:
         assert run["respawnedFrom"] == held.run_id
         began = respawn(server.http, held.run_id, transcript={"upTo": 2})
         text = problem_of(began, 409, "cannot_respawn")["detail"]
-        assert "ends at entry 1 by now" in text
+        assert "ends at entry 1; use that entry" in text
 
 
 INVALID: list[tuple[dict[str, Any], str]] = [
@@ -213,6 +213,6 @@ def test_files_of_refused_spawn_are_left_out(server: Server) -> None:
     refused = server.spawn(session=server.new_session(), attachments=files, attachAs={})
     run_id = problem_of(refused, 403, "spawn_forbidden")["runId"]
     problem = problem_of(respawn(server.http, run_id), 409, "cannot_respawn")
-    assert "are not kept: give attachments among the changes, or null" in problem["detail"]
+    assert "are not stored: set attachments in the changes, or null" in problem["detail"]
     without = respawned(server, run_id, attachments=None)
     assert replaced(server, without["runId"]) == ["attachments"]

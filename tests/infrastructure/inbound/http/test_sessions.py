@@ -217,7 +217,7 @@ def test_run_outside_inbox_cannot_be_acknowledged(server: Server) -> None:
     for session, run_id in ((other, run["runId"]), (own, UNKNOWN), (own, "x")):
         answer = server.http.post(f"/v1/sessions/{session}/announcements/{run_id}/ack")
         problem = problem_of(answer, 404, "not_found")
-        assert problem["detail"].startswith("there is no such announcement")
+        assert problem["detail"].startswith("this inbox has no such announcement")
     quiet = server.announced(session=own, expectsCompletionMessage=False)
     running = server.spawned(session=own, agentId="slow")
     for run_id in (quiet["runId"], running["runId"]):
@@ -237,7 +237,7 @@ def test_session_whose_run_is_over_spawns_no_more(server: Server, cleanup: str) 
     if cleanup == "keep":
         assert session["stage"] == "open"
         assert problem["title"] == "The session is closed or its run is over"
-        assert "go on with it by a message while it is open" in problem["detail"]
+        assert "continue it with a message while it is open" in problem["detail"]
 
 
 def test_session_is_as_first_asserted(server: Server) -> None:

@@ -177,9 +177,9 @@ def test_bytes_of_all_transcripts_have_limit(server: Server) -> None:
     with earlier_contents(server, rows):
         assert tell(server.http, session, totalTokens=1).status_code == 200
         full = problem_of(tell(server.http, session, totalTokens=2), 409, "too_much_told")
-        told = f"{TRANSCRIPT_BYTES_MAX} bytes were told of session {session} so far"
+        told = f"session {session} has {TRANSCRIPT_BYTES_MAX} bytes of uploaded transcripts"
         assert told in full["detail"]
-        assert "go on with another session" in full["detail"]
+        assert "use another session" in full["detail"]
         assert tell(server.http, session, totalTokens=1).status_code == 200
         problem_of(tell(server.http, session, longer, key=a_key()), 409, "too_much_told")
     assert tell(server.http, session, longer).status_code == 200

@@ -105,7 +105,7 @@ def test_child_reaches_nothing_beyond_its_session(server: Server, child: HeldRun
             assert CANARY not in json.dumps(caller.ask("resources/read", {"uri": uri}))
         for method in ("tasks/get", "tasks/cancel", "tasks/update"):
             params = {"taskId": held.run_id, "inputResponses": {"a": "x"}}
-            assert "no such task" in follower.ask(method, params)["error"]["message"]
+            assert "task not found" in follower.ask(method, params)["error"]["message"]
         assert CANARY not in json.dumps(caller.ask("resources/list"))
         after = server.recorded(held.run_id)
         assert after == before, "nothing was done to it"

@@ -66,7 +66,7 @@ async def test_client_spawns_waits_and_reads(
         assert refused.structured_content is not None
         assert refused.structured_content["status"] in ("forbidden", "error")
         assert refused.structured_content["role"] == "ghost"
-        with pytest.raises(MCPError, match="tools are sessions_spawn, "):
+        with pytest.raises(MCPError, match="tools: sessions_spawn, "):
             await client.call_tool("sessions_fly", {})
     assert {one["stage"] for one in server.runs(requester=key)} == {"announced", "refused"}
 

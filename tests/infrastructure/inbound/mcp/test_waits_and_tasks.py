@@ -316,5 +316,5 @@ def test_task_is_open_to_nobody_else(server: Server, follower: McpCaller) -> Non
     )
     for method in ("tasks/get", "tasks/cancel", "tasks/update"):
         params = {"taskId": task["taskId"]}
-        assert "no such task" in stranger.ask(method, params)["error"]["message"]
+        assert "task not found" in stranger.ask(method, params)["error"]["message"]
     wait_until(follower, task["taskId"], "completed")

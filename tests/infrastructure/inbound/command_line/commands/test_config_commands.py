@@ -117,7 +117,7 @@ def test_check_warns_with_line(spawnlog: Command, file: Path) -> None:
             f"https://u:{CANARY}@h/",
             f"{CANARY}\n",
             ["check"],
-            "must not hold a user name or a password",
+            "must not contain a user name or a password",
         ),
     ],
 )

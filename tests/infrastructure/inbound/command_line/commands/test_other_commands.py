@@ -211,10 +211,10 @@ def test_status_shows_the_server(spawnlog: Command, server: RecordedApi) -> None
 def test_status_of_a_server_without_database_is_unreachable(
     spawnlog: Command, server: RecordedApi
 ) -> None:
-    server.on("GET", "/readyz", problem(503, detail="the database does not answer in time"))
+    server.on("GET", "/readyz", problem(503, detail="the database did not respond in time"))
     result = spawnlog("status")
     assert result.exit_code == 5
-    assert "database  the database does not answer in time" in result.stdout
+    assert "database  the database did not respond in time" in result.stdout
 
 
 def test_status_hides_what_token_may_not_see(spawnlog: Command, server: RecordedApi) -> None:
