@@ -190,7 +190,7 @@ def _plan_changes(event: ContinuationPlanned) -> dict[str, object]:
 
 
 def _schedule_changes(run: Run, stamp: Stamp) -> dict[str, object]:
-    changes: dict[str, object] = {"archive_ordered_at": stamp.recorded_at}
+    changes: dict[str, object] = {"put_away_from": stamp.recorded_at}
     if run.stage == "announced":
         changes["archive_at"] = stamp.recorded_at
     return changes

@@ -429,7 +429,7 @@ def _acknowledge(run: Run, command: AcknowledgeAnnouncement) -> tuple[RunEvent, 
 
 
 def _archive(run: Run, command: ArchiveRun) -> tuple[RunEvent, ...]:
-    if run.continued_by is not None and run.archive_ordered_at is None:
+    if run.continued_by is not None and run.put_away_from is None:
         # It was due when it was read; a message came first and continued the session.
         raise WrongStage(command.action, f"continued by run {run.continued_by}")
     if run.queue:
@@ -443,7 +443,7 @@ def _archive(run: Run, command: ArchiveRun) -> tuple[RunEvent, ...]:
 
 
 def _schedule(run: Run, command: ScheduleArchive) -> tuple[RunEvent, ...]:
-    if run.archive_ordered_at is not None or run.stage in ("archived", "refused"):
+    if run.put_away_from is not None or run.stage in ("archived", "refused"):
         return ()
     if command.reason == "session_closed" and run.continued_by is not None:
         raise ReadAgain("the session changed meanwhile; read it again and retry")

@@ -145,7 +145,7 @@ def archive_due(run: Run, announced_at: datetime) -> datetime | None:
     is archived `archive_after_minutes` after its end (0 disables archiving), but never before its
     announcement.
     """
-    if run.archive_ordered_at is not None:
+    if run.put_away_from is not None:
         return announced_at
     if run.continued_by is not None:
         return None

@@ -153,7 +153,7 @@ class Run(Fact):
     continues: UUID | None = None
     opened_by: UUID | None = None
     continued_by: UUID | None = None
-    archive_ordered_at: datetime | None = None
+    put_away_from: datetime | None = None
     kept_context_mode: ContextMode | None = None
     direct_delivery: bool | None = None
     shares: bool | None = None

@@ -139,7 +139,7 @@ def _is_closing(last: Run, now: datetime | None) -> bool:
     Its resources may be in the process of being undone. If messages wait, it is archived only after
     them.
     """
-    if last.archive_ordered_at is not None or _ends_with_a_stop(last):
+    if last.put_away_from is not None or _ends_with_a_stop(last):
         return True
     if last.queue:
         return False

@@ -83,12 +83,12 @@ def runs_agree(log: FamilyLog, tree: Tree) -> None:
         if life.stage == "ended":
             assert (run.pending_descendants == 0) == tree.below_is_done(life.session)
         assert _name(log, run.continued_by) == life.continued_by
-        assert (run.archive_ordered_at is not None) == life.is_put_away
+        assert (run.put_away_from is not None) == life.is_put_away
         if life.stage not in ("announced", "archived"):
             assert run.archive_at is None
         if life.stage == "announced":
             assert (run.archive_at is not None) == messages.is_due(life)
-            at_once = (run.announced_at, run.archive_ordered_at)
+            at_once = (run.announced_at, run.put_away_from)
             due = run.archive_at is not None
             assert (due and run.archive_at in at_once) == (
                 due and messages.is_put_away_at_once(life)

@@ -126,7 +126,7 @@ def test_message_is_the_beginning_of_a_run() -> None:
         run_id(6),
         run_id(5),
     )
-    assert (run.continued_by, run.archive_ordered_at, run.steps, run.effects) == (
+    assert (run.continued_by, run.put_away_from, run.steps, run.effects) == (
         None,
         None,
         (),

@@ -373,8 +373,8 @@ def test_runs_of_a_session_are_archived_newest_first() -> None:
         "run second ArchiveScheduled",
     ]
     second = log.run("second")
-    assert second.archive_at == second.archive_ordered_at == log.recorded[-1].stamp.recorded_at
-    assert (log.run("scout").archive_at, log.run("scout").archive_ordered_at) == (None, None)
+    assert second.archive_at == second.put_away_from == log.recorded[-1].stamp.recorded_at
+    assert (log.run("scout").archive_at, log.run("scout").put_away_from) == (None, None)
     assert log.tell("second", ask.archive()) == [
         "run second RunArchived",
         "run scout ArchiveScheduled",
@@ -433,7 +433,7 @@ def test_closed_session_is_archived_once_its_run_is_announced(stage: str, goes_o
         "session scout SessionClosed",
     ]
     assert log.tell(name, continued.close()) == []
-    assert log.run(name).archive_ordered_at is not None
+    assert log.run(name).put_away_from is not None
     with pytest.raises(SessionIsClosed):
         log.spawn("below", "scout")
     for _, step in steps:
@@ -442,7 +442,7 @@ def test_closed_session_is_archived_once_its_run_is_announced(stage: str, goes_o
     run = log.run(name)
     announced_at = run.announced_at
     assert announced_at is not None
-    assert run.archive_at == (run.archive_ordered_at if stage == "announced" else announced_at)
+    assert run.archive_at == (run.put_away_from if stage == "announced" else announced_at)
     before = ["run scout ArchiveScheduled"] if goes_on else []
     assert log.tell(name, ask.archive()) == [f"run {name} RunArchived", *before]
     assert closings(log) == ["closed"]

@@ -268,7 +268,7 @@ def test_session_takes_messages_only_while_idle_and_open() -> None:
     for closed in (
         (session.changed({"stage": "closed"}), run),
         (session, run.changed({"stage": "archived"})),
-        (session, run.changed({"archive_ordered_at": run.announced_at})),
+        (session, run.changed({"put_away_from": run.announced_at})),
     ):
         with pytest.raises(SessionIsClosed):
             require_message_capacity(*closed)
