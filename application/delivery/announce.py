@@ -34,7 +34,7 @@ from domain.delivery.announcement import (
     status_of,
     stop_note,
 )
-from domain.delivery.cost import cost_of_usage
+from domain.delivery.cost import total_cost
 from domain.delivery.hook_payloads import delivery_target_call
 from domain.delivery.output_notes import NOTES_MAX, OutputNote, announced_notes, read_notes
 from domain.run.commands import AcknowledgeAnnouncement, AnnounceRun
@@ -343,4 +343,4 @@ def stats_of(run: Run) -> RunStats:
 
 def estimated_cost_usd(run: Run) -> float | None:
     """Return the cost of the tokens as recorded at the end; None without tokens or prices."""
-    return cost_of_usage(run.usage) if run.usage is not None else None
+    return total_cost(run.usage) if run.usage is not None else None

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from application.delivery.announce import Announcer
 from application.delivery.archive import Archiver
-from application.delivery.spent_tokens import priced_usage
+from application.delivery.priced_usage import priced_usage
 from application.delivery.transcript_files import TranscriptFileWriter
 from application.log.envelope import SYSTEM, Actor
 from application.log.event_log import TranscriptRows

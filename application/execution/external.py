@@ -217,13 +217,13 @@ class ExternalRuns:
         elif not await self._is_holder(run, executor, actor):
             raise ClaimedElsewhere
         elif not _is_to_end(run):
-            await self._renew_lease(run, lease_seconds)
+            await self._renew_claim_lease(run, lease_seconds)
         launch = await self._start(run, actor) if run.stage == "queued" else None
         run = await self._work.run(run_id)
         if launch is None:
             launch = await self._launch_again(run)
         if not _is_to_end(run):
-            await self._renew_lease(run, lease_seconds)
+            await self._renew_claim_lease(run, lease_seconds)
         return ClaimedRun(run.epoch, launch, lease_seconds)
 
     async def _is_holder(self, run: Run, executor: str, actor: Actor) -> bool:
@@ -323,7 +323,7 @@ class ExternalRuns:
         elif run.yielded_by is not None:
             stop, by = "yielded", run.yielded_by
         if stop is None:
-            await self._renew_lease(run, lease_seconds)
+            await self._renew_claim_lease(run, lease_seconds)
         return Heartbeat(lease_seconds, stop, by, reason)
 
     async def report(
@@ -430,7 +430,7 @@ class ExternalRuns:
             return rejected
         return ClaimOver(f"claim {epoch} was replaced; stop executing this run")
 
-    async def _renew_lease(self, run: Run, lease_seconds: float) -> None:
+    async def _renew_claim_lease(self, run: Run, lease_seconds: float) -> None:
         """Extend the lease, capped by the run timeout.
 
         An expired lease is renewed too: until the end is recorded, no other executor has the run.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
-from application.delivery.spent_tokens import priced_usage
+from application.delivery.priced_usage import priced_usage
 from application.log.unit_of_work import UnitOfWork
 from application.ports.transcripts import RecordedEntry, Transcripts
 from application.queries.views.run import ProgressView, RunMetadataView, RunView

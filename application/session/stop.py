@@ -21,7 +21,7 @@ from application.log.unit_of_work import (
     with_fresh_reads,
 )
 from application.session.waiting_messages import waiting_message
-from application.spawn.prepare import RunPreparer
+from application.spawn.prepare import SpawnPreparer
 from application.spawn.refuse import sibling_refusals
 from application.steps.thread_binding import webhooks_of
 from domain.run.commands import DropMessage, ScheduleArchive, StopRun
@@ -51,7 +51,7 @@ class StopRequest:
 class StopService:
     """Service that stops runs and sessions for callers."""
 
-    def __init__(self, work: UnitOfWork, preparing: RunPreparer) -> None:
+    def __init__(self, work: UnitOfWork, preparing: SpawnPreparer) -> None:
         self._work = work
         self._preparing = preparing
 

@@ -14,7 +14,7 @@ from application.log.texts import ContentsErased, TextStore
 from application.log.unit_of_work import UnitOfWork
 from application.ports.credentials import Credentials
 from application.ports.files import BootstrapFiles, Workspaces
-from application.spawn.create import compose_child
+from application.spawn.create import build_child_creation
 from application.spawn.outcomes import Outcome, Ready
 from application.spawn.request import RecordedInputs
 from application.spawn.workspace import choose_workspace, read_requested_workspace
@@ -105,7 +105,7 @@ class ChildPreparer:
         if found is not None:
             return child.preparation.refuse(found.refusal, found.facts, found.step)
         key = self._start(child)
-        return await compose_child(
+        return await build_child_creation(
             self._work, self._bootstrap, child.preparation, key, child.facts.plan, child.receipts
         )
 

@@ -33,7 +33,7 @@ from domain.values.refusals import Rejected
 from domain.values.shared_values import SharedChange
 
 
-async def compose_child(
+async def build_child_creation(
     work: UnitOfWork,
     files: BootstrapFiles,
     preparation: Preparation,

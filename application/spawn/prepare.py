@@ -34,7 +34,7 @@ INTERRUPTED_AGAIN_SECONDS = 0.5
 _log = logging.getLogger("spawnlog.preparing")
 
 
-class RunPreparer:
+class SpawnPreparer:
     """Preparer of the runs of spawns, at most once per run at a time.
 
     Stopping one run of a batch stops the whole batch.

@@ -22,7 +22,7 @@ from application.spawn.admit import Admission, AdmissionRequest
 from application.spawn.ahead import AheadPreparer
 from application.spawn.attachments import read_attachments_receipt
 from application.spawn.outcomes import DecidedSpawn
-from application.spawn.prepare import RunPreparer
+from application.spawn.prepare import SpawnPreparer
 from application.spawn.request import inputs_in_hand
 from application.steps.preparation import CallerPresence
 from domain.run.lifecycle import PREPARING
@@ -54,7 +54,7 @@ class SpawnService:
     def __init__(
         self,
         work: UnitOfWork,
-        preparing: RunPreparer,
+        preparing: SpawnPreparer,
         lanes: LanePlaces,
         holder: LeaseOwner,
         flushes: EntryFlushes,

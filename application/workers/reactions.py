@@ -11,7 +11,7 @@ from application.execution.waiting_runs import WaitingRuns
 from application.log.envelope import RecordedEvent
 from application.log.event_log import Tail
 from application.spawn.dependencies import AwaitedRuns
-from application.spawn.prepare import RunPreparer
+from application.spawn.prepare import SpawnPreparer
 from application.workers.due import DueWork
 from domain.event_types import AnyEvent, ConfigurationActivated
 from domain.run.effects import EFFECT_TRIGGERS
@@ -62,7 +62,7 @@ class Reactions:
         self,
         work: WokenWork,
         executing: RunExecutor,
-        preparing: RunPreparer,
+        preparing: SpawnPreparer,
         tail: Tail,
         waiting: WaitingRuns,
         follow_configuration: Callable[[int], Awaitable[None]],

@@ -22,7 +22,7 @@ from application.execution.external import HOLDER_PREFIX, LEASE_SECONDS_MAX, Ext
 from application.log.event_log import LogUnavailableError
 from application.log.unit_of_work import UnitOfWork
 from application.ports.runtimes import RuntimeEnd
-from application.spawn.prepare import RunPreparer
+from application.spawn.prepare import SpawnPreparer
 from domain.run.commands import ClaimRun
 from domain.run.facts import EXTERNAL_LANE
 from domain.run.lifecycle import PREPARING
@@ -44,7 +44,7 @@ class RunRecovery:
         self,
         work: UnitOfWork,
         coordination: Coordination,
-        preparing: RunPreparer,
+        preparing: SpawnPreparer,
         executing: RunExecutor,
         sealing: RunFinalizer,
         external: ExternalRuns,

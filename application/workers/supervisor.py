@@ -23,7 +23,7 @@ from application.execution.external import ExternalRuns
 from application.log.event_log import LogUnavailableError, Tail
 from application.session.continue_session import SessionContinuation
 from application.spawn.dependencies import DependencyWaits
-from application.spawn.prepare import RunPreparer
+from application.spawn.prepare import SpawnPreparer
 from application.workers.due import (
     DueWork,
     announcement_work,
@@ -52,7 +52,7 @@ _log = logging.getLogger("spawnlog.conducting")
 class Workers:
     """The background workers. `sweeping` deletes staged files that are no longer needed."""
 
-    preparing: RunPreparer
+    preparing: SpawnPreparer
     continuing: SessionContinuation
     dispatching: Dispatcher
     executing: RunExecutor

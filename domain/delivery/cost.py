@@ -16,9 +16,7 @@ models.
 """
 
 
-def usage_by_models(
-    entries: Iterable[UsageEntry], models: Models, planned: str | None
-) -> Usage | None:
+def price_usage(entries: Iterable[UsageEntry], models: Models, planned: str | None) -> Usage | None:
     """Return the tokens of a run with the share and cost of each model, in order of first report.
 
     Args:
@@ -64,7 +62,7 @@ def usage_by_models(
     )
 
 
-def cost_of_usage(usage: Usage) -> float | None:
+def total_cost(usage: Usage) -> float | None:
     """Return the total cost of all shares with a price, or None if none has one."""
     costs = [share.cost_usd for share in usage.models if share.cost_usd is not None]
     return sum(costs) if costs else None

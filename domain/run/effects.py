@@ -127,7 +127,7 @@ def _note_failure(run: Run, effect: Effect, command: NoteEffectFailure) -> tuple
         attempt=effect.attempts + 1,
         status_code=command.status_code,
         error=command.error,
-        retry_after_seconds=None if is_last else _pause_seconds(run, failures, command),
+        retry_after_seconds=None if is_last else _backoff_seconds(run, failures, command),
     )
     if not is_last:
         return (attempted,)
@@ -159,7 +159,7 @@ def redrive_effects(run: Run, command: RedriveEffects) -> tuple[EffectRedriven, 
     )
 
 
-def _pause_seconds(run: Run, failures: int, command: NoteEffectFailure) -> int:
+def _backoff_seconds(run: Run, failures: int, command: NoteEffectFailure) -> int:
     """Return the exponential backoff after a failure: 1, 2, 4 … seconds.
 
     Jitter prevents all runs from retrying at once when a receiver is back.

@@ -181,7 +181,7 @@ def _too_deep(facts: AdmissionFacts, _: str) -> str | None:
     )
 
 
-def _depth(facts: AdmissionFacts, refused: bool) -> RuleFinding:
+def _depth_finding(facts: AdmissionFacts, refused: bool) -> RuleFinding:
     how = "is not below" if refused else "is below"
     return RuleFinding(
         {
@@ -209,7 +209,7 @@ def _spawn_tool(facts: AdmissionFacts, refused: bool) -> RuleFinding:
     return RuleFinding({"spawnTool": facts.spawn_tool}, text)
 
 
-def _no_place_free(active: int, most: int, places: int) -> str | None:
+def _too_many_active_children(active: int, most: int, places: int) -> str | None:
     if active + places <= most:
         return None
     needed = f": {places} tasks need {places} places" if places > 1 else ""
@@ -218,7 +218,7 @@ def _no_place_free(active: int, most: int, places: int) -> str | None:
     )
 
 
-def _active_children(facts: AdmissionFacts, refused: bool) -> RuleFinding:
+def _active_children_finding(facts: AdmissionFacts, refused: bool) -> RuleFinding:
     finding = _count_children(facts.active_children, facts.max_children, refused=refused)
     if facts.places == 1:
         return finding
@@ -311,14 +311,16 @@ ADMISSION: tuple[AdmissionRule[AdmissionFacts], ...] = (
     AdmissionRule(
         rules.DEPTH,
         _too_deep,
-        _depth,
+        _depth_finding,
         counts=lambda facts: (facts.caller_depth, facts.max_spawn_depth),
     ),
     AdmissionRule(rules.SPAWN_TOOL, _denied_tool, _spawn_tool),
     AdmissionRule(
         rules.ACTIVE_CHILDREN,
-        lambda facts, _: _no_place_free(facts.active_children, facts.max_children, facts.places),
-        _active_children,
+        lambda facts, _: _too_many_active_children(
+            facts.active_children, facts.max_children, facts.places
+        ),
+        _active_children_finding,
         counts=lambda facts: (facts.active_children, facts.max_children),
     ),
     AdmissionRule(rules.REQUIRE_AGENT_ID, _missing_agent_id, _require_agent_id),
@@ -329,7 +331,7 @@ ADMISSION: tuple[AdmissionRule[AdmissionFacts], ...] = (
 CONTINUATION: tuple[AdmissionRule[ContinuationFacts], ...] = (
     AdmissionRule(
         rules.ACTIVE_CHILDREN,
-        lambda facts, _: _no_place_free(facts.active_children, facts.max_children, 1),
+        lambda facts, _: _too_many_active_children(facts.active_children, facts.max_children, 1),
         lambda facts, refused: _count_children(
             facts.active_children, facts.max_children, refused=refused
         ),

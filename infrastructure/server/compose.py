@@ -52,7 +52,7 @@ from application.session.stop import StopService
 from application.session.tool_policy import ToolGuard
 from application.spawn.child import ChildPreparer
 from application.spawn.dependencies import DependencyWaits
-from application.spawn.prepare import RunPreparer
+from application.spawn.prepare import SpawnPreparer
 from application.spawn.service import SpawnService
 from application.steps.attachments import AttachmentsStep
 from application.steps.context_engine import ContextEngineStep
@@ -173,7 +173,7 @@ def build_workers(work: UnitOfWork, dependencies: WorkerDependencies) -> Workers
         dependencies.credentials,
         dependencies.workspaces,
     )
-    preparing = RunPreparer(work, stepping, children)
+    preparing = SpawnPreparer(work, stepping, children)
     launching = _launch_composer(work, dependencies)
     performers = (
         UndoPerformer(makers),

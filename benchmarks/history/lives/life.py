@@ -126,7 +126,7 @@ def _converses(
 
 def _takes_messages(society: Society, last: Child) -> bool:
     run = society.log.runs.get(last.run_id)
-    if run is None or run.stage != "announced" or run.archive_ordered_at is not None:
+    if run is None or run.stage != "announced" or run.put_away_from is not None:
         return False
     return run.archive_at is None or run.archive_at > society.scheduler.now
 

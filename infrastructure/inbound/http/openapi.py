@@ -9,7 +9,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse, Response
 from fastapi.routing import APIRoute
 
-from application.commands.once import IDEMPOTENCY_KEY_CHARS_MAX
+from application.commands.idempotency import IDEMPOTENCY_KEY_CHARS_MAX
 from application.queries.operation import Operation
 from domain.values.body import Body
 from infrastructure.inbound.http.operations import OPERATIONS

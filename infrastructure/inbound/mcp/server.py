@@ -27,7 +27,7 @@ from mcp_types import (
 )
 
 from application.commands.context import known_traceparent
-from application.commands.once import reserve
+from application.commands.idempotency import reserve
 from application.commands.services import CommandServices
 from application.log.envelope import WRITER_VERSION
 from application.queries.errors import QueryError

@@ -70,7 +70,7 @@ def new_transport(tls: ssl.SSLContext) -> httpx2.AsyncHTTPTransport:
     )
 
 
-async def called(
+async def send_guarded(
     transport: httpx2.AsyncHTTPTransport, request: GuardedRequest, resolve: ResolveHost, whom: str
 ) -> httpx2.Response:
     """Send the request to the first reachable address of its host, and return the response.

@@ -23,8 +23,8 @@ from infrastructure.outbound.guarded_http.request import (
     GuardedRequest,
     RequestNotSentError,
     body_prefix,
-    called,
     new_transport,
+    send_guarded,
 )
 
 _PLACE = re.compile(r"/spawnlog/announce/webhooks/[0-9]+(?=/)")
@@ -80,7 +80,7 @@ class HttpWebhooks:
         async with new_transport(self._trusted()) as transport:
             try:
                 async with asyncio.timeout_at(deadline):
-                    response = await called(transport, request, self._resolve, "the webhook")
+                    response = await send_guarded(transport, request, self._resolve, "the webhook")
             except TimeoutError:
                 raise WebhookError(f"the webhook did not answer in {seconds:g} s") from None
             except RequestNotSentError as why:

@@ -10,7 +10,11 @@ from application.ports.scripts import ScriptCall, ScriptFinished, ScriptRun
 from domain.configuration.problems import ConfigurationError
 from domain.context.script_request import ArgumentsTooLongError
 from infrastructure.outbound.guarded_http.address_guard import NameLookups, ResolveHost
-from infrastructure.outbound.guarded_http.request import RequestNotSentError, called, new_transport
+from infrastructure.outbound.guarded_http.request import (
+    RequestNotSentError,
+    new_transport,
+    send_guarded,
+)
 from infrastructure.outbound.scripts.failures import status_failure
 from infrastructure.outbound.scripts.http_request import (
     REDIRECTS_MAX,
@@ -96,7 +100,7 @@ class HttpScripts:
     async def _call(self, request: ScriptRequest, answer: "_Answer") -> ScriptRequest | None:
         """Send one request. Return the request for its redirect, or None."""
         async with new_transport(self._trusted()) as transport:
-            response = await called(transport, request, self._resolve, "Script")
+            response = await send_guarded(transport, request, self._resolve, "Script")
             try:
                 return await answer.take(request, response)
             finally:

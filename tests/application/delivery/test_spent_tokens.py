@@ -5,7 +5,7 @@ from typing import cast
 
 import pytest
 
-from application.delivery.spent_tokens import priced_usage
+from application.delivery.priced_usage import priced_usage
 from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import RevisionErasedError
 from domain.delivery.transcript import UsageEntry

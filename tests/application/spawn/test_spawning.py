@@ -23,7 +23,7 @@ from application.log.event_log import (
 )
 from application.ports.configurations import PinnedConfiguration
 from application.spawn.ahead import PreparedSpawn
-from application.spawn.prepare import RunPreparer
+from application.spawn.prepare import SpawnPreparer
 from application.spawn.service import SpawnResult, SpawnService
 from domain.run.events import SpawnRefused, SpawnRequested
 from domain.run.state import Run
@@ -88,13 +88,13 @@ class Process:
         self.registry = Counting(running, running.log.remembered if is_remembered else None)
         self.meanwhile = Meanwhile()
         self.work = work_on(running, self.configurations, self.registry)
-        self.preparing = self._preparing(RunPreparer)
+        self.preparing = self._preparing(SpawnPreparer)
 
-    def _preparing(self, kind: type[RunPreparer]) -> RunPreparer:
+    def _preparing(self, kind: type[SpawnPreparer]) -> SpawnPreparer:
         workspaces = self.configurations.workspaces
         return preparing_on(self.work, workspaces, self._running.pool, self.folder, kind)
 
-    def prepare_with(self, kind: type[RunPreparer]) -> None:
+    def prepare_with(self, kind: type[SpawnPreparer]) -> None:
         self.preparing = self._preparing(kind)
 
     async def activate(
@@ -380,7 +380,7 @@ def shared_folder(tmp_path: Path) -> str:
     return str(folder)
 
 
-class Dying(RunPreparer):
+class Dying(SpawnPreparer):
     """Leaves a request on record whose preparation was never begun."""
 
     async def prepare(self, *_: Any, **__: Any) -> Any:

@@ -10,7 +10,7 @@ from application.execution import waiting_runs
 from application.execution.execute import RunExecutor
 from application.execution.waiting_runs import WaitingRuns
 from application.log.event_log import Tail
-from application.spawn.prepare import RunPreparer
+from application.spawn.prepare import SpawnPreparer
 from application.workers.reactions import Reactions, WokenWork
 from domain.run.events import RunEvent
 from domain.run.state import Run
@@ -57,7 +57,7 @@ class Followed:
         self._reactions = Reactions(
             WokenWork(**bells),
             cast(RunExecutor, self),
-            cast(RunPreparer, self),
+            cast(SpawnPreparer, self),
             cast(Tail, self),
             self.waiting,
             self._follow_configuration,

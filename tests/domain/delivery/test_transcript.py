@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from domain.configuration.models import PRICE_USD_MAX, Cost, Models
 from domain.delivery.announcement import RunStats, cost_text, stats_line, token_text
-from domain.delivery.cost import MODELS_MAX, cost_of_usage, usage_by_models
+from domain.delivery.cost import MODELS_MAX, price_usage, total_cost
 from domain.delivery.provided_transcript import (
     InvalidTranscriptError,
     ProvidedEntry,
@@ -273,7 +273,7 @@ MILLION = 1_000_000
 
 
 def usage_of(*entries: UsageEntry, planned: str | None = None) -> Usage:
-    found = usage_by_models(entries, MODELS, planned)
+    found = price_usage(entries, MODELS, planned)
     assert found is not None
     return found
 
@@ -290,12 +290,12 @@ def test_each_model_has_its_share() -> None:
     assert shares == [("p/m", "p/m", 3), ("p/x", "p/x", 0.001), ("?", None, None)]
     assert (told.input_tokens, told.output_tokens) == (MILLION + 2, MILLION + 1)
     assert told.total_tokens == 2 * MILLION + 3
-    assert cost_of_usage(told) == pytest.approx(3.001)
+    assert total_cost(told) == pytest.approx(3.001)
 
 
 def test_tokens_of_the_cache_have_prices_of_their_own() -> None:
     told = usage_of(UsageEntry(MILLION, 0, "p/cached", MILLION, MILLION))
-    assert cost_of_usage(told) == 31
+    assert total_cost(told) == 31
     assert (told.cache_read_tokens, told.cache_write_tokens) == (MILLION, MILLION)
 
 
@@ -334,9 +334,9 @@ def test_highest_prices_make_a_finite_cost() -> None:
     prices = dict.fromkeys(("input", "output", "cacheRead", "cacheWrite"), PRICE_USD_MAX)
     models = Models.model_validate({"providers": {"p": {"models": [{"id": "m", "cost": prices}]}}})
     entry = UsageEntry(TOKENS_MAX, TOKENS_MAX, "p/m", TOKENS_MAX, TOKENS_MAX)
-    used = usage_by_models([entry] * USAGES_MAX, models, None)
+    used = price_usage([entry] * USAGES_MAX, models, None)
     assert used is not None
-    assert math.isfinite(cost_of_usage(used) or math.inf)
+    assert math.isfinite(total_cost(used) or math.inf)
     assert Usage.from_json(used.to_json()) == used
 
 

@@ -11,7 +11,7 @@ from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import PinnedConfiguration
 from application.ports.files import Workspaces
 from application.spawn.child import ChildPreparer
-from application.spawn.prepare import RunPreparer
+from application.spawn.prepare import SpawnPreparer
 from application.steps.attachments import AttachmentsStep
 from application.steps.run_steps import StepRunner
 from application.steps.step import StepMaker
@@ -56,9 +56,9 @@ def preparing_on(
     workspaces: Workspaces,
     pool: AsyncConnectionPool[LogConnection],
     folder: Path,
-    kind: type[RunPreparer] = RunPreparer,
+    kind: type[SpawnPreparer] = SpawnPreparer,
     makers: Sequence[StepMaker] = (),
-) -> RunPreparer:
+) -> SpawnPreparer:
     """Prepares as a server does whose configuration lies in `folder`, with its steps or others."""
     gathering = ContextGatherer(LocalFileScripts(ProcessLauncher(), source_in(folder), server={}))
     staged = PostgresStagedFiles(pool)

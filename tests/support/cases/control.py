@@ -17,7 +17,7 @@ from application.ports.registry import Registry
 from application.ports.transcripts import Transcripts
 from application.queries.access import Access, Caller
 from application.session.stop import StopService
-from application.spawn.prepare import RunPreparer
+from application.spawn.prepare import SpawnPreparer
 from domain.configuration.configuration import Configuration
 from domain.run.lifecycle import OVER
 from domain.run.state import Run
@@ -96,14 +96,14 @@ class FamilyStore:
 async def stop_run(family: CaseFamily, name: str) -> str:
     """Stop a run and all below it; what the answer is called."""
     store = FamilyStore(family)
-    stopping = StopService(store.work, cast("RunPreparer", store))
+    stopping = StopService(store.work, cast("SpawnPreparer", store))
     return (await stopping.stop(family.run(name), OPERATOR, None)).kind
 
 
 async def stop_session(family: CaseFamily, name: str) -> str:
     """Stop a session's own run and all below it; what the answer is called."""
     store = FamilyStore(family)
-    stopping = StopService(store.work, cast("RunPreparer", store))
+    stopping = StopService(store.work, cast("SpawnPreparer", store))
     return (await stopping.stop_session(family.session(name), OPERATOR, None)).kind
 
 

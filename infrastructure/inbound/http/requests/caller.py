@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from application.commands.context import known_traceparent
-from application.commands.once import reserve
+from application.commands.idempotency import reserve
 from application.log.envelope import Actor
 from application.log.event_log import Reservation
 from application.queries.access import ALL_SCOPES, Caller

@@ -11,7 +11,7 @@ from starlette.routing import Match, Route
 from starlette.types import Scope
 
 from application.commands.context import CommandContext, CommandResponse
-from application.commands.once import answer_on_record
+from application.commands.idempotency import stored_answer
 from application.concurrency.answer_first import answering
 from application.log.event_log import AlreadyReserved, StoredAnswer
 from application.queries.access import Caller, require_scope
@@ -158,7 +158,7 @@ class _Endpoint:
             result = await self._call(given)
         except AlreadyReserved as repeated:
             assert reservation is not None
-            result = answer_on_record(repeated.reserved, reservation)
+            result = stored_answer(repeated.reserved, reservation)
             headers["Idempotent-Replayed"] = "true"
         if isinstance(result, Response):
             response = result

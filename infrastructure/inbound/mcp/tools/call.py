@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from application.commands.context import CommandContext, CommandResponse
-from application.commands.once import answer_on_record
+from application.commands.idempotency import stored_answer
 from application.commands.services import CommandServices
 from application.log.event_log import AlreadyReserved, StoredAnswer
 from application.queries.access import Caller
@@ -71,7 +71,7 @@ async def answered_once(call: McpCall, asked: Awaitable[CommandResponse]) -> Sto
         return (await asked).answer
     except AlreadyReserved as repeated:
         assert call.command.reservation is not None
-        return answer_on_record(repeated.reserved, call.command.reservation)
+        return stored_answer(repeated.reserved, call.command.reservation)
 
 
 def answer_of(view: View, text: str | None = None) -> ToolAnswer:

@@ -35,7 +35,7 @@ from infrastructure.outbound.log.transfer.lines import (
     UnknownFileFormatError,
     event_line,
 )
-from infrastructure.outbound.log.verify.chain import BEGINNING, Link, link_to, walk
+from infrastructure.outbound.log.verify.chain import BEGINNING, Link, link_to, verify_chain
 from infrastructure.outbound.log.verify.references import References
 from infrastructure.outbound.log.verify.refold import unfolded
 from infrastructure.outbound.log.verify.rows import (
@@ -247,7 +247,7 @@ class _LogExport:
         for first in range(link.position + 1, last + 1, PAGE_EVENTS):
             until = min(first + PAGE_EVENTS - 1, last)
             commits = commits_between(self._connection, first, until)
-            walked = walk(link, read_rows(self._connection, first, until), until)
+            walked = verify_chain(link, read_rows(self._connection, first, until), until)
             if walked.difference is not None:
                 raise UserError(
                     f"the log is broken at {walked.difference}; run `spawnlog log verify`"

@@ -21,7 +21,7 @@ from infrastructure.outbound.log.transfer.lines import (
     parse_header,
     parse_line,
 )
-from infrastructure.outbound.log.verify.chain import BEGINNING, Link, find_fault, link_to
+from infrastructure.outbound.log.verify.chain import BEGINNING, Link, find_link_fault, link_to
 from infrastructure.outbound.log.verify.rows import StoredEventRow
 
 _SECTIONS = (EventLine, KeyLine, ContentLine, EntryLine, ExportSeal)
@@ -138,7 +138,7 @@ class FileReader:
         if self._is_tree:
             self._require_of_tree(parsed)
         else:
-            wrong = find_fault(self._last, row)
+            wrong = find_link_fault(self._last, row)
             if parsed.previous_hash is not None:
                 raise FileContentError(
                     self.number, "only the export of a tree has previous hashes", row.position

@@ -48,14 +48,14 @@ def link_to(row: Link | StoredEventRow) -> Link:
     return Link(row.position, row.chain_hash, row.recorded_at, row.append_last, row.command_id)
 
 
-def walk(link: Link, rows: Sequence[StoredEventRow], last: int) -> WalkResult:
+def verify_chain(link: Link, rows: Sequence[StoredEventRow], last: int) -> WalkResult:
     """Check the rows from `link` up to position `last`, or up to the first difference.
 
     A wrong hash is reported as `changed`; its cause is not searched for here.
     """
     before: Link | StoredEventRow = link
     for passed, row in enumerate(rows):
-        difference = find_fault(before, row)
+        difference = find_link_fault(before, row)
         if difference is not None:
             return WalkResult(rows[:passed], link_to(before), difference)
         before = row
@@ -63,7 +63,7 @@ def walk(link: Link, rows: Sequence[StoredEventRow], last: int) -> WalkResult:
     return WalkResult(rows, link_to(before), difference)
 
 
-def find_fault(link: Link | StoredEventRow, row: StoredEventRow) -> Difference | None:
+def find_link_fault(link: Link | StoredEventRow, row: StoredEventRow) -> Difference | None:
     """Return the difference if an event does not follow from `link`, otherwise None."""
     here = row.position
     if here != link.position + 1:

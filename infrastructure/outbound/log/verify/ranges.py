@@ -16,7 +16,7 @@ from infrastructure.outbound.log.verify.chain import (
     WalkResult,
     explain_break,
     link_at,
-    walk,
+    verify_chain,
 )
 from infrastructure.outbound.log.verify.contents import check_contents
 from infrastructure.outbound.log.verify.difference import first_difference
@@ -142,7 +142,7 @@ class RangeChecker:
         return refold, refold.fold(begun, ()).difference
 
     def _walk(self, first: int, last: int) -> WalkResult:
-        walked = walk(self._link, read_rows(self._connection, first, last), last)
+        walked = verify_chain(self._link, read_rows(self._connection, first, last), last)
         wrong = walked.difference
         if wrong is not None and wrong.kind == "changed":
             difference = explain_break(self._connection, walked.link, self._head_hash)

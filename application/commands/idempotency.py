@@ -29,7 +29,7 @@ def reserve(caller: Caller, method: str, path: str, *, key: str, content: bytes)
     )
 
 
-def answer_on_record(found: Reserved, reservation: Reservation) -> StoredAnswer:
+def stored_answer(found: Reserved, reservation: Reservation) -> StoredAnswer:
     """Return the answer to the first request under a key.
 
     Raises:

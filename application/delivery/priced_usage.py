@@ -7,7 +7,7 @@ from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import RevisionErasedError
 from domain.configuration.models import Models
 from domain.configuration.problems import ConfigurationError
-from domain.delivery.cost import usage_by_models
+from domain.delivery.cost import price_usage
 from domain.delivery.transcript import UsageEntry
 from domain.run.facts import Usage
 from domain.run.state import Run
@@ -33,4 +33,4 @@ async def priced_usage(
     except (RevisionErasedError, ConfigurationError) as unread:
         if warns:
             _log.warning("run %s: the cost of its tokens is unknown: %s", run.run_id, unread)
-    return usage_by_models(usages, models, run.plan.model_reference if run.plan else None)
+    return price_usage(usages, models, run.plan.model_reference if run.plan else None)
