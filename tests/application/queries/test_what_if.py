@@ -336,7 +336,7 @@ async def test_cascade_says_that_it_remembers_no_more(
 ) -> None:
     monkeypatch.setattr(cascades, "REMOVED_MAX", 1)
     last = (await lines_elsewhere(url, tmp_path, patch=[THINKING], cascade=True))[-1]
-    assert last["failure"]["detail"].endswith("ask for a shorter range")
+    assert last["failure"]["detail"].endswith("request a shorter range")
 
 
 @cascade_or_not
