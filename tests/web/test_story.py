@@ -105,7 +105,7 @@ def test_the_page_alone_tells_when_a_cap_was_hit_why_and_what_a_larger_one_would
             expect(page.get_by_text("5 of 5 children are active").first).to_be_visible()
             expect(page.get_by_text("Refused by rule active_children")).to_be_visible()
             picture(page, folder, "cap")
-            page.get_by_role("link", name="What if the configuration had been another").click()
+            page.get_by_role("link", name="Test another configuration").click()
             # The page learns from the run which value one is likely to ask about.
             expect(page.get_by_text("It is 5.")).to_be_visible()
             page.get_by_role("button", name="Of all runs").click()
