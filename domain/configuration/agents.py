@@ -229,7 +229,8 @@ class AgentDefaults(SharedSection):
     """`agents.defaults`. Keys of `models` are `provider/model`; the entries define aliases."""
 
     workspace: NameText | None = None
-    """Workspace of agents without one. Example: `"/srv/project"`"""
+    """Workspace of the default agent, if it has none; another agent without one works in a folder
+    of the data directory. Example: `"/srv/project"`"""
 
     bootstrap_max_chars: BootstrapChars = 20_000
     """Characters of `AGENTS.md` and of `TOOLS.md` that a child gets, of each."""
