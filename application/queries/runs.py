@@ -90,7 +90,7 @@ def run_id_of(text: str, noun: str = "run") -> UUID:
         QueryError: The text is not an id; the message names the `noun`.
     """
     if not UUID_TEXT.fullmatch(text):
-        raise QueryError("not_found", f"there is no such {noun}")
+        raise QueryError("not_found", f"{noun} not found")
     return UUID(text)
 
 

@@ -191,7 +191,7 @@ def test_runs_behind_lost_one_say_so(server: Server, moment: str) -> None:
     assert {one["outcome"] for one in runs.values()} == {"error"}
     assert runs["first"]["error"].startswith("interrupted")
     for name, behind in (("left", "first"), ("right", "first"), ("last", "")):
-        assert f'it was not started: "{behind}' in runs[name]["error"]
+        assert f'it was not started: its dependency "{behind}' in runs[name]["error"]
         assert runs[name]["startedAt"] is None
 
 

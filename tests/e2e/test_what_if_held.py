@@ -177,7 +177,7 @@ def test_command_whose_server_goes_says_so(server: Server, status: int) -> None:
         shown, errors = process.communicate(timeout=SECONDS_MAX)
     assert process.returncode == status, errors
     (error,) = errors.splitlines()
-    said = "the service is stopping" if status == STOPPING else "was lost"
+    said = "the server is stopping" if status == STOPPING else "was lost"
     assert error.startswith("error: ")
     assert said in error
     # What there was of verdicts is whole lines, and no totals.

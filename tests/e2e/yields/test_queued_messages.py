@@ -68,7 +68,7 @@ def test_full_queue_is_dropped_by_a_stop(server: Server) -> None:
     for number in range(20):
         queued(server, first, f"message {number}")
     problem = problem_of(server.send(first, "one more"), 409, "queue_full")
-    assert problem["detail"].startswith("20 messages wait for this session already")
+    assert problem["detail"].startswith("20 messages are already queued for this session")
     stop(server, first)
     key = server.run(first, "announced")["childSessionKey"]
     assert server.session(key)["queue"] == []

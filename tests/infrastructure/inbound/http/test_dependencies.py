@@ -51,7 +51,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"dependsOn": ["nobody"]}, "dependency_unknown", 'dependsOn names "nobody", but no run of'),
     ({"chainAfter": "nobody"}, "dependency_unknown", 'chainAfter names "nobody", but no run of'),
     ({"dependsOn": ["twin"]}, "dependency_ambiguous", "which is the label of 2 sessions: run "),
-    ({"dependsOn": ["bad"]}, "dependency_failed", ", which ended as error; spawn it again, or say"),
+    ({"dependsOn": ["bad"]}, "dependency_failed", ", which ended as error; spawn it again, or use"),
 ]
 
 
