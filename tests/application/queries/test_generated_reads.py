@@ -96,7 +96,7 @@ async def test_run_is_the_fold_of_its_events_up_to_a_position(past: GeneratedPas
             assert json_of(found.view) == run_of(past, now, run)
         if own is not None and own not in past.pasts[now.position - 1].runs:
             before = GetRun(at=f"pos:{now.position - 1}")
-            with pytest.raises(QueryError, match="no such run"):
+            with pytest.raises(QueryError, match="run not found"):
                 await get_run(past.services, EVERYTHING, str(own), before)
         if others and now.position % 5 == 0:
             about = others[0].run_id
