@@ -46,6 +46,7 @@ from infrastructure.outbound.configuration.variables import (
     known_variables,
     resolve_variables,
 )
+from infrastructure.outbound.embedded_postgres.data_directory import Home
 from infrastructure.outbound.identity.data_directory import DataDirectory
 from infrastructure.outbound.log.rebuild.rebuild import rebuild as rebuild_rows
 from infrastructure.outbound.log.transfer.export import ExportOrder, export_log
@@ -60,6 +61,7 @@ from infrastructure.outbound.log.verify.record import (
 from infrastructure.outbound.log.verify.verify import STATE_FILE, VerifyOrder
 from infrastructure.outbound.log.verify.whole_tables import ExpectedHead
 from infrastructure.server.database import (
+    Database,
     migrate_database,
     name_unavailable_database,
     open_database,
@@ -198,16 +200,18 @@ def serve(options: ServeOptions) -> int:
 
 def migrate(options: ServeOptions) -> str:
     """Migrate the database schema to this release. Return a sentence about it."""
-    loaded, settings, directory = _prepare_start(options)
-    return migrate_database(_database_url(loaded, settings), directory.postgres)
+    loaded, settings, folder = _load_settings(options)
+    url = _database_url(loaded, settings)
+    if url is None:
+        _require_embedded_log(folder)
+    return migrate_database(url, DataDirectory.open(folder).postgres)
 
 
 def rebuild(
     options: ServeOptions, on_progress: OnProgress = ignore_rebuild_progress
 ) -> RebuildReport:
     """Rebuild the rows of the projections from the events, while servers keep running."""
-    loaded, settings, directory = _prepare_start(options)
-    database = open_database(_database_url(loaded, settings), directory.postgres)
+    _, database = _open_log(options)
     try:
         with name_unavailable_database():
             rebuilt = asyncio.run(rebuild_rows(database.conninfo, on_progress=on_progress))
@@ -226,8 +230,7 @@ def verify(
     on_progress: OnVerifyProgress = say_nothing,
 ) -> VerifyReport:
     """Verify the log, while servers keep running."""
-    loaded, settings, directory = _prepare_start(options)
-    database = open_database(_database_url(loaded, settings), directory.postgres)
+    directory, database = _open_log(options)
     try:
         return verify_log(database.conninfo, directory.path, verify_options, on_progress)
     finally:
@@ -244,9 +247,8 @@ def export_to_file(
     Raises:
         UnknownNameError: The tree does not exist.
     """
-    loaded, settings, directory = _prepare_start(options)
     with _open_destination(export_options) as destination:
-        database = open_database(_database_url(loaded, settings), directory.postgres)
+        _, database = _open_log(options)
         try:
             exported = export_log(
                 database.conninfo,
@@ -414,6 +416,29 @@ def try_scripts(options: ServeOptions, request: ScriptTrialOptions) -> "TrialRes
 def _prepare_start(options: ServeOptions) -> tuple[LoadedConfiguration, Settings, DataDirectory]:
     loaded, settings, folder = _load_settings(options)
     return loaded, settings, DataDirectory.open(folder)
+
+
+def _open_log(options: ServeOptions) -> tuple[DataDirectory, Database]:
+    """Open the existing log of these options.
+
+    Raises:
+        UserError: There is no log. An empty one in its place would verify without a difference.
+    """
+    loaded, settings, folder = _load_settings(options)
+    url = _database_url(loaded, settings)
+    if url is None:
+        _require_embedded_log(folder)
+    directory = DataDirectory.open(folder)
+    return directory, open_database(url, directory.postgres)
+
+
+def _require_embedded_log(folder: Path | None) -> None:
+    chosen = folder or default_data_directory()
+    if not Home.at(chosen.expanduser() / "postgres").data.is_dir():
+        raise UserError(
+            f"there is no log in {chosen}; give --data-dir, or, if the log is in another database,"
+            " SPAWNLOG_DATABASE_URL or the server's --config"
+        )
 
 
 def _load_settings(options: ServeOptions) -> tuple[LoadedConfiguration, Settings, Path | None]:

@@ -10,9 +10,11 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from infrastructure.contract.errors import UserError
+from infrastructure.contract.operations import ExportOptions, ServeOptions, VerifyOptions
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
 from infrastructure.outbound.log.schema.migrate import migrate
 from infrastructure.outbound.log.schema.revision import newest_revision
+from infrastructure.server import operations
 from infrastructure.server.database import migrate_database, open_database
 from tests.support.servers.databases import Databases
 
@@ -97,3 +99,24 @@ def test_embedded_database_of_newer_release_is_refused(tmp_path: Path) -> None:
         _set_revision(server.conninfo, NEWER)
     for start in (open_database, migrate_database):
         assert f"revision {NEWER}" in _refusal(partial(start, None, home))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        lambda options: operations.verify(options, VerifyOptions()),
+        lambda options: operations.export_to_file(
+            options, ExportOptions(out=options.data_dir / "export")
+        ),
+        operations.rebuild,
+        operations.migrate,
+    ],
+    ids=["verify", "export", "rebuild", "migrate"],
+)
+def test_missing_log_is_not_replaced_by_empty_one(
+    command: Callable[[ServeOptions], object], tmp_path: Path
+) -> None:
+    """An empty log would verify, and its export would pass for a backup."""
+    with pytest.raises(UserError, match=r"there is no log in .*; give --data-dir, or"):
+        command(ServeOptions(data_dir=tmp_path))
+    assert list(tmp_path.iterdir()) == []
