@@ -76,7 +76,7 @@ def test_warning_of_a_file_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     (record,) = caplog.records
     assert record.levelname == "WARNING"
     assert record.getMessage().startswith(
-        "a.json5:1:44: agents.defaults.subagents.thinking: is no level"
+        "a.json5:1:44: agents.defaults.subagents.thinking: is not a thinking level"
     )
 
 
