@@ -128,7 +128,7 @@ def start_refusal_text(keys: Sequence[SharedKey]) -> str | None:
         if current > limit:
             return (
                 "together with its requester's current keys, the shared context of this child"
-                f" wouldhave {current} {unit}, more than the {limit} allowed. {_TAKE_AWAY}"
+                f" would have {current} {unit}, more than the {limit} allowed. {_TAKE_AWAY}"
                 " share less with it, and spawn it again."
             )
     return None

@@ -232,4 +232,6 @@ def test_t102_who_expects_no_completion_is_not_told_to_wait(server: Server) -> N
 def test_a_limit_that_was_made_none_is_a_warning(server: Server, seconds: float) -> None:
     answer = server.spawn("x", runTimeoutSeconds=seconds).json()
     (warning,) = answer["warnings"]
-    assert warning.startswith(f"runTimeoutSeconds {seconds:g} was made 0, which is without limit")
+    assert warning.startswith(
+        f"runTimeoutSeconds {seconds:g} was rounded down to 0, which means no limit"
+    )

@@ -269,7 +269,7 @@ async def test_growing_transcript_ends_its_run_later(
 ) -> None:
     behind = WrittenBehindTheSeal(transcripts, family.run("scout").epoch, times=99)
     end = finalizer(running, behind).end
-    with pytest.raises(LogUnavailableError, match="grows while it is sealed"):
+    with pytest.raises(LogUnavailableError, match="transcript of the run is still growing"):
         await end(family.run("scout"), INTERRUPTED)
     assert "RunEnded" not in await running.types()
     behind.left = 0

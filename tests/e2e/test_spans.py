@@ -152,7 +152,7 @@ def test_a_receiver_that_takes_nothing_hinders_nobody(server: Server, receiver: 
     run_id, _ = spawned(server, "agent:main:main")
     assert server.run(run_id, "announced")["stage"] in ("announced", "archived")
     wait_for("spans to be counted as failed", lambda: result(server, "failed"))
-    assert f"{receiver.url}/v1/traces did not take" in server.log()
+    assert f"{receiver.url}/v1/traces did not accept" in server.log()
     receiver.status = 200
     run_id, _ = spawned(server, "agent:main:main")
     receiver.of_run(run_id)

@@ -67,7 +67,7 @@ def test_an_address_that_was_printed_signs_in_once_and_signing_out_ends_its_toke
         assert page.request.get("/v1/me", headers=own).status == 401
         page.goto("about:blank")
         page.goto(address)
-        expect(page.get_by_role("alert")).to_contain_text("run spawnlog open once more")
+        expect(page.get_by_role("alert")).to_contain_text("run spawnlog open again")
         assert urlsplit(page.url).fragment == ""
         assert page.evaluate(STORED) is None
     assert address.partition("#code=")[2] not in server.log()

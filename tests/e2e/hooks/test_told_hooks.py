@@ -133,7 +133,7 @@ def test_hanging_hook_holds_up_neither_other_runs_nor_end(
         assert server.run(quick, "announced")["outcome"] == "success"
         assert server.run(slow)["stage"] == "ended"
         assert server.stop() == 0
-        assert "announce: what is due is left to the next start" in server.log()
+        assert "announce: due work is left for the next start" in server.log()
 
 
 def test_run_that_waited_in_vain_is_told_of_once(server: Server, outside: HookServer) -> None:

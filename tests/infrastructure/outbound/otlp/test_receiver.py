@@ -39,7 +39,7 @@ async def test_span_is_sent(server: SpanServer) -> None:
 @pytest.mark.parametrize("status", [301, 308, 400])
 async def test_refusing_receiver_took_nothing(server: SpanServer, status: int) -> None:
     server.status = status
-    with pytest.raises(SpanExportError, match="did not take 1 of them"):
+    with pytest.raises(SpanExportError, match="did not accept 1 spans"):
         await sent(server)
     assert server.asked == 1
 

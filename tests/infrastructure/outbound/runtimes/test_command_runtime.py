@@ -176,7 +176,7 @@ async def test_end_of_long_stderr_is_kept(shell: Run) -> None:
     line = "yes beginning | head -c 100000 >&2; echo the end >&2"
     (entry,), _ = await shell(line, output="jsonl")
     heading, _, text = str(entry.body["text"]).partition("\n")
-    assert heading == "standard error, the end of it:"
+    assert heading == "standard error (last part):"
     assert text.endswith("the end")
     assert STDERR_BYTES_MAX - 10 < len(text.encode()) <= STDERR_BYTES_MAX
 

@@ -271,7 +271,7 @@ async def test_tail_that_cannot_go_on_says_so(
 
         await until(failed, "the damage is seen")
         assert isinstance(running.tail.failure, failure)
-        assert "cannot be followed" in await follower.is_told()
+        assert "can no longer be followed" in await follower.is_told()
         assert follower.positions == [1, 2]
         assert running.tail.position == 2
 
@@ -314,7 +314,7 @@ async def test_log_that_went_back_is_not_followed(running: RunningLog) -> None:
         running.tail.changed((), after=3, timeout_seconds=NOT_TODAY_SECONDS)
     )
     await running.ask("DELETE FROM events WHERE position = 3; UPDATE log_head SET position = 2")
-    with pytest.raises(LogUnavailableError, match="cannot be followed"):
+    with pytest.raises(LogUnavailableError, match="can no longer be followed"):
         await waiting
     assert isinstance(running.tail.failure, LogRewoundError)
     (why,) = said
