@@ -151,7 +151,7 @@ async def rest(world: World) -> bool:
 
 
 def _judged(world: World, calls: list[Call]) -> Iterator[str]:
-    """The rules of the history checker, and what only the world knows."""
+    """Yield violations of the history checker's rules, and of those that only the world can see."""
     try:
         broken = check(_history(world, calls))
     except Exception as error:

@@ -47,7 +47,7 @@ from infrastructure.outbound.configuration.variables import (
     resolve_variables,
 )
 from infrastructure.outbound.embedded_postgres.data_directory import Home
-from infrastructure.outbound.identity.data_directory import DataDirectory
+from infrastructure.outbound.identity.data_directory import DataDirectory, expand_data_directory
 from infrastructure.outbound.log.rebuild.rebuild import rebuild as rebuild_rows
 from infrastructure.outbound.log.transfer.export import ExportOrder, export_log
 from infrastructure.outbound.log.transfer.import_log import ImportOrder, import_log
@@ -433,8 +433,15 @@ def _open_log(options: ServeOptions) -> tuple[DataDirectory, Database]:
 
 
 def _require_embedded_log(folder: Path | None) -> None:
-    chosen = folder or default_data_directory()
-    if not Home.at(chosen.expanduser() / "postgres").data.is_dir():
+    chosen = expand_data_directory(folder)
+    try:
+        is_there = Home.at(chosen / "postgres").data.is_dir()
+    except OSError as error:
+        raise UserError(
+            f"the data directory {chosen} cannot be read: {error.strerror}; run the command as the"
+            " user of the server, or name another one with --data-dir"
+        ) from error
+    if not is_there:
         raise UserError(
             f"there is no log in {chosen}; give --data-dir, or, if the log is in another database,"
             " SPAWNLOG_DATABASE_URL or the server's --config"

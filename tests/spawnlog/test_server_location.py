@@ -170,3 +170,10 @@ def test_unusable_token_is_not_shown(token: str, tmp_path: Path) -> None:
         locate_server(None, tmp_path, {"SPAWNLOG_TOKEN": token})
     assert token not in failure.value.message
     assert "secret" not in repr(ServerAddress("http://127.0.0.1", "secret"))
+
+
+def test_data_directory_of_unknown_user_is_refused() -> None:
+    with pytest.raises(InvalidSettingError, match="~no-such-user/x names an unknown user"):
+        locate_server(None, "~no-such-user/x", {})
+    with pytest.raises(InvalidSettingError, match="~no-such-user/x names an unknown user"):
+        locate_server(None, None, {"SPAWNLOG_DATA_DIR": "~no-such-user/x"})

@@ -434,7 +434,7 @@ class World:
 
     @property
     def is_store_away(self) -> bool:
-        """Whether nobody reaches the store."""
+        """Return True while the store is unreachable."""
         return self.loop.time() < self.away_until
 
     def up(self) -> list[int]:

@@ -26,7 +26,7 @@ class Spoiled(Exception):
 
 
 class Hurt(Exception):
-    """The log failed in a way that no caller is ever told; it is noted down."""
+    """Failure of the log that no caller receives; it is noted."""
 
 
 class Notebook:

@@ -35,7 +35,7 @@ Act = Callable[[], Awaitable[None]]
 
 
 class RandomActs:
-    """One caller, whose die says what it asks next. `name` makes its keys its own."""
+    """Caller that draws its next request at random. Its keys begin with `name`."""
 
     def __init__(self, log: NotingLog, notebook: Notebook, name: str, die: random.Random) -> None:
         self._log = log

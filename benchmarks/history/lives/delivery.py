@@ -1,4 +1,4 @@
-"""How those who spawned are told of an end, and what comes after it, until the archive."""
+"""Events of a life from the announcement of its end to the archive."""
 
 from collections.abc import Sequence
 

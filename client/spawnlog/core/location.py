@@ -116,12 +116,18 @@ def _describe_default(directory: Path, killed: list[ServerEntry]) -> str:
 
 
 def data_directory(data_dir: str | Path | None, variables: Mapping[str, str]) -> Path:
-    """Return the data directory: the argument, else SPAWNLOG_DATA_DIR, else that of this user."""
-    if data_dir is not None:
-        return Path(data_dir).expanduser()
-    if text := variables.get("SPAWNLOG_DATA_DIR", "").strip():
-        return Path(text).expanduser()
-    return default_data_directory()
+    """Return the data directory: the argument, else SPAWNLOG_DATA_DIR, else that of this user.
+
+    Raises:
+        InvalidSettingError: The path begins with the name of an unknown user.
+    """
+    given = data_dir if data_dir is not None else variables.get("SPAWNLOG_DATA_DIR", "").strip()
+    if not given:
+        return default_data_directory()
+    try:
+        return Path(given).expanduser()
+    except RuntimeError as error:
+        raise InvalidSettingError(f"the data directory {given} names an unknown user") from error
 
 
 def _read_small_file(file: Path) -> str:

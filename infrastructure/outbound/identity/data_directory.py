@@ -25,6 +25,20 @@ from spawnlog.core.data_directory import (
 TOKEN_BYTES = 32
 
 
+def expand_data_directory(path: Path | None) -> Path:
+    """Return the absolute path of a data directory; by default that of this user.
+
+    Raises:
+        UserError: The path begins with the name of an unknown user.
+    """
+    try:
+        return (path or default_data_directory()).expanduser().absolute()
+    except RuntimeError as error:
+        raise UserError(
+            f"the data directory {path} names an unknown user; name another one with --data-dir"
+        ) from error
+
+
 @dataclass(frozen=True, slots=True)
 class DataDirectory:
     """Paths and secrets below one directory."""
@@ -44,7 +58,7 @@ class DataDirectory:
         Raises:
             UserError: The directory cannot be created or written to, or its path is not UTF-8.
         """
-        chosen = (path or default_data_directory()).expanduser().absolute()
+        chosen = expand_data_directory(path)
         if replace_unstorable(str(chosen)) != str(chosen):
             raise UserError(
                 "the path of the data directory is not UTF-8; name another one with --data-dir"

@@ -1,5 +1,6 @@
 """Databases that a start refuses in one line."""
 
+import errno
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
@@ -120,3 +121,18 @@ def test_missing_log_is_not_replaced_by_empty_one(
     with pytest.raises(UserError, match=r"there is no log in .*; give --data-dir, or"):
         command(ServeOptions(data_dir=tmp_path))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", [operations.migrate, operations.rebuild])
+def test_data_directory_that_cannot_be_read_is_named(
+    command: Callable[[ServeOptions], object], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    unknown = _refusal(lambda: command(ServeOptions(data_dir=Path("~no-such-user/x"))))
+    assert unknown.startswith("the data directory ~no-such-user/x names an unknown user")
+
+    def denied(_: Path) -> bool:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "is_dir", denied)
+    closed = _refusal(lambda: command(ServeOptions(data_dir=tmp_path)))
+    assert f"the data directory {tmp_path} cannot be read: Permission denied; run" in closed
