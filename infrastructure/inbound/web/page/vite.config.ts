@@ -1,9 +1,11 @@
 import { svelte } from '@sveltejs/vite-plugin-svelte'
-import { defineConfig } from 'vite'
+import { defineConfig } from 'vitest/config'
 
 // The policy of the page allows files of its own server only: nothing is inlined.
 export default defineConfig({
   plugins: [svelte()],
   base: '/ui/',
   build: { target: 'es2022', assetsInlineLimit: 0, modulePreload: { polyfill: false } },
+  // Tests read the style sheet as text; without this it is empty there.
+  test: { css: true },
 })
