@@ -1,0 +1,62 @@
+// Settings of this browser: color theme and time zone.
+
+export const THEMES = ['system', 'light', 'dark'] as const
+export type Theme = (typeof THEMES)[number]
+export const ZONES = ['local', 'utc'] as const
+export type Zone = (typeof ZONES)[number]
+
+const THEME_KEY = 'spawnlog.theme'
+const ZONE_KEY = 'spawnlog.zone'
+
+class Preferences {
+  #theme = $state<Theme>(stored(THEME_KEY, THEMES))
+  #zone = $state<Zone>(stored(ZONE_KEY, ZONES))
+
+  constructor() {
+    this.#applyTheme()
+    // Another tab of this browser has changed a setting.
+    addEventListener('storage', (event) => {
+      if (event.key === THEME_KEY || event.key === null) this.#theme = stored(THEME_KEY, THEMES)
+      if (event.key === ZONE_KEY || event.key === null) this.#zone = stored(ZONE_KEY, ZONES)
+      this.#applyTheme()
+    })
+  }
+
+  get theme(): Theme {
+    return this.#theme
+  }
+
+  set theme(theme: Theme) {
+    this.#theme = theme
+    localStorage.setItem(THEME_KEY, theme)
+    this.#applyTheme()
+  }
+
+  get zone(): Zone {
+    return this.#zone
+  }
+
+  set zone(zone: Zone) {
+    this.#zone = zone
+    localStorage.setItem(ZONE_KEY, zone)
+  }
+
+  /** IANA name of the time zone in which times are shown and read. */
+  get timeZone(): string {
+    return this.#zone === 'utc' ? 'UTC' : Intl.DateTimeFormat().resolvedOptions().timeZone
+  }
+
+  #applyTheme(): void {
+    const root = document.documentElement
+    if (this.#theme === 'system') root.removeAttribute('data-theme')
+    else root.setAttribute('data-theme', this.#theme)
+  }
+}
+
+/** Return the stored choice, or the first one if none or an unknown one is stored. */
+function stored<Choice extends string>(key: string, choices: readonly [Choice, ...Choice[]]): Choice {
+  const text = localStorage.getItem(key)
+  return choices.find((choice) => choice === text) ?? choices[0]
+}
+
+export const preferences = new Preferences()
