@@ -1,0 +1,84 @@
+// A moment as people write it, read as one that the server understands.
+
+import { count, visible } from '../parts/text'
+import { instantOf, wallTime, type WallTime } from './zone'
+
+export interface MomentContext {
+  /** What the clock of the log says, in milliseconds. */
+  now: number
+  timeZone: string
+  /** The last position of the log. */
+  head: number
+}
+
+/** The moment for the server, null for live; or why the text is none. */
+export type ReadMoment = { at: string | null; problem: null } | { at: null; problem: string }
+
+const DAY_MS = 86_400_000
+const SHOWN_CHARS_MAX = 60
+const AGO = /^-?(\d{1,10}(?:\.\d{1,3})?)\s?(ms|[smhdw])(?: ago)?$/i
+const TIME = String.raw`(\d{1,2}):(\d\d)(?::(\d\d))?`
+const TIME_ONLY = new RegExp(`^${TIME}$`)
+const DAY_AND_TIME = new RegExp(`^(today|yesterday|\\d{4}-\\d\\d-\\d\\d)(?:[t ,]+(?:at )?${TIME})?$`, 'i')
+const INSTANT = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:\d\d)$/
+
+/** Read a position, a time of day, a date, a time ago, an RFC 3339 instant, or a run at a stage. */
+export function readMoment(text: string, { now, timeZone, head }: MomentContext): ReadMoment {
+  const written = text.trim().replace(/\s+/g, ' ')
+  if (/^(now|live)$/i.test(written)) return found(null)
+  const position = /^(?:pos:)?(\d[\d,_]{0,20})$/.exec(written)?.[1]?.replace(/[,_]/g, '')
+  if (position !== undefined) {
+    if (Number(position) <= head) return found(`pos:${Number(position)}`)
+    return { at: null, problem: `The log ends at position ${count(head)}.` }
+  }
+  const ago = AGO.exec(written)
+  if (ago) return found(`-${ago[1]}${ago[2]!.toLowerCase()}`)
+  if (/^run:.+@[a-z-]+$/.test(written)) return found(written)
+  if (INSTANT.test(written) && !Number.isNaN(Date.parse(written.replace(' ', 'T')))) return found(written.replace(' ', 'T'))
+  const instant = timeToday(written, now, timeZone) ?? dayAndTime(written, now, timeZone)
+  if (instant !== null) return found(new Date(instant).toISOString().replace('.000Z', 'Z'))
+  return { at: null, problem: notUnderstood(text.trim(), now, timeZone) }
+}
+
+function found(at: string | null): ReadMoment {
+  return { at, problem: null }
+}
+
+/** The last time that clocks showed `18:00`: yesterday's if today's is still to come. */
+function timeToday(text: string, now: number, timeZone: string): number | null {
+  const time = TIME_ONLY.exec(text)
+  if (!time) return null
+  const today = instantOf({ ...wallTime(now, timeZone), ...timeOf(time, 1) }, timeZone)
+  if (today === null || today <= now) return today
+  return instantOf({ ...dayBefore(now, timeZone), ...timeOf(time, 1) }, timeZone)
+}
+
+function dayAndTime(text: string, now: number, timeZone: string): number | null {
+  const read = DAY_AND_TIME.exec(text)
+  if (!read) return null
+  const named = read[1]!.toLowerCase()
+  const day = named === 'today' ? wallTime(now, timeZone) : named === 'yesterday' ? dayBefore(now, timeZone) : dateOf(named)
+  return instantOf({ ...day, ...timeOf(read, 2) }, timeZone)
+}
+
+function dateOf(text: string): WallTime {
+  const [year, month, day] = text.split('-').map(Number) as [number, number, number]
+  return { year, month, day, hour: 0, minute: 0, second: 0 }
+}
+
+function timeOf(read: RegExpExecArray, first: number): { hour: number; minute: number; second: number } {
+  return { hour: Number(read[first] ?? 0), minute: Number(read[first + 1] ?? 0), second: Number(read[first + 2] ?? 0) }
+}
+
+/** The calendar day before, whose length is not always 24 hours. */
+function dayBefore(now: number, timeZone: string): WallTime {
+  const { year, month, day } = wallTime(now, timeZone)
+  return wallTime(Date.UTC(year, month - 1, day) - DAY_MS, 'UTC')
+}
+
+function notUnderstood(text: string, now: number, timeZone: string): string {
+  const { year, month, day } = dayBefore(now, timeZone)
+  const shown = text.length > SHOWN_CHARS_MAX ? `${text.slice(0, SHOWN_CHARS_MAX)}…` : text
+  const example = `${year}-${String(month).padStart(2, '0')}-${String(day).padStart(2, '0')} 18:00`
+  return `"${visible(shown)}" is not a time I understand. Try ${example}, -2h, or a position such as 120.`
+}
