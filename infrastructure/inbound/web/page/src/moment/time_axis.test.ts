@@ -15,7 +15,7 @@ function buckets(...given: [number, number, number, number?][]): EventBucketView
     position += events
     return {
       firstPosition, lastPosition: position, firstAt: new Date(START + from * MINUTE).toISOString(), lastAt: new Date(START + until * MINUTE).toISOString(),
-      since: null, until: null, events, types: {}, outcomes: failed ? { error: failed } : {}, rules: {},
+      since: null, until: null, events, types: {}, outcomes: failed ? { error: failed } : ({} as Record<string, number>), rules: {},
     }
   })
 }
