@@ -4,7 +4,7 @@ is for, and each for clients in the newest.
 The suite describes tools, prompts and resources that its scenarios for servers ask for;
 `conformance_server` has them. Its scenarios for clients are servers of tools, which a model of
 runtime `model` has: `conformance_client`. What is not offered stands here with its reason, and in
-docs/mcp.md. A check that is listed and holds is as wrong as one that is not listed and does not
+README.md. A check that is listed and holds is as wrong as one that is not listed and does not
 hold, and a scenario that nobody said anything about is wrong as well: so the lists stay true when
 the suite is raised.
 """

@@ -15,7 +15,7 @@ from mcp_clients.conformance import (
     unlisted,
 )
 
-DOCUMENT = Path(__file__).parents[4] / "docs" / "mcp.md"
+DOCUMENT = Path(__file__).parents[4] / "mcp_clients" / "README.md"
 
 
 def checks(**statuses: str) -> list[dict[str, Any]]:
