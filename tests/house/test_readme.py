@@ -39,7 +39,7 @@ SAID = {
     "docs/cookbook.md": (
         "identity→main (winner)",
         'I share first: "data/harbour.txt: 9 lines, 80 words, 424 bytes"',
-        "failing: $0.0000",
+        "searcher: $0.00",
         "no differences; keep this head",
         "spawnlog_spawns_refused_total",
     ),
