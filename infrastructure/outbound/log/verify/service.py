@@ -63,7 +63,7 @@ class ServedVerifications:
         self._conninfo = conninfo
         self._state_file = state_file
         self._beginning = asyncio.Lock()
-        self._following: asyncio.Task[None] | None = None
+        self._following: asyncio.Task[Any] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def latest(self) -> tuple[RecordedVerification, ...]:
@@ -103,14 +103,18 @@ class ServedVerifications:
             "started_by": verifier.started_by,
             "process": verifier.process,
         }
-        process = await asyncio.to_thread(WorkerProcess, work, order)
+        # No await between the start of the process and the code that ends it: a cancellation
+        # there would leave it running.
+        process = WorkerProcess(work, order)
         try:
             answer = await _answer(process, BEGIN_SECONDS_MAX)
         except BaseException:
             process.__exit__()
             raise
         if "began" in answer:
-            self._following = self._in_background(_end_when_done(process))
+            self._following = self._in_background(_answer(process, None))
+            # A callback also runs if the task is cancelled before its first step.
+            self._following.add_done_callback(lambda _: process.__exit__())
             return True
         await asyncio.to_thread(process.__exit__)
         if "under_way" in answer:
@@ -165,13 +169,6 @@ def _broken_off(found: RecordedVerification) -> RecordedVerification:
 async def _is_held(connection: LogConnection) -> bool:
     row = await (await connection.execute(IS_HELD)).fetchone()
     return row == (True,)
-
-
-async def _end_when_done(process: WorkerProcess) -> None:
-    try:
-        await _answer(process, None)
-    finally:
-        await asyncio.to_thread(process.__exit__)
 
 
 async def _answer(process: WorkerProcess, seconds: float | None) -> dict[str, Any]:

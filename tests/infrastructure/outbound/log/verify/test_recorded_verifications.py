@@ -12,7 +12,8 @@ import pytest
 from application.log.event_log import LogUnavailableError
 from application.ports.verifications import VERIFICATIONS_MAX
 from infrastructure.contract.errors import UserError
-from infrastructure.outbound.log.verify import record, verify
+from infrastructure.outbound.log.process import WorkerProcess
+from infrastructure.outbound.log.verify import record, service, verify
 from infrastructure.outbound.log.verify.processes import VerificationStoppedError
 from infrastructure.outbound.log.verify.record import (
     VerificationStopRequestedError,
@@ -217,3 +218,28 @@ async def test_verification_begins_although_its_asker_is_gone(
         return [one.state for one in await served.latest()] == ["right"] and not processes()
 
     await until(is_over, "the verification and its process to end", seconds=30)
+
+
+async def test_process_ends_with_server_that_closes_at_once(
+    running: RunningLog, served: ServedVerifications, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[WorkerProcess] = []
+
+    class Worker(WorkerProcess):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            started.append(self)
+
+    monkeypatch.setattr(service, "WorkerProcess", Worker)
+    for turns in (0, 1, 2, 3, 5, 8, 13):
+        starting = asyncio.create_task(served.start("admin"))
+        while not started:
+            await asyncio.sleep(0)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await served.close()
+        await asyncio.gather(starting, return_exceptions=True)
+        process = started.pop()
+        assert process._process.returncode is not None, turns
+        assert process._process.stdout is not None
+        assert process._process.stdout.closed, turns
