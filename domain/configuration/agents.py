@@ -68,42 +68,50 @@ class SubagentDefaults(OwnSection):
     """If true, a spawn must name its agent."""
 
     max_concurrent: Annotated[Whole, Field(ge=1, le=10_000)] = 8
-    """Runs that execute at the same time, at each depth; others wait in the queue."""
+    """Maximum number of runs that execute at the same time, at each depth; others wait in the
+    queue.
+    """
 
     max_spawn_depth: Annotated[Whole, Field(ge=1, le=5)] = 1
-    """Levels of sub-agents. 1: children have no children."""
+    """Maximum depth of sub-agents. 1: children may not spawn children."""
 
     max_children_per_agent: Annotated[Whole, Field(ge=1, le=20)] = 5
-    """Active children of one session. The rule `active_children` refuses the next one."""
+    """Maximum number of active children of one session. The rule `active_children` refuses
+    more.
+    """
 
     archive_after_minutes: Annotated[Whole, Field(ge=0, le=52_560_000)] = 60
-    """Minutes from the end of a run until it is archived; 0: never."""
+    """Minutes from the end of a run until it is archived. 0: never."""
 
     model: ModelChoice | None = None
-    """Model of children. Example: `{ primary: "openai/gpt-5", fallbacks: ["p/small"] }`"""
+    """Model of children, unless the spawn or the agent's own `subagents.model` names one. Example:
+    `{ primary: "openai/gpt-5", fallbacks: ["p/small"] }`
+    """
 
     thinking: Text | None = None
-    """Thinking level of children: `off`, `minimal`, `low`, `medium`, `high`, `xhigh`, `max` or
-    `adaptive`. Example: `"low"`
+    """Default thinking level of children: `off`, `minimal`, `low`, `medium`, `high`, `xhigh`, `max`
+    or `adaptive`. Example: `"low"`
     """
 
     run_timeout_seconds: Annotated[Whole, Field(ge=0, le=315_360_000)] = 0
-    """Time limit of a run in seconds; 0: none. More than 2,147,000 (24 days) is reduced to
-    that, with a warning.
+    """Time limit of a run in seconds. 0: none. A larger value than 2,147,000 (24 days) is reduced
+    to that, with a warning.
     """
 
     announce_timeout_ms: Annotated[Whole, Field(ge=1, le=86_400_000)] = 120_000
-    """No effect: read for OpenClaw."""
+    """No effect; accepted because OpenClaw has it."""
 
     context_scripts: DefaultContextScripts = Field(default_factory=DefaultContextScripts)
     """Scripts that run before each spawn."""
 
     context_preamble_max_chars: PreambleLimit = 4000
-    """Characters of a preamble that a child gets; 0: none."""
+    """Maximum characters of a preamble; a longer one is truncated, with a warning. 0: children get
+    no preamble.
+    """
 
     # Accepted but unused: it affects the orchestrator's prompt, which spawnlog does not write.
     delegation_mode: DelegationMode | None = None
-    """No effect: it belongs to the prompt of the orchestrator, which spawnlog does not write."""
+    """No effect; it changes the prompt of the orchestrator, which spawnlog does not write."""
 
 
 class AgentSubagents(OwnSection):
@@ -122,13 +130,15 @@ class AgentSubagents(OwnSection):
     """Thinking level of the children that run as this agent. Example: `"high"`"""
 
     context_scripts: ContextScripts = Field(default_factory=ContextScripts)
-    """Scripts for spawns of this agent, beside the defaults."""
+    """Scripts for spawns of this agent, in addition to the defaults."""
 
     context_preamble_max_chars: PreambleLimit | None = None
-    """Characters of a preamble; 0: none."""
+    """Maximum characters of a preamble for children that run as this agent; a longer one is
+    truncated, with a warning. 0: none.
+    """
 
     delegation_mode: DelegationMode | None = None
-    """No effect."""
+    """No effect; see the defaults."""
 
 
 BootstrapChars = Annotated[Whole, Field(ge=1, le=1_000_000)]
@@ -158,8 +168,8 @@ class Sandbox(SharedSection):
     """Sandbox settings of an agent's sessions."""
 
     mode: SandboxMode | None = None
-    """Sessions that must be in a sandbox; their children need a runtime with `providesSandbox`.
-    `non-main`: all but the agent's main session. Unset: `off`.
+    """Which sessions must be in a sandbox; their children need a runtime with `providesSandbox`.
+    `all`: every session. `non-main`: all except the agent's main session. Unset: `off`.
     """
 
 
@@ -167,51 +177,57 @@ class AgentEntry(SharedSection):
     """A value of `agents.entries`, whose key is the agent's id."""
 
     name: Text | None = None
-    """Name for people. Example: `"Writer"`"""
+    """Display name. Example: `"Writer"`"""
 
     default: Flag = False
-    """The default agent, which `main` means. Without one: `systemAgent`, else the first agent."""
+    """If true, this is the default agent, which `main` means. Without one: `systemAgent`, else the
+    first agent.
+    """
 
     workspace: NameText | None = None
-    """Folder in which it works, relative to the file. Unset: a folder in the data directory.
-    Example: `"/srv/project"`
+    """Folder in which its runs work; a relative path starts at the configuration file. Unset: a
+    folder in the data directory. Example: `"/srv/project"`
     """
 
     agent_dir: NameText | None = None
-    """Folder of its credentials. Unset: a folder in the data directory. Example:
+    """Folder with its credentials. Unset: a folder in the data directory. Example:
     `"/etc/spawnlog/writer"`
     """
 
     bootstrap_max_chars: BootstrapChars | None = None
-    """Characters of `AGENTS.md` and of `TOOLS.md` that a child gets, of each."""
+    """Maximum characters of `AGENTS.md`, and of `TOOLS.md`, in a child's prompt; the rest is cut,
+    with a warning.
+    """
 
     bootstrap_total_max_chars: BootstrapTotalChars | None = None
-    """The same of both together."""
+    """Maximum characters of both files together."""
 
     model: ModelChoice | None = None
-    """Model of the agent; `subagents.model` counts first. Example: `"openai/gpt-5"`"""
+    """Model of the agent's runs. `subagents.model` takes precedence. Example: `"openai/gpt-5"`"""
 
     thinking_default: Text | None = None
-    """No effect: a command has a setting of its own."""
+    """No effect; configure it in the program that the agent runs."""
 
     sandbox: Sandbox = Field(default_factory=Sandbox)
-    """Whether its sessions must be in a sandbox."""
+    """Sandbox rule for its sessions."""
 
     tools: dict[str, Any] = Field(default_factory=dict, repr=False)
-    """No effect: a command has a setting of its own."""
+    """No effect; configure it in the program that the agent runs."""
 
     subagents: AgentSubagents = Field(default_factory=AgentSubagents)
-    """Rules for its children."""
+    """Settings for its children, and for children that run as this agent."""
 
     runtime: Runtime | None = None
-    """Runtime of its runs. Unset: `agents.defaults.runtime`. Without either, a spawn is refused."""
+    """What executes its runs. Unset: `agents.defaults.runtime`. Without either, a spawn is
+    refused.
+    """
 
 
 class AgentId(SharedSection):
     """The id of an item of `agents.list`, in lower case."""
 
     id: Annotated[Text, AfterValidator(read_agent_id)]
-    """Id: 1 to 64 letters, digits, `_` and `-`, in any case. Example: `"writer"`"""
+    """Id of 1 to 64 letters, digits, `_` and `-`; case is ignored. Example: `"writer"`"""
 
 
 class Agent(AgentEntry, AgentId):
@@ -222,32 +238,34 @@ class SystemAgent(SharedSection):
     """The agent to use if none is named."""
 
     agent_id: Text | None = None
-    """The default agent if no agent of the list has `default: true`. Example: `"main"`"""
+    """Default agent if no agent has `default: true`. Example: `"main"`"""
 
 
 class AgentDefaults(SharedSection):
     """`agents.defaults`. Keys of `models` are `provider/model`; the entries define aliases."""
 
     workspace: NameText | None = None
-    """Workspace of the default agent, if it has none; another agent without one works in a folder
-    of the data directory. Example: `"/srv/project"`"""
+    """Workspace of the default agent if that has none of its own. Any other agent without a
+    workspace works in a folder of the data directory. Example: `"/srv/project"`"""
 
     bootstrap_max_chars: BootstrapChars = 20_000
-    """Characters of `AGENTS.md` and of `TOOLS.md` that a child gets, of each."""
+    """Maximum characters of `AGENTS.md`, and of `TOOLS.md`, in a child's prompt; the rest is cut,
+    with a warning.
+    """
 
     bootstrap_total_max_chars: BootstrapTotalChars = 150_000
-    """The same of both together. The agent's own files count first."""
+    """Maximum characters of both files together. `AGENTS.md` comes first."""
 
     model: ModelChoice | None = None
-    """Model of agents without one. Example: `"openai/gpt-5"`"""
+    """Model of agents that set none. Example: `"openai/gpt-5"`"""
 
     models: dict[str, ModelEntry] = Field(default_factory=dict)
-    """Known models by `provider/model`, with their aliases. Example: `{ "openai/gpt-5": {
+    """Known models, by `provider/model`, with their aliases. Example: `{ "openai/gpt-5": {
     alias: "big" } }`
     """
 
     thinking_default: Text | None = None
-    """No effect."""
+    """No effect; use `subagents.thinking`."""
 
     sandbox: Sandbox = Field(default_factory=Sandbox)
     """Default for all agents."""
@@ -256,7 +274,7 @@ class AgentDefaults(SharedSection):
     """Defaults for all sub-agents."""
 
     runtime: Runtime | None = None
-    """Runtime of agents without one."""
+    """Runtime of agents that set none."""
 
     system_agent: SystemAgent | None = None
     """The agent for requests that name none."""
@@ -273,18 +291,19 @@ class Agents(OwnSection):
     """
 
     defaults: AgentDefaults = Field(default_factory=AgentDefaults)
-    """Values for all agents."""
+    """Defaults for all agents."""
 
     list: tuple[Agent, ...] = ()
-    """The agents. Without any: one agent `main`."""
+    """The agents. Empty: one agent `main`."""
 
     entries: dict[Text, AgentEntry] | None = None
-    """The agents by id, as OpenClaw writes them since 2026.8; instead of `list`. Example: `{
+    """The agents by id, as OpenClaw writes them since 2026.8. Cannot be combined with `list`.
+    Example: `{
     main: { default: true } }`
     """
 
     ownership: Text | None = None
-    """No effect: read for OpenClaw."""
+    """No effect; accepted because OpenClaw has it."""
 
     @property
     def roster(self) -> tuple[Agent, ...]:

@@ -81,51 +81,56 @@ class ContextScript(OwnSection):
     """A context script. `uri` may contain `${NAME}`, which the caller expands at use."""
 
     id: NameText
-    """Name of the script. Example: `"identity"`"""
+    """Name of the script, unique in its list. Example: `"identity"`"""
 
     uri: Annotated[NameText, AfterValidator(_usable_uri)]
-    """Path (relative to the file; `~` is the home of the server's user) or HTTP URL. `${NAME}`
-    is replaced at each use. Example: `"scripts/identity.sh"`
+    """Path of a program, or HTTP URL. A relative path starts at the configuration file; `~` is the
+    home of the server's user. `${NAME}` is replaced at each use. Example: `"scripts/identity.sh"`
     """
 
     format: Literal["arguments", "json"] = "arguments"
-    """Of a program: `arguments` passes `name=value` arguments, `json` an object on standard
-    input.
+    """How a program gets the variables of `argMap`: as `name=value` arguments, or as a JSON object
+    on standard input.
     """
 
     method: Annotated[NameText, AfterValidator(_usable_method)] = "GET"
-    """Of a URL. GET, DELETE and HEAD have the variables in the query; POST, PUT and PATCH in a
-    JSON body.
+    """Method of a URL. GET, DELETE and HEAD send the variables in the query; POST, PUT and PATCH
+    in a JSON body.
     """
 
     priority: Number = 0
-    """Scripts with a higher priority run first."""
+    """Scripts with a higher number run first; ties keep their order."""
 
     position: Literal["prepend", "append"] = "append"
-    """Whether the text is put before or after the task."""
+    """Where the script's text goes: before the task, or after it."""
 
     log: ScriptLogLevel = False
-    """`true`: one log line for each run. `"verbose"`: call, output and winner too. Failures are
+    """`true`: one log line per call. `"verbose"`: also arguments, output and winner. Failures are
     always logged.
     """
 
     error_handling: Literal["continue", "stop"] = "continue"
-    """`stop`: after a failure no later script runs."""
+    """`stop`: after a failure of this script, no later script runs."""
 
     return_key: NameText | None = None
-    """Key of a JSON output with the text. Example: `"message"`"""
+    """Key of the JSON output that holds the text. Unset: `message`, `content`, `text` or `result`,
+    else the whole output. Example: `"message"`"""
 
     error_key: NameText | None = None
-    """Key of a JSON output with an error. Example: `"error"`"""
+    """Key of the JSON output that holds an error message; if present, the script has failed.
+    Example: `"error"`"""
 
     agent_id_override_key: NameText | None = None
-    """Key of a JSON output with another agent. Example: `"targetAgentId"`"""
+    """Key of the JSON output that holds the id of another agent to run. Example: `"targetAgentId"`
+    """
 
     arg_map: dict[NameText, SpawnVariable] = Field(default_factory=dict)
-    """What the script gets: name to variable of the spawn. Example: `{ agent: "targetAgentId" }`"""
+    """Variables that the script gets: its name for each, and the variable of the spawn. Example:
+    `{ agent: "targetAgentId" }`
+    """
 
     timeout_seconds: Annotated[Number, Field(gt=0, le=600)] = SCRIPT_TIMEOUT_SECONDS
-    """Seconds that the script may take. Unset: `spawnlog.scriptTimeoutSeconds`."""
+    """Timeout of the script in seconds. Unset: `spawnlog.scriptTimeoutSeconds`."""
 
     @property
     def is_remote(self) -> bool:
@@ -140,14 +145,16 @@ class DefaultContextScripts(OwnSection):
     """Scripts that run for every agent."""
 
     run: ScriptList = ()
-    """Scripts for every agent, at most 50."""
+    """Scripts for spawns of every agent, at most 50."""
 
 
 class ContextScripts(OwnSection):
     """An agent's own scripts, and the ids of default scripts to skip."""
 
     run: ScriptList = ()
-    """Scripts of this agent; one with the `id` of a default script replaces it."""
+    """Scripts for spawns of this agent, at most 50 with the defaults. One with the `id` of a
+    default script replaces that.
+    """
 
     ignore: tuple[NameText, ...] = ()
     """Ids of default scripts that do not run for this agent. Example: `["identity"]`"""

@@ -123,15 +123,15 @@ class Hook(OwnSection):
     """
 
     url: Annotated[SecretText, AfterValidator(check_url)] = Field(repr=False)
-    """Address. With a query it is secret. Example: `"https://gateway.example/hook"`"""
+    """Address to call; kept secret if it has a query. Example: `"https://gateway.example/hook"`"""
 
     headers: Annotated[dict[Text, SecretText], Field(max_length=HEADERS_MAX)] = Field(
         default_factory=dict, repr=False
     )
-    """Headers of each request; secret. Example: `{ Authorization: "Bearer ${HOOK_TOKEN}" }`"""
+    """Headers of each request; kept secret. Example: `{ Authorization: "Bearer ${HOOK_TOKEN}" }`"""
 
     timeout_seconds: Annotated[Number, Field(gt=0, le=60)] = 10
-    """Seconds for a whole request, from connecting to the end of the answer."""
+    """Timeout of a request in seconds, from connecting to the end of the response."""
 
     @field_validator("headers")
     @classmethod
@@ -148,25 +148,27 @@ class HooksSection(OwnSection):
     """
 
     prepare_subagent_spawn: Hook | None = None
-    """Asked at the end of each preparation; may refuse the spawn."""
+    """Called at the end of each preparation; may refuse the spawn."""
 
     subagent_spawning: Hook | None = None
-    """Asked to bind a child to a thread; may refuse the spawn."""
+    """Called to bind a child to a thread; may refuse the spawn."""
 
     subagent_spawned: Hook | None = None
-    """Notified when a child is in its lane."""
+    """Called after a child is queued in its lane."""
 
     subagent_delivery_target: Hook | None = None
-    """Asked where to deliver a result."""
+    """Called to choose where a result is delivered."""
 
     subagent_ended: Hook | None = None
-    """Notified when a run has been announced or stopped."""
+    """Called after a run is announced or stopped."""
 
     on_subagent_ended: Hook | None = None
-    """The same, for a context engine."""
+    """Called at the same time as `subagentEnded`, for a context engine."""
 
     attempts_max: Annotated[Whole, Field(ge=1, le=20)] = 8
-    """Attempts to notify a hook; then it is parked."""
+    """Attempts to call `subagentSpawned`, `subagentEnded` or `onSubagentEnded`; then the call is
+    parked.
+    """
 
     retry_seconds_max: Annotated[Whole, Field(ge=1, le=3600)] = 300
     """Maximum backoff between two attempts, in seconds."""

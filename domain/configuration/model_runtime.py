@@ -37,35 +37,35 @@ class McpServer(OwnSection):
     """An MCP server of tools over HTTP, in the format of MCP clients."""
 
     url: EndpointUrl = Field(repr=False)
-    """Address of the server. Example: `"http://127.0.0.1:9000/mcp"`"""
+    """Address of the MCP server. Example: `"http://127.0.0.1:9000/mcp"`"""
 
     headers: Annotated[dict[Text, SecretText], Field(max_length=HEADERS_MAX)] = Field(
         default_factory=dict, repr=False
     )
-    """Headers of each request; secret. Example: `{ Authorization: "Bearer ${MCP_TOKEN}" }`"""
+    """Headers of each request; kept secret. Example: `{ Authorization: "Bearer ${MCP_TOKEN}" }`"""
 
     type: TransportName | None = None
-    """Transport. Only streamable HTTP is supported."""
+    """Transport; all these names mean streamable HTTP, the only one supported."""
 
     transport: TransportName | None = None
-    """The same as `type`."""
+    """Another name of `type`."""
 
     disabled: Flag = False
-    """If true, the server is not used."""
+    """If true, the model gets no tools of this server."""
 
     enabled: Flag = True
-    """If false, the server is not used."""
+    """If false, the model gets no tools of this server."""
 
     timeout: TimeoutMs | None = None
-    """Timeout of one tool call in milliseconds. Unset: `toolTimeoutSeconds` of the runtime.
+    """Timeout of a tool call in milliseconds. Unset: `toolTimeoutSeconds` of the runtime.
     Example: `60000`
     """
 
     request_timeout_ms: TimeoutMs | None = None
-    """The same as `timeout`."""
+    """Another name of `timeout`."""
 
     env: dict[Text, SecretText] = Field(default_factory=dict, repr=False)
-    """No effect: a server with a URL has no environment."""
+    """No effect; a server that is reached by URL has no environment."""
 
     @property
     def is_used(self) -> bool:
@@ -124,49 +124,53 @@ class ModelRuntime(SharedSection):
     """
 
     type: Literal["model"]
-    """A conversation with a model, in the server."""
+    """Holds a conversation with a model, inside the server."""
 
     base_url: EndpointUrl | None = Field(default=None, repr=False)
-    """Endpoint of the OpenAI protocol, without `/chat/completions`. Required in a file.
-    Example: `"https://api.openai.com/v1"`
+    """Address of an endpoint of the OpenAI protocol, without `/chat/completions`. Required in a
+    file. Example: `"https://api.openai.com/v1"`
     """
 
     api_key: SecretText | None = Field(default=None, repr=False)
-    """Key of the endpoint. Example: `"${OPENAI_API_KEY}"`"""
+    """Key of the endpoint, sent as a bearer token. Example: `"${OPENAI_API_KEY}"`"""
 
     model: Annotated[NameText, AfterValidator(_model_name)] | None = None
-    """Model to call if nothing else names one. Example: `"gpt-5"`"""
+    """Model to call if neither the spawn nor an agent names one. Example: `"gpt-5"`"""
 
     models: ServedModels | None = None
-    """Models that it serves. Unset: any. Example: `["openai/*"]`"""
+    """Models that the endpoint serves; others are skipped, with a warning. Unset: any. Example:
+    `["openai/*"]`
+    """
 
     mcp_servers: Annotated[dict[Text, McpServer], Field(max_length=MCP_SERVERS_MAX)] = Field(
         default_factory=dict
     )
-    """MCP servers with tools for the model, by name. Example: `{ search: { url:
+    """MCP servers whose tools the model may call, by name. Example: `{ search: { url:
     "http://127.0.0.1:9000/mcp" } }`
     """
 
     requests_max: Annotated[Whole, Field(ge=1, le=1_000)] = 50
-    """Requests to the model in one run."""
+    """Maximum requests to the model in one run; beyond it the run ends as `error`."""
 
     tool_calls_max: Annotated[Whole, Field(ge=0, le=10_000)] = 200
-    """Successful tool calls in one run."""
+    """Maximum successful tool calls in one run; beyond it the run ends as `error`."""
 
     tokens_max: Annotated[Whole, Field(ge=1, le=1_000_000_000)] = 2_000_000
-    """Input and output tokens of one run, as far as the endpoint counts them."""
+    """Maximum input and output tokens of one run, if the endpoint counts them; beyond it the run
+    ends as `error`.
+    """
 
     attempts_max: Annotated[Whole, Field(ge=1, le=10)] = 3
-    """Attempts for one answer before the next model is called."""
+    """Attempts for one answer; then the next fallback model is called."""
 
     answer_within_seconds: Annotated[Whole, Field(ge=1, le=3_600)] = 600
-    """Seconds until an answer must begin, all attempts and pauses included."""
+    """Seconds within which an answer must begin, all attempts and pauses included."""
 
     timeout_seconds: Annotated[Whole, Field(ge=1, le=3_600)] = 300
-    """Seconds that the endpoint may send nothing."""
+    """Seconds without data from the endpoint after which an attempt fails."""
 
     tool_timeout_seconds: Annotated[Whole, Field(ge=1, le=86_400)] = 600
-    """Seconds that one tool call may take."""
+    """Timeout of a tool call in seconds."""
 
     @field_validator("base_url")
     @classmethod

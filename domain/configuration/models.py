@@ -51,15 +51,15 @@ class ModelChoice(OwnSection):
     """A model and its fallbacks. A file may also give only the name."""
 
     primary: Text | None = None
-    """Model to use. The whole object may be just this text. Example: `"openai/gpt-5"`"""
+    """Model to use. A file may give this text in place of the object. Example: `"openai/gpt-5"`"""
 
     fallbacks: Annotated[tuple[Text, ...], Field(max_length=FALLBACKS_MAX)] = ()
-    """Models to try if the primary one is not available, in this order. Example:
+    """Models to try, in this order, if the primary one is not available. Example:
     `["openai/gpt-5-mini"]`
     """
 
     timeout_ms: Annotated[Whole, Field(gt=0)] | None = None
-    """No effect: a run has its own limit."""
+    """No effect; `runTimeoutSeconds` limits a run."""
 
     @model_validator(mode="before")
     @classmethod
@@ -88,20 +88,20 @@ class TieredPrice(OwnSection):
     """Prices for a range of input tokens: `range` is `[from, to]` or `[from]`."""
 
     input: Price = 0
-    """Price of input tokens."""
+    """US dollars per million input tokens."""
 
     output: Price = 0
-    """Price of output tokens."""
+    """US dollars per million output tokens."""
 
     cache_read: Price = 0
-    """Price of tokens read from a cache."""
+    """US dollars per million tokens read from a cache."""
 
     cache_write: Price = 0
-    """Price of tokens written to a cache."""
+    """US dollars per million tokens written to a cache."""
 
     range: Annotated[tuple[_TokenCount, ...], Field(min_length=1, max_length=2)]
-    """Input tokens of one report, its cache included, for which these prices hold: `[from, to]`
-    or `[from]`. Example: `[0, 200000]`
+    """Input tokens of one usage report, cache tokens included, to which these prices apply:
+    `[from, to]` or `[from]`. Example: `[0, 200000]`
     """
 
 
@@ -109,29 +109,29 @@ class Cost(OwnSection):
     """Prices in US dollars per million tokens."""
 
     input: Price | None = None
-    """Price of input tokens. Example: `3`"""
+    """US dollars per million input tokens. Example: `3`"""
 
     output: Price | None = None
-    """Price of output tokens. Example: `15`"""
+    """US dollars per million output tokens. Example: `15`"""
 
     cache_read: Price | None = None
-    """Price of tokens read from a cache. Example: `0.3`"""
+    """US dollars per million tokens read from a cache. Example: `0.3`"""
 
     cache_write: Price | None = None
-    """Price of tokens written to a cache. Example: `3.75`"""
+    """US dollars per million tokens written to a cache. Example: `3.75`"""
 
     tiered_pricing: tuple[TieredPrice, ...] = ()
-    """Prices by the number of input tokens."""
+    """Prices that depend on the number of input tokens."""
 
 
 class ProviderModel(SharedSection):
     """A model that a provider offers."""
 
     id: NameText
-    """Id of the model at its provider. Example: `"gpt-5"`"""
+    """Id of the model, as its provider names it. Example: `"gpt-5"`"""
 
     name: Text | None = None
-    """Name for people. Example: `"GPT-5"`"""
+    """Display name. Example: `"GPT-5"`"""
 
     cost: Cost | None = None
     """Prices in US dollars per million tokens. Unset: no cost is shown."""
@@ -148,7 +148,7 @@ class Models(SharedSection):
     """The `models` section."""
 
     providers: dict[str, Provider] = Field(default_factory=dict)
-    """Providers by name; the name is the part of a model before `/`. Example: `{ openai: {
+    """Providers, by the part of a model name before `/`. Example: `{ openai: {
     models: [{ id: "gpt-5", cost: { input: 3, output: 15 } }] } }`
     """
 

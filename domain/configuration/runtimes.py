@@ -45,33 +45,41 @@ class CommandRuntime(OwnSection):
     """A runtime that starts one process per run."""
 
     type: Literal["command"]
-    """A program for each run."""
+    """Starts a program for each run."""
 
     command: Annotated[tuple[Text, ...], Field(min_length=1)]
-    """Program and arguments. Example: `["my-agent", "--print", "{prompt}"]`"""
+    """Program and its arguments; no shell is involved. Example: `["my-agent", "--print",
+    "{prompt}"]`
+    """
 
     input: Literal["stdin-json", "stdin-text", "argv"] = "stdin-json"
-    """How the program gets its prompt. `argv` replaces `{prompt}` in `command`."""
+    """How the program gets its prompt: as a JSON object or as text on standard input, or as an
+    argument (`argv`), in place of `{prompt}` in `command`.
+    """
 
     output: Literal["text", "jsonl"] = "text"
-    """`jsonl`: each line is an entry of the transcript. `text`: the output is the result."""
+    """How its output is read. `text`: the output is the result. `jsonl`: each line is an entry of
+    the transcript.
+    """
 
     cwd: NameText | None = None
-    """Working folder, relative to the workspace. Unset: the workspace."""
+    """Working folder of the program, relative to the workspace. Unset: the workspace."""
 
     env: dict[Text, SecretText] = Field(default_factory=dict, repr=False)
-    """Variables of the program. Example: `{ API_KEY: "${API_KEY}" }`"""
+    """Environment variables of the program. Example: `{ API_KEY: "${API_KEY}" }`"""
 
     models: ServedModels | None = None
-    """Models that it serves; others are skipped with a warning. Unset: any. Example:
+    """Models that the program serves; others are skipped, with a warning. Unset: any. Example:
     `["openai/*"]`
     """
 
     provides_sandbox: Flag = False
-    """The command isolates itself. spawnlog isolates nothing."""
+    """Set to true if the program runs in a sandbox; spawnlog does not provide one."""
 
     delivers_to_origin: Flag = False
-    """The command itself sends results to the thread of its session."""
+    """Set to true if the program itself sends results to the thread of its session; they are then
+    not announced as well.
+    """
 
     @model_validator(mode="after")
     def _require_startable(self) -> "CommandRuntime":
@@ -101,29 +109,29 @@ class ToolCall(OwnSection):
     """Name of the tool. Example: `"grep"`"""
 
     input: Any = None
-    """Its input."""
+    """Input of the tool, as any JSON value."""
 
     output: Any = None
-    """Its output."""
+    """Output of the tool, as any JSON value."""
 
 
 class TokenUsage(OwnSection):
     """Token counts to play back."""
 
     input_tokens: TokenCount = 0
-    """Input tokens."""
+    """Number of input tokens."""
 
     output_tokens: TokenCount = 0
-    """Output tokens."""
+    """Number of output tokens."""
 
     cache_read_tokens: TokenCount = 0
-    """Tokens read from a cache."""
+    """Number of tokens read from a cache."""
 
     cache_write_tokens: TokenCount = 0
-    """Tokens written to a cache."""
+    """Number of tokens written to a cache."""
 
     model: Text | None = None
-    """Model that they were used with. Example: `"openai/gpt-5"`"""
+    """Model that used the tokens. Example: `"openai/gpt-5"`"""
 
 
 class ScriptedStep(OwnSection):
@@ -136,13 +144,13 @@ class ScriptedStep(OwnSection):
     """Milliseconds to wait before the step."""
 
     message: Text | None = None
-    """Message of the agent. Example: `"Half way."`"""
+    """Message from the agent. Example: `"Half way."`"""
 
     tool: ToolCall | None = None
-    """Tool call."""
+    """Tool call to play back."""
 
     usage: TokenUsage | None = None
-    """Token counts."""
+    """Token counts to report."""
 
     @model_validator(mode="after")
     def _require_single_action(self) -> "ScriptedStep":
@@ -158,22 +166,22 @@ class ScriptedRuntime(OwnSection):
     """Plays back steps, for demos and tests."""
 
     steps: tuple[ScriptedStep, ...] = ()
-    """What happens, in order. A step has at most one of `message`, `tool` and `usage`."""
+    """Steps, in order. A step has at most one of `message`, `tool` and `usage`."""
 
     result: Text | None = None
-    """Result of the run. Example: `"Done."`"""
+    """Result text of the run. Example: `"Done."`"""
 
     outcome: Literal["success", "error", "timeout", "unknown"] = "success"
     """Outcome of the run."""
 
     error: Text | None = None
-    """Error text; needs another outcome than `success`."""
+    """Error text. Requires another `outcome` than `success`."""
 
     models: ServedModels | None = None
-    """Models that it serves. Unset: any."""
+    """Models that the runtime serves; others are skipped, with a warning. Unset: any."""
 
     provides_sandbox: Flag = False
-    """Counts as a sandbox."""
+    """If true, counts as a sandbox."""
 
     @model_validator(mode="after")
     def _require_failed_outcome(self) -> "ScriptedRuntime":
@@ -191,33 +199,33 @@ class ExternalRuntime(OwnSection):
     """
 
     type: Literal["external"]
-    """An executor claims the run over HTTP."""
+    """Waits for an executor that claims the run over HTTP."""
 
     models: ServedModels | None = None
-    """Models that the executor serves. Unset: any."""
+    """Models that the executor serves; others are skipped, with a warning. Unset: any."""
 
     provides_sandbox: Flag = False
-    """The executor isolates what it executes."""
+    """Set to true if the executor runs children in a sandbox."""
 
 
 class WorkerRuntime(OwnSection):
     """A remote process that pulls runs over HTTP."""
 
     type: Literal["worker"]
-    """Accepted in a file; not served yet."""
+    """Accepted in a file, but not served yet: a spawn is refused (rule `runtime`)."""
 
     queue: NameText
-    """Name of the queue."""
+    """Queue from which a worker would take runs."""
 
     models: ServedModels | None = None
-    """Models that it serves."""
+    """Models that a worker would serve."""
 
 
 class OpenClawRuntime(SharedSection):
     """A runtime inside OpenClaw, accepted in the file but served by OpenClaw only."""
 
     type: Literal["embedded", "acp"]
-    """Runtimes of OpenClaw: accepted in a file, but a spawn is refused (rule `runtime`)."""
+    """Runtime of OpenClaw: accepted in a file, but a spawn is refused (rule `runtime`)."""
 
 
 Runtime = Annotated[

@@ -28,21 +28,23 @@ class ThreadBindings(SharedSection):
     """
 
     enabled: Flag = True
-    """Whether a child may be bound to a thread."""
+    """If false, a spawn with `thread` is refused."""
 
     spawn_sessions: Flag = True
-    """The same, for new children. Channels and their accounts may override both."""
+    """If false, a spawn with `thread` is refused, too. `threadBindings` of a channel, or of its
+    account, overrides both.
+    """
 
     default_spawn_context: ThreadContextMode = "fork"
-    """Context of a child in a thread: the requester's conversation (`fork`) or none."""
+    """Default context of a child in a thread: the requester's conversation (`fork`) or none."""
 
     idle_hours: Hours | None = None
-    """Hours after the last announcement until a persistent session is archived; unset or 0:
-    never. Example: `24`
+    """Hours from the last announcement until a persistent session is archived. Unset or 0: never.
+    Example: `24`
     """
 
     max_age_hours: Hours | None = None
-    """Hours after its start until a persistent session is archived; unset or 0: never. Example:
+    """Hours from its start until a persistent session is archived. Unset or 0: never. Example:
     `168`
     """
 

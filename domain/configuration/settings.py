@@ -64,18 +64,21 @@ class Token(OwnSection):
     """An API token. `sessions` are patterns of session keys in which `*` matches any text."""
 
     id: Annotated[NameText, Field(max_length=64)]
-    """Name that is recorded with each command. Example: `"ci"`"""
+    """Name of the token, recorded with each request. Example: `"ci"`"""
 
     token: Annotated[TokenSource, BeforeValidator(_source)]
-    """`"${NAME}"` or `{ file: "path" }`, never the token itself. Example: `{ file: "ci.token" }`"""
+    """Where the token is: `"${NAME}"` or `{ file: "path" }`, never the token itself. Example: `{
+    file: "ci.token" }`
+    """
 
     scopes: Annotated[tuple[TokenScope, ...], Field(min_length=1)]
-    """Scopes of the token. Example: `["read"]`"""
+    """What the token may do. Example: `["read"]`"""
 
     sessions: Annotated[
         tuple[Annotated[NameText, AfterValidator(_pattern)], ...], Field(min_length=1)
     ]
-    """Patterns of session keys; `*` matches any text. Example: `["agent:main:*"]`"""
+    """Sessions that it may act for: patterns of session keys, in which `*` matches any text.
+    Example: `["agent:main:*"]`"""
 
 
 VARIABLES: Mapping[str, str] = {
@@ -112,12 +115,12 @@ class Settings(OwnSection):
     database_url: Annotated[NameText | None, BeforeValidator(_drop_secret_reference)] = Field(
         default=None, repr=False
     )
-    """PostgreSQL server. May contain `${NAME}`. Unset: the embedded server. Example:
+    """Address of a PostgreSQL database; may contain `${NAME}`. Unset: the embedded server. Example:
     `"postgresql://spawnlog@db.example/spawnlog"`
     """
 
     data_dir: NameText | None = None
-    """Data directory. Unset: where this system keeps a user's data. Example:
+    """Data directory. Unset: a `spawnlog` folder where this system keeps a user's data. Example:
     `"/var/lib/spawnlog"`
     """
 
@@ -125,53 +128,53 @@ class Settings(OwnSection):
     """Address to listen on. Example: `"0.0.0.0"`"""
 
     port: Annotated[Whole, Field(ge=0, le=65_535)] = 8700
-    """Port; 0 picks a free one."""
+    """Port to listen on. 0: any free port."""
 
     no_auth: Flag = False
-    """Accept requests without a token; on a loopback address only."""
+    """If true, requests need no token. Allowed on a loopback address only."""
 
     no_page: Flag = False
-    """Serve no web page."""
+    """If true, the web page is not served."""
 
     lease_seconds: Annotated[Number, Field(ge=1, le=3600)] = 15
-    """Seconds after which another server takes over the runs of a server that has died."""
+    """Seconds without a heartbeat after which another server takes over the work of this one."""
 
     drain_seconds: Annotated[Number, Field(ge=0, le=3600)] = 10
-    """Seconds for work in progress when the server is told to stop."""
+    """Seconds that a stopping server waits for its runs; then they end as `error`."""
 
     external_claim_seconds: Annotated[Number, Field(ge=1, le=604_800)] = 3600
-    """Seconds that an external run waits for an executor."""
+    """Seconds that an external run waits for an executor; then it ends as `error`."""
 
     tokens: tuple[Token, ...] = ()
-    """Tokens besides the admin token."""
+    """Tokens in addition to the admin token."""
 
     script_timeout_seconds: Annotated[Number, Field(gt=0, le=600)] = SCRIPT_TIMEOUT_SECONDS
-    """Seconds that one context script may take, if it does not say."""
+    """Timeout of a context script that sets none, in seconds."""
 
     scripts_total_seconds: Annotated[Number, Field(gt=0, le=3600)] = 30
-    """Seconds for all context scripts of one spawn."""
+    """Timeout of all context scripts of one spawn together, in seconds."""
 
     script_output_bytes_max: Annotated[Whole, Field(ge=1, le=16_777_216)] = 1_048_576
-    """Bytes of the output of one context script."""
+    """Maximum bytes of a context script's output; beyond it the script fails."""
 
     allowed_hosts: tuple[Annotated[NameText, Field(max_length=253)], ...] = ()
-    """Host names, besides its own, under which the server may be addressed. Example:
+    """Host names, in addition to its own, under which the server may be addressed. Example:
     `["spawnlog.example"]`
     """
 
     workspace_roots: Annotated[tuple[NameText, ...], Field(max_length=100)] = ()
-    """Folders, besides workspaces of agents, in which a request may name its requester's
-    workspace. Example: `["/srv"]`
+    """Folders, in addition to the agents' workspaces, below which a request may place its
+    requester's workspace. Example: `["/srv"]`
     """
 
     hooks: HooksSection = Field(default_factory=HooksSection)
-    """Programs that are asked and notified about children."""
+    """HTTP hooks that are called about children."""
 
     announce: AnnounceSection = Field(default_factory=AnnounceSection)
     """Webhooks that receive announcements."""
 
     telemetry: TelemetrySection = Field(default_factory=TelemetrySection)
-    """Where spans are sent."""
+    """Export of OpenTelemetry spans."""
 
     @field_validator("host")
     @classmethod

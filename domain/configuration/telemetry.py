@@ -34,14 +34,14 @@ class TelemetrySection(OwnSection):
     otlp_endpoint: (
         Annotated[Text, Field(max_length=URL_CHARACTERS_MAX), AfterValidator(_endpoint)] | None
     ) = None
-    """OpenTelemetry collector; spans go to `/v1/traces` below it. Unset: none are sent.
-    Example: `"http://127.0.0.1:4318"`
+    """Address of an OpenTelemetry collector; spans go to `/v1/traces` below it. Unset: none are
+    sent. Example: `"http://127.0.0.1:4318"`
     """
 
     headers: Annotated[dict[Text, SecretText], Field(max_length=HEADERS_MAX)] = Field(
         default_factory=dict, repr=False
     )
-    """Headers of each request; secret. Example: `{ Authorization: "Bearer ${OTLP_TOKEN}" }`"""
+    """Headers of each request; kept secret. Example: `{ Authorization: "Bearer ${OTLP_TOKEN}" }`"""
 
     @field_validator("headers")
     @classmethod

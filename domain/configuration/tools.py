@@ -34,15 +34,18 @@ class ConfiguredToolPolicy(OwnSection):
     """
 
     allow: tuple[Text, ...] | None = None
-    """Only these tools: names, `group:…` and patterns with `*`. Example: `["group:fs"]`"""
+    """The only tools that children get: names, `group:…`, and patterns with `*`. Example:
+    `["group:fs"]`
+    """
 
     also_allow: tuple[Text, ...] | None = None
-    """Tools in addition to the defaults; not together with `allow`. Example: `["cron"]`"""
+    """Tools in addition to the default ones. Cannot be combined with `allow`. Example: `["cron"]`
+    """
 
     deny: tuple[Text, ...] | None = None
-    """Tools that children do not get; counts more than `allow`. Unset: `gateway`,
-    `agents_list`, `session_status`, `cron`, and `subagents` for children that may not spawn.
-    Example: `["gateway", "cron"]`
+    """Tools that children do not get; overrides `allow`. Unset: `gateway`, `agents_list`,
+    `session_status`, `cron`, and `subagents` for children that may not spawn. Example: `["gateway",
+    "cron"]`
     """
 
     @model_validator(mode="after")
@@ -63,19 +66,19 @@ class Attachments(OwnSection):
     """`tools.sessions_spawn.attachments`. Numbers are rounded down."""
 
     enabled: Flag = False
-    """Whether a spawn may put files into the child's workspace."""
+    """If true, a spawn may put files into the child's workspace."""
 
     max_total_bytes: SizeLimit = 5_242_880
-    """Bytes of all files of a spawn."""
+    """Maximum bytes of all files of a spawn together; beyond it the spawn is refused."""
 
     max_files: SizeLimit = 50
-    """Number of files."""
+    """Maximum number of files of a spawn; beyond it the spawn is refused."""
 
     max_file_bytes: SizeLimit = 1_048_576
-    """Bytes of one file."""
+    """Maximum bytes of one file; beyond it the spawn is refused."""
 
     retain_on_session_keep: Flag = False
-    """Whether the files stay if the session is kept."""
+    """If true, the files stay after the announcement when `cleanup` is `keep`."""
 
 
 class SessionsSpawn(OwnSection):

@@ -66,26 +66,28 @@ class OriginPattern(OwnSection):
     """
 
     channel: NameText | None = None
-    """Channel of the request; `*` matches any text. Example: `"slack"`"""
+    """Only runs requested from this channel. In all three keys, `*` matches any text. Example:
+    `"slack"`
+    """
 
     account_id: NameText | None = None
-    """Account of the channel. Example: `"work"`"""
+    """Only runs requested through this account of the channel. Example: `"work"`"""
 
     to: NameText | None = None
-    """Address in the channel. Example: `"#ops"`"""
+    """Only runs requested from this address in the channel. Example: `"#ops"`"""
 
 
 class Webhook(Hook):
     """An address that receives announcements, signed with each of its secrets."""
 
     id: Annotated[NameText, Field(max_length=WEBHOOK_ID_CHARACTERS_MAX)]
-    """Name of the webhook. Example: `"chat"`"""
+    """Name of the webhook, by which deliveries are recorded. Example: `"chat"`"""
 
     secrets: Annotated[
         tuple[Annotated[SecretText, AfterValidator(_secret)], ...],
         Field(min_length=1, max_length=SECRETS_MAX, repr=False),
     ]
-    """One or two signing secrets (`whsec_…`); during a rotation each request is signed with
+    """One or two signing secrets (`whsec_…`); with two, for a rotation, each request is signed with
     both. Example: `["${CHAT_SECRET}"]`
     """
 
@@ -96,7 +98,7 @@ class Webhook(Hook):
         ]
         | None
     ) = None
-    """Only announcements to sessions of these agents. Unset: all. Example: `["main"]`"""
+    """Only announcements to sessions of these agents. Unset: of all agents. Example: `["main"]`"""
 
     origin: OriginPattern | None = None
     """Only announcements of runs that were requested from there. Unset: all."""
@@ -119,10 +121,10 @@ class AnnounceSection(OwnSection):
     """
 
     webhooks: Annotated[tuple[Webhook, ...], Field(max_length=WEBHOOKS_MAX)] = ()
-    """Receivers of announcements."""
+    """Webhooks that receive announcements."""
 
     attempts_max: Annotated[Whole, Field(ge=1, le=50)] = 15
-    """Attempts to send an announcement; then it is parked."""
+    """Attempts to deliver an announcement to a webhook; then it is parked."""
 
     retry_seconds_max: Annotated[Whole, Field(ge=1, le=86_400)] = 3600
     """Maximum backoff between two attempts, in seconds. `Retry-After` can delay the next one by
