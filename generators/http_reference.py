@@ -1,11 +1,10 @@
 """Generate the table of endpoints in docs/http.md; run by `make docs`.
 
-The text in the column "what it does" is kept, and so are the conditions that follow a scope. A new
-operation gets its summary.
+The texts are the summaries of the operations. The conditions that follow a scope are kept.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from pathlib import Path
 
@@ -16,10 +15,31 @@ from infrastructure.inbound.http.responses.problems import TITLES
 
 PAGE = Path(__file__).parents[1] / "docs" / "http.md"
 HEAD = "| endpoint | scope | what it does | parameters | answers |\n|---|---|---|---|---|\n"
-ROW = re.compile(r"^\| `([A-Z]+ /\S*)` \| ?(.*?) \| (.*?) \| ?[^|]*? ?\|(?: [^|]* \|)?$")
+ROW = re.compile(r"^\| `([A-Z]+ /\S*)` \| ?(.*?) \|", re.M)
 COMMON = re.compile(r"(?<=^Beside these, any endpoint may answer ).*?(?=\.\n\n)", re.M | re.S)
 OWN_SCOPE = re.compile(r"^`\w+`")
 FOR_ALL_READS = "minPosition"
+PAGES: Mapping[str, str] = {
+    "spawn": "chains-and-batches.md",
+    "respawn": "respawn.md",
+    "listRuns": "#words-and-totals",
+    "getRunTranscript": "#follow-a-run",
+    "sendMessage": "sessions.md",
+    "yieldSession": "sessions.md",
+    "provideTranscript": "forks.md",
+    "getSharedContext": "shared-context.md",
+    "patchSharedContext": "shared-context.md",
+    "redriveAnnouncement": "webhooks.md#retries-and-parked-announcements",
+    "claimRun": "external-runs.md",
+    "findEvents": "#since-when",
+    "getDiff": "time-travel.md",
+    "whatIf": "time-travel.md#what-if",
+    "getLogHead": "#the-verification-of-the-log",
+    "startVerification": "#the-verification-of-the-log",
+    "makePageCode": "page.md",
+    "getMetrics": "telemetry.md",
+}
+"""The page, or the section of this one, with more about an operation."""
 
 
 def reference(page: str) -> str:
@@ -27,17 +47,14 @@ def reference(page: str) -> str:
     before, head, after = page.partition(HEAD)
     assert head, "docs/http.md has no table of endpoints"
     table, gap, rest = after.partition("\n\n")
-    described = {
-        found[1]: (found[2], found[3]) for row in table.splitlines() if (found := ROW.match(row))
-    }
+    scopes = dict(ROW.findall(table))
     rows = []
     for row in OPERATIONS:
         endpoint = f"{row.method} {row.path}"
-        scope, does = described.get(endpoint, ("", _lowered(row.summary)))
         cells = (
             f"`{endpoint}`",
-            _scope(row, scope),
-            does,
+            _scope(row, scopes.get(endpoint, "")),
+            row.summary + _page(row.name),
             ", ".join(f"`{name}`" for name in _parameters(row.query)),
             _answers(row),
         )
@@ -94,8 +111,9 @@ def _listed(statuses: Iterable[int]) -> str:
     return ", ".join(map(str, sorted(statuses)))
 
 
-def _lowered(text: str) -> str:
-    return (text[:1].lower() + text[1:]).removesuffix(".").replace("|", "\\|")
+def _page(name: str) -> str:
+    page = PAGES.get(name)
+    return f" ([{page.partition('#')[0] or 'below'}]({page}))" if page else ""
 
 
 if __name__ == "__main__":

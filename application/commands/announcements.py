@@ -22,19 +22,43 @@ REASON_CHARACTERS_MAX = 2000
 
 
 class AckBody(Body):
-    """The position at which the announcement was read. If a delivery was parked since, the
-    announcement has a later position and is not acknowledged."""
+    """The position at which the announcement was read."""
 
-    position: Annotated[int, Field(ge=1, le=POSITION_MAX)] | None = None
+    position: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=POSITION_MAX,
+            description=(
+                "Position at which the announcement was read. If a delivery was parked since, it"
+                " has a later position, and is not acknowledged. Default: any position."
+            ),
+        ),
+    ] = None
 
 
 class RedriveBody(Body):
-    """The reason, and the webhook to send to; by default each webhook with a parked delivery. With
-    `hook`, that hook is called again instead."""
+    """What to send or call again, and why."""
 
-    reason: Annotated[str, Field(min_length=1, max_length=REASON_CHARACTERS_MAX)]
-    webhook: Annotated[str, Field(max_length=WEBHOOK_ID_CHARACTERS_MAX)] | None = None
-    hook: HookName | None = None
+    reason: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=REASON_CHARACTERS_MAX,
+            description="Reason, which is recorded.",
+        ),
+    ]
+    webhook: Annotated[
+        str | None,
+        Field(
+            max_length=WEBHOOK_ID_CHARACTERS_MAX,
+            description="Webhook to send to. Default: each one with a parked delivery.",
+        ),
+    ] = None
+    hook: Annotated[
+        HookName | None,
+        Field(description="Call this hook of the run again, in place of sending."),
+    ] = None
 
 
 @operation(
@@ -51,7 +75,7 @@ class RedriveBody(Body):
     errors=("not_found", "no_announcement"),
     command=Command(
         "announcement ack",
-        "Record that the session has taken an announcement.",
+        "Acknowledge an announcement.",
         options={"position": None},
         done="announcement {id} is acknowledged",
     ),
@@ -97,7 +121,7 @@ async def acknowledge_announcement(
         "Send a parked announcement again, or call a parked hook.\n\nUses the addresses of the"
         " current configuration. With --hook, calls a hook of any run, given by its id.",
         options={
-            "reason": Option(metavar="TEXT", help="Reason, recorded."),
+            "reason": Option(metavar="TEXT", help="Reason to record."),
             "webhook": Option(
                 metavar="ID", help="Only this webhook. Default: all that are parked."
             ),

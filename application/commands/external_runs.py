@@ -85,7 +85,10 @@ class ReportBody(Body):
             ),
         ),
     ]
-    entries: Annotated[list[EntryBody], Field(max_length=REPORT_ENTRIES_MAX)]
+    entries: Annotated[
+        list[EntryBody],
+        Field(max_length=REPORT_ENTRIES_MAX, description="The entries, oldest first."),
+    ]
 
 
 class UsageBody(Body):
@@ -103,14 +106,34 @@ class UsageBody(Body):
 
 
 class EndBody(Body):
-    """The outcome of the run. Without `result`, it is the last `result` entry of the transcript,
-    else the last message of the assistant. Without `usage`, it is the usage in the transcript."""
+    """The outcome of the run."""
 
     epoch: Epoch
-    outcome: RunOutcome
-    result: Annotated[str, Field(max_length=RESULT_BYTES_MAX)] | None = None
-    error: Annotated[str, Field(max_length=ERROR_CHARACTERS_MAX)] | None = None
-    usage: Annotated[list[UsageBody], Field(max_length=USAGES_MAX)] | None = None
+    outcome: Annotated[RunOutcome, Field(description="Outcome of the run.")]
+    result: Annotated[
+        str | None,
+        Field(
+            max_length=RESULT_BYTES_MAX,
+            description=(
+                "Result text. Default: the last `result` entry of the transcript, else the last"
+                " message of the assistant."
+            ),
+        ),
+    ] = None
+    error: Annotated[
+        str | None,
+        Field(
+            max_length=ERROR_CHARACTERS_MAX,
+            description="Error text, if the outcome is not `success`.",
+        ),
+    ] = None
+    usage: Annotated[
+        list[UsageBody] | None,
+        Field(
+            max_length=USAGES_MAX,
+            description="Token usage by model. Default: the sum of the usage in the transcript.",
+        ),
+    ] = None
 
 
 class ClaimedAnswer(View):
@@ -159,7 +182,7 @@ _ERRORS = ("not_found", "not_external", "claim_over", "run_over")
     name="claimRun",
     tag="external runs",
     scope=None,
-    summary="Claim a run to execute it",
+    summary="Claim an external run to execute it",
     description=(
         "Claims a queued run of an agent with runtime `external` if its lane has a free slot."
         " The claim starts the run and its time limit. The response has everything that the"
@@ -197,7 +220,7 @@ async def claim_run(
     name="prolongClaim",
     tag="external runs",
     scope=None,
-    summary="Renew a claim",
+    summary="Renew the claim of a run: a heartbeat",
     description=(
         "Send about three heartbeats per lease. If the lease expires, the run ends as `error`"
         " (`interrupted: …`), or as `timeout` after its time limit. If `stop` is set, the lease"
@@ -222,7 +245,7 @@ async def prolong_claim(
     name="reportTranscript",
     tag="external runs",
     scope=None,
-    summary="Report what the child said",
+    summary="Report transcript entries of a claimed run",
     description=(
         "Report entries in order, as they occur; the child's input is already stored. A repeat"
         " is a no-op. A gap is refused with the next expected number. A report does not renew"
@@ -250,7 +273,7 @@ async def report_transcript(
     name="endRun",
     tag="external runs",
     scope=None,
-    summary="Report the end of a run",
+    summary="Report the end of a claimed run",
     description=(
         "The run is announced like any other. A repeat returns the same response. If the run"
         " has already ended otherwise, the report is refused with `run_over` and not recorded."

@@ -36,8 +36,8 @@ class ReadinessAnswer(View):
     scope=None,
     token=False,
     essential=True,
-    summary="Alive",
-    description="Liveness: the process responds.",
+    summary="Check that the server process responds",
+    description="Liveness. Responds whatever the state of the database.",
     command="shown by status",
 )
 async def get_health() -> HealthAnswer:
@@ -53,8 +53,11 @@ async def get_health() -> HealthAnswer:
     scope=None,
     token=False,
     essential=True,
-    summary="Ready",
-    description="Readiness: the database responds, its schema is known, the log reader is current.",
+    summary="Check that the server is ready to serve",
+    description=(
+        "Readiness: the database responds and accepts writes, its schema is known, and the log"
+        " reader is current. Otherwise 503 with the reasons."
+    ),
     command="shown by status",
 )
 async def get_readiness(services: CommandServices) -> Answer[ReadinessAnswer]:

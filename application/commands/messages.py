@@ -22,7 +22,7 @@ from domain.values.body import Body
 class MessageBody(Body):
     """A message to a session."""
 
-    message: str
+    message: Annotated[str, Field(description="Text of the message; must not be blank.")]
     mode: Annotated[
         Literal["send", "steer"],
         Field(
@@ -48,7 +48,7 @@ class MessageBody(Body):
     name="sendMessage",
     tag="control",
     scope=None,
-    summary="Send a message to a session",
+    summary="Send a message to the session of a run",
     description=(
         "Sends a message to the session of this run; any run of the session will do. The"
         " message becomes a new run, which `continues` the last one. While a run is active,"

@@ -1,5 +1,9 @@
 """Change the preamble of a session."""
 
+from typing import Annotated
+
+from pydantic import Field
+
 from application.commands.context import CommandContext
 from application.commands.control import controlled_session
 from application.commands.services import CommandServices
@@ -16,7 +20,7 @@ from domain.values.body import Body
 class PreambleBody(Body):
     """The new preamble of the session's later runs."""
 
-    preamble: str
+    preamble: Annotated[str, Field(description="Text in front of the child's system prompt.")]
 
 
 @operation(
@@ -36,11 +40,14 @@ class PreambleBody(Body):
     body_required=True,
     command=Command(
         "session write-preamble",
-        "Set the preamble of a session.",
+        "Set the preamble of a session.\n\nOnly for a session that was spawned. It applies to later"
+        " runs of the session.",
         arguments=("preamble",),
         options={
             "preamble": Option(
-                metavar="TEXT", means="stdin", help="The text; - reads it from standard input."
+                metavar="TEXT",
+                means="stdin",
+                help="Text of the preamble; - reads it from standard input.",
             )
         },
         done="the preamble of session {key} is set",

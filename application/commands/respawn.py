@@ -94,7 +94,7 @@ class RespawnBody(Body):
     name="respawn",
     tag="spawns",
     scope="spawn",
-    summary="Spawn again from an earlier run",
+    summary="Spawn again from an earlier run, with changes",
     description=(
         "Spawns with the request of an earlier run and with changes, whatever the outcome of"
         " that run. It is decided and answered like any other spawn. The new run refers to the"
@@ -120,11 +120,17 @@ class RespawnBody(Body):
         by_hand=True,
         options={
             "changes": None,
-            "scripts": Option(help="Run context scripts again, or reuse their recorded output."),
+            "scripts": Option(
+                help="recorded: reuse the recorded output of context scripts. Default: run them"
+                " again."
+            ),
             "transcript.upTo": Option(
                 metavar="N", help="Start with the earlier run's transcript up to entry N."
             ),
-            "configRevision": Option(metavar="N", help="Decide under this configuration revision."),
+            "configRevision": Option(
+                metavar="N",
+                help="Decide under this configuration revision. Default: the active one.",
+            ),
         },
     ),
 )

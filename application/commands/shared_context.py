@@ -34,7 +34,7 @@ class SharedContextPatch(BaseModel):
     name="patchSharedContext",
     tag="shared context",
     scope="spawn",
-    summary="Patch the shared context",
+    summary="Change the context that a session shares",
     description=(
         "A JSON merge patch (RFC 7396). Needs a token that acts for the session, and `If-Match`"
         " with the `ETag` that was read, or `*`. Active children keep the context that they"

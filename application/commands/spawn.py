@@ -13,23 +13,30 @@ from domain.spawn.request import SpawnRequest
 from domain.values.moments import DURATION_FORMS
 
 SPAWN_OPTIONS: dict[str, Option | None] = {
-    "agentId": Option(flag="--agent", metavar="ID", help="Agent, or an alias of one."),
-    "label": Option(help="A name for the run."),
-    "model": Option(help="Model, as provider/name."),
-    "thinking": Option(help="Thinking level."),
+    "agentId": Option(
+        flag="--agent",
+        metavar="ID",
+        help="Agent of the child, or an alias. Default: the requester's agent.",
+    ),
+    "label": Option(help="Label of the run, by which other commands can name it."),
+    "model": Option(help="Model, as provider/name. Default: as configured."),
+    "thinking": Option(
+        help="Thinking level: off, minimal, low, medium, high, xhigh, max or adaptive. Default: as"
+        " configured."
+    ),
     "runTimeoutSeconds": Option(
         flag="--timeout",
         metavar="DURATION",
         means="duration",
-        help=f"Time limit: {DURATION_FORMS}. 0: none.",
+        help=f"Time limit of the run: {DURATION_FORMS}. 0: none. Default: as configured.",
     ),
-    "thread": Option(help="Bind the child to a thread of the channel."),
-    "mode": Option(help="One run, or a session that stays; needs --thread."),
-    "cleanup": Option(help="Archive right after the announcement, or later. Default: keep."),
-    "sandbox": Option(help="Whether the child must be in a sandbox."),
+    "thread": Option(help="Bind the child to a thread of the requester's channel."),
+    "mode": Option(help="run: one run. session: a session that stays open; requires --thread."),
+    "cleanup": Option(help="delete: archive right after the announcement. keep (default): later."),
+    "sandbox": Option(help="require: refuse the spawn if the child would not be in a sandbox."),
     "context": Option(
-        help="Start with the requester's conversation, or without. Default: isolated; in a"
-        " thread, session.threadBindings.defaultSpawnContext."
+        help="fork: start with the requester's conversation. isolated: without it. Default:"
+        " isolated; in a thread, session.threadBindings.defaultSpawnContext."
     ),
     "lightContext": Option(help="Leave AGENTS.md and TOOLS.md out of the prompt."),
     "expectsCompletionMessage": Option(
@@ -44,9 +51,11 @@ SPAWN_OPTIONS: dict[str, Option | None] = {
     "attachAs.mountPath": Option(
         flag="--attach-as",
         metavar="PATH",
-        help="Path hint for the child; files stay in the attachments folder.",
+        help="Path at which the child is told to look; the files are not moved.",
     ),
-    "contextPreamble": Option(flag="--preamble", help="Preamble of the child's prompt."),
+    "contextPreamble": Option(
+        flag="--preamble", help="Text in front of the child's system prompt."
+    ),
     "sharedContext": Option(
         flag="--shared",
         metavar="JSON",
@@ -55,18 +64,22 @@ SPAWN_OPTIONS: dict[str, Option | None] = {
         " The last value of a key counts.",
     ),
     "sharedContextScope": Option(
-        flag="--shared-scope", help="Share with all children of the session, or only with this one."
+        flag="--shared-scope",
+        help="child: share the keys only with this child. Default: with all children.",
     ),
     "dependsOn": Option(
-        metavar="RUN", help="Start when this run of the tree is done (label or id)."
+        metavar="RUN",
+        help="Start when this earlier run (label or id) has succeeded; may be repeated.",
     ),
-    "chainAfter": Option(metavar="RUN", help="Also wait for this run (label or id)."),
-    "requester.channel": Option(help="Channel of the requester."),
+    "chainAfter": Option(metavar="RUN", help="One more run (label or id) to wait for."),
+    "requester.channel": Option(help="Channel of the requester, such as slack."),
     "requester.accountId": Option(flag="--account", metavar="ID", help="Account on the channel."),
     "requester.to": Option(metavar="TARGET", help="Address on the channel."),
     "requester.threadId": Option(metavar="ID", help="Thread on the channel."),
     "requester.workspaceDir": Option(
-        flag="--workspace", metavar="DIR", help="Workspace folder of the requester."
+        flag="--workspace",
+        metavar="DIR",
+        help="Workspace folder of the requester, as an absolute path.",
     ),
     # The command handles these itself, or reads them from a file only.
     **dict.fromkeys(("task", "parallel", "requester.sessionKey")),
@@ -92,7 +105,7 @@ SPAWN_OPTIONS: dict[str, Option | None] = {
     name="spawn",
     tag="spawns",
     scope="spawn",
-    summary="Spawn a sub-agent",
+    summary="Spawn a sub-agent, or several",
     description=(
         "Decides the spawn, prepares the child's context, creates its session and queues its"
         " run. The response comes when the session exists; the decision is durable by then. A"

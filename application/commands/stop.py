@@ -19,7 +19,9 @@ from domain.values.body import Body
 class StopBody(Body):
     """The reason for the stop."""
 
-    reason: Annotated[str, Field(max_length=2000)] | None = None
+    reason: Annotated[
+        str | None, Field(max_length=2000, description="Reason, recorded with the stop.")
+    ] = None
 
 
 @operation(
@@ -29,7 +31,7 @@ class StopBody(Body):
     tag="control",
     scope=None,
     essential=True,
-    summary="Stop a run and its descendants",
+    summary="Stop a run and everything it has spawned",
     description=(
         "A run in preparation or in the queue ends at once. An executing run ends when its"
         " processes have exited: wait with `GET /v1/runs/{runId}?wait=30s&until=ended`."
@@ -38,9 +40,7 @@ class StopBody(Body):
     errors=("not_found",),
     answer=StoppedAnswer,
     repeat="key",
-    command=Command(
-        "run stop", by_hand=True, options={"reason": Option(help="Recorded with the stop.")}
-    ),
+    command=Command("run stop", by_hand=True, options={"reason": Option(help="Reason to record.")}),
 )
 async def stop_run(
     services: CommandServices,
@@ -62,7 +62,7 @@ async def stop_run(
     tag="control",
     scope=None,
     essential=True,
-    summary="Stop a session's run and its descendants",
+    summary="Stop a session's own run and everything below it",
     description=(
         "Stops the active run of the session, if any, and all its descendants. A child with"
         " mode `session` is closed: it takes no more messages, and is archived with all its"
@@ -72,7 +72,7 @@ async def stop_run(
     answer=SessionStoppedAnswer,
     repeat="key",
     command=Command(
-        "session stop", by_hand=True, options={"reason": Option(help="Recorded with the stop.")}
+        "session stop", by_hand=True, options={"reason": Option(help="Reason to record.")}
     ),
 )
 async def stop_session(

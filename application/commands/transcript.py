@@ -108,7 +108,7 @@ class TranscriptProvidedAnswer(KeptTranscript):
     name="provideTranscript",
     tag="sessions",
     scope="spawn",
-    summary="Upload a session's transcript",
+    summary="Upload the transcript of a session that runs elsewhere",
     description=(
         "For a requester that runs elsewhere: a child spawned with `context` `fork` starts with"
         " the last transcript uploaded before its spawn. Upload the whole conversation each"

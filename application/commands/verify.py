@@ -22,7 +22,7 @@ from application.queries.views.view import Answer
     name="getLogHead",
     tag="log",
     scope="read",
-    summary="Get the head of the log and its verifications",
+    summary="Get the head of the log, and the results of verifications",
     description=(
         "The last event as of `at`, with the chain hash of the log up to it. Keep"
         " `position:chainHash` elsewhere as the head for `spawnlog log verify --head`. Includes"
@@ -68,7 +68,7 @@ async def get_log_head(
     name="startVerification",
     tag="log",
     scope="admin",
-    summary="Verify the log",
+    summary="Start a verification of the log",
     description=(
         "Compares the whole log with its hash chain, and texts, transcripts and read tables"
         " with the log, as `spawnlog log verify` does. It runs in separate read-only processes."
@@ -100,7 +100,7 @@ async def start_verification(
     tag="log",
     scope="admin",
     essential=True,
-    summary="Stop verifying the log",
+    summary="Stop the running verification of the log",
     description=(
         "The verification in progress stops within some seconds, in whichever server or command"
         " it runs. `spawnlog log verify --resume` continues it. Needs the scope `admin`."

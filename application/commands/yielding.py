@@ -19,7 +19,10 @@ class YieldBody(Body):
     """An optional message."""
 
     message: Annotated[
-        str | None, Field(max_length=2000, description="Repeated in the response.")
+        str | None,
+        Field(
+            max_length=2000, description="Text that the response repeats; it has no other effect."
+        ),
     ] = None
 
 
@@ -29,7 +32,7 @@ class YieldBody(Body):
     name="yieldSession",
     tag="control",
     scope="spawn",
-    summary="End a turn and wait for sub-agents",
+    summary="End the turn of a session and wait for its children",
     description=(
         "Pauses the session until its sub-agents report. The active run must end now, is ended"
         " after five seconds, and is not announced. Reports of sub-agents start a new run of"

@@ -29,7 +29,7 @@ class CallerView(View):
     name="getMe",
     tag="access",
     scope=None,
-    summary="Show what this token allows",
+    summary="Show the scopes and sessions of this token",
     description=(
         "Returns the scopes of the token and the patterns of the session keys that it may act"
         " for. Requires no scope. `admin` includes every scope, and `*` matches every session. A"

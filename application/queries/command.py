@@ -113,19 +113,26 @@ class Command:
 _TIME = "TIME"
 USUAL: Mapping[str, Option | None] = {
     "agentId": Option(flag="--agent", metavar="ID"),
+    "actor": Option(metavar="ACTOR"),
     "after": Option(metavar="POSITION", help="Only items after this position."),
     "at": Option(metavar=_TIME, help=f"State as of this moment: {MOMENT_FORMS}."),
     "before": Option(metavar="POSITION"),
-    "cursor": Option(help="Continue from this cursor, printed as the last line of a longer list."),
+    "cursor": Option(
+        metavar="CURSOR",
+        help="Continue from this cursor, printed as the last line of a longer list.",
+    ),
     "from": Option(metavar=_TIME),
     "limit": Option(help="Maximum number of items.", minimum=1, maximum=COMMAND_ITEMS_MAX),
     "q": Option(flag="--words", metavar="TEXT"),
     "requester": Option(metavar="KEY", means="requester"),
     "respawnedFrom": Option(metavar="NAME", means="run", help="Only respawns of this run."),
+    "outcome": Option(metavar="OUTCOME"),
     "rule": Option(metavar="RULE"),
     "runId": Option(flag="--run", metavar="NAME", means="run", help="Only this run."),
     "session": Option(metavar="KEY"),
     "since": Option(metavar=_TIME),
+    "stage": Option(metavar="STAGE"),
+    "status": Option(metavar="STATUS"),
     "to": Option(metavar=_TIME),
     "tree": Option(metavar="KEY", help="Only the tree below this root session."),
     "types": Option(

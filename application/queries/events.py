@@ -237,7 +237,7 @@ class ListEvents(EventParameters, ReadAsOf):
     name="listEvents",
     tag="log",
     scope="read",
-    summary="List events of the log",
+    summary="List events of the log, or follow them",
     description=(
         "Returns a page of events after `after`, or the newest ones with `before` or"
         " `order=desc`, as of `at`. With `Accept: text/event-stream` it is a live stream that"
@@ -258,7 +258,7 @@ class ListEvents(EventParameters, ReadAsOf):
                 metavar="POSITION", help=("Only events before this position, newest first.")
             ),
             "actor": Option(
-                metavar="WHO",
+                metavar="ACTOR",
                 help=(
                     "Only events recorded for this actor: token, child, anybody, system, a"
                     " token id, or a session key."

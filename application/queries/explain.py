@@ -87,7 +87,7 @@ class ExplanationView(View):
     name="explainRun",
     tag="runs",
     scope="read",
-    summary="Explain how a spawn or a message was decided",
+    summary="Explain why a run was permitted or refused, rule by rule",
     description=(
         "Returns every rule in the order in which they are evaluated: the facts that it compared"
         " (`compared`, and in words `text`), its `result`, and the position and configuration"

@@ -42,7 +42,7 @@ class ListAnnouncements(ReadAsOf, PageAfter):
     name="listAnnouncements",
     tag="announcements",
     scope="read",
-    summary="List the announcements in a session's inbox",
+    summary="List the announcements in a session's inbox, or wait for one",
     description=(
         "Returns announcements after `after`, by position. With `wait`, an empty response waits"
         " for the first one. `origin` says where to send the result, if known. With `at`, each"
@@ -109,7 +109,7 @@ class ListLedger(ReadAsOf, PageAfter):
     name="listLedger",
     tag="announcements",
     scope="read",
-    summary="List the announcements of all sessions",
+    summary="List the announcements to all sessions, with their deliveries",
     description=(
         "Returns the announcements of all sessions that the token covers, in this `state` or in"
         " any, by position, after `after`. A parked announcement is listed at the position where"
@@ -121,7 +121,7 @@ class ListLedger(ReadAsOf, PageAfter):
     command=Command(
         "announcement list",
         by_hand=True,
-        options={"state": Option(help="Of all sessions: only announcements in this state.")},
+        options={"state": Option(help="Only announcements in this state. Not with SESSION.")},
         columns=(
             Column("POSITION", "position", right=True),
             Column("ID", "id"),

@@ -61,7 +61,7 @@ class ListLanes(ReadAsOf):
     name="listLanes",
     tag="agents",
     scope="read",
-    summary="List the lanes",
+    summary="List the lanes with their running and queued runs",
     description=(
         "Returns each lane's width, the runs that hold a slot, and the queued runs with their"
         " places and what they wait for. The width applies per depth, so that a waiting parent"

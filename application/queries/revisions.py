@@ -69,7 +69,7 @@ class ListRevisions(ReadAsOf, Page):
     name="listRevisions",
     tag="configuration",
     scope="read",
-    summary="List the configuration revisions",
+    summary="List the configuration revisions, newest first",
     description=(
         "Returns the revisions of the configuration, newest first, with the times between which"
         " each was active. The first one is the active revision, now or as of `at`. Requires a"
@@ -78,7 +78,8 @@ class ListRevisions(ReadAsOf, Page):
     errors=("foreign_cursor",),
     command=Command(
         "config history",
-        "List the configuration revisions, newest first.",
+        "List the configuration revisions, newest first.\n\nEach with the times between which it"
+        " was active, and its file.",
         columns=(
             Column("REVISION", "revision", right=True),
             Column("POSITION", "position", right=True),
@@ -125,7 +126,7 @@ async def list_revisions(
     name="getRevision",
     tag="configuration",
     scope="read",
-    summary="Get a configuration revision",
+    summary="Get a configuration revision with its content",
     description=(
         "Returns a revision with its stored content, in which secrets are references. Requires"
         " scope `content` for all sessions (`*`)."

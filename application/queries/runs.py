@@ -241,7 +241,7 @@ class ListRuns(ReadAsOf, Page, RunFilter):
     name="listRuns",
     tag="runs",
     scope="read",
-    summary="List runs",
+    summary="List runs, newest first",
     description=(
         "Runs as summaries, newest first. All pages of one listing show one snapshot: the cursor"
         " keeps the position at which the listing began. Each request scans a bounded number of"
@@ -258,12 +258,13 @@ class ListRuns(ReadAsOf, Page, RunFilter):
             "requester": Option(
                 metavar="KEY",
                 means="requester",
-                help="Only runs requested by this session; me: SPAWNLOG_SESSION_KEY, else main.",
+                help="Only runs requested by this session. me: that of SPAWNLOG_SESSION_KEY, else"
+                " main.",
             ),
             "q": Option(
                 flag="--words",
                 metavar="TEXT",
-                help="Only runs with each of these words in label or task.",
+                help="Only runs whose label or task contains each of these words.",
             ),
         },
         columns=(
@@ -403,7 +404,7 @@ def run_etag(view: RunView | RunMetadataView) -> str:
     name="getRun",
     tag="runs",
     scope="read",
-    summary="Get one run",
+    summary="Get a run, or wait for one of its stages",
     description=(
         "Returns the run as of now, as of `at`, or after `version` of its own events. With"
         " `wait`, the response comes when the stage `until` is reached, the run is refused, or"
@@ -550,7 +551,7 @@ class ListRunEvents(PageAfter, ReadAsOf):
     name="listRunEvents",
     tag="runs",
     scope="read",
-    summary="List the events of a run",
+    summary="List the events of a run, in order",
     description=(
         "Returns events after `after`, in order, with their envelopes. Free texts are references."
         " A token with scope `content` also gets the texts of failures: `texts.error` of an"
@@ -609,7 +610,7 @@ async def events_of_run(
     name="getRunPrompt",
     tag="runs",
     scope="content",
-    summary="Show the prompt that the child received",
+    summary="Show the prompt of a run and the source of each part",
     description=(
         "Returns system prompt and message, and the parts that cover every byte of both. Each"
         " part has its source, its UTF-8 byte offsets within its text, and the SHA-256 of its"
@@ -698,7 +699,7 @@ class GetRunTranscript(PageAfter, ReadAsOf):
     name="getRunTranscript",
     tag="runs",
     scope="content",
-    summary="Show the transcript of a run",
+    summary="Show the transcript of a run, or follow it",
     description=(
         "Returns entries in order, also before the run ends. The first entry of the run's own is"
         " its message. Tool calls and token counts are included with `tools=true`. If the child's"

@@ -68,7 +68,7 @@ async def visible_session(
     name="getSession",
     tag="sessions",
     scope="read",
-    summary="Get one session",
+    summary="Get a session, its own runs and its children",
     description=(
         "Finds the session by its key in any spelling, its session id, or `current`. `assertedBy`"
         " is the actor whose word it was first recorded on (`spawn` for a child), `assertions`"
@@ -166,7 +166,7 @@ async def _own_runs(
     name="getSharedContext",
     tag="shared context",
     scope="content",
-    summary="Show a session's shared context",
+    summary="Show the context that a session shares with its children",
     description=(
         "Returns the context that the session's next child starts with. Requires scope `content`."
         " `sizes` has the bytes of each value; `sources` who wrote each key, and in which"
@@ -203,7 +203,7 @@ async def get_shared_context(
     name="getRunSharedContext",
     tag="shared context",
     scope="content",
-    summary="Show the shared context that a run received",
+    summary="Show the shared context that a run received at its start",
     description=(
         "Returns the whole context, including values that the prompt truncates. A child may read"
         " its own with its own token. `position` is where the run was claimed, and the context is"

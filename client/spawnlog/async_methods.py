@@ -118,6 +118,9 @@ class AsyncMethods(AsyncSender):
             key: Session key in any spelling, session id, or `current` for the session
                 that the token acts for.
             id: Announcement id, which is the id of its run.
+            position: Position at which the announcement was read. If a delivery was
+                parked since, it has a later position, and is not acknowledged. Default: any
+                position.
             idempotency_key: A repeat with the same key and body returns the first answer,
                 with `is_replayed`. A key is valid for one token and path, for seven days.
                 Default: a new key for each call.
@@ -135,7 +138,7 @@ class AsyncMethods(AsyncSender):
     async def claim_run(
         self, run_id: str, executor: str, *, lease_seconds: float | None = None
     ) -> ClaimedAnswer:
-        """Claim a run to execute it.
+        """Claim an external run to execute it.
 
         Claims a queued run of an agent with runtime `external` if its lane has a free slot.
         The claim starts the run and its time limit. The response has everything that the
@@ -181,7 +184,7 @@ class AsyncMethods(AsyncSender):
         at: str | datetime | None = None,
         min_position: int | None = None,
     ) -> RunComparisonView:
-        """Compare two runs.
+        """Show the differences between two runs.
 
         Compares the runs, now or as of `at`: requests, decisions by rule, plans, prompts by
         part, transcripts up to the first entry that differs, and outcomes. Names of a run
@@ -222,7 +225,7 @@ class AsyncMethods(AsyncSender):
         tree: str | None = None,
         types: Sequence[str] = (),
     ) -> HistogramView:
-        """Count events over time.
+        """Count events, outcomes and refusals over time.
 
         Counts the events of the log between `from_` and `to` in buckets of equal size, by
         position or by time: by type, by outcome of runs that ended, and by rule that refused
@@ -279,7 +282,7 @@ class AsyncMethods(AsyncSender):
         error: str | None = None,
         usage: Sequence[UsageBody] | None = None,
     ) -> EndedAnswer:
-        """Report the end of a run.
+        """Report the end of a claimed run.
 
         The run is announced like any other. A repeat returns the same response. If the run
         has already ended otherwise, the report is refused with `run_over` and not recorded.
@@ -287,6 +290,11 @@ class AsyncMethods(AsyncSender):
         Args:
             run_id: Run id.
             epoch: Epoch returned by the claim. A report with an older epoch is refused.
+            outcome: Outcome of the run.
+            result: Result text. Default: the last `result` entry of the transcript, else
+                the last message of the assistant.
+            error: Error text, if the outcome is not `success`.
+            usage: Token usage by model. Default: the sum of the usage in the transcript.
         """
         request: Request[EndedAnswer] = plain_request(
             "endRun",
@@ -307,7 +315,7 @@ class AsyncMethods(AsyncSender):
     async def explain_run(
         self, run_id: str, *, at: str | datetime | None = None, min_position: int | None = None
     ) -> ExplanationView:
-        """Explain how a spawn or a message was decided.
+        """Explain why a run was permitted or refused, rule by rule.
 
         Returns every rule in the order in which they are evaluated: the facts that it
         compared (`compared`, and in words `text`), its `result`, and the position and
@@ -360,7 +368,7 @@ class AsyncMethods(AsyncSender):
         types: Sequence[str] = (),
         when: str | None = None,
     ) -> SearchView:
-        """Find since when something holds.
+        """Find the position at which a condition began to hold.
 
         Returns the first positions between `from_` and `to` at which a condition begins to
         hold (`when`), a field of a run or session becomes a value (`field` with `becomes` or
@@ -435,7 +443,7 @@ class AsyncMethods(AsyncSender):
         session: str | None = None,
         tree: str | None = None,
     ) -> DiffView:
-        """Compare two moments.
+        """Show what changed between two moments.
 
         Returns the changes of a run, a session, a tree or, for a token with the pattern `*`,
         the whole registry: items that were added, removed or changed, each with a patch (RFC
@@ -481,9 +489,9 @@ class AsyncMethods(AsyncSender):
         return (await self.answer(request)).value
 
     async def get_health(self) -> HealthAnswer:
-        """Alive.
+        """Check that the server process responds.
 
-        Liveness: the process responds.
+        Liveness. Responds whatever the state of the database.
         """
         request: Request[HealthAnswer] = read_request("getHealth", "/healthz", {}, "HealthAnswer")
         return (await self.answer(request)).value
@@ -491,7 +499,7 @@ class AsyncMethods(AsyncSender):
     async def get_log_head(
         self, *, at: str | datetime | None = None, min_position: int | None = None
     ) -> LogHeadView:
-        """Get the head of the log and its verifications.
+        """Get the head of the log, and the results of verifications.
 
         The last event as of `at`, with the chain hash of the log up to it. Keep
         `position:chainHash` elsewhere as the head for `spawnlog log verify --head`. Includes
@@ -514,7 +522,7 @@ class AsyncMethods(AsyncSender):
         return (await self.answer(request)).value
 
     async def get_me(self, *, min_position: int | None = None) -> CallerView:
-        """Show what this token allows.
+        """Show the scopes and sessions of this token.
 
         Returns the scopes of the token and the patterns of the session keys that it may act
         for. Requires no scope. `admin` includes every scope, and `*` matches every session. A
@@ -532,12 +540,12 @@ class AsyncMethods(AsyncSender):
         return (await self.answer(request)).value
 
     async def get_metrics(self) -> str:
-        """Metrics.
+        """Get metrics in the Prometheus text format.
 
-        Metrics in the Prometheus text format: counts and durations of this server since its
-        start, and open work of the whole log. Needs a token with the scope `read` and the
-        sessions `*`. If the database does not respond, `spawnlog_database_up` is 0 and
-        metrics from the database are omitted.
+        Returns counts and durations of this server since its start, and open work of the
+        whole log. Needs a token with the scope `read` and the sessions `*`. If the database
+        does not respond, `spawnlog_database_up` is 0 and metrics from the database are
+        omitted.
         """
         request: Request[str] = read_request("getMetrics", "/metrics", {}, "str")
         return (await self.answer(request)).value
@@ -549,7 +557,7 @@ class AsyncMethods(AsyncSender):
         at: str | datetime | None = None,
         min_position: int | None = None,
     ) -> MomentView:
-        """Show a moment of the log.
+        """Show the position, time and neighboring events of a moment.
 
         Returns the position of an instant, the instant at which a position was recorded, the
         configuration revision in force then, and the events on both sides.
@@ -574,9 +582,10 @@ class AsyncMethods(AsyncSender):
         return (await self.answer(request)).value
 
     async def get_readiness(self) -> ReadinessAnswer:
-        """Ready.
+        """Check that the server is ready to serve.
 
-        Readiness: the database responds, its schema is known, the log reader is current.
+        Readiness: the database responds and accepts writes, its schema is known, and the log
+        reader is current. Otherwise 503 with the reasons.
         """
         request: Request[ReadinessAnswer] = read_request(
             "getReadiness", "/readyz", {}, "ReadinessAnswer"
@@ -586,7 +595,7 @@ class AsyncMethods(AsyncSender):
     async def get_revision(
         self, revision: int, *, at: str | datetime | None = None, min_position: int | None = None
     ) -> RevisionView:
-        """Get a configuration revision.
+        """Get a configuration revision with its content.
 
         Returns a revision with its stored content, in which secrets are references. Requires
         scope `content` for all sessions (`*`).
@@ -620,7 +629,7 @@ class AsyncMethods(AsyncSender):
         version: int | None = None,
         wait: float | None = None,
     ) -> RunView | RunMetadataView:
-        """Get one run.
+        """Get a run, or wait for one of its stages.
 
         Returns the run as of now, as of `at`, or after `version` of its own events. With
         `wait`, the response comes when the stage `until` is reached, the run is refused, or
@@ -669,7 +678,7 @@ class AsyncMethods(AsyncSender):
         limit: int | None = None,
         min_position: int | None = None,
     ) -> RunHistoryView:
-        """Show the history of a run.
+        """Show the states of a run and the event behind each change.
 
         Returns, for each event of the run, its changes as a patch (RFC 6902) from the
         previous state of the run to the next; the first patch applies to `{}`. All patches in
@@ -704,7 +713,7 @@ class AsyncMethods(AsyncSender):
     async def get_run_prompt(
         self, run_id: str, *, at: str | datetime | None = None, min_position: int | None = None
     ) -> PromptView:
-        """Show the prompt that the child received.
+        """Show the prompt of a run and the source of each part.
 
         Returns system prompt and message, and the parts that cover every byte of both. Each
         part has its source, its UTF-8 byte offsets within its text, and the SHA-256 of its
@@ -732,7 +741,7 @@ class AsyncMethods(AsyncSender):
     async def get_run_shared_context(
         self, run_id: str, *, at: str | datetime | None = None, min_position: int | None = None
     ) -> RunSharedContextView:
-        """Show the shared context that a run received.
+        """Show the shared context that a run received at its start.
 
         Returns the whole context, including values that the prompt truncates. A child may
         read its own with its own token. `position` is where the run was claimed, and the
@@ -770,7 +779,7 @@ class AsyncMethods(AsyncSender):
         tools: bool | None = None,
         wait: float | None = None,
     ) -> TranscriptView:
-        """Show the transcript of a run.
+        """Show the transcript of a run, or follow it.
 
         Returns entries in order, also before the run ends. The first entry of the run's own
         is its message. Tool calls and token counts are included with `tools=True`. If the
@@ -821,7 +830,7 @@ class AsyncMethods(AsyncSender):
     async def get_session(
         self, key: str, *, at: str | datetime | None = None, min_position: int | None = None
     ) -> SessionView:
-        """Get one session.
+        """Get a session, its own runs and its children.
 
         Finds the session by its key in any spelling, its session id, or `current`.
         `asserted_by` is the actor whose word it was first recorded on (`spawn` for a child),
@@ -858,7 +867,7 @@ class AsyncMethods(AsyncSender):
         limit: int | None = None,
         min_position: int | None = None,
     ) -> SessionTreeView:
-        """Show the tree below a session.
+        """Show a session and everything below it.
 
         Returns the session with its own runs and, below it, the sessions that it spawned,
         each with its runs, the position and instant of every stage, and the number of places
@@ -893,7 +902,7 @@ class AsyncMethods(AsyncSender):
     async def get_shared_context(
         self, key: str, *, at: str | datetime | None = None, min_position: int | None = None
     ) -> SharedContextView:
-        """Show a session's shared context.
+        """Show the context that a session shares with its children.
 
         Returns the context that the session's next child starts with. Requires scope
         `content`. `sizes` has the bytes of each value; `sources` who wrote each key, and in
@@ -964,7 +973,7 @@ class AsyncMethods(AsyncSender):
         min_position: int | None = None,
         wait: float | None = None,
     ) -> InboxView:
-        """List the announcements in a session's inbox.
+        """List the announcements in a session's inbox, or wait for one.
 
         Returns announcements after `after`, by position. With `wait`, an empty response waits
         for the first one. `origin` says where to send the result, if known. With `at`, each
@@ -1008,7 +1017,7 @@ class AsyncMethods(AsyncSender):
         tree: str | None = None,
         types: Sequence[str] = (),
     ) -> EventListView:
-        """List events of the log.
+        """List events of the log, or follow them.
 
         Returns a page of events after `after`, or the newest ones with `before` or
         `order=desc`, as of `at`. With `Accept: text/event-stream` it is a live stream that
@@ -1067,7 +1076,7 @@ class AsyncMethods(AsyncSender):
         limit: int | None = None,
         min_position: int | None = None,
     ) -> LaneListView:
-        """List the lanes.
+        """List the lanes with their running and queued runs.
 
         Returns each lane's width, the runs that hold a slot, and the queued runs with their
         places and what they wait for. The width applies per depth, so that a waiting parent
@@ -1101,7 +1110,7 @@ class AsyncMethods(AsyncSender):
         min_position: int | None = None,
         state: Literal["parked", "due", "delivered", "acknowledged"] | None = None,
     ) -> InboxView:
-        """List the announcements of all sessions.
+        """List the announcements to all sessions, with their deliveries.
 
         Returns the announcements of all sessions that the token covers, in this `state` or in
         any, by position, after `after`. A parked announcement is listed at the position where
@@ -1140,7 +1149,7 @@ class AsyncMethods(AsyncSender):
         limit: int | None = None,
         min_position: int | None = None,
     ) -> RevisionListView:
-        """List the configuration revisions.
+        """List the configuration revisions, newest first.
 
         Returns the revisions of the configuration, newest first, with the times between which
         each was active. The first one is the active revision, now or as of `at`. Requires a
@@ -1175,7 +1184,7 @@ class AsyncMethods(AsyncSender):
         limit: int | None = None,
         min_position: int | None = None,
     ) -> RunEventListView:
-        """List the events of a run.
+        """List the events of a run, in order.
 
         Returns events after `after`, in order, with their envelopes. Free texts are
         references. A token with scope `content` also gets the texts of failures:
@@ -1253,7 +1262,7 @@ class AsyncMethods(AsyncSender):
         tree: str | None = None,
         until: str | datetime | None = None,
     ) -> RunListView:
-        """List runs.
+        """List runs, newest first.
 
         Runs as summaries, newest first. All pages of one listing show one snapshot: the
         cursor keeps the position at which the listing began. Each request scans a bounded
@@ -1377,7 +1386,7 @@ class AsyncMethods(AsyncSender):
         tree: str | None = None,
         until: str | datetime | None = None,
     ) -> TimelineView:
-        """List runs as bars of a timeline.
+        """List runs as bars of a timeline, with event counts.
 
         Returns the runs that were requested and not over between `from_` and `to`, newest
         first, each with the position and instant of every stage that it had reached as of
@@ -1470,7 +1479,7 @@ class AsyncMethods(AsyncSender):
     async def patch_shared_context(
         self, key: str, changes: Mapping[str, Any], *, if_match: str = "*"
     ) -> SharedContextView | SharedSizesView:
-        """Patch the shared context.
+        """Change the context that a session shares.
 
         A JSON merge patch (RFC 7396). Needs a token that acts for the session, and `If-Match`
         with the `ETag` that was read, or `*`. Active children keep the context that they
@@ -1497,7 +1506,7 @@ class AsyncMethods(AsyncSender):
     async def prolong_claim(
         self, run_id: str, epoch: int, *, lease_seconds: float | None = None
     ) -> HeartbeatAnswer:
-        """Renew a claim.
+        """Renew the claim of a run: a heartbeat.
 
         Send about three heartbeats per lease. If the lease expires, the run ends as `error`
         (`interrupted: …`), or as `timeout` after its time limit. If `stop` is set, the lease
@@ -1526,7 +1535,7 @@ class AsyncMethods(AsyncSender):
         total_tokens: int | None = None,
         idempotency_key: str | None = None,
     ) -> TranscriptProvidedAnswer:
-        """Upload a session's transcript.
+        """Upload the transcript of a session that runs elsewhere.
 
         For a requester that runs elsewhere: a child spawned with `context` `fork` starts with
         the last transcript uploaded before its spawn. Upload the whole conversation each
@@ -1571,6 +1580,9 @@ class AsyncMethods(AsyncSender):
 
         Args:
             id: Announcement id, which is the id of its run.
+            reason: Reason, which is recorded.
+            webhook: Webhook to send to. Default: each one with a parked delivery.
+            hook: Call this hook of the run again, in place of sending.
             idempotency_key: A repeat with the same key and body returns the first answer,
                 with `is_replayed`. A key is valid for one token and path, for seven days.
                 Default: a new key for each call.
@@ -1588,7 +1600,7 @@ class AsyncMethods(AsyncSender):
     async def report_transcript(
         self, run_id: str, epoch: int, first: int, entries: Sequence[EntryBody]
     ) -> ReportedAnswer:
-        """Report what the child said.
+        """Report transcript entries of a claimed run.
 
         Report entries in order, as they occur; the child's input is already stored. A repeat
         is a no-op. A gap is refused with the next expected number. A report does not renew
@@ -1599,6 +1611,7 @@ class AsyncMethods(AsyncSender):
             epoch: Epoch returned by the claim. A report with an older epoch is refused.
             first: Number of the first of these entries among all that you report, from 1.
                 Entries that are already stored stay unchanged.
+            entries: The entries, oldest first.
         """
         request: Request[ReportedAnswer] = plain_request(
             "reportTranscript",
@@ -1620,7 +1633,7 @@ class AsyncMethods(AsyncSender):
         config_revision: int | None = None,
         idempotency_key: str | None = None,
     ) -> AcceptedSpawn:
-        """Spawn again from an earlier run.
+        """Spawn again from an earlier run, with changes.
 
         Spawns with the request of an earlier run and with changes, whatever the outcome of
         that run. It is decided and answered like any other spawn. The new run refers to the
@@ -1675,7 +1688,7 @@ class AsyncMethods(AsyncSender):
         mode: Literal["send", "steer"] | None = None,
         idempotency_key: str | None = None,
     ) -> FinishedAnswer | ContinuedAnswer | QueuedAnswer | SteeredAnswer:
-        """Send a message to a session.
+        """Send a message to the session of a run.
 
         Sends a message to the session of this run; any run of the session will do. The
         message becomes a new run, which `continues` the last one. While a run is active,
@@ -1689,6 +1702,7 @@ class AsyncMethods(AsyncSender):
 
         Args:
             run_id: Run id.
+            message: Text of the message; must not be blank.
             mode: `send` queues the message after the active run, if any. `steer` ends the
                 active run and continues with the message (at most 4000 characters, one
                 message per 2 s).
@@ -1738,7 +1752,7 @@ class AsyncMethods(AsyncSender):
         chain_after: str | DependencyBody | None = None,
         idempotency_key: str | None = None,
     ) -> AcceptedBatchOfOne | AcceptedSpawn | AcceptedBatch:
-        """Spawn a sub-agent.
+        """Spawn a sub-agent, or several.
 
         Decides the spawn, prepares the child's context, creates its session and queues its
         run. The response comes when the session exists; the decision is durable by then. A
@@ -1824,7 +1838,7 @@ class AsyncMethods(AsyncSender):
         return (await self.answer(request)).value
 
     async def start_verification(self) -> VerificationStartView:
-        """Verify the log.
+        """Start a verification of the log.
 
         Compares the whole log with its hash chain, and texts, transcripts and read tables
         with the log, as `spawnlog log verify` does. It runs in separate read-only processes.
@@ -1845,7 +1859,7 @@ class AsyncMethods(AsyncSender):
     async def stop_run(
         self, run_id: str, *, reason: str | None = None, idempotency_key: str | None = None
     ) -> StoppedAnswer:
-        """Stop a run and its descendants.
+        """Stop a run and everything it has spawned.
 
         A run in preparation or in the queue ends at once. An executing run ends when its
         processes have exited: wait with `get_run` with `wait` and `until`. Stopping a
@@ -1853,6 +1867,7 @@ class AsyncMethods(AsyncSender):
 
         Args:
             run_id: Run id.
+            reason: Reason, recorded with the stop.
             idempotency_key: A repeat with the same key and body returns the first answer,
                 with `is_replayed`. A key is valid for one token and path, for seven days.
                 Default: a new key for each call.
@@ -1870,7 +1885,7 @@ class AsyncMethods(AsyncSender):
     async def stop_session(
         self, key: str, *, reason: str | None = None, idempotency_key: str | None = None
     ) -> SessionStoppedAnswer:
-        """Stop a session's run and its descendants.
+        """Stop a session's own run and everything below it.
 
         Stops the active run of the session, if any, and all its descendants. A child with
         mode `session` is closed: it takes no more messages, and is archived with all its runs
@@ -1879,6 +1894,7 @@ class AsyncMethods(AsyncSender):
         Args:
             key: Session key in any spelling, session id, or `current` for the session
                 that the token acts for.
+            reason: Reason, recorded with the stop.
             idempotency_key: A repeat with the same key and body returns the first answer,
                 with `is_replayed`. A key is valid for one token and path, for seven days.
                 Default: a new key for each call.
@@ -1894,7 +1910,7 @@ class AsyncMethods(AsyncSender):
         return (await self.answer(request)).value
 
     async def stop_verification(self) -> VerificationStopView:
-        """Stop verifying the log.
+        """Stop the running verification of the log.
 
         The verification in progress stops within some seconds, in whichever server or command
         it runs. `spawnlog log verify --resume` continues it. Needs the scope `admin`.
@@ -1952,7 +1968,7 @@ class AsyncMethods(AsyncSender):
     ) -> AsyncIterator[
         WhatIfVerdictView | WhatIfProgressView | WhatIfTotalsView | WhatIfFailureView
     ]:
-        """Decide again under another configuration.
+        """Replay recorded decisions under another configuration.
 
         Decides recorded spawns and messages again under another configuration, each from the
         facts recorded for it. It calls no script, runtime or hook, looks nothing up and
@@ -1960,6 +1976,21 @@ class AsyncMethods(AsyncSender):
         about every second with the progress, and the totals last. An answer that ends with
         `failure`, or without totals, is incomplete. Requires a token for all sessions (`*`),
         and scope `content` for `prompts`.
+
+        Args:
+            config: The configuration, as a JSON object.
+            config_text: The configuration, as JSON5 text.
+            config_name: File name of `config_text` in error messages.
+            patch: JSON Patch (RFC 6902) of the revision under which each decision was
+                made.
+            from_: Start of the range: pos:18342, an RFC 3339 instant with an offset such
+                as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d or w),
+                or a stage of a run such as run:reviewer@started. Default: the beginning of
+                the log.
+            to: End of the range, in the same forms. Default: now.
+            only: Verdicts to report. Empty: all.
+            cascade: Assume that newly refused runs never ran.
+            prompts: Compose the prompts again and compare them.
         """
         request: LinesRequest[
             WhatIfVerdictView | WhatIfProgressView | WhatIfTotalsView | WhatIfFailureView
@@ -1996,6 +2027,7 @@ class AsyncMethods(AsyncSender):
         Args:
             key: Session key in any spelling, session id, or `current` for the session
                 that the token acts for.
+            preamble: Text in front of the child's system prompt.
             idempotency_key: A repeat with the same key and body returns the first answer,
                 with `is_replayed`. A key is valid for one token and path, for seven days.
                 Default: a new key for each call.
@@ -2013,7 +2045,7 @@ class AsyncMethods(AsyncSender):
     async def yield_session(
         self, key: str, *, message: str | None = None, idempotency_key: str | None = None
     ) -> YieldedAnswer:
-        """End a turn and wait for sub-agents.
+        """End the turn of a session and wait for its children.
 
         Pauses the session until its sub-agents report. The active run must end now, is ended
         after five seconds, and is not announced. Reports of sub-agents start a new run of the
@@ -2024,7 +2056,7 @@ class AsyncMethods(AsyncSender):
         Args:
             key: Session key in any spelling, session id, or `current` for the session
                 that the token acts for.
-            message: Repeated in the response.
+            message: Text that the response repeats; it has no other effect.
             idempotency_key: A repeat with the same key and body returns the first answer,
                 with `is_replayed`. A key is valid for one token and path, for seven days.
                 Default: a new key for each call.

@@ -243,8 +243,8 @@ def _help(schema: Json, kind: str, choices: list[str]) -> str:
     offered = CHOICES_OFFERED_MAX if kind == "text" else 0
     if offered < len(choices) <= CHOICES_NAMED_MAX:
         text = f"{text.removesuffix('.')}: {', '.join(choices[:-1])} or {choices[-1]}."
-    if kind == "texts" and "several" not in text:
-        text = f"{text} {REPEATED}".strip()
+    if kind == "texts":
+        text = f"{text.replace(' (repeatable)', '')} {REPEATED}".strip()
     return text
 
 

@@ -1,10 +1,11 @@
 """Generate the table of commands in docs/commands.md; run by `make docs`.
 
-The text in the column "does" is kept. A new command gets the text of its help.
+The texts are those of `--help`. The page decides the order of the commands.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,32 @@ from infrastructure.inbound.command_line.main import app
 
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 HEAD = "| command | does | its own options |\n|---|---|---|\n"
-ROW = re.compile(r"^\| `spawnlog ([a-z -]+?)((?: \[?[A-Z]+\]?)*)` \| (.*?) \|(?: [^|]* \|)?$")
+DETAILS = "<!-- details -->\n"
+ROW = re.compile(r"^\| `spawnlog ([a-z -]+?)(?: \[?[A-Z]+\]?)*` \|", re.M)
+PAGES: Mapping[str, str] = {
+    "mcp": "mcp.md",
+    "open": "page.md",
+    "spawn": "chains-and-batches.md",
+    "run log": "http.md#follow-a-run",
+    "run send": "sessions.md",
+    "run respawn": "respawn.md",
+    "what-if": "time-travel.md#what-if",
+    "event find": "http.md#since-when",
+    "announcement redrive": "webhooks.md#retries-and-parked-announcements",
+    "session context": "shared-context.md",
+    "config check": "configuration.md",
+    "script test": "context-scripts.md",
+    "log verify": "operating.md#verifying-the-log",
+    "log export": "exported-files.md",
+    "log import": "exported-files.md",
+}
+"""The page with more about a command."""
 WITH_AT = re.compile(r"(?<=^With `--at`: ).*?(?=\.\n\n)", re.M | re.S)
 SHARED = re.compile(r"^Shared options: (.*?)\n\n", re.M | re.S)
 LINE_CHARACTERS_MAX = 100
+PAGE_CHARACTERS_MAX = 118
 OPTION = re.compile("`(--[a-z-]+)`")
+BARE_OPTION = re.compile("--[a-z][a-z-]*")
 
 
 @cache
@@ -37,31 +59,54 @@ def _commands(command: Any, words: tuple[str, ...]) -> Iterator[tuple[str, Any]]
 
 
 def reference(page: str) -> str:
-    """Return the page with an up-to-date table of commands."""
+    """Return the page with an up-to-date table of commands, and the details of each."""
     known = commands()
     before, head, after = page.partition(HEAD)
     assert head, "docs/commands.md has no table of commands"
     table, gap, rest = after.partition("\n\n")
+    between, mark, rest = rest.partition(DETAILS)
+    assert mark, "docs/commands.md has no mark of the details"
+    rest = rest.partition("\n\n")[2]
     shared = set(OPTION.findall((SHARED.search(before) or [""])[0]))
-    described = {found[1]: found[3] for row in table.splitlines() if (found := ROW.match(row))}
+    order = _order(ROW.findall(table), known)
     rows = [
-        f"| `spawnlog {words}{_arguments(command)}` | {described.get(words) or _help(command)}"
-        f" | {_options(command, shared)} |"
-        for words in _order(described, known)
-        for command in (known[words],)
+        f"| `spawnlog {words}{_arguments(known[words])}` | {_summary(known[words])}{_page(words)}"
+        f" | {_options(known[words], shared)} |"
+        for words in order
+    ]
+    details = [
+        textwrap.fill(
+            f"- `{words}`: {text}",
+            PAGE_CHARACTERS_MAX,
+            subsequent_indent="  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for words in order
+        if (text := _details(known[words]))
     ]
     at = _folded("With `--at`: ", [f"`{words}`" for words in known if _has(known[words], "--at")])
-    return WITH_AT.sub(lambda _: at, before) + HEAD + "\n".join(rows) + gap + rest
+    return (
+        WITH_AT.sub(lambda _: at, before)
+        + HEAD
+        + "\n".join(rows)
+        + gap
+        + between
+        + DETAILS
+        + "\n".join(details)
+        + "\n\n"
+        + rest
+    )
 
 
-def _order(described: Mapping[str, str], known: Mapping[str, Any]) -> list[str]:
+def _order(listed: Sequence[str], known: Mapping[str, Any]) -> list[str]:
     """Return the commands in the order of the page; new ones follow their group."""
-    order = [words for words in described if words in known]
+    order = [words for words in listed if words in known]
     for words in known:
-        if words not in described:
+        if words not in listed:
             group = words.partition(" ")[0]
             places = [
-                place for place, listed in enumerate(order) if listed.partition(" ")[0] == group
+                place for place, other in enumerate(order) if other.partition(" ")[0] == group
             ]
             order.insert(places[-1] + 1 if places else len(order), words)
     return order
@@ -77,9 +122,25 @@ def _folded(start: str, words: list[str]) -> str:
     return "\n".join(line.rstrip() for line in lines).removeprefix(start.rstrip()).lstrip()
 
 
-def _help(command: Any) -> str:
-    text = " ".join(str(command.help or "").partition("\n\n")[0].split())
-    return (text[:1].lower() + text[1:]).removesuffix(".").replace("|", "\\|")
+def _summary(command: Any) -> str:
+    text = str(command.help or "").partition("\n\n")[0]
+    return _in_cell(text).removesuffix(".")
+
+
+def _details(command: Any) -> str:
+    return _in_cell(str(command.help or "").partition("\n\n")[2])
+
+
+def _in_cell(text: str) -> str:
+    """Return a text of the help on one line, with its options in backticks."""
+    parts = " ".join(text.split()).split("`")
+    parts[::2] = [BARE_OPTION.sub(r"`\g<0>`", part) for part in parts[::2]]
+    return "`".join(parts).replace("|", "\\|")
+
+
+def _page(words: str) -> str:
+    page = PAGES.get(words)
+    return f" ([{page.partition('#')[0]}]({page}))" if page else ""
 
 
 def _arguments(command: Any) -> str:

@@ -1,6 +1,7 @@
 """The tables of the reference say what there is: nothing is missing, nothing is there beside it."""
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from domain.configuration.settings import VARIABLES, Settings
 from domain.values.moments import parse_moment
 from generators import configuration_reference
 from generators import http_reference as http
+from generators.command_line.reference import PAGES as PAGES_OF_COMMANDS
 from generators.command_line.reference import commands, reference
 from infrastructure.inbound.http.operations import OPERATIONS
 from infrastructure.outbound.configuration.load import load
@@ -65,17 +67,41 @@ def test_page_of_endpoints_is_current() -> None:
     assert len(re.findall(r"^\| `[A-Z]+ /", page, re.M)) == len(OPERATIONS)
 
 
-def test_text_of_an_endpoint_stays_and_its_facts_are_written() -> None:
+def test_row_of_an_endpoint_is_written_from_its_operation() -> None:
     page = (DOCS / "http.md").read_text("utf-8")
-    row = next(one for one in page.splitlines() if one.startswith("| `GET /v1/log` |"))
-    assert "| `read`, sessions `*` | where the log ends" in row
-    stale = row.replace("`read`", "`admin`").replace("`at`", "`gone`").replace("200", "201")
+    row = next(line for line in page.splitlines() if line.startswith("| `GET /v1/log` |"))
+    assert "| `read`, sessions `*` | Get the head of the log" in row
+    stale = row.replace("`read`", "`admin`").replace("`at`", "`gone`").replace("Get", "Gone")
     assert http.reference(page.replace(row, stale)) == page
-    gone = "| `GET /v1/gone` | `read` | nothing | | 200 |"
+    gone = "| `GET /v1/gone` | `read` | Nothing | | 200 |"
     assert http.reference(page.replace(row, f"{row}\n{gone}")) == page
-    assert "| `GET /v1/log` | `read` | get the head of the log and" in http.reference(
+    assert "| `GET /v1/log` | `read` | Get the head of the log" in http.reference(
         page.replace(f"{row}\n", "")
     )
+
+
+def test_row_of_a_command_is_written_from_its_help() -> None:
+    page = (DOCS / "commands.md").read_text("utf-8")
+    row = next(line for line in page.splitlines() if line.startswith("| `spawnlog diff FROM TO` |"))
+    assert reference(page.replace(row, "| `spawnlog diff` | Gone | `--gone` |")) == page
+    assert reference(page.replace("- `diff`: Compares", "- `diff`: Does not compare")) == page
+
+
+@pytest.mark.parametrize("pages", [http.PAGES, PAGES_OF_COMMANDS], ids=["http", "commands"])
+def test_pages_with_more_have_the_named_section(pages: Mapping[str, str]) -> None:
+    for target in pages.values():
+        page, _, section = target.partition("#")
+        text = (DOCS / (page or "http.md")).read_text("utf-8")
+        headings = re.findall("^#+ (.*)$", text, re.M)
+        anchors = {
+            re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings
+        }
+        assert not section or section in anchors, target
+
+
+def test_pages_with_more_are_of_known_commands_and_operations() -> None:
+    assert PAGES_OF_COMMANDS.keys() <= commands().keys()
+    assert http.PAGES.keys() <= {operation.name for operation in OPERATIONS}
 
 
 @pytest.mark.parametrize(

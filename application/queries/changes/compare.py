@@ -170,7 +170,7 @@ class CompareRuns(ReadAsOf):
     name="compareRuns",
     tag="runs",
     scope="read",
-    summary="Compare two runs",
+    summary="Show the differences between two runs",
     description=(
         "Compares the runs, now or as of `at`: requests, decisions by rule, plans, prompts by"
         " part, transcripts up to the first entry that differs, and outcomes. Names of a run"

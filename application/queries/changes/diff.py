@@ -155,7 +155,7 @@ class GetDiff(Page, Read):
     name="getDiff",
     tag="log",
     scope="read",
-    summary="Compare two moments",
+    summary="Show what changed between two moments",
     description=(
         "Returns the changes of a run, a session, a tree or, for a token with the pattern `*`,"
         " the whole registry: items that were added, removed or changed, each with a patch (RFC"
@@ -173,7 +173,7 @@ class GetDiff(Page, Read):
         arguments=("from", "to"),
         options={
             "from": Option(metavar="FROM", help=f"Left side: {MOMENT_FORMS}."),
-            "to": Option(metavar="TO", help="Right side, in the same forms."),
+            "to": Option(metavar="TO", help="Right side, in the same forms as FROM."),
             "session": Option(metavar="KEY", help="Only this session, as `session get` shows it."),
         },
         limit=1_000,

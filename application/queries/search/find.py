@@ -192,7 +192,7 @@ class _Found:
     name="findEvents",
     tag="log",
     scope="read",
-    summary="Find since when something holds",
+    summary="Find the position at which a condition began to hold",
     description=(
         "Returns the first positions between `from` and `to` at which a condition begins to hold"
         " (`when`), a field of a run or session becomes a value (`field` with `becomes` or"
@@ -211,20 +211,20 @@ class _Found:
             "when": Option(
                 metavar="CONDITION",
                 help=(
-                    "Where this begins to hold: 'running > 6 and not config = 2'. Counts runs"
-                    " by status (running, queued, waiting, preparing, refused, failed, done,"
-                    " …), spawned and archived; also active, config, position."
+                    "Find where this condition begins to hold: 'running > 6 and not config = 2'."
+                    " Counts runs by status (running, queued, waiting, preparing, refused, failed,"
+                    " done, …), spawned and archived; also active, config, position."
                 ),
             ),
             "field": Option(
                 metavar="NAME",
                 help=(
-                    "A field of a run, or of --session, by its JSON name: outcome, stage,"
+                    "Field of a run, or of --session, by its JSON name: outcome, stage,"
                     " model, maxChildren …"
                 ),
             ),
-            "becomes": Option(metavar="VALUE", help="Where the field becomes this."),
-            "changes": Option(help="Every change of the field."),
+            "becomes": Option(metavar="VALUE", help="Find where the field becomes this value."),
+            "changes": Option(help="Find every change of the field."),
             "limit": Option(
                 help="Maximum number of positions.", default=1, maximum=COMMAND_ITEMS_MAX
             ),

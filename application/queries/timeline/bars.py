@@ -79,7 +79,7 @@ class ListTimeline(LogPart, ReadAsOf, Page, RunFilter):
     name="listTimeline",
     tag="log",
     scope="read",
-    summary="List runs as bars of a timeline",
+    summary="List runs as bars of a timeline, with event counts",
     description=(
         "Returns the runs that were requested and not over between `from` and `to`, newest first,"
         " each with the position and instant of every stage that it had reached as of `at`; and"

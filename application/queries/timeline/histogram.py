@@ -122,7 +122,7 @@ class CountEvents(EventParameters, LogPart, Read):
     name="countEvents",
     tag="log",
     scope="read",
-    summary="Count events over time",
+    summary="Count events, outcomes and refusals over time",
     description=(
         "Counts the events of the log between `from` and `to` in buckets of equal size, by"
         " position or by time: by type, by outcome of runs that ended, and by rule that refused a"
@@ -136,10 +136,10 @@ class CountEvents(EventParameters, LogPart, Read):
         "event histogram",
         "Count events, outcomes and refusals over time.",
         options={
-            "buckets": Option(default=24, help="Maximum number of lines."),
+            "buckets": Option(default=24, help="Maximum number of lines, one for each bucket."),
             "by": Option(
                 default="time",
-                help="Size of lines: equal numbers of events, or equal lengths of time.",
+                help="position: equal numbers of events per line. time: equal lengths of time.",
             ),
         },
         items="items",

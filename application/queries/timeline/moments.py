@@ -57,7 +57,7 @@ class GetMoment(ReadAsOf):
     name="getMoment",
     tag="log",
     scope="read",
-    summary="Show a moment of the log",
+    summary="Show the position, time and neighboring events of a moment",
     description=(
         "Returns the position of an instant, the instant at which a position was recorded, the"
         " configuration revision in force then, and the events on both sides."

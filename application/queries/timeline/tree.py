@@ -103,7 +103,7 @@ class GetSessionTree(ReadAsOf):
     name="getSessionTree",
     tag="sessions",
     scope="read",
-    summary="Show the tree below a session",
+    summary="Show a session and everything below it",
     description=(
         "Returns the session with its own runs and, below it, the sessions that it spawned, each"
         " with its runs, the position and instant of every stage, and the number of places that"

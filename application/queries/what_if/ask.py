@@ -55,21 +55,52 @@ class WhatIfFilter(Body):
 
 
 class WhatIfBody(Body):
-    """Exactly one of `config`, `configText` (JSON5) and `patch` (RFC 6902, applied to the revision
-    that each decision was made under). `configName` is the file name of `configText` in error
-    messages. `from` and `to` are moments. `only` lists the verdicts to report; all if empty.
-    `cascade` assumes that newly refused runs never ran; `prompts` composes the prompts again."""
+    """Another configuration, and the decisions to replay under it. Exactly one of `config`,
+    `configText` and `patch` is required."""
 
-    config: dict[str, Any] | None = None
-    config_text: Annotated[str | None, Field(max_length=CONFIG_CHARACTERS_MAX)] = None
-    config_name: Annotated[str | None, Field(min_length=1, max_length=NAME_CHARACTERS_MAX)] = None
-    patch: Annotated[list[dict[str, Any]] | None, Field(max_length=PATCH_OPERATIONS_MAX)] = None
-    begin: Annotated[_Moment, Field(alias="from")] = None
-    end: Annotated[_Moment, Field(alias="to")] = None
+    config: Annotated[
+        dict[str, Any] | None, Field(description="The configuration, as a JSON object.")
+    ] = None
+    config_text: Annotated[
+        str | None,
+        Field(max_length=CONFIG_CHARACTERS_MAX, description="The configuration, as JSON5 text."),
+    ] = None
+    config_name: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            max_length=NAME_CHARACTERS_MAX,
+            description="File name of `configText` in error messages.",
+        ),
+    ] = None
+    patch: Annotated[
+        list[dict[str, Any]] | None,
+        Field(
+            max_length=PATCH_OPERATIONS_MAX,
+            description=(
+                "JSON Patch (RFC 6902) of the revision under which each decision was made."
+            ),
+        ),
+    ] = None
+    begin: Annotated[
+        _Moment,
+        Field(
+            alias="from",
+            description=f"Start of the range: {MOMENT_FORMS}. Default: the beginning of the log.",
+        ),
+    ] = None
+    end: Annotated[
+        _Moment, Field(alias="to", description="End of the range, in the same forms. Default: now.")
+    ] = None
     filter: WhatIfFilter = Field(default_factory=WhatIfFilter)
-    only: list[VerdictName] = Field(default_factory=list, max_length=20)
-    cascade: bool = False
-    prompts: bool = False
+    only: Annotated[
+        list[VerdictName],
+        Field(max_length=20, description="Verdicts to report. Empty: all."),
+    ] = Field(default_factory=list)
+    cascade: Annotated[bool, Field(description="Assume that newly refused runs never ran.")] = False
+    prompts: Annotated[bool, Field(description="Compose the prompts again and compare them.")] = (
+        False
+    )
 
 
 FAILING = tuple(verdict for verdict in VERDICTS if verdict != SAME.verdict)
@@ -82,7 +113,7 @@ FAILING = tuple(verdict for verdict in VERDICTS if verdict != SAME.verdict)
     name="whatIf",
     tag="log",
     scope="read",
-    summary="Decide again under another configuration",
+    summary="Replay recorded decisions under another configuration",
     description=(
         "Decides recorded spawns and messages again under another configuration, each from the"
         " facts recorded for it. It calls no script, runtime or hook, looks nothing up and writes"
@@ -109,12 +140,14 @@ FAILING = tuple(verdict for verdict in VERDICTS if verdict != SAME.verdict)
                 offers=FAILING,
                 metavar="VERDICT",
                 help=(
-                    f"Exit 1 on such a verdict: {', '.join(FAILING[:-1])} or {FAILING[-1]}."
+                    f"Exit with 1 on this verdict: {', '.join(FAILING[:-1])} or {FAILING[-1]}."
                     " May be repeated."
                 ),
             ),
             "from": Option(
-                flag="--since", metavar="TIME", help=f"Start of the range: {MOMENT_FORMS}."
+                flag="--since",
+                metavar="TIME",
+                help=f"Start of the range: {MOMENT_FORMS}. Default: the beginning of the log.",
             ),
             "to": Option(flag="--until", metavar="TIME", help="End of the range. Default: now."),
             "filter.runId": USUAL["runId"],

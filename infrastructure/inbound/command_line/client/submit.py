@@ -55,7 +55,9 @@ class SubmitOptions:
     ] = False
     idempotency_key: Annotated[
         str | None,
-        typer.Option(metavar="KEY", help="Repeating a request with its key returns the same run."),
+        typer.Option(
+            metavar="KEY", help="A repeated request with the same key returns the same run."
+        ),
     ] = None
 
 

@@ -43,7 +43,10 @@ File = Annotated[
 def check_configuration(file: File, output: OutputOption = Output.TABLE) -> None:
     """Check a configuration file.
 
-    Prints its problems, its warnings, its agents, and the values that are kept as secrets.
+    Prints its problems, its warnings, its agents, and the values that are kept as secrets. Exit
+    status 2 if there are problems: no server starts with a file that `cannot be used`; one that
+    `has mistakes` makes a server refuse some requests, such as those with a token whose file is
+    missing.
     """
     from infrastructure.server.operations import check_configuration as check
 
@@ -185,7 +188,7 @@ def compare_revisions(
     *,
     api: ApiOptions,
 ) -> None:
-    """Show the differences between two configurations.
+    """Show the differences between two configuration revisions.
 
     Exit status 1 if the two revisions differ. As JSON it is a patch (RFC 6902).
     """

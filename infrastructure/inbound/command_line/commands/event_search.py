@@ -37,7 +37,7 @@ COUNTED = ("method", "fromPosition", "toPosition")
 def find_events(
     given: Annotated[OperationOptions, OptionsOf("findEvents")],
     last: Annotated[
-        bool, typer.Option("--last", help="The last match instead of the first.")
+        bool, typer.Option("--last", help="Show the last match instead of the first.")
     ] = False,
     *,
     api: ApiOptions,

@@ -28,7 +28,7 @@ from infrastructure.inbound.command_line.display.times import format_instant
 def list_events(
     context: typer.Context,
     given: Annotated[OperationOptions, OptionsOf("listEvents")],
-    newest: Annotated[bool, typer.Option("--newest", help="Newest first.")] = False,
+    newest: Annotated[bool, typer.Option("--newest", help="Show the newest events first.")] = False,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Show events as they happen, until Ctrl-C.")
     ] = False,

@@ -39,7 +39,7 @@ from infrastructure.inbound.command_line.display.progress import (
 def rebuild_log(home: HomeOptions, output: OutputOption = Output.TABLE) -> None:
     """Rebuild the read tables from the events.
 
-    Exit status 1 if they differed from the events. Servers keep reading and writing meanwhile. An
+    Exit status 1 if the tables differed from the events. Servers keep reading and writing meanwhile. An
     interrupted rebuild resumes where it stopped.
     """
     from infrastructure.server.operations import rebuild
@@ -99,7 +99,7 @@ ExportedFile = Annotated[
     Path | None,
     typer.Argument(
         metavar="FILE",
-        help="File written by `log export`; needs no server and no database.",
+        help="File written by `log export`, verified without a server or a database.",
         show_default=False,
     ),
 ]
@@ -283,11 +283,11 @@ class ExportFlags:
     ] = None
     first: Annotated[
         int | None,
-        typer.Option("--from", metavar="POSITION", min=1, help="First position."),
+        typer.Option("--from", metavar="POSITION", min=1, help="First position. Default: 1."),
     ] = None
     last: Annotated[
         int | None,
-        typer.Option("--to", metavar="POSITION", min=1, help="Last position."),
+        typer.Option("--to", metavar="POSITION", min=1, help="Last position. Default: the head."),
     ] = None
     tree: Annotated[
         str | None,
@@ -300,11 +300,12 @@ class ExportFlags:
     ] = None
     contents: Annotated[
         bool,
-        typer.Option("--contents", help="Include texts, and the keys that prove them: secrets."),
+        typer.Option(
+            "--contents",
+            help="Include texts, and the keys that prove them. Keep such a file secret.",
+        ),
     ] = False
-    transcripts: Annotated[
-        bool, typer.Option("--transcripts", help="Include the entries of transcripts.")
-    ] = False
+    transcripts: Annotated[bool, typer.Option("--transcripts", help="Include transcripts.")] = False
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted export.")] = (
         False
     )

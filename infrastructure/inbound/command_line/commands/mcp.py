@@ -19,14 +19,14 @@ SessionOption = Annotated[
     typer.Option(
         "--session",
         metavar="KEY",
-        help="Session of the client. Default: that of the token, else the main session.",
+        help="Session for which the tools act. Default: that of the token, else the main session.",
         show_default=False,
     ),
 ]
 
 
 def relay_mcp(session: SessionOption = None, *, place: ApiPlace) -> None:
-    """Serve the Model Context Protocol over standard streams.
+    """Serve the tools for models (MCP) over standard input and output.
 
     An agent starts this command as its MCP server. Requests are forwarded to a running spawnlog.
     """

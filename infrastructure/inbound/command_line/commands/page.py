@@ -13,7 +13,7 @@ BrowserOption = Annotated[
 
 
 def open_page(browser: BrowserOption = True, *, api: ApiPlace) -> None:
-    """Open the page, signed in with this token.
+    """Open the web page in a browser, signed in with this token.
 
     The address works once, within a minute.
     """

@@ -37,7 +37,10 @@ _PLACES = {"prepend": "before", "append": "after"}
 
 def run_scripts(
     agent: Annotated[
-        str, typer.Argument(metavar="AGENT", help="Agent, or an alias of one.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="AGENT", help="Agent of the child, or an alias.", show_default=False
+        ),
     ],
     task: Annotated[
         str,
@@ -45,10 +48,12 @@ def run_scripts(
             "--task", metavar="TASK", help="Task of the trial spawn; - reads standard input."
         ),
     ],
-    label: Annotated[str | None, typer.Option(metavar="TEXT", help="A name for the run.")] = None,
+    label: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Label of the trial spawn.")
+    ] = None,
     requester: RequesterOption = "main",
     cleanup: Annotated[
-        Literal["delete", "keep"] | None, typer.Option(help="Cleanup of the trial spawn.")
+        Literal["delete", "keep"] | None, typer.Option(help="Value of cleanup for the trial spawn.")
     ] = None,
     config: ConfigFile = None,
     data_dir: HomeDir = None,

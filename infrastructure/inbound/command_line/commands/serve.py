@@ -18,18 +18,23 @@ def serve(
     port: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=0, max=65_535, help="Port; 0 picks a free one. [env: SPAWNLOG_PORT]"
+            metavar="N",
+            min=0,
+            max=65_535,
+            help="Port to listen on. 0: any free port. [env: SPAWNLOG_PORT]",
         ),
     ] = None,
     no_auth: Annotated[
         bool,
         typer.Option(
-            "--no-auth", help="Let any program on this machine in. [env: SPAWNLOG_NO_AUTH]"
+            "--no-auth",
+            help="Accept requests without a token; on a loopback address only."
+            " [env: SPAWNLOG_NO_AUTH]",
         ),
     ] = False,
     no_page: Annotated[
         bool,
-        typer.Option("--no-page", help="Serve no web page. [env: SPAWNLOG_NO_PAGE]"),
+        typer.Option("--no-page", help="Do not serve the web page. [env: SPAWNLOG_NO_PAGE]"),
     ] = False,
 ) -> None:
     """Start the server; SIGTERM or Ctrl-C stops it.

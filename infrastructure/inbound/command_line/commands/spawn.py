@@ -42,7 +42,9 @@ if TYPE_CHECKING:
 
 Tasks = Annotated[
     list[str] | None,
-    typer.Option("--task", metavar="TASK", help="Task of a batch, with --parallel; repeat it."),
+    typer.Option(
+        "--task", metavar="TASK", help="Task of a batch; repeat it for each. Requires --parallel."
+    ),
 ]
 Parallel = Annotated[
     bool, typer.Option("--parallel", help="Start one run per task: all of them, or none.")
@@ -134,7 +136,8 @@ def spawn(
 ) -> None:
     """Spawn a sub-agent, or several.
 
-    Exit status 3 for a refusal; with --wait, 1 for a failed run.
+    Options or --file give the request. For several, repeat --task and add --parallel. With --wait,
+    a terminal shows the progress. Exit status 3 for a refusal; with --wait, 1 for a failed run.
     """
     with api.client() as client:
         members = given.body(client)

@@ -24,7 +24,10 @@ LANES_MAX = 10_000
 
 
 def show_version(output: OutputOption = Output.TABLE) -> None:
-    """Show the version of this program."""
+    """Show the version of this program.
+
+    Does not contact a server.
+    """
     version = _own_version()
     if not print_object({"version": version}, output):
         print(f"spawnlog {version}")

@@ -48,7 +48,7 @@ class CandidateOptions:
     config: Annotated[
         Path | None,
         typer.Option(
-            "--config", metavar="FILE", help="Configuration to try, JSON5; - reads stdin."
+            "--config", metavar="FILE", help="Configuration to try, JSON5; - reads standard input."
         ),
     ] = None
     patch: Annotated[
@@ -107,11 +107,15 @@ def what_if(
     candidate: CandidateOptions,
     given: Annotated[OperationOptions, OptionsOf("whatIf")],
     everything: Annotated[
-        bool, typer.Option("--all", help="With json, jsonl and yaml: include unchanged decisions.")
+        bool, typer.Option("--all", help="Include unchanged decisions in JSON and YAML output.")
     ] = False,
     output: Annotated[
         WhatIfOutput,
-        typer.Option("--output", "-o", help="A table, JSON, YAML, JSON lines, or JUnit XML."),
+        typer.Option(
+            "--output",
+            "-o",
+            help="Table, one JSON or YAML document, JSON lines, or JUnit XML for a build.",
+        ),
     ] = WhatIfOutput.TABLE,
     *,
     api: ApiPlace,

@@ -18,15 +18,15 @@ from infrastructure.inbound.http.responses.metrics_text import MEDIA_TYPE, metri
     tag="health",
     scope="read",
     essential=True,
-    summary="Metrics",
+    summary="Get metrics in the Prometheus text format",
     description=(
-        "Metrics in the Prometheus text format: counts and durations of this server since its"
-        " start, and open work of the whole log. Needs a token with the scope `read` and the"
+        "Returns counts and durations of this server since its start, and open work of the whole"
+        " log. Needs a token with the scope `read` and the"
         " sessions `*`. If the database does not respond, `spawnlog_database_up` is 0 and"
         " metrics from the database are omitted."
     ),
     answer=str,
-    status_description="Get the metrics",
+    status_description="The metrics",
     command="for monitoring",
 )
 async def get_metrics(services: CommandServices, caller: Caller) -> Response:

@@ -66,9 +66,9 @@ TreeLines = Callable[[WalkState], Sequence[str]]
 def step_run(name: RunName, at: AsOfOption = None, *, api: ApiOptions) -> None:
     """Step through the states of a run.
 
-    n or Enter shows the next state, b the previous one, s the state, d the difference, t the other
-    events of its tree; q ends. A version, a stage or g POSITION jumps there. Without a terminal,
-    commands are read from standard input, one a line.
+    `n` or Enter shows the next state, `b` the previous one, `s` the whole state, `d` the
+    difference, `t` the other events of its tree; `q` quits. A version, a stage or `g POSITION`
+    jumps there. Without a terminal, commands are read from standard input, one per line.
     """
     with api.client() as client:
         run = find_run(client, name)

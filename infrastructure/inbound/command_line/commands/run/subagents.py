@@ -137,7 +137,10 @@ def steer(
 
 def stop(
     target: Annotated[
-        str, typer.Argument(metavar="ID", help="As for `info`, or all: every active sub-agent.")
+        str,
+        typer.Argument(
+            metavar="ID", help="Sub-agent, as for `subagents info`; all: every active one."
+        ),
     ],
     requester: RequesterOption = "main",
     *,
