@@ -76,10 +76,12 @@ TABLES: Mapping[str, type[BaseModel]] = {
     "A hook": Hook,
     "`spawnlog.telemetry`": TelemetrySection,
 }
-"""The tables of the page. The keys of other models stand in the table of the model around them."""
+"""The tables of the page. The keys of other models are in the table of the model that contains
+them.
+"""
 
 INSTEAD = {AgentEntry.__name__: Agent.__name__}
-"""Models whose keys stand in the table of another one."""
+"""Models whose keys are in the table of another one."""
 SECRET = "SecretReference"
 WRITTEN = {"TokenSource": "text or object", "ModelChoice": "text or object"}
 """Types of models that a file may write in another form than as an object."""
@@ -150,7 +152,7 @@ def _rows(model: type[BaseModel], prefix: str, written: set[str]) -> Iterator[st
 
 
 def _inlined(member: Json, written: set[str]) -> str | None:
-    """Return the model whose keys stand in this table, or None."""
+    """Return the model whose keys are in this table, or None."""
     name = _reference(member)
     if name is None or name in written or name in INSTEAD or name in WRITTEN or name == SECRET:
         return None

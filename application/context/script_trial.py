@@ -54,7 +54,7 @@ class TrialResult:
 
     @property
     def failed(self) -> tuple[str, ...]:
-        """Ids of the scripts that failed."""
+        """Return the ids of the scripts that failed."""
         return tuple(run.receipt.id for run in self.runs if run.receipt.outcome == "failed")
 
 

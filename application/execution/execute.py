@@ -166,7 +166,7 @@ class RunExecutor:
 
     @property
     def held(self) -> frozenset[UUID]:
-        """Ids of the runs in execution."""
+        """Return the ids of the runs in execution."""
         return frozenset(self._held)
 
     def take(

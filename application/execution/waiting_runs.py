@@ -24,7 +24,7 @@ class WaitingRuns:
 
     @property
     def unknown(self) -> int:
-        """How often runs became unknown. Read it before querying the database."""
+        """Return how often runs became unknown. Read it before querying the database."""
         return self._unknown
 
     def note_none(self, unknown: int) -> None:

@@ -26,7 +26,7 @@ class Actor(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The actor's name in texts."""
+        """Return the actor's name in texts."""
         return self.session or self.token or self.kind
 
 
@@ -72,7 +72,7 @@ class Envelope(NamedTuple):
 
     @property
     def stamp(self) -> Stamp:
-        """The part that a fold needs."""
+        """Return the part that a fold needs."""
         return Stamp(self.position, self.version, self.recorded_at, self.event_id)
 
 

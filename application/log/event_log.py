@@ -268,7 +268,7 @@ class LogUnavailableError(Exception):
 class EventLog(Protocol):
     @property
     def log_id(self) -> UUID:
-        """The permanent id of this log."""
+        """Return the permanent id of this log."""
         ...
 
     async def submit(self, submission: Submission[T]) -> Appended[T]:
@@ -358,7 +358,7 @@ class Tail(Protocol):
 
     @property
     def position(self) -> int:
-        """The last position seen."""
+        """Return the last position seen."""
         ...
 
     def newest(self, run_id: UUID) -> Run | None:

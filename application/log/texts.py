@@ -53,7 +53,7 @@ class TextStore:
 
     @property
     def contents(self) -> tuple[Content, ...]:
-        """The texts collected so far, in order."""
+        """Return the texts collected so far, in order."""
         return tuple(self._contents)
 
     def store(self, kind: str, text: str) -> ContentRef:
@@ -99,7 +99,7 @@ class SessionTexts:
 
     @property
     def keys(self) -> tuple[ContentKey, ...]:
-        """The key, if it must be recorded with the texts."""
+        """Return the key, if it must be recorded with the texts."""
         return (self.key,) if self.is_new_key else ()
 
     def require_fit(self, session: Session | None) -> None:

@@ -27,7 +27,9 @@ class PinnedConfiguration:
 
     @property
     def session_naming(self) -> tuple[str, str, str]:
-        """Settings that map a session key to a session: main key, scope and default agent."""
+        """Return the settings that map a session key to a session: main key, scope and default
+        agent.
+        """
         session = self.configuration.session
         return session.main_key, session.scope, self.configuration.default_agent_id
 
@@ -63,17 +65,17 @@ class ConfigurationFile(Protocol):
 
     @property
     def stored(self) -> Mapping[str, object]:
-        """The whole configuration as JSON, as a revision stores it."""
+        """Return the whole configuration as JSON, as a revision stores it."""
         ...
 
     @property
     def stored_text(self) -> str:
-        """`stored` as a text."""
+        """Return `stored` as a text."""
         ...
 
     @property
     def source(self) -> str:
-        """The absolute path of the file, or `built-in`.
+        """Return the absolute path of the file, or `built-in`.
 
         It is recorded with the revision, so that a server started without a file can resolve the
         secrets that the revision refers to.

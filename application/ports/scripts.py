@@ -54,7 +54,7 @@ class ScriptFinished:
 
     @property
     def output(self) -> str:
-        """The output as text, trimmed; undecodable bytes are replaced."""
+        """Return the output as text, trimmed; undecodable bytes are replaced."""
         return decode_printed_text(self.raw)
 
 

@@ -62,12 +62,12 @@ class UnwrittenEntries(Protocol):
 
     @property
     def kinds(self) -> Sequence[str]:
-        """The kind of each entry."""
+        """Return the kind of each entry."""
         ...
 
     @property
     def bodies(self) -> Sequence[str]:
-        """The row text of each entry."""
+        """Return the row text of each entry."""
         ...
 
     def instants(self, recorded_at: datetime) -> Sequence[datetime]:

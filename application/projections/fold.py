@@ -49,7 +49,7 @@ class RowChanges(Generic[RowKey, AnyRow]):
 
     @property
     def keys(self) -> KeysView[RowKey]:
-        """Keys with new rows."""
+        """Return the keys with new rows."""
         return self._last.keys()
 
     def put(self, key: RowKey, row: AnyRow, position: int, *, before: int, version: int) -> None:

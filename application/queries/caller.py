@@ -1,4 +1,4 @@
-"""What the caller's token allows."""
+"""Scopes and sessions of the caller's token."""
 
 from typing import get_args
 from uuid import UUID
@@ -50,7 +50,7 @@ class CallerView(View):
     ),
 )
 async def get_me(services: QueryServices, caller: Caller) -> Answer[CallerView]:
-    """Return what the caller's token allows."""
+    """Return the scopes and sessions of the caller's token."""
     view = CallerView.from_source(
         caller.actor,
         run_id=caller.run_id,

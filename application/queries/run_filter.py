@@ -37,7 +37,7 @@ TREE_DESCRIPTION = (
 
 
 class FilterContext(NamedTuple):
-    """What a filter value is resolved with: the caller's names, as of a position."""
+    """Context in which a filter value is resolved: the caller's names, as of a position."""
 
     services: QueryServices
     caller: Caller

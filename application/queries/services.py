@@ -18,7 +18,7 @@ from application.queries.runs_at_work import OutputReadings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryServices:
-    """What queries read from and wait on, assembled by the composition root.
+    """Services that queries read from and wait on, assembled by the composition root.
 
     `candidates` reads hypothetical configurations. `processor_room` limits queries that use a whole
     processor. `closing` returns True while the server stops; `stopped` completes then.

@@ -60,7 +60,7 @@ class PreparedSpawn:
 
     @property
     def answer(self) -> StoredAnswer:
-        """The answer to the caller once the children are created."""
+        """Return the answer to the caller once the children are created."""
         run_answer = self.creation.decision.run_answer
         assert run_answer is not None
         _, answer = run_answer

@@ -53,7 +53,7 @@ class SpawnPreparer:
 
     @property
     def under_way(self) -> frozenset[UUID]:
-        """The runs in preparation in this process."""
+        """Return the runs in preparation in this process."""
         return frozenset(self._callers)
 
     def has_waiting_caller(self, run_id: UUID) -> bool:

@@ -178,7 +178,7 @@ class _ReferenceScope:
 
     @property
     def ancestor_ids(self) -> tuple[UUID, ...]:
-        """Ids of the runs above, its own first."""
+        """Return the ids of the runs above, its own first."""
         return tuple(run.run_id for run in self.ancestors)
 
     def is_below(self, run: Run) -> bool:

@@ -240,12 +240,12 @@ class AsyncFamily:
 
     @property
     def key(self) -> str:
-        """The session key, as given."""
+        """Return the session key, as given."""
         return self.requester["sessionKey"]
 
     @property
     def runs(self) -> tuple[AsyncSpawnedRun, ...]:
-        """The spawned runs, in order."""
+        """Return the spawned runs, in order."""
         return tuple(self._runs)
 
     async def __aenter__(self) -> Self:

@@ -241,12 +241,12 @@ class Family:
 
     @property
     def key(self) -> str:
-        """The session key, as given."""
+        """Return the session key, as given."""
         return self.requester["sessionKey"]
 
     @property
     def runs(self) -> tuple[SpawnedRun, ...]:
-        """The spawned runs, in order."""
+        """Return the spawned runs, in order."""
         return tuple(self._runs)
 
     def __enter__(self) -> Self:

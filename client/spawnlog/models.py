@@ -246,7 +246,7 @@ class PatchItem(AnswerModel):
 class DiffItemView(AnswerModel):
     """
     A run by its id, or a session by its key. `patch` (RFC 6902) transforms its left state
-    into its right state; `None` stands for an absent one.
+    into its right state; `None` is an absent one.
     """
 
     kind: Literal["run", "session"]

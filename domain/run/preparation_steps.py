@@ -170,7 +170,7 @@ def refusal_undo_time(run: Run, event: SpawnRefused, now: datetime) -> datetime:
 
 
 def _is_in_vain(run: Run, event: RunEnded, step: StepState) -> bool:
-    """Return True if a hook has to be told that this child never started.
+    """Return True if a hook must be notified that this child never started.
 
     A thread binding stays if the session stays open; a fork stays with its session.
     """

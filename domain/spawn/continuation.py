@@ -110,7 +110,7 @@ def require_open(session: Session, last: Run, now: datetime | None = None) -> No
 def must_wait(session: Session, last: Run) -> bool:
     """Return True if a message to the session has to wait.
 
-    It waits behind other messages, and until the last run and all its children are settled. If the
+    It waits for earlier messages, and until the last run and all its children are settled. If the
     last run is paused and the queue is empty, it does not wait.
     """
     if last.queue:

@@ -15,7 +15,7 @@ from domain.what_if.change import Change
 
 _UNREAD = "?"
 _UNLISTED = "?"
-"""Stands for any unlisted agent, which has the scripts of the defaults."""
+"""Placeholder for any unlisted agent, which has the scripts of the defaults."""
 
 
 def differ_in_limits_alone(change: Change, announcing: Sequence[Configuration]) -> bool:

@@ -48,7 +48,7 @@ OnVerifyProgress = Callable[[int, int, int], None]
 
 
 def ignore_verify_progress(_began: int, _position: int, _last: int) -> None:
-    """No-op progress callback."""
+    """Do nothing with the progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,7 @@ The total is 0 if it is unknown.
 
 
 def ignore_transfer_progress(_step: TransferStep, _began: int, _done: int, _total: int) -> None:
-    """No-op progress callback."""
+    """Do nothing with the progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,4 +226,4 @@ OnProgress = Callable[[RebuildProgress], None]
 
 
 def ignore_rebuild_progress(_: RebuildProgress) -> None:
-    """No-op progress callback."""
+    """Do nothing with the progress."""

@@ -67,24 +67,24 @@ class Subagent:
 
     @property
     def label(self) -> str:
-        """Its label, or else its task."""
+        """Return its label, or else its task."""
         name = self.run.get("label") or self.run.get("task") or self.run.get("taskPreview")
         return single_line(str(name or ""), characters_max=_LABEL_CHARACTERS_MAX) or "subagent"
 
     @property
     def short_task(self) -> str:
-        """Its task on one line, cut if it is long."""
+        """Return its task on one line, cut if it is long."""
         task = self.run.get("task") or self.run.get("taskPreview")
         return single_line(str(task or ""), characters_max=_LABEL_CHARACTERS_MAX)
 
     @property
     def short_id(self) -> str:
-        """A prefix of its run id."""
+        """Return a prefix of its run id."""
         return self.run_id[:SHORT_ID_CHARACTERS]
 
     @property
     def runtime_ms(self) -> float | None:
-        """The runtime of its run so far, in milliseconds; None if it has not started."""
+        """Return the runtime of its run so far, in milliseconds; None if it has not started."""
         took = self.run.get("runtimeMs")
         if isinstance(took, int | float):
             return took
@@ -95,7 +95,9 @@ class Subagent:
 
     @property
     def status(self) -> str:
-        """`running`, `done`, `failed`, `timeout`, `killed`, or how many children it waits for."""
+        """Return `running`, `done`, `failed`, `timeout`, `killed`, or how many children it waits
+        for.
+        """
         if self.pending and self.run.get("stage") == "ended":
             children = "child" if self.pending == 1 else "children"
             return f"active (waiting on {self.pending} {children})"
@@ -113,7 +115,7 @@ class Subagents:
 
     @property
     def numbered(self) -> tuple[Subagent, ...]:
-        """All of them in the order of their numbers, from 1."""
+        """Return all of them in the order of their numbers, from 1."""
         return (*self.active, *self.recent)
 
 

@@ -122,7 +122,7 @@ def _require_ready(url: str) -> None:
 
 
 def _do_nothing() -> None:
-    """No-op: an external database is not started or stopped by the server."""
+    """Do nothing: the server does not start or stop an external database."""
 
 
 POOL_WAIT_SECONDS = 10.0
@@ -166,7 +166,7 @@ class DatabaseConnector:
 
     @property
     def conninfo(self) -> str:
-        """The database's connection string, for other processes. It may hold a password."""
+        """Return the database's connection string, for other processes. It may hold a password."""
         return self._database.conninfo
 
     async def connect(self) -> LogConnection:

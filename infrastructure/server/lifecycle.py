@@ -63,7 +63,7 @@ class _UvicornServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """No-op: the process has its own signal handlers."""
+        """Do nothing: the process has its own signal handlers."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

@@ -59,7 +59,7 @@ ChangeVerdict = Literal["added", "removed", "changed"]
 
 class DiffItemView(View):
     """A run by its id, or a session by its key. `patch` (RFC 6902) transforms its left state into
-    its right state; `null` stands for an absent one."""
+    its right state; `null` is an absent one."""
 
     kind: DiffKind
     id: str

@@ -103,7 +103,7 @@ class RunScope:
 
 
 class RunMark(NamedTuple):
-    """What counting needs to know of a run.
+    """Facts of a run that counting needs.
 
     Without a status, the run is counted nowhere. Requester and agent are known if they are filtered
     by.

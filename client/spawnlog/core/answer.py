@@ -52,7 +52,9 @@ class ServerAnswer(Generic[T]):
 
     @property
     def sent_at(self) -> datetime | None:
-        """When the server sent the answer, by its clock, to the second; None if it did not say."""
+        """Return when the server sent the answer, by its clock, to the second; None if it did not
+        say.
+        """
         try:
             return parsedate_to_datetime(self.date).astimezone(UTC)
         except ValueError:

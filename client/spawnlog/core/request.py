@@ -55,7 +55,7 @@ class Request(Generic[T]):
 
     @property
     def idempotency_key(self) -> str | None:
-        """The idempotency key, the same for all attempts; None if the request has none."""
+        """Return the idempotency key, the same for all attempts; None if the request has none."""
         return self.headers.get("Idempotency-Key")
 
 

@@ -76,7 +76,7 @@ class McpRequest:
 
 
 async def _ignore_progress(_progress: float, _message: str) -> None:
-    """No-op progress callback."""
+    """Do nothing with the progress."""
 
 
 def read_request(scope: Scope, caller: Caller, caller_is_there: Callable[[], bool]) -> McpRequest:

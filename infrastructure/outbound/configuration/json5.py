@@ -150,7 +150,9 @@ class Document:
 
     @cached_property
     def _line_starts(self) -> list[int]:
-        """Cached, because a text may have as many mistakes as words."""
+        """Return the offsets of the line starts. Cached, because a text may have as many mistakes
+        as words.
+        """
         return [0, *(end.end() for end in _LINE_END.finditer(self.text))]
 
 

@@ -175,7 +175,7 @@ class LoadedConfiguration:
 
     @property
     def stored_text(self) -> str:
-        """`stored` as compact JSON in the order of the file.
+        """Return `stored` as compact JSON in the order of the file.
 
         The order matters: it is the order of the arguments in an `argMap`.
         """

@@ -73,7 +73,9 @@ class EmbeddedPostgres:
 
     @property
     def conninfo(self) -> str:
-        """The libpq URL of the database over the Unix socket. SQLAlchemy needs its own scheme."""
+        """Return the libpq URL of the database over the Unix socket. SQLAlchemy needs its own
+        scheme.
+        """
         return complete_url(self._home.conninfo(), self._home.data)
 
     def ensure_running(self) -> None:

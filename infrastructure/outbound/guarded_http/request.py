@@ -35,12 +35,12 @@ class GuardedRequest:
 
     @property
     def host(self) -> str:
-        """The host in ASCII."""
+        """Return the host in ASCII."""
         return self.url.raw_host.decode("ascii")
 
     @property
     def port(self) -> int:
-        """The port; that of the scheme if the URL has none."""
+        """Return the port; that of the scheme if the URL has none."""
         return self.url.port or DEFAULT_PORTS[self.url.scheme]
 
     def to(self, address: str, seconds: float) -> httpx2.Request:

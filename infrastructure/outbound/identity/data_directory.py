@@ -83,12 +83,12 @@ class DataDirectory:
 
     @property
     def transcripts(self) -> Path:
-        """Transcripts, one folder per agent."""
+        """Return the folder of transcripts, one folder per agent."""
         return self.path / "transcripts"
 
     @property
     def workspaces(self) -> Path:
-        """Workspaces of agents without a configured one, one folder per agent."""
+        """Return the folder of workspaces of agents that configure none, one folder per agent."""
         return self.path / "workspaces"
 
     def admin_token(self) -> str:

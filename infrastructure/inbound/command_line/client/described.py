@@ -62,7 +62,7 @@ class Parameter:
 
     @property
     def identifier(self) -> str:
-        """The Python name of the parameter."""
+        """Return the Python name of the parameter."""
         return identifier_of(self.name)
 
     def declared(self) -> inspect.Parameter:

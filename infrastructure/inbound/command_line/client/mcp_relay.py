@@ -78,7 +78,7 @@ class RelayedMessage:
 
     @property
     def cancelled(self) -> MessageId | None:
-        """The id of the request that this message cancels, if it cancels one."""
+        """Return the id of the request that this message cancels, if it cancels one."""
         if self.method != "notifications/cancelled" or self.id is not None:
             return None
         given = _object(self.body.get("params")).get("requestId")

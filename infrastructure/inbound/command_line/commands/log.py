@@ -39,8 +39,8 @@ from infrastructure.inbound.command_line.display.progress import (
 def rebuild_log(home: HomeOptions, output: OutputOption = Output.TABLE) -> None:
     """Rebuild the read tables from the events.
 
-    Exit status 1 if the tables differed from the events. Servers keep reading and writing meanwhile. An
-    interrupted rebuild resumes where it stopped.
+    Exit status 1 if the tables differed from the events. Servers keep reading and writing
+    meanwhile. An interrupted rebuild resumes where it stopped.
     """
     from infrastructure.server.operations import rebuild
 

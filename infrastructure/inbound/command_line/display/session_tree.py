@@ -112,7 +112,7 @@ class _Row:
 
     @property
     def style(self) -> str:
-        """The color of the status; a refusal's status also has its rule."""
+        """Return the color of the status; a refusal's status also has its rule."""
         return STATUS_STYLES.get(self.status.partition(":")[0], "")
 
 

@@ -79,12 +79,12 @@ class WalkState:
 
     @property
     def here(self) -> WalkStep:
-        """The current step."""
+        """Return the current step."""
         return self.steps[self.place]
 
     @property
     def before(self) -> WalkStep | None:
-        """The preceding step, or None at the first one."""
+        """Return the preceding step, or None at the first one."""
         return self.steps[self.place - 1] if self.place else None
 
 

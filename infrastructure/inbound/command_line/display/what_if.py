@@ -34,7 +34,7 @@ class WhatIfReport:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """The number of decisions per verdict."""
+        """Return the number of decisions per verdict."""
         return dict((self.totals or {}).get("byVerdict", {}))
 
     @property

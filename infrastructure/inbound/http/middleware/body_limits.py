@@ -74,12 +74,12 @@ class BodyBudget:
 
     @property
     def free_bytes(self) -> int:
-        """The number of bytes that are free."""
+        """Return the number of bytes that are free."""
         return self._free_bytes
 
     @property
     def waiting(self) -> int:
-        """The number of requests that wait for memory."""
+        """Return the number of requests that wait for memory."""
         return len(self._waiting)
 
     async def take(self, owner: str, size_bytes: int) -> None:

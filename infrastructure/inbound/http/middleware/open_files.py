@@ -33,7 +33,7 @@ class OpenFiles:
 
     @property
     def reserved(self) -> int:
-        """The number of files kept free of ordinary connections."""
+        """Return the number of files kept free of ordinary connections."""
         return min(FILES_RESERVED, self.files_max // 4)
 
     @property

@@ -171,7 +171,7 @@ class RequestGuard:
 def _route_of(scope: Scope) -> str | None:
     """Return the template of the route that matched, or None.
 
-    The path stands in for a route without parameters that the framework does not report.
+    The path replaces the template of a route without parameters that the framework does not report.
     """
     if "route" in scope:
         return getattr(scope["route"], "path", None)

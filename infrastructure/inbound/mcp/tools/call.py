@@ -61,7 +61,7 @@ class ToolAnswer:
 
     @property
     def shown(self) -> str:
-        """The text that a model reads, or the values as JSON."""
+        """Return the text that a model reads, or the values as JSON."""
         return self.text if self.text is not None else orjson.dumps(self.values).decode()
 
 

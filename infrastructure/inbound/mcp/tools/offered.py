@@ -54,7 +54,7 @@ class OfferedTool:
 
     @property
     def names_judged(self) -> tuple[str, ...]:
-        """The names that the tool policy must permit: its own, and those of `judged_as`."""
+        """Return the names that the tool policy must permit: its own, and those of `judged_as`."""
         return (self.name, *self.judged_as)
 
     def input_schema(self, *, threads: bool) -> dict[str, Any]:

@@ -69,7 +69,7 @@ class ToolSpawn:
 
     @property
     def agent_id(self) -> str | None:
-        """The requested agent."""
+        """Return the requested agent."""
         agent_id: str | None = self.members.get("agentId")
         return agent_id
 

@@ -170,7 +170,11 @@ class Control(ToolArguments):
 
     @property
     def required_message(self) -> str:
-        """The message. Raises `ToolInputError` if it is missing."""
+        """Return the message.
+
+        Raises:
+            ToolInputError: If it is missing.
+        """
         if self.message is None:
             raise ToolInputError("message required")
         return self.message

@@ -306,7 +306,9 @@ class _LogExport:
         self._events += 1
 
     def _collect_references(self, rows: Sequence[StoredEventRow]) -> None:
-        """For a part of the log, collect the texts and transcripts that its events refer to."""
+        """Collect the texts and transcripts that the events refer to, if a part of the log is
+        exported.
+        """
         order = self._order
         if self._is_whole or not (order.has_contents or order.has_transcripts):
             return

@@ -88,7 +88,7 @@ class RecordedStates:
             yield from (stream.last for stream in fold_rows(found, self._mapper))
 
     def put(self, states: Sequence[State]) -> None:
-        """No-op: states are read again from the log."""
+        """Do nothing: states are read again from the log."""
 
 
 class Refold:
