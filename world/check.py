@@ -1,6 +1,6 @@
-"""The checker: reads what clients wrote down and what the log says, and names each contradiction.
+"""History checker: compare the calls that clients noted with the log, and name each contradiction.
 
-`python -m world.check FOLDER`; exit status 0 when there is none, 1 when there is one.
+`python -m world.check FOLDER` exits with 0 if there is no contradiction, else with 1.
 """
 
 import sys
@@ -69,7 +69,7 @@ TOLD_MAX = 20
 
 
 def check(history: History) -> dict[str, list[str]]:
-    """The rules that are broken, each with its first contradictions."""
+    """Return the first contradictions of each rule that is broken, by rule."""
     folded = Folded(history.events)
     found = {name: list(islice(rule(history, folded), TOLD_MAX)) for name, rule in RULES.items()}
     return {name: told for name, told in found.items() if told}
@@ -85,7 +85,7 @@ def summary(history: History) -> str:
 
 
 def main(folder: Path) -> int:
-    """Check a folder, and say what was found."""
+    """Check a folder and print the contradictions. Return the exit status."""
     history = read_history(folder)
     print(f"checked {summary(history)}")
     broken = check(history)

@@ -1,6 +1,6 @@
-"""One seeded life of the whole application, and what is wrong with it afterwards.
+"""Play seeded lives of the whole application, and report violations.
 
-`python -m world.simulate --seed N` plays one seed; `--seeds N` the first so many.
+`python -m world.simulate --seed N` plays one seed; `--seeds N` the first N.
 """
 
 import argparse
@@ -38,12 +38,12 @@ ACTS_MAX = 14
 REST_SECONDS_MAX = 120.0
 FLUSH_SECONDS = 0.05
 OF_ITS_HOLDER = ("ScriptsResolved", "PreparationStarted", "SessionCreated", "RunStarted")
-"""What nobody records but the server that holds the run."""
+"""Events that only the holder of a run records."""
 
 
 @contextmanager
 def _fence_taken_away(is_away: bool) -> Iterator[None]:
-    """Whoever held a run once may go on with it, until the run is over."""
+    """Let every earlier holder continue a run until it is over."""
 
     def must_be_alive(run: Run, epoch: int) -> None:
         state.require_holder(run, run.epoch)
@@ -57,8 +57,9 @@ def _fence_taken_away(is_away: bool) -> Iterator[None]:
 
 @contextmanager
 def _quick_writes() -> Iterator[None]:
-    """Entries are written before the end of a run more often than they are outside of here, where
-    most runs would be over before the first."""
+    """Write transcript entries more often, because most simulated runs end before the first
+    flush.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(entry_writer, "FLUSH_SECONDS", FLUSH_SECONDS)
         yield
@@ -66,8 +67,10 @@ def _quick_writes() -> Iterator[None]:
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """No garbage is looked for in the middle of a life, as when that is does not follow from a
-    seed. What the life leaves is all young at its end."""
+    """Disable garbage collection during a life, because its timing does not follow from the seed.
+
+    All garbage of a life is young at its end.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -80,8 +83,11 @@ def _no_garbage_collection() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What came of a seed: what is wrong, how much happened, and the events of the last append of
-    each server that was killed."""
+    """Result of a seed.
+
+    `wrong` are the violations. `killed_after` counts the events of the last append of each killed
+    server.
+    """
 
     seed: int
     wrong: tuple[str, ...]
@@ -139,7 +145,9 @@ async def _call(world: World, seed: int, number: int, known: Known, calls: list[
 
 
 async def rest(world: World) -> bool:
-    """Wait until every run is over and told of, and no session goes on."""
+    """Wait until every run is settled and no session continues. Return False if that takes too
+    long.
+    """
     ends = world.loop.time() + REST_SECONDS_MAX
     while world.loop.time() < ends:
         if all(
@@ -151,7 +159,7 @@ async def rest(world: World) -> bool:
 
 
 def _judged(world: World, calls: list[Call]) -> Iterator[str]:
-    """Yield violations of the history checker's rules, and of those that only the world can see."""
+    """Yield violations of the checker's rules, and of rules about the store and the processes."""
     try:
         broken = check(_history(world, calls))
     except Exception as error:
@@ -182,7 +190,9 @@ def _history(world: World, calls: list[Call]) -> History:
 
 
 def _rows_judged(world: World) -> Iterator[str]:
-    """The rows are the fold of the events, each recorded by whoever may."""
+    """Yield rows that are not the fold of the events, and events recorded by a server that did not
+    hold the run.
+    """
     fold = Fold((), ())
     try:
         for recorded in world.store.events:
@@ -205,8 +215,10 @@ def _rows_judged(world: World) -> Iterator[str]:
 
 
 def _transcripts_judged(world: World) -> Iterator[str]:
-    """A transcript is as it was when its run ended, without a gap, and so is its file, unless that
-    is still to be written."""
+    """Yield transcripts that have gaps or differ from their seal, and files that differ from it.
+
+    Files that are still to be written do not count.
+    """
     for row in world.store.runs.rows():
         entries = world.store.entries.get(row.run_id, {})
         if sorted(entries) != list(range(1, len(entries) + 1)):
@@ -222,7 +234,7 @@ def _transcripts_judged(world: World) -> Iterator[str]:
 
 
 def bury(loop: VirtualLoop, world: World) -> None:
-    """End every task, so that none is left to be collected in the middle of its work."""
+    """End every task, so that none is garbage-collected in the middle of its work."""
     world.is_over = True
     loop.turns = 0
     for server in [*world.graves, *world.servers]:
@@ -244,18 +256,18 @@ def bury(loop: VirtualLoop, world: World) -> None:
 
 
 def is_found(fault: Fault, seed: int) -> bool:
-    """Whether a life in which a guarantee is left out shows it."""
+    """Return True if a life without this guarantee shows a violation."""
     return bool(play(seed, fault=fault).wrong)
 
 
 def findings(seeds: Iterable[int]) -> dict[int, tuple[str, ...]]:
-    """What is wrong in these lives, by seed."""
+    """Return the violations of these seeds, by seed."""
     played = ((seed, play(seed).wrong) for seed in seeds)
     return {seed: wrong for seed, wrong in played if wrong}
 
 
 def _seeds_of_faults(seeds: int) -> int:
-    """Say for each fault which seed was the first to find it, and how many do."""
+    """Print for each fault the first seed that finds it and how many do. Return the exit status."""
     is_missed = False
     for fault in Fault:
         found = [seed for seed in range(1, seeds + 1) if is_found(fault, seed)]
@@ -266,7 +278,7 @@ def _seeds_of_faults(seeds: int) -> int:
 
 
 def main() -> int:
-    """Play seeds, and say what is wrong."""
+    """Play seeds and print violations. Return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int)
     parser.add_argument("--seeds", type=int, default=200)

@@ -1,9 +1,9 @@
-"""Concurrent clients against servers that are killed, and then the checker on what they wrote.
+"""Run concurrent clients against servers that are killed, then check what they noted.
 
-`python -m world.soak --seconds 1800 --callers 16 --servers 3`. First `history`: all that callers
-may ask, held against the record; then `caps`: many callers of one session, for as long again.
-`--only` leaves one of them out. Exit status 0 when the record contradicts nobody; else the folder
-with all of it is kept and named.
+`python -m world.soak --seconds 1800 --callers 16 --servers 3`. The part `history` compares all
+kinds of requests with the record; then the part `caps`, for as long again, has many callers of one
+session. `--only` runs one part. The exit status is 0 without a contradiction; otherwise the folder
+with all files is kept and printed.
 """
 
 import argparse
@@ -36,17 +36,17 @@ CHECK_SECONDS_MAX = 600
 QUIET_SECONDS = 3.0
 LOOK_SECONDS = 0.05
 DESCRIPTORS_MORE_MAX = 16
-"""How many more a server may keep that was busy: connections to its database."""
+"""Maximum number of additional open files of a server after load: connections to its database."""
 CAPS = (1, 5, 20)
 PATIENT = "patient"
-"""A child that waits to be stopped."""
+"""Name of a child that waits to be stopped."""
 SPAWNS_OF_A_STORM = {201, "active_children", 503, None}
-"""What a spawn that needs nothing but a place may be answered: a status, or a rule."""
+"""Possible answers to a spawn that needs only a place: statuses and a rule."""
 PROJECT = Path(__file__).resolve().parents[1]
 
 
 def everything(callers: int, servers: int) -> Terms:
-    """All that callers may ask for, under a small cap."""
+    """Return terms with all kinds of requests, under a small cap."""
     return Terms(
         cap=3,
         callers=callers,
@@ -60,9 +60,11 @@ def everything(callers: int, servers: int) -> Terms:
 
 
 def storm(cap: int) -> Terms:
-    """Many callers of one session, which spawn under every spelling of its key and send messages to
-    its children, while those end. Refusals alone would leave the servers no time for the
-    children."""
+    """Return terms with many callers of one session.
+
+    They spawn under every spelling of its key and send messages to its children, while those end.
+    Refusals alone would leave the servers no time for the children.
+    """
     paces = {"at-once": (0,), "soon": (20,), "later": (50,)}
     return Terms(
         cap=cap,
@@ -100,11 +102,11 @@ class Load:
 
     @property
     def calls(self) -> int:
-        """How many there were."""
+        """Return the number of calls."""
         return self.known.answers.total()
 
     async def run(self, seconds: float) -> None:
-        """Ask and attack for so long, and let everybody hear its last answer."""
+        """Send requests and attack for this time, and wait for all answers."""
         async with self._client() as http, asyncio.TaskGroup() as tasks:
             for number in range(self._terms.callers):
                 tasks.create_task(self._call(f"c{number}", http))
@@ -132,7 +134,9 @@ class Load:
                 await caller.next()
 
     async def take_every_place(self) -> list[str]:
-        """As many children as the cap says, at all servers, and no more. Return what is wrong."""
+        """Spawn as many children as the cap allows, and some more, at all servers. Return the
+        violations.
+        """
         cap, servers = self._terms.cap, len(self._siege.servers)
         (requester,) = self._terms.habits.spellings
         async with self._client() as http:
@@ -169,7 +173,7 @@ class Load:
 
 
 def checked(history: Path) -> bool:
-    """What the checker, a program of its own, says of it."""
+    """Return True if the checker, run as a process, finds no contradiction."""
     command = [sys.executable, "-m", "world.check", str(history)]
     return (
         subprocess.run(command, cwd=PROJECT, timeout=CHECK_SECONDS_MAX, check=False).returncode == 0
@@ -177,8 +181,11 @@ def checked(history: Path) -> bool:
 
 
 def soak(folder: Path, terms: Terms, seconds: float, seed: int) -> bool:
-    """Make a history in the folder, and check it; False when a run did not come to its end, or
-    something is wrong with what is left."""
+    """Make a history in the folder and check it.
+
+    Returns:
+        False if a run did not end, or the checker found a contradiction.
+    """
     history = folder / "history"
     history.mkdir(parents=True)
     faults: list[str] = []
@@ -234,13 +241,13 @@ def soak(folder: Path, terms: Terms, seconds: float, seed: int) -> bool:
 
 
 def history_is_sound(folder: Path, arguments: argparse.Namespace) -> bool:
-    """Everything at once."""
+    """Run all kinds of requests at once."""
     terms = everything(arguments.callers, arguments.servers)
     return soak(folder, terms, arguments.seconds, arguments.seed)
 
 
 def caps_are_kept(folder: Path, arguments: argparse.Namespace) -> bool:
-    """A storm over each cap, one after the other."""
+    """Run a storm over each cap, one after the other."""
     seconds = arguments.seconds / len(CAPS)
     sound = [soak(folder / f"cap-{cap}", storm(cap), seconds, arguments.seed) for cap in CAPS]
     return all(sound)
@@ -250,7 +257,7 @@ PARTS = {"history": history_is_sound, "caps": caps_are_kept}
 
 
 def main(words: Sequence[str]) -> int:
-    """Parse the command line, and do its parts."""
+    """Parse the command line and run the parts. Return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m world.soak")
     parser.add_argument("--only", choices=PARTS, help="this part alone, not one after the other")
     parser.add_argument("--seconds", type=float, default=1800, help="of each part")

@@ -1,4 +1,4 @@
-"""What the events say is true at each position, counted anew and by nobody else's code."""
+"""State at each position, computed from the events without the product's code."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -20,12 +20,12 @@ STAGES: Mapping[str, str] = {
     "RunArchived": "archived",
     "SpawnRefused": "refused",
 }
-"""Each names the stage after it; any other event leaves the stage as it was."""
+"""Stage after each event type. Other events keep the stage."""
 OVER = ("ended", "announced", "archived", "refused")
 DONE = ("announced", "archived", "refused")
 Request = tuple[str, str]
 OWN_RUNS = ("SessionObserved", "SessionContinued")
-"""By these a session has a run of its own."""
+"""Event types that give a session a run of its own."""
 
 
 class Stream:
@@ -36,37 +36,35 @@ class Stream:
         self._positions: list[int] = []
 
     def add(self, event: Event) -> None:
-        """The next event."""
         self.events.append(event)
         self._positions.append(event.position)
 
     def version_at(self, position: int) -> int:
-        """How many events it has at that position."""
+        """Return the number of events of the stream up to a position."""
         return bisect_right(self._positions, position)
 
     def until(self, position: int) -> Sequence[Event]:
-        """Its events at that position."""
+        """Return the events up to a position."""
         return self.events[: self.version_at(position)]
 
     def last(self, position: int, limit: int) -> Sequence[Event]:
-        """The last of them, newest first."""
+        """Return the newest events up to a position, newest first."""
         end = self.version_at(position)
         return self.events[max(end - limit, 0) : end][::-1]
 
     def between(self, behind: int, position: int) -> Sequence[Event]:
-        """Those behind one position and not behind another."""
+        """Return the events after `behind`, up to `position`."""
         return self.events[self.version_at(behind) : self.version_at(position)]
 
 
 class Places(Stream):
-    """The stream of a session, with those who hold a place after each of its events."""
+    """Stream of a session, with the runs that count against its cap after each event."""
 
     def __init__(self) -> None:
         super().__init__()
         self._counted: list[tuple[str, ...]] = [()]
 
     def add(self, event: Event) -> None:
-        """The next event."""
         super().add(event)
         counted, run_id = self._counted[-1], str(event.facts.get("runId"))
         if event.type == "ChildAdmitted":
@@ -76,23 +74,25 @@ class Places(Stream):
         self._counted.append(counted)
 
     def counted_at(self, position: int) -> list[str]:
-        """The runs that hold a place at that position, in order of admission."""
+        """Return the runs that count against the cap at a position, in order of admission."""
         return list(self._counted[self.version_at(position)])
 
     def own_runs_at(self, position: int) -> list[str]:
-        """The runs of a child itself at that position, the newest first."""
+        """Return the child session's own runs at a position, newest first."""
         began = [one for one in self.until(position) if one.type in OWN_RUNS]
         runs = [one.facts.get("runId") for one in began]
         return [str(run_id) for run_id in reversed(runs) if run_id is not None]
 
     def is_closed_at(self, position: int) -> bool:
-        """Whether it was put away by then."""
+        """Return True if the session was closed by then."""
         return any(one.type == "SessionClosed" for one in self.until(position))
 
 
 class Lanes:
-    """Who waits in a lane and who runs: a run waits from `RunQueued` until it is claimed, runs from
-    then on, and leaves with its end. How many of each there are, by position."""
+    """Queued and running runs of each lane, by position.
+
+    A run is queued from `RunQueued` until it is claimed, and running from then until its end.
+    """
 
     def __init__(self) -> None:
         self._queued: list[int] = []
@@ -101,7 +101,7 @@ class Lanes:
         self._holds: dict[str, bool] = {}
 
     def take(self, run_id: str, event: Event) -> None:
-        """The next event of a run."""
+        """Apply the next event of a run."""
         if event.type == "RunQueued":
             self._queued.append(event.position)
             self._holds[run_id] = False
@@ -112,17 +112,19 @@ class Lanes:
             self._ended[self._holds.pop(run_id)].append(event.position)
 
     def running_at(self, position: int) -> int:
-        """How many run."""
+        """Return the number of running runs."""
         return bisect_right(self._claimed, position) - bisect_right(self._ended[True], position)
 
     def queued_at(self, position: int) -> int:
-        """How many wait."""
+        """Return the number of queued runs."""
         left = bisect_right(self._claimed, position) + bisect_right(self._ended[False], position)
         return bisect_right(self._queued, position) - left
 
 
 class Folded:
-    """All streams. Positions are looked up, never recounted from the beginning of the log."""
+    """All streams of a log. Positions are looked up by bisection, without another pass over the
+    log.
+    """
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.runs: dict[str, Stream] = {}
@@ -167,7 +169,7 @@ class Folded:
             self.announced.setdefault(self._requesters.get(name, ""), Stream()).add(event)
 
     def _take_member(self, event: Event) -> None:
-        """Of a batch; its label is that of the request and a number."""
+        """Register a run of a batch, whose label is that of the request and a number."""
         batch_id = str(event.facts["batch"]["batchId"])
         label, _, _ = str(event.facts.get("label")).rpartition("-")
         members = self.batches.setdefault(batch_id, [])
@@ -176,16 +178,17 @@ class Folded:
         members.append(event)
 
     def asked_by(self, call: Call) -> list[Event]:
-        """The runs on record that this call asked for, however often they are there."""
+        """Return each recorded run that this call requested."""
         return list(chain(*self.asked_for.get(request_of(call), ())))
 
     def requester_of(self, run_id: str) -> str | None:
-        """The session that asked for the child; None for a run that is not on record."""
+        """Return the session that requested the run, or None if the run is not recorded."""
         return self._requesters.get(run_id)
 
     def is_busy_at(self, session_key: str, position: int) -> bool:
-        """Whether the newest run of a session is not announced at that position, or any run that
-        it asked for is not done."""
+        """Return True if, at that position, the session's newest run is not announced, or a run
+        that it requested is not done.
+        """
         session = self.sessions.get(session_key, Places())
         own = session.own_runs_at(position)
         if own and self.stage_at(own[0], position) not in DONE:
@@ -196,7 +199,7 @@ class Folded:
         )
 
     def stage_at(self, run_id: str, position: int) -> str | None:
-        """The stage of a run; None before its first event."""
+        """Return the stage of a run, or None before its first event."""
         stream = self.runs.get(run_id)
         for event in reversed(stream.until(position) if stream else ()):
             if event.type in STAGES:
@@ -204,19 +207,19 @@ class Folded:
         return None
 
     def outcome_at(self, run_id: str, position: int) -> str | None:
-        """The outcome of a run; None while it has not ended."""
+        """Return the outcome of a run, or None if it has not ended."""
         stream = self.runs.get(run_id)
         ends = [one for one in (stream.until(position) if stream else ()) if one.type == "RunEnded"]
         return str(ends[0].facts["outcome"]) if ends else None
 
 
 def request_of(call: Call) -> Request:
-    """What is the same in a request and its repetitions, and known from what is on record of it."""
+    """Return the identity of a request, which its repetitions and its record share."""
     return call.what, trace_of(call.label) if call.what == "message" else str(call.label)
 
 
 def lane_part(events: Sequence[Event]) -> str | None:
-    """In which part of a lane a run is after these events: `queued`, `running`, or in none."""
+    """Return `queued` or `running` for a run after these events, or None if it is in no lane."""
     types = {event.type for event in events}
     if "RunQueued" not in types or "RunEnded" in types:
         return None
@@ -224,7 +227,7 @@ def lane_part(events: Sequence[Event]) -> str | None:
 
 
 def is_announcement(event: Event) -> bool:
-    """Whether it puts an entry into its requester's inbox."""
+    """Return True if the event adds an entry to the requester's inbox."""
     if event.type == "RunAnnounced":
         return event.facts.get("disposition") == "inbox"
     return event.type == "SpawnRefused" and "announcement" in event.facts

@@ -1,7 +1,7 @@
-"""What clients wrote down, and what the log says: the two sides that the checker compares.
+"""Calls that clients noted, and the events of the log: the two sides that the checker compares.
 
-A folder holds `calls-*.jsonl`, `events.jsonl`, `inboxes.json` and `terms.json`; `began` and
-`ended` are nanoseconds of one monotonic clock, so that calls of all clients can be ordered.
+A folder holds `calls-*.jsonl`, `events.jsonl`, `inboxes.json` and `terms.json`. `began` and `ended`
+are nanoseconds of one monotonic clock, so calls of all clients can be ordered.
 """
 
 import hashlib
@@ -33,17 +33,20 @@ FACTS = (
     "runIds",
     "reason",
 )
-"""What is kept of an event's payload."""
+"""Members of an event's payload that the checker keeps."""
 ASKED = ("spawn", "message", "batch")
-"""The kinds of calls that ask for runs."""
+"""Kinds of calls that request runs."""
 BIRTHS = ("SpawnRequested", "MessageReceived")
-"""What a run begins with: a request for a child, or a message to one."""
+"""Events that begin a run: a request for a child, or a message to one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One request and what came of it. `status` is None when the connection died: then nobody
-    knows. `what` names the kind of request, `about` the run, session or position it was about."""
+    """A request and its answer.
+
+    `status` is None if the connection was lost, so that the outcome is unknown. `what` is the kind
+    of request; `about` is its run, session or position.
+    """
 
     caller: str
     number: int
@@ -63,7 +66,7 @@ class Call:
 
     @property
     def told(self) -> str:
-        """Who, when and what, for a report."""
+        """Return caller, number and subject of the call, for a report."""
         return f"{self.caller} #{self.number} {self.what} {self.about or self.label or ''}".strip()
 
 
@@ -83,15 +86,18 @@ class Event:
 
     @property
     def requester(self) -> str:
-        """Who asked for the child, of a `SpawnRequested` or a `MessageReceived`."""
+        """Return the requesting session of a `SpawnRequested` or `MessageReceived` event."""
         return str(self.facts["requester"])
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Everything. `inboxes` are the announcements of each requester at the end, as pairs of run
-    and position; `cap` is how many active children a session may have. `deaths` says of each server
-    that was killed when it began to be away and when it was back; None where answers are lost."""
+    """All calls and events.
+
+    `inboxes` are the final announcements of each requester, as pairs of run and position. `cap` is
+    the maximum number of active children of a session. `deaths` are the times at which each killed
+    server went away and came back; None if answers may be lost.
+    """
 
     calls: tuple[Call, ...]
     events: tuple[Event, ...]
@@ -101,14 +107,16 @@ class History:
 
 
 def trace_of(label: str | None) -> str:
-    """The trace context that a message of this label is sent with: by it the message is found on
-    record again, also by those who were never answered."""
+    """Return the trace context of a message with this label.
+
+    It identifies the message on record, even if it was never answered.
+    """
     digest = hashlib.sha256(str(label).encode()).hexdigest()
     return f"00-{digest[:32]}-{digest[32:48]}-01"
 
 
 def event_of(body: Mapping[str, Any]) -> Event:
-    """An event as the server describes it."""
+    """Return the event that a server described in JSON."""
     payload = body["payload"]
     facts = {name: payload[name] for name in FACTS if payload.get(name) is not None}
     if body["type"] in BIRTHS:
@@ -132,7 +140,7 @@ def event_of(body: Mapping[str, Any]) -> Event:
 
 
 def event_of_record(recorded: "RecordedEvent") -> Event:
-    """Return what the checker compares of an event of the log."""
+    """Return the facts of a recorded event that the checker compares."""
     envelope = recorded.envelope
     run_id = envelope.provenance.run_id
     return event_of(
@@ -157,16 +165,15 @@ class Writing:
         self._file = (folder / f"calls-{name}.jsonl").open("a", encoding="utf-8", buffering=1)
 
     def call(self, call: Call) -> None:
-        """One call that is over."""
+        """Write a completed call."""
         self._file.write(json.dumps(asdict(call)) + "\n")
 
     def close(self) -> None:
-        """No more calls."""
         self._file.close()
 
 
 def write_events(folder: Path, events: Iterable[Mapping[str, Any]]) -> None:
-    """The log, as the server describes it."""
+    """Write the events of the log, as a server describes them."""
     with (folder / "events.jsonl").open("w", encoding="utf-8") as file:
         for event in events:
             file.write(json.dumps(event) + "\n")
@@ -178,14 +185,18 @@ def write_end(
     cap: int,
     deaths: Sequence[tuple[int, int, int]] | None,
 ) -> None:
-    """The inboxes as they are in the end, the cap that held, and which servers died."""
+    """Write the final inboxes, the cap, and the deaths of servers."""
     whole = {key: list(items) for key, items in inboxes.items()}
     (folder / "inboxes.json").write_text(json.dumps(whole), "utf-8")
     (folder / "terms.json").write_text(json.dumps({"cap": cap, "deaths": deaths}), "utf-8")
 
 
 def read_history(folder: Path) -> History:
-    """All of a folder. `FileNotFoundError` when it was never finished."""
+    """Read a folder.
+
+    Raises:
+        FileNotFoundError: The history in it is not complete.
+    """
     calls: list[Call] = []
     for path in sorted(folder.glob("calls-*.jsonl")):
         with path.open(encoding="utf-8") as file:

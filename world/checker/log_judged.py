@@ -1,4 +1,4 @@
-"""The log by itself: its order, its caps, and the lives in it."""
+"""Rules about the log alone: order, caps, and lifecycles."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ ONCE_OF_A_MESSAGE = ("MessageReceived", "ContinuationPlanned", "RunContinued", "
 
 
 def in_order(history: History, _: Folded) -> Iterator[str]:
-    """Positions 1, 2, 3 …, versions 1, 2, 3 … of each stream, times that never run backwards."""
+    """Yield gaps in positions or versions, and times that run backwards."""
     versions: Counter[str] = Counter()
     before = None
     for number, event in enumerate(history.events, start=1):
@@ -29,7 +29,7 @@ def in_order(history: History, _: Folded) -> Iterator[str]:
 
 
 def whole_appends(history: History, _: Folded) -> Iterator[str]:
-    """What was recorded together stands together, up to the position that each of it names."""
+    """Yield appends whose events are not adjacent, up to the last position that each names."""
     last = 0
     for event in history.events:
         if event.position > last:
@@ -41,7 +41,7 @@ def whole_appends(history: History, _: Folded) -> Iterator[str]:
 
 
 def caps_kept(history: History, _: Folded) -> Iterator[str]:
-    """No session has more active children than it may have, at any position."""
+    """Yield sessions with more active children than the cap allows, at any position."""
     counted: dict[str, set[str]] = {}
     admitted: set[str] = set()
     for event in history.events:
@@ -69,7 +69,7 @@ def caps_kept(history: History, _: Folded) -> Iterator[str]:
 
 
 def lives_are_whole(history: History, folded: Folded) -> Iterator[str]:
-    """Each step at most once; refused or created, never both; nothing begins without an end."""
+    """Yield runs with a repeated step, both refused and created, or without an end."""
     for run_id, stream in folded.runs.items():
         types = Counter(event.type for event in stream.events)
         for name in (*ONCE, *ONCE_TOO, *ONCE_OF_A_MESSAGE):
@@ -85,14 +85,14 @@ def lives_are_whole(history: History, folded: Folded) -> Iterator[str]:
 
 
 def places_are_free_again(history: History, folded: Folded) -> Iterator[str]:
-    """In the end, when every run is over, nobody holds a place."""
+    """Yield runs that still count against a cap when every run is over."""
     for key, session in folded.sessions.items():
         if held := session.counted_at(len(history.events)):
             yield f"session {key} still counts {', '.join(held)}"
 
 
 def batches_are_whole(history: History, folded: Folded) -> Iterator[str]:
-    """All are asked for in one append, and in one append created or refused: never only some."""
+    """Yield batches that were not requested in one append, or not all created or refused in one."""
     for batch_id, members in folded.batches.items():
         ids = [str(one.run_id) for one in members]
         named = [list(one.facts["batch"]["runIds"]) for one in members]

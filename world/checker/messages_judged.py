@@ -1,4 +1,4 @@
-"""Messages to sessions, and stops of them: what their senders were told, and what is on record."""
+"""Rules about messages to sessions and stops of sessions: answers compared with the record."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -16,14 +16,16 @@ GOING_ON: Mapping[str, int] = {
     "ContinuationPlanned": 1,
     "RunQueued": 1,
 }
-"""What is recorded together when a session goes on."""
+"""Events recorded together when a session continues, and the number of each."""
 TURNED_AWAY: Mapping[str, int] = {"MessageReceived": 1, "SpawnRefused": 1}
 TURNED_AWAY_LATER: Mapping[str, int] = {**TURNED_AWAY, "ContinuationFailed": 1}
 
 
 def accepted_messages_are_recorded(history: History, folded: Folded) -> Iterator[str]:
-    """Each accepted message is one run on record, of the session it was sent to, which continues
-    the run that its sender was told of, at or before its answer."""
+    """Yield accepted messages that are not exactly one recorded run of the session.
+
+    The run continues the run that the answer names, and is recorded at or before the answer.
+    """
     for call in _messages(history):
         if call.status != 201:
             continue
@@ -45,8 +47,11 @@ def accepted_messages_are_recorded(history: History, folded: Folded) -> Iterator
 
 
 def queued_messages_are_recorded(history: History, folded: Folded) -> Iterator[str]:
-    """Each message that waits is on record once, at or before its answer, behind the run that its
-    sender was told of; and it becomes the run that was told, unless it was dropped."""
+    """Yield queued messages that are not recorded once, after the run that the answer names.
+
+    They are recorded at or before the answer, and become the run that it names unless they are
+    dropped.
+    """
     for call in _messages(history):
         if call.status != 202:
             continue
@@ -66,8 +71,11 @@ def queued_messages_are_recorded(history: History, folded: Folded) -> Iterator[s
 
 
 def sessions_go_on_in_turn(history: History, folded: Folded) -> Iterator[str]:
-    """A message is one append: a run that takes a place, and continues the newest run of an open
-    session, all of which is done; or a refusal, and then nothing of that."""
+    """Yield messages that did not continue a session in one append.
+
+    The run takes a place and continues the newest run of an open session, whose runs are all done.
+    A refusal has none of these events.
+    """
     for received in history.events:
         if received.type != "MessageReceived":
             continue
@@ -94,7 +102,7 @@ def sessions_go_on_in_turn(history: History, folded: Folded) -> Iterator[str]:
 
 
 def _places(received: Event, together: tuple[Event, ...]) -> Iterator[str]:
-    """Whom the events that go with a message are about."""
+    """Yield events of a continuation that concern a wrong stream."""
     key, run_id = received.facts["childSessionKey"], received.run_id
     expected = {
         "ChildAdmitted": (f"session:{received.requester}", run_id),
@@ -108,7 +116,7 @@ def _places(received: Event, together: tuple[Event, ...]) -> Iterator[str]:
 
 
 def put_away_in_turn(history: History, _: Folded) -> Iterator[str]:
-    """A run that another one continues is put away after that one."""
+    """Yield runs that were archived before a run that continues them."""
     continued: dict[str, str] = {}
     archived: set[str] = set()
     for event in history.events:
@@ -122,9 +130,11 @@ def put_away_in_turn(history: History, _: Folded) -> Iterator[str]:
 
 
 def turned_away_for_a_reason(history: History, folded: Folded) -> Iterator[str]:
-    """Who was told that a session is at work or closed finds it so at some position between the
-    last that had been told before and the answer. A run that was told to stop may end by itself in
-    the transaction that is the answer's."""
+    """Yield refusals because of an active or closed session that never was so.
+
+    The reason must hold at some position between the last known one before the call and that of the
+    answer. A stopping run may end in the transaction that the answer names.
+    """
     told = [call for call in history.calls if call.position is not None]
     high = {id(call): most for call, most in after_the_highest(told, _messages(history))}
     for call in _messages(history):
@@ -147,8 +157,9 @@ def turned_away_for_a_reason(history: History, folded: Folded) -> Iterator[str]:
 
 
 def stopped_sessions_are_over(history: History, folded: Folded) -> Iterator[str]:
-    """Who was told that a session stops finds its run over or told to stop where the answer is
-    true, and a session of mode `session` closed."""
+    """Yield stopped sessions whose run is neither over nor stopping at the answer's position, and
+    sessions of mode `session` that are not closed there.
+    """
     for call in history.calls:
         if call.what != "stop session" or call.status != 200 or call.position is None:
             continue
@@ -167,8 +178,10 @@ def stopped_sessions_are_over(history: History, folded: Folded) -> Iterator[str]
 
 
 def _ends_above(folded: Folded, run_id: str, high: int, position: int) -> bool:
-    """Whether the run that asked for the child waits to be announced, or ends meanwhile: it can
-    wait for nobody new then."""
+    """Return True if the requesting run waits to be announced, or ends meanwhile.
+
+    It cannot wait for another child then.
+    """
     requester = folded.requester_of(run_id)
     own = folded.sessions.get(str(requester), Places()).own_runs_at(position)
     if not own:
@@ -178,8 +191,11 @@ def _ends_above(folded: Folded, run_id: str, high: int, position: int) -> bool:
 
 
 def _is_put_away(folded: Folded, key: str, position: int) -> bool:
-    """Also a session that is due to be, once its last run is announced: one that stays when that
-    was stopped, and one that is not kept; and such a one from the moment when it is stopped."""
+    """Return True if the session is closed, or will be when its last run is announced.
+
+    That holds for one of mode `session` that was stopped, for one with cleanup `delete`, and for
+    one that is stopped now.
+    """
     session = folded.sessions.get(key, Places())
     own = session.own_runs_at(position)
     if session.is_closed_at(position) or any(

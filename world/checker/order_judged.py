@@ -1,4 +1,4 @@
-"""Real time: what had been told before somebody asked stands before what came of the question."""
+"""Rules about real time: an answer includes everything that was confirmed before its request."""
 
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
@@ -8,12 +8,14 @@ from world.checker.history import ASKED, Call, Event, History
 
 UNREADY = 503
 SOON_NANOSECONDS = 5 * 10**9
-"""Half of the time that a server gives a request to arrive."""
+"""Half of the time within which a request must arrive."""
 
 
 def promises_are_kept(history: History, _: Folded) -> Iterator[str]:
-    """No answer about the present is behind a position that anybody had been told before it was
-    asked for. A server that is not ready can ask nobody: it knows of what it told itself."""
+    """Yield answers about the present that are older than a position returned before the call.
+
+    A server that is not ready may know only the positions that it returned itself.
+    """
     told = [call for call in history.calls if call.position is not None]
     now = [call for call in told if call.at is None]
     judged = list(after_the_highest(told, [one for one in now if one.status != UNREADY]))
@@ -27,8 +29,9 @@ def promises_are_kept(history: History, _: Folded) -> Iterator[str]:
 
 
 def spawns_in_order(history: History, folded: Folded) -> Iterator[str]:
-    """A spawn, and a message, stands behind every position that was told before it was first asked
-    for."""
+    """Yield spawns and messages recorded before a position that was known when they were first
+    sent.
+    """
     told = [call for call in history.calls if call.position is not None]
     for call, high in after_the_highest(told, _first_asked(history.calls)):
         for asked in folded.asked_by(call):
@@ -37,7 +40,7 @@ def spawns_in_order(history: History, folded: Folded) -> Iterator[str]:
 
 
 def answers_behind_what_they_tell(history: History, folded: Folded) -> Iterator[str]:
-    """An answer about a spawn or a message is true at a position that has it in it."""
+    """Yield answers about a spawn or message whose position does not include it."""
     for call in history.calls:
         if call.what not in ASKED or call.position is None:
             continue
@@ -52,8 +55,11 @@ def answers_behind_what_they_tell(history: History, folded: Folded) -> Iterator[
 
 
 def those_alive_answer(history: History, _: Folded) -> Iterator[str]:
-    """Whoever was not answered soon asked a server that was killed meanwhile. Later, a server may
-    have hung up: on a busy machine a caller itself may take too long to send its request."""
+    """Yield calls that soon failed without an answer, at a server that was not killed meanwhile.
+
+    Later failures do not count: on a busy machine a caller may send its request too slowly, so that
+    the server hangs up.
+    """
     for call in history.calls if history.deaths is not None else ():
         is_soon = call.ended - call.began < SOON_NANOSECONDS
         if (
@@ -68,7 +74,9 @@ def those_alive_answer(history: History, _: Folded) -> Iterator[str]:
 
 
 def _first_asked(calls: Iterable[Call]) -> list[Call]:
-    """The earliest call of each spawn and message: a later one under its key may find it done."""
+    """Return the earliest call of each spawn and message. A repetition may find the first one
+    done.
+    """
     first: dict[str, Call] = {}
     for call in sorted((one for one in calls if one.what in ASKED), key=attrgetter("began")):
         first.setdefault(str(call.label), call)
@@ -76,7 +84,7 @@ def _first_asked(calls: Iterable[Call]) -> list[Call]:
 
 
 def after_the_highest(earlier: Iterable[Call], later: Iterable[Call]) -> Iterator[tuple[Call, int]]:
-    """Each of `later` with the highest position that had been told before it began."""
+    """Yield each later call with the highest position that was returned before it began."""
     ended = sorted(earlier, key=attrgetter("ended"))
     high, following = 0, 0
     for call in sorted(later, key=attrgetter("began")):

@@ -1,4 +1,4 @@
-"""Reads: each shows what is true at the position it names, and nothing else."""
+"""Rules about reads: each shows the state at the position that it names."""
 
 from collections.abc import Iterator
 
@@ -8,14 +8,14 @@ from world.checker.history import Call, History
 
 
 def runs_as_recorded(history: History, folded: Folded) -> Iterator[str]:
-    """A run as it was read is the fold of its events up to that position."""
+    """Yield runs that differ from the fold of their events up to the position."""
     for call, position in _reads(history, "run"):
         if call.about is not None:
             yield from _run(call, call.about, call.answer, position, folded)
 
 
 def lists_as_recorded(history: History, folded: Folded) -> Iterator[str]:
-    """A page of the registry has every run of that position, newest first, as it was then."""
+    """Yield pages of the registry that lack a run, have a wrong order, or show another position."""
     for call, position in _reads(history, "runs"):
         asked = folded.by_requester.get(str(call.about), Stream())
         there = [str(one.run_id) for one in asked.last(position, call.answer["limit"])]
@@ -41,7 +41,7 @@ def _run(call: Call, run_id: str, shown: object, position: int, folded: Folded) 
 
 
 def sessions_as_recorded(history: History, folded: Folded) -> Iterator[str]:
-    """A session counts the children that hold a place at that position."""
+    """Yield sessions whose count of active children is wrong at the position."""
     for call, position in _reads(history, "session"):
         key = str(call.about)
         session = folded.sessions.get(key, Places())
@@ -59,8 +59,9 @@ def sessions_as_recorded(history: History, folded: Folded) -> Iterator[str]:
 
 
 def inboxes_as_recorded(history: History, folded: Folded) -> Iterator[str]:
-    """An inbox has every announcement of that position behind the one asked for, in order, and
-    says which of them were taken by then."""
+    """Yield inbox pages that lack an announcement, have a wrong order, or a wrong
+    acknowledgement.
+    """
     for call, position in _reads(history, "inbox"):
         announced = folded.announced.get(str(call.about), Stream())
         entries = [
@@ -85,7 +86,7 @@ def _is_taken(folded: Folded, run_id: str, position: int) -> bool:
 
 
 def lanes_as_recorded(history: History, folded: Folded) -> Iterator[str]:
-    """The lanes have everybody who runs or waits at that position, and nobody else."""
+    """Yield lanes that do not show exactly the running and queued runs of the position."""
     for call, position in _reads(history, "lanes"):
         for part in ("running", "queued"):
             for run_id in call.answer[part]:
@@ -100,7 +101,7 @@ def lanes_as_recorded(history: History, folded: Folded) -> Iterator[str]:
 
 
 def pages_as_recorded(history: History, _: Folded) -> Iterator[str]:
-    """A page of the log has the events that stand there, and none behind its head."""
+    """Yield pages of the log that lack events, or contain events after their head."""
     for call, position in _reads(history, "events"):
         shown = call.answer["positions"]
         behind, limit = call.answer["after"], call.answer["limit"]
@@ -110,7 +111,7 @@ def pages_as_recorded(history: History, _: Folded) -> Iterator[str]:
 
 
 def past_is_answered_as_past(history: History, _: Folded) -> Iterator[str]:
-    """Who asks for a position is answered at that one."""
+    """Yield reads of a position that were answered at another one."""
     for call in history.calls:
         if call.at is not None and call.status == 200 and call.position != call.at:
             yield f"{call.told} asked for {call.at} and was answered at {call.position}"

@@ -1,4 +1,4 @@
-"""What callers were told of their spawns, stops and announcements, compared with the record."""
+"""Rules about spawns, stops and acknowledgements: answers compared with the record."""
 
 from collections.abc import Container, Iterator, Sequence
 
@@ -19,7 +19,7 @@ TURNED_AWAY = ("run_active", "session_closed", "no_session", "queue_full")
 
 
 def answers_are_known(history: History, _: Folded) -> Iterator[str]:
-    """No answer that a caller could do nothing with."""
+    """Yield answers that no caller can use."""
     for call in history.calls:
         if call.status is not None and call.status not in KNOWN_STATUSES.get(
             call.what, READ_STATUSES
@@ -28,8 +28,10 @@ def answers_are_known(history: History, _: Folded) -> Iterator[str]:
 
 
 def accepted_are_recorded(history: History, folded: Folded) -> Iterator[str]:
-    """Each accepted spawn is there once, as it was asked for, at or before its answer. Of a batch
-    that is so of each of its runs, which are in the order that its caller was told."""
+    """Yield accepted spawns that are not recorded once, as requested, at or before the answer.
+
+    The same holds for each run of a batch, in the order of the answer.
+    """
     for call in history.calls:
         if call.what not in ("spawn", "batch") or call.status != 201:
             continue
@@ -54,8 +56,9 @@ def accepted_are_recorded(history: History, folded: Folded) -> Iterator[str]:
 
 
 def refused_are_recorded(history: History, folded: Folded) -> Iterator[str]:
-    """Each refusal that its caller was told is on record once, by the same rule. That of a batch
-    names one of its runs."""
+    """Yield refusals that are not recorded once, by the same rule. A batch names one of its
+    runs.
+    """
     for call in _requests(history):
         rule, run_id = call.answer.get("rule"), call.answer.get("runId")
         if call.status not in (403, 422) or rule is None:
@@ -72,7 +75,7 @@ def refused_are_recorded(history: History, folded: Folded) -> Iterator[str]:
 
 
 def refused_by_the_cap(history: History, folded: Folded) -> Iterator[str]:
-    """Who was refused because of other children was told the cap, and how many there were."""
+    """Yield refusals by the cap that name a wrong limit or number of children."""
     for call in history.calls:
         stream = folded.runs.get(str(call.answer.get("runId")))
         if call.answer.get("rule") != "active_children" or stream is None:
@@ -85,9 +88,11 @@ def refused_by_the_cap(history: History, folded: Folded) -> Iterator[str]:
 
 
 def asked_once_is_recorded_once(history: History, folded: Folded) -> Iterator[str]:
-    """However often it was asked under its key, and whoever died meanwhile; and not at all when
-    every answer said so. What becomes of a message that waits is looked at with the others that
-    do."""
+    """Yield requests that were recorded more than once, or although every answer refused them.
+
+    Repetitions under one key and killed servers make no difference. Messages that wait are checked
+    in `messages_judged`.
+    """
     asked: dict[Request, list[Call]] = {}
     for call in _requests(history):
         asked.setdefault(request_of(call), []).append(call)
@@ -109,8 +114,9 @@ def asked_once_is_recorded_once(history: History, folded: Folded) -> Iterator[st
 
 
 def one_key_is_one_run(history: History, folded: Folded) -> Iterator[str]:
-    """The same key with the same body always means the same run, or the same batch: of that each
-    answer names a run that it is about."""
+    """Yield keys whose repetitions, with the same body, were answered with different runs or
+    batches.
+    """
     batches = {one.run_id: batch for batch, members in folded.batches.items() for one in members}
     runs: dict[str, dict[str, str]] = {}
     for call in history.calls:
@@ -124,8 +130,10 @@ def one_key_is_one_run(history: History, folded: Folded) -> Iterator[str]:
 
 
 def announced_once(history: History, folded: Folded) -> Iterator[str]:
-    """Each accepted run stands in its requester's inbox exactly once, and nothing else does. One
-    that was stopped together with its requester need not."""
+    """Yield accepted runs that are not in the requester's inbox exactly once, and other entries.
+
+    A run that was stopped together with its requester may be missing.
+    """
     stopped = _below_stopped_sessions(history, folded)
     for requester, asked in folded.by_requester.items():
         announced = folded.announced.get(requester)
@@ -150,7 +158,7 @@ def announced_once(history: History, folded: Folded) -> Iterator[str]:
 
 
 def _below_stopped_sessions(history: History, folded: Folded) -> set[str]:
-    """The sessions that somebody asked to stop, and all below them."""
+    """Return the sessions that a caller stopped, and all below them."""
     found = {str(call.about) for call in history.calls if call.what == "stop session"}
     above = {key: folded.requester_of(run_id) for run_id, key in folded.session_of.items()}
     while more := {key for key, requester in above.items() if requester in found} - found:
@@ -173,7 +181,7 @@ def _stopped_with_requester(
 
 
 def stopped_are_over(history: History, folded: Folded) -> Iterator[str]:
-    """Who was told that a run stops finds it over or told to stop where the answer is true."""
+    """Yield stopped runs that are neither over nor stopping at the position of the answer."""
     for call in history.calls:
         if call.what != "stop" or call.status != 200 or call.about is None:
             continue
@@ -186,7 +194,7 @@ def stopped_are_over(history: History, folded: Folded) -> Iterator[str]:
 
 
 def acknowledged_are_recorded(history: History, folded: Folded) -> Iterator[str]:
-    """An announcement that was taken is taken."""
+    """Yield acknowledgements that are not on record."""
     for call in history.calls:
         if call.what != "acknowledge" or call.status != 200 or call.about is None:
             continue
@@ -205,5 +213,5 @@ def _spawns(history: History) -> Iterator[Call]:
 
 
 def ids_of(asked: Sequence[Event]) -> str:
-    """The runs that these events began, for a report."""
+    """Return the ids of the runs that these events began, for a report."""
     return ", ".join(str(one.run_id) for one in asked) or "none"

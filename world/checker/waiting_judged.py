@@ -1,4 +1,4 @@
-"""Runs that wait for others: when they go on, when they fail, and that they come to an end."""
+"""Rules about dependencies: when waiting runs are queued or fail, and that they come to an end."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ GOES_ON = ("RunQueued", "RunEnded")
 
 
 def queued_when_all_is_met(history: History, folded: Folded) -> Iterator[str]:
-    """Nobody is queued, let alone claimed, before all that it depends on was met, once each."""
+    """Yield runs that were queued or claimed before each dependency was met once."""
     for run_id, stream in folded.runs.items():
         awaited = sorted(one["runId"] for one in _dependencies(stream))
         met: list[str] = []
@@ -24,7 +24,7 @@ def queued_when_all_is_met(history: History, folded: Folded) -> Iterator[str]:
 
 
 def met_when_done(history: History, folded: Folded) -> Iterator[str]:
-    """What was met had ended by then, as it was required to, with all below it."""
+    """Yield met dependencies whose run had not ended as required, with all runs below it."""
     for run_id, stream in folded.runs.items():
         needs = {one["runId"]: one["require"] for one in _dependencies(stream)}
         for event in stream.events:
@@ -41,8 +41,7 @@ def met_when_done(history: History, folded: Folded) -> Iterator[str]:
 
 
 def failed_for_a_reason(history: History, folded: Folded) -> Iterator[str]:
-    """A run that ends, or is refused, because of another never started, and that one is over and
-    is not as it was required to be."""
+    """Yield runs that failed by a dependency although they had started, or it had not failed."""
     for run_id, stream in folded.runs.items():
         for event in stream.events:
             word = event.facts.get("reason" if event.type == "RunEnded" else "rule")
@@ -55,7 +54,7 @@ def failed_for_a_reason(history: History, folded: Folded) -> Iterator[str]:
 
 
 def those_that_wait_go_on(history: History, folded: Folded) -> Iterator[str]:
-    """Whoever waits is queued, or ends, once all that it waits for is over. In the end it is."""
+    """Yield runs that still wait at the end although all their dependencies are over."""
     for run_id, stream in folded.runs.items():
         types = [event.type for event in stream.events]
         if "RunWaits" in types and not set(GOES_ON) & set(types[types.index("RunWaits") :]):
@@ -68,7 +67,7 @@ def those_that_wait_go_on(history: History, folded: Folded) -> Iterator[str]:
 
 
 def announced_after_all_below(history: History, folded: Folded) -> Iterator[str]:
-    """A run is announced when all that its session has asked for is done."""
+    """Yield runs that were announced before every run that their session requested was done."""
     for run_id, stream in folded.runs.items():
         for event in stream.events:
             if event.type == "RunAnnounced" and (
@@ -82,8 +81,10 @@ def _dependencies(stream: Stream) -> list[Mapping[str, Any]]:
 
 
 def _at_work_below(run_id: str, position: int, folded: Folded) -> str | None:
-    """A run that this one still waits for: it is asked for by its session, and not done. One that
-    was announced waits for nobody new."""
+    """Return a run that this one still waits for: requested by its session, and not done.
+
+    A run that was announced waits for no new ones.
+    """
     stream = folded.runs[run_id]
     announced = [one.position for one in stream.events if one.type == "RunAnnounced"]
     position = min([position, *announced])

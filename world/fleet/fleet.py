@@ -1,4 +1,4 @@
-"""Several servers on one data directory, which are killed and come back."""
+"""Several server processes on one data directory, which are killed and started again."""
 
 import asyncio
 import time
@@ -33,7 +33,7 @@ class Fleet:
 
     @contextmanager
     def standing(self) -> Iterator[None]:
-        """All servers until the end of the block."""
+        """Run all servers until the end of the block."""
         first, *others = self.servers
         with ThreadPoolExecutor(len(self.servers)) as threads:
             try:
@@ -45,7 +45,7 @@ class Fleet:
                 list(threads.map(Server.stop, self.servers))
 
     async def kill(self, number: int) -> None:
-        """kill -9, and start it again. Nobody asks it until it is back."""
+        """Kill a server with SIGKILL and start it again. It gets no requests until it is back."""
         self._away.add(number)
         began = time.monotonic_ns()
         returning = asyncio.create_task(asyncio.to_thread(self._again, number))
@@ -63,13 +63,18 @@ class Fleet:
         self.servers[number].start()
 
     def up(self) -> list[int]:
-        """The servers that can be asked now, by their numbers."""
+        """Return the numbers of the servers that can be asked."""
         return [number for number in range(len(self.servers)) if number not in self._away]
 
     def settle(self, *, quiet_seconds: float = 0.0) -> None:
-        """Wait until every run is announced or refused, no message waits, as it does until the
-        claim of a server that was killed has run out, and nothing was recorded for so long.
-        AssertionError when that does not come: somebody may be asking still."""
+        """Wait until every run is announced or refused, no message waits, and the log has been
+        quiet for `quiet_seconds`.
+
+        A message may wait until the claim of a killed server has expired.
+
+        Raises:
+            AssertionError: It takes too long; a caller may still be asking.
+        """
         quiet = (0, 0.0)
 
         def is_settled() -> bool:
@@ -105,7 +110,7 @@ class Fleet:
         return waiting
 
     def events(self, **query: str) -> Iterator[Mapping[str, Any]]:
-        """The whole log, or what of it is asked for."""
+        """Yield the events of the log that match the query."""
         after, head = 0, -1
         while after != head:
             page = self.read("/v1/events", after=after, limit=PAGE, **query)
@@ -113,7 +118,7 @@ class Fleet:
             after, head = page["nextAfter"], page["head"]
 
     def read(self, path: str, **query: str | int) -> dict[str, Any]:
-        """An answer of the first server, once it has one: it may just have come back."""
+        """Return an answer of the first server, once it responds."""
 
         def answered() -> dict[str, Any] | None:
             answer = self.servers[0].http.get(path, params=query)

@@ -1,4 +1,4 @@
-"""Real servers on one data directory, which are killed and started again while they are used."""
+"""Servers on one data directory, which are killed and started again while they are used."""
 
 import asyncio
 import contextlib
@@ -22,9 +22,11 @@ from world.society.callers import Habits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What is besieged, and by whom: `paces` of its agents and `settings` are as `society` takes
-    them, a fault comes after a pause of `pause_seconds`, and `database_stops` is the share of those
-    that hit the database. It lasts until at least `accepted_min` spawns were accepted.
+    """Conditions of a siege.
+
+    `paces` and `settings` are arguments of `society`. A fault comes after a pause of
+    `pause_seconds`; `database_stops` is the share of faults that hit the database. The siege lasts
+    until at least `accepted_min` spawns were accepted.
     """
 
     cap: int
@@ -39,8 +41,11 @@ class Terms:
 
 
 class Siege(Fleet):
-    """The servers, and what is done to them. The first of several lives through it: what it leaks
-    is in `descriptors`, counted when it has started and before each fault."""
+    """Servers under attack.
+
+    The first of several is never killed. Its open files are counted in `descriptors`, after its
+    start and before each fault, so that leaks show.
+    """
 
     def __init__(self, folder: Path, terms: Terms, die: random.Random) -> None:
         self._home = folder / "data"
@@ -56,14 +61,14 @@ class Siege(Fleet):
 
     @contextmanager
     def standing(self) -> Iterator[None]:
-        """All servers until the end of the block. In the end they decide everything again."""
+        """Run all servers until the end of the block; at the end, replay every decision."""
         with self._outside, super().standing():
             self.descriptors.append(self.servers[0].descriptors())
             yield
             assert not (differing := self.servers[0].differing_decisions()), differing
 
     async def attack(self, stop: asyncio.Event) -> None:
-        """Kill one server after the other, or their database, until told to stop."""
+        """Kill one server after the other, or their database, until `stop` is set."""
         mortal = range(len(self.servers))[1:] or range(1)
         while not stop.is_set():
             with contextlib.suppress(TimeoutError):
@@ -79,13 +84,13 @@ class Siege(Fleet):
                 self.faults["server killed"] += 1
 
     def _is_for_the_database(self) -> bool:
-        """Both kinds come soon, the rest is left to the die."""
+        """Return True if the next fault hits the database. The first two are of different kinds."""
         if self._terms.database_stops and self.faults.total() < 2:
             return self.faults.total() == 1
         return self._die.random() < self._terms.database_stops
 
     def inbox(self, session_key: str) -> Iterator[tuple[str, int]]:
-        """The announcements of a session, as run and position."""
+        """Yield the announcements of a session, as run and position."""
         after: int | None = 0
         while after is not None:
             page = self.read(f"/v1/sessions/{session_key}/announcements", after=after, limit=PAGE)

@@ -1,5 +1,6 @@
-"""Sessions of a random tree that ask for children, send messages, stop and are put away: driven
-through its log, beside the model of it."""
+"""State machine that drives a random tree of sessions through its log, and compares it with a
+model.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -72,7 +73,7 @@ ERRORS: dict[str, type[Rejected]] = {
 
 
 def asked(log: FamilyLog, life: Life, kind: str, lane_width: int) -> RunCommand:
-    """A command of this kind, from whoever holds the run."""
+    """Return a command of this kind, given by the holder of the run."""
     run = log.run(life.name)
     if kind not in ("claim", "take over"):
         return COMMANDS[kind](run, run.epoch)
@@ -94,7 +95,7 @@ LIMITS = st.none() | st.tuples(st.integers(1, 4), st.integers(2, 3))
 
 
 class Lives(RuleBasedStateMachine):
-    """Drives a tree through its log, beside a model of it."""
+    """State machine that drives a tree through its log, and compares it with a model."""
 
     @initialize(
         children=st.integers(1, 4),
@@ -168,7 +169,7 @@ class Lives(RuleBasedStateMachine):
         self.refused(lambda: self.log.tell(name, command))
 
     def tell(self, life: Life, kind: str) -> None:
-        """Ask, and compare what comes of it with the model."""
+        """Give a command, and compare its effect with the model."""
         command = asked(self.log, life, kind, self.tree.lane_width)
         expected = self.tree.ask(life, kind)
         if expected == REFUSED:
@@ -182,7 +183,7 @@ class Lives(RuleBasedStateMachine):
         self.appended()
 
     def refused(self, act: Callable[[], Any], error: type[Rejected] = Rejected) -> None:
-        """It is turned down, and everything is as before."""
+        """Assert that an act is refused and changes nothing."""
         before = (len(self.log.recorded), dict(self.log.fold.runs), dict(self.log.fold.sessions))
         with pytest.raises(error):
             act()
@@ -216,8 +217,9 @@ class Lives(RuleBasedStateMachine):
     @precondition(lambda self: len(self.tree.sessions()) > 1)
     @rule(pick=PICK, as_read=st.booleans(), waits=st.sampled_from([True, True, False]))
     def message(self, pick: int, as_read: bool, waits: bool) -> None:
-        """Also made from what somebody read of the session some time ago; mostly somebody waits
-        until the session is announced, as he is told to."""
+        """Send a message, also based on an old read of the session. Mostly wait first until the
+        session is announced, as callers should.
+        """
         session = self._session(pick)
         if waits:
             self._finish(session)
@@ -245,13 +247,13 @@ class Lives(RuleBasedStateMachine):
         self.appended()
 
     def _finish(self, session: str) -> None:
-        """Those that it waits for are announced, and then it is; unless a lane is full."""
+        """Announce the runs that the session waits for, then its own, unless a lane is full."""
         for name in self.tree.unsettled(session):
             self._finish(self.tree.lives[name].session)
         self._bring(self.tree.last(session), "announced")
 
     def _bring(self, life: Life | None, stage: str) -> None:
-        """As far as this stage, unless something is in the way."""
+        """Advance a run to this stage, unless something prevents it."""
         for _ in range(STEPS_MAX):
             kind = next_step(life) if life is not None else None
             if life is not None and kind not in (None, "archive") and life.stage != stage:
@@ -260,7 +262,7 @@ class Lives(RuleBasedStateMachine):
     @precondition(lambda self: len(self.tree.sessions()) > 1)
     @rule(pick=PICK, steps=st.integers(0, 4))
     def converse(self, pick: int, steps: int) -> None:
-        """A message, what comes of it, and another."""
+        """Send two messages and advance the session after each."""
         for _ in range(2):
             self.message(pick, as_read=False, waits=True)
             self.advance(0, steps)
@@ -268,8 +270,9 @@ class Lives(RuleBasedStateMachine):
     @precondition(lambda self: len(self.tree.sessions()) > 1)
     @rule(pick=PICK, which=st.sampled_from([1, 2, 3]))
     def stop_session(self, pick: int, which: int) -> None:
-        """It is closed first, then its newest run is stopped, then all below it. Not too often, or
-        no session would go on."""
+        """Close a session, then stop its newest run, then all below it; rarely, so that sessions
+        continue.
+        """
         if which > 1:
             return
         session = self._session(pick)
@@ -297,7 +300,9 @@ class Lives(RuleBasedStateMachine):
     def message_below_an_orchestrator_that_has_ended(
         self, pick: int, waits: bool, steps: int
     ) -> None:
-        """It may wait for another child, or be about to be announced, or have been."""
+        """Send a message to a child whose requester waits for another child, is about to be
+        announced, or was announced.
+        """
         below = [one for one in self.tree.sessions()[1:] if self.tree.lives[one].by != "main"]
         if not below:
             return
@@ -320,7 +325,9 @@ class Lives(RuleBasedStateMachine):
 
     @rule(pick=PICK, count=st.integers(1, 4), fate=st.sampled_from(FATES))
     def batch(self, pick: int, count: int, fate: str) -> None:
-        """All are admitted or none; all are created, refused or stopped in one append."""
+        """Request a batch: all its runs are admitted or none, and created, refused or stopped in
+        one append.
+        """
         sessions = self.tree.sessions()
         by = sessions[-1 - pick % len(sessions)]
         first = len(self.log.names) + 1

@@ -1,4 +1,4 @@
-"""What holds of every log of a tree: beside the model of it, and looked at as a whole."""
+"""Invariants of the log of a tree, alone and compared with the model of the tree."""
 
 from typing import TypeVar
 from uuid import UUID
@@ -19,7 +19,7 @@ States = tuple[int, dict[UUID, Run], dict[str, Session]]
 
 
 def replays(recorded: list[Recorded], seen: list[States]) -> None:
-    """What was stored, read again from nothing, passes through every state that was seen."""
+    """Assert that the stored events, folded from the beginning, give every state that was seen."""
     fold = Fold((), ())
     states = {position: (runs, sessions) for position, runs, sessions in seen}
     for one in recorded:
@@ -32,7 +32,9 @@ def replays(recorded: list[Recorded], seen: list[States]) -> None:
 
 
 def stored_and_read(fact: F) -> F:
-    """Return a fact as it is read from what is stored of it. It prints the same bytes again."""
+    """Return a fact after a round trip through JSON; assert that it is stored as the same bytes
+    again.
+    """
     read = fact.from_json(fact.to_json())
     # Equal facts may have other bytes: 3 is equal to 3.0.
     assert (read, read.to_json()) == (fact, fact.to_json()), f"{type(fact).__name__} is read anew"
@@ -40,7 +42,9 @@ def stored_and_read(fact: F) -> F:
 
 
 def is_over_once(recorded: list[Recorded]) -> None:
-    """Nothing but its acknowledgement follows an archive; nobody is released or settled twice."""
+    """Assert that only an acknowledgement follows an archive, and that no run is released or
+    settled twice.
+    """
     archived: set[str] = set()
     over: list[tuple[str, type[AnyEvent], UUID]] = []
     for one in recorded:
@@ -53,7 +57,9 @@ def is_over_once(recorded: list[Recorded]) -> None:
 
 
 def is_put_away_in_turn(log: FamilyLog) -> None:
-    """Of the runs of a session the newest is archived first; the session is closed once."""
+    """Assert that the newest run of a session is archived first, and that the session is closed
+    once.
+    """
     archived: dict[str, list[int]] = {}
     closed: list[str] = []
     for one in log.recorded:
@@ -73,7 +79,7 @@ def is_put_away_in_turn(log: FamilyLog) -> None:
 
 
 def runs_agree(log: FamilyLog, tree: Tree) -> None:
-    """Every run is as the model says."""
+    """Assert that every run is as in the model."""
     for life in tree.lives.values():
         run = log.run(life.name)
         assert run.stage == life.stage
@@ -102,7 +108,7 @@ def runs_agree(log: FamilyLog, tree: Tree) -> None:
 
 
 def places_agree(log: FamilyLog, tree: Tree) -> None:
-    """Places, lanes and sessions are as the model says."""
+    """Assert that places, lanes and sessions are as in the model."""
     for name in tree.sessions():
         if log.key(name) not in log.fold.sessions:
             assert name == "main"

@@ -1,4 +1,4 @@
-"""What should come of messages to a tree of runs, and when its sessions are put away."""
+"""Model of messages to a tree of runs, and of the time when its sessions are archived."""
 
 from world.model.tree import DONE, Life, Tree
 
@@ -9,7 +9,7 @@ GOES_ON = "goes on"
 
 
 def is_put_away_at_once(life: Life) -> bool:
-    """Whether an announced run is archived now, and not some time later or never."""
+    """Return True if an announced run is archived right away, and not later or never."""
     if life.is_put_away:
         return True
     if life.manner == "lasting":
@@ -18,21 +18,23 @@ def is_put_away_at_once(life: Life) -> bool:
 
 
 def ends_with_a_stop(life: Life) -> bool:
-    """Whether a session is put away with its run, which was stopped and is not announced yet."""
+    """Return True if a session is archived with its run, which was stopped and is not announced
+    yet.
+    """
     if life.manner == "plain" or life.stage in DONE:
         return False
     return life.is_stopped if life.stage == "ended" else life.is_stopping
 
 
 def is_due(life: Life) -> bool:
-    """Whether an announced run is archived, now or at some time."""
+    """Return True if an announced run is archived, now or later."""
     if life.is_put_away or life.continued_by is not None:
         return life.is_put_away
     return life.manner != "lasting" or life.is_stopped
 
 
 def judged(tree: Tree, session: str) -> str:
-    """What comes of a message to a session."""
+    """Return the result of a message to a session."""
     last = tree.last(session)
     assert last is not None
     if session in tree.closed or (last.stage in DONE and is_put_away_at_once(last)):
@@ -48,14 +50,18 @@ def judged(tree: Tree, session: str) -> str:
 
 
 def _is_about_to_end(tree: Tree, session: str) -> bool:
-    """Whether the newest run of a session is over, with all below it, and not announced yet."""
+    """Return True if the newest run of a session and all runs below it are over, and it is not
+    announced.
+    """
     last = tree.last(session)
     is_over = last is not None and last.stage == "ended" and not last.is_yielded
     return is_over and tree.below_is_done(session)
 
 
 def send(tree: Tree, name: str, session: str) -> str:
-    """A message to a session; the run that it becomes gets this name."""
+    """Send a message to a session, and return the result. The run that it becomes gets this
+    name.
+    """
     last, told = tree.last(session), judged(tree, session)
     assert last is not None
     above = tree.last(last.by)

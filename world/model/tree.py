@@ -1,7 +1,7 @@
-"""What should be true of a tree of runs, in the plainest form: the model of the property tests.
+"""Model of a tree of runs for the property tests.
 
-It counts by looking at the whole tree each time, where the domain looks one level up and down.
-Who sends messages to it is in `world.model.messages`.
+It is as simple as possible: it searches the whole tree each time, where the domain looks one level
+up and down. Messages are in `world.model.messages`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,24 +13,30 @@ DONE = ("announced", "archived", "refused")
 ENDED = ("ended", "announced", "archived")
 HELD = ("resume", "resolve", "override", "prepare", "create", "refuse", "start", "end")
 OTHER_AGENT = "other"
-"""Who a script puts in the place of the agent asked for."""
+"""Agent that a script proposes in place of the requested one."""
 RECORDED = "recorded"
 NOTHING = "nothing"
 REFUSED = "refused"
 WAITING = "session-created"
 Wish = tuple[str, bool]
-"""The name of a run that another one waits for, and whether it has to succeed."""
+"""Name of a run to wait for, and whether it must succeed."""
 
 
 @dataclass
 class Life:
-    """One run: who asked for it (`main` or a session), and how far it has come.
+    """A run of the model.
 
-    A session is called like its first run; `continues` is the run before this one, `manner` how
-    the session was asked for: `plain`, `delete` (put away at once) or `lasting` (mode `session`).
-    `above` is the run on whose behalf it was asked for. `unmet` are those of its `wishes` that were
-    not done yet when it was looked at last. `is_yielded` is whether its session is to go on in its
-    place, `is_released` whether it was ever over with all that it waited for.
+    A session has the name of its first run.
+
+    Attributes:
+        by: Requester: `main` or a session.
+        continues: The previous run of the session.
+        manner: How the session was requested: `plain`, `delete` (archived at once) or `lasting`
+            (mode `session`).
+        above: The run on whose behalf it was requested.
+        unmet: The `wishes` that were not met at the last look.
+        is_yielded: True if another run is to continue the session.
+        is_released: True once the run and all that it waits for are over.
     """
 
     name: str
@@ -81,7 +87,7 @@ class Tree:
         manner: str = "plain",
         wishes: Sequence[Wish] = (),
     ) -> Life:
-        """A run that this session asked for, and the rule that refused it."""
+        """Add a run that a session requested, with the rule that refused it, if any."""
         asker, above = self.lives.get(by), self.last(by)
         self.lives[name] = life = Life(
             name,
@@ -98,56 +104,57 @@ class Tree:
         return life
 
     def children(self, name: str) -> list[Life]:
-        """Who was asked for by this session, in order."""
+        """Return the runs that the session requested, in order."""
         return [life for life in self.lives.values() if life.by == name]
 
     def last(self, session: str) -> Life | None:
-        """The newest run of a session; None of the session `main`."""
+        """Return the newest run of a session; None for the session `main`."""
         runs = [one for one in self.lives.values() if one.session == session]
         return next((one for one in reversed(runs) if one.stage != "refused"), None)
 
     def below_is_done(self, session: str) -> bool:
-        """Whether all that this session's own run waits for is announced or refused: those below
-        that were done once may be at work again, but nobody above waits for them."""
+        """Return True if all that the session's own run waits for is announced or refused.
+
+        A run below that was done once may be active again; no run above waits for it then.
+        """
         return not self.unsettled(session)
 
     def counted(self, session: str) -> list[str]:
-        """Who holds a place of this session, in order of admission."""
+        """Return the runs that count against the cap of this session, in order of admission."""
         children = self.children(session)
         return [one.name for one in children if one.is_admitted and not one.is_released]
 
     def unsettled(self, session: str) -> list[str]:
-        """Whose announcement this session's own run waits for."""
+        """Return the runs whose announcement the session's own run waits for."""
         return [life.name for life in self.children(session) if life.stage not in DONE]
 
     def settle(self) -> None:
-        """Whoever is over, with all that it waits for, gives its place back, and for good."""
+        """Release, for good, every run that is over with all that it waits for."""
         for life in self.lives.values():
             is_over = life.stage == "ended" and self.below_is_done(life.session)
             life.is_released = life.is_released or life.stage in DONE or is_over
 
     def running(self, depth: int) -> int:
-        """How many runs are out of the lane of this depth."""
+        """Return the number of claimed runs at this depth."""
         lives = self.lives.values()
         return sum(1 for life in lives if life.is_held and life.depth == depth)
 
     def sessions(self) -> list[str]:
-        """Every session on record, those at work before the others."""
+        """Return every recorded session, active ones first."""
         firsts = [life.name for life in self.lives.values() if life.session == life.name]
         lasts = [(name, last.stage) for name in firsts if (last := self.last(name)) is not None]
         working = [name for name, stage in lasts if stage in ("queued", "started")]
         return ["main", *working, *(name for name, stage in lasts if stage in ENDED)]
 
     def spawns(self, session: str) -> bool:
-        """Whether this session may ask at all."""
+        """Return True if the session may spawn at all."""
         last = self.last(session)
         if last is None:
             return True
         return session not in self.closed and not (last.stage in OVER or last.is_stopping)
 
     def rule_against(self, name: str, places: int = 1) -> str | None:
-        """The rule that refuses so many more children of this session; None when they are
-        permitted."""
+        """Return the rule that refuses `places` more children of this session, or None."""
         depth = self.lives[name].depth if name in self.lives else 0
         if depth >= self.max_depth:
             return "depth"
@@ -155,7 +162,7 @@ class Tree:
         return "active_children" if taken + places > self.max_children else None
 
     def rule_against_waiting(self, by: str, wishes: Sequence[Wish]) -> str | None:
-        """The rule that refuses a child of this session with these wishes; None if none does."""
+        """Return the rule that refuses a child of this session with these wishes, or None."""
         for name, must_succeed in wishes:
             target = self.lives[name]
             has_failed = self._has_failed(target, must_succeed)
@@ -170,13 +177,15 @@ class Tree:
         return any(life.name in waited_for for life in self._ending_after_children(by))
 
     def _ending_after_children(self, session: str) -> Iterator[Life]:
-        """The newest runs of this session and of those above, as far as these wait for it."""
+        """Yield the newest runs of this session and of those above it, as long as each waits for
+        the one below.
+        """
         while (last := self.last(session)) is not None and last.stage not in DONE:
             yield last
             session = last.by
 
     def _waited_for(self, target: Life) -> set[str]:
-        """Whoever has to be over before this one is done, itself included."""
+        """Return the runs that must be over before this one is done, itself included."""
         seen: set[str] = set()
         ahead = [target]
         while ahead:
@@ -194,12 +203,12 @@ class Tree:
         return [(self.lives[name], must) for name, must in life.wishes if name in life.unmet]
 
     def _has_failed(self, target: Life, must_succeed: bool) -> bool:
-        """What is below it may go on: it makes no success of it."""
+        """Return True if the run can no longer end as required, even if runs below it continue."""
         failed = must_succeed and target.stage in OVER and target.outcome != "success"
         return target.stage == "refused" or failed
 
     def look(self, life: Life) -> None:
-        """Go on with a run that is prepared or waits, as far as what it waits for allows it."""
+        """Advance a prepared or waiting run, as far as its wishes allow."""
         wished = self._unmet(life)
         if any(self._has_failed(one, must) for one, must in wished):
             over = ("ended", "error") if life.stage == WAITING else ("refused", None)
@@ -210,7 +219,7 @@ class Tree:
         self.settle()
 
     def ask(self, life: Life, kind: str) -> str:
-        """What comes of a command from the right holder; the tree is then as it leaves it."""
+        """Apply a command of the right holder, and return its result."""
         if not self.permits(life, kind):
             return REFUSED
         recorded = self._ask(life, kind)
@@ -229,7 +238,7 @@ class Tree:
         return RECORDED
 
     def permits(self, life: Life, kind: str) -> bool:
-        """Whether a command from the right holder is not turned down."""
+        """Return True if a command of the right holder is not refused."""
         prepared = life.stage in ("scripts-resolved", "overridden")
         held = life.is_held and life.stage in ("queued", "started")
         lane_is_free = self.running(life.depth) < self.lane_width
@@ -294,7 +303,7 @@ class Tree:
 
 
 def next_step(life: Life) -> str | None:
-    """What would happen to a run next if all went well; None when nothing would."""
+    """Return the next command of a run if all goes well, or None."""
     if life.stage in ("scripts-resolved", "overridden"):
         return "create" if life.has_key else "prepare"
     if life.stage == "queued":

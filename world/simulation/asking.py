@@ -1,4 +1,4 @@
-"""Requests to simulated servers, answered as over HTTP, and written down for the checker."""
+"""Requests to simulated servers, answered as over HTTP and noted for the checker."""
 
 import asyncio
 import random
@@ -65,7 +65,7 @@ class SimulatedAsking(Asking):
 
 
 class _Served:
-    """One request in the hands of a server."""
+    """A request while a server handles it."""
 
     def __init__(self, server: SimulatedServer, request: Request) -> None:
         self._server, self._what = server, request.what
@@ -211,7 +211,7 @@ class _Served:
         return Answer(200, body, at)
 
     async def _own_runs(self, session: Session, at: int) -> list[dict[str, str]]:
-        """The newest first, as far as they are on record at that position."""
+        """Return the session's own runs as of a position, newest first."""
         runs: list[dict[str, str]] = []
         run_id = session.run_id
         while run_id is not None:

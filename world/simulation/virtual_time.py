@@ -1,8 +1,8 @@
-"""An event loop on virtual time, and the processes in it, which die and freeze between two steps.
+"""Event loop on virtual time, with processes that die or freeze between two steps.
 
-Nothing sleeps and nothing runs in a thread: when no callback is ready, the clock jumps to the next
-timer. A callback belongs to the process in whose context it was scheduled. Of a process that is
-dead or frozen no callback runs, so it stops between any two awaits, without a `finally`.
+Nothing sleeps and nothing runs in a thread: if no callback is ready, the clock jumps to the next
+timer. A callback belongs to the process in whose context it was scheduled. No callback of a dead or
+frozen process runs, so it stops between any two awaits, without a `finally`.
 """
 
 import asyncio
@@ -18,15 +18,17 @@ from typing import Any, TypeVar, TypeVarTuple, Unpack
 T = TypeVar("T")
 Given = TypeVarTuple("Given")
 TURNS_MAX = 300_000
-"""Of the loop: a life takes some thousands."""
+"""Maximum turns of the loop. A life takes some thousands."""
 
 
 class StuckError(AssertionError):
-    """Nothing is left to do, or there is no end of it."""
+    """The loop has nothing left to do, or does not end."""
 
 
 class SimulatedProcess:
-    """What may die or freeze. `at_step` is called with the number of each of its steps."""
+    """A process that may die or freeze. `at_step` is called with the number of each of its
+    steps.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -37,13 +39,13 @@ class SimulatedProcess:
         self.held: list[asyncio.Handle] = []
 
     def start(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
-        """A task of this process."""
+        """Start a task of this process."""
         context = copy_context()
         context.run(_process.set, self)
         return asyncio.get_running_loop().create_task(work, context=context)
 
     def takes(self, handle: asyncio.Handle) -> bool:
-        """Whether a callback runs now; else it is held back."""
+        """Return True if a callback may run now; otherwise hold it back."""
         if not (self.is_dead or self.is_frozen):
             self.steps += 1
             if self.at_step is None:
@@ -92,11 +94,11 @@ class VirtualLoop(base_events.BaseEventLoop):
         return task
 
     def unfinished_tasks(self) -> list[NumberedTask]:
-        """In the order in which they were made."""
+        """Return the tasks that are not done, in order of creation."""
         return [one for one in self._tasks if not one.done()]
 
     def time(self) -> float:
-        """Seconds since the beginning."""
+        """Return the seconds since the beginning."""
         return self._now
 
     def call_soon(
@@ -105,7 +107,7 @@ class VirtualLoop(base_events.BaseEventLoop):
         *args: *Given,
         context: Context | None = None,
     ) -> asyncio.Handle:
-        """Like any loop's, without its checks."""
+        """Schedule a callback, without the checks of other loops."""
         handle = asyncio.Handle(callback, args, self, context)
         self._ready.append(handle)
         return handle
@@ -117,17 +119,17 @@ class VirtualLoop(base_events.BaseEventLoop):
         *args: *Given,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """Of timers of one instant the one that was asked for first is the first."""
+        """Schedule a timer. Timers of one instant fire in order of creation."""
         timer = asyncio.TimerHandle(when, callback, args, self, context)
         self._timers += 1
         heapq.heappush(self._scheduled, (when, self._timers, timer))
         return timer
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """It is left out when its time comes."""
+        """Do nothing: a cancelled timer is skipped when it is due."""
 
     def thaw(self, process: SimulatedProcess) -> None:
-        """The process goes on where it stood."""
+        """Let a process continue where it stopped."""
         process.is_frozen = process.is_dead = False
         self._ready.extend(process.held)
         process.held.clear()
@@ -135,7 +137,7 @@ class VirtualLoop(base_events.BaseEventLoop):
     def run_in_executor(
         self, executor: object, func: Callable[[Unpack[Given]], T], *args: *Given
     ) -> "asyncio.Future[T]":
-        """The answer at once: there are no threads."""
+        """Call the function at once, because there are no threads."""
         answer: asyncio.Future[T] = self.create_future()
         try:
             answer.set_result(func(*args))
@@ -165,12 +167,12 @@ class VirtualLoop(base_events.BaseEventLoop):
             raise StuckError("there is no end of it")
 
     def _write_to_self(self) -> None:
-        """There is no other thread to be woken for."""
+        """Do nothing: there is no other thread to wake the loop for."""
 
 
 @contextmanager
 def virtual_time(seed: int) -> Iterator[VirtualLoop]:
-    """A loop whose clock is that of everybody until the end of the block."""
+    """Yield a loop whose clock is everybody's clock until the end of the block."""
     loop, real, state = VirtualLoop(), time.monotonic, random.getstate()
     time.monotonic = loop.time
     NumberedTask.count = 0

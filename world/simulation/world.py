@@ -1,4 +1,4 @@
-"""Servers of the whole application in one simulated world, put together as a real one is."""
+"""Servers of the whole application in one simulated world, composed as in production."""
 
 import asyncio
 import itertools
@@ -57,7 +57,7 @@ BOUND = {
 
 @lru_cache(maxsize=1)
 def configuration() -> PinnedConfiguration:
-    """The society in a narrow lane."""
+    """Return the configuration: a society with a narrow lane."""
     values = society(
         PACES,
         cap=CAP,
@@ -74,24 +74,21 @@ class FixedConfigurations:
     """Implements `Configurations` with one revision."""
 
     def current(self) -> PinnedConfiguration:
-        """The only one."""
         return configuration()
 
     async def at(self, revision: int) -> PinnedConfiguration:
-        """The only one."""
         return configuration()
 
     async def in_force(self, position: int) -> PinnedConfiguration:
-        """The only one."""
         return configuration()
 
     async def is_kept(self, revision: int) -> bool:
-        """Nothing is erased."""
+        """Return True: no revision is erased."""
         return True
 
 
 class NowhereWorkspaces:
-    """Implements `Workspaces`: every agent works in a folder that is nowhere."""
+    """Implements `Workspaces`: every agent works in a folder that does not exist."""
 
     def workspace_of(
         self,
@@ -101,7 +98,6 @@ class NowhereWorkspaces:
         recorded: str | None = None,
         requested: str | None = None,
     ) -> str:
-        """A folder that is nowhere."""
         return f"/simulated/{agent.id}"
 
 
@@ -112,72 +108,67 @@ class NumberedIdentities:
         self._die = die
 
     def run_id(self) -> UUID:
-        """A UUID v4."""
+        """Return a UUID of version 4."""
         return UUID(int=self._die.getrandbits(128), version=4)
 
     event_id = run_id
 
     def content_key(self) -> bytes:
-        """32 bytes."""
+        """Return 32 bytes."""
         return self._die.randbytes(32)
 
 
 class PlainTokens:
-    """Implements `ChildTokens`: nobody uses them here."""
+    """Implements `ChildTokens` with tokens that are never used."""
 
     def mint(self, run_id: UUID, epoch: int) -> str:
-        """Names the claim."""
+        """Return the name of the claim."""
         return f"{run_id}.{epoch}"
 
 
 class NoScripts:
-    """Implements `ScriptRunner` and `ScriptSecrets`: none is configured."""
+    """Implements `ScriptRunner` and `ScriptSecrets` for a configuration without scripts."""
 
     async def run(self, request: ScriptRun) -> ScriptFinished:
-        """Never asked."""
         raise AssertionError("no script is configured")
 
     def mask_for(self, pinned: PinnedConfiguration) -> Mask:
-        """There are no secrets."""
+        """Return a mask that changes nothing."""
         return lambda text: text
 
 
 class NoFolders:
-    """Implements `WorkspaceFolders`, `BootstrapFiles` and `AttachmentFiles`: every folder is
-    empty, and nothing is attached. Those of whoever takes time are mostly missing, and made in
-    some time."""
+    """Implements `WorkspaceFolders`, `BootstrapFiles` and `AttachmentFiles` with empty folders.
+
+    Nothing is attached. Folders of slow agents are mostly missing, and take some time to create.
+    """
 
     def __init__(self, die: random.Random) -> None:
         self._die = die
 
     async def missing(self, path: str) -> tuple[str, str] | None:
-        """A folder that is not there."""
+        """Return the folder to create, at random, for an agent that takes time."""
         root, _, name = path.rpartition("/")
         return (root, name) if name in ("slow", "long") and self._die.random() < 0.7 else None
 
     async def is_still(self, path: str) -> bool:
-        """It is."""
         return True
 
     async def make(self, root: str, relative: str) -> bool:
-        """Somebody else has made it meanwhile."""
+        """Return False, as if another process had created the folder meanwhile."""
         await asyncio.sleep(self._die.expovariate(5))
         return False
 
     async def remove_if_empty(self, root: str, relative: str) -> Any:
-        """It stays."""
         return "left_in_place"
 
     async def read(self, folder: str, chars_max: int) -> tuple[Any, ...]:
-        """Nothing is in it."""
         return ()
 
     async def write(self, *_: Any, **__: Any) -> None:
-        """Never asked."""
         raise AssertionError("nothing is attached")
 
     async def remove(self, *_: Any, **__: Any) -> Any:
-        """Nothing was attached."""
         return "nothing_there"
 
 
@@ -189,18 +180,18 @@ class SimulatedLine(Line):
         self.process = process
 
     async def send(self) -> None:
-        """On its way."""
+        """Delay or lose a request."""
         await self._travel(1)
 
     receive = send
-    """On its way back; the answer may be lost, and what was asked is done all the same."""
+    """Delay or lose an answer; the request is executed all the same."""
 
     async def confirm(self) -> None:
-        """Of all answers this one is lost most often."""
+        """Delay or lose the confirmation of a commit, which is lost most often."""
         await self._travel(6)
 
     def late_seconds(self) -> float | None:
-        """Some notifications are late, and some are never heard."""
+        """Return the delay of a notification in seconds, or None if it is lost."""
         luck = self._world.die.random()
         if luck < 0.1:
             return None
@@ -221,8 +212,10 @@ class SimulatedLine(Line):
 
 @dataclass(eq=False)
 class CountedRuntimes:
-    """Implements `AgentRuntimes`: the scripted ones, which note what has executed. Some take their
-    time to begin, and whatever happens meanwhile finds a run that is claimed and not started."""
+    """Implements `AgentRuntimes`: scripted runtimes that count executions.
+
+    Some start slowly, so that other events find a run that is claimed and not started.
+    """
 
     world: "World"
     scripted: ScriptedRuntimes
@@ -232,7 +225,11 @@ class CountedRuntimes:
         return self.scripted.is_in_process(runtime)
 
     async def open(self, launch: Launch) -> RuntimeSession:
-        """Raises `LaunchError`."""
+        """Open a session, sometimes after a delay.
+
+        Raises:
+            LaunchError: The runtime cannot start.
+        """
         if self.world.die.random() < 0.5:
             await asyncio.sleep(self.world.die.expovariate(10))
         session = await self.scripted.open(launch)
@@ -251,19 +248,19 @@ class _CountedSession:
 
 
 class Hooks:
-    """Implements `HookClient`: whoever is asked agrees."""
+    """Implements `HookClient`: every hook agrees."""
 
     def __init__(self, line: Line) -> None:
         self._line = line
 
     async def ask(self, pinned: PinnedConfiguration, call: HookCall) -> HookAnswer:
-        """Threads are bound."""
+        """Answer a hook, binding the requested thread."""
         await asyncio.sleep(0.01)
         return HookAnswer(200, BOUND if call.hook == "subagentSpawning" else None)
 
 
 class SimulatedTranscripts(MemoryTranscripts):
-    """Those of a server that may stop in the middle of writing."""
+    """Transcripts of a server that may stop in the middle of writing."""
 
     def __init__(self, server: "SimulatedServer", store: Store, line: Line) -> None:
         super().__init__(store, line)
@@ -272,30 +269,29 @@ class SimulatedTranscripts(MemoryTranscripts):
     async def append(
         self, run_id: UUID, epoch: int, first: int, entries: Sequence[TranscriptEntry]
     ) -> bool:
-        """False when the claim was replaced."""
+        """Return False if the claim was replaced."""
         self._server.world.writing(self._server)
         await asyncio.sleep(0)
         return await super().append(run_id, epoch, first, entries)
 
     async def seal(self, run_id: UUID, *, key: bytes) -> SealedTranscript:
-        """What is in the rows of a run. Somebody else may wake before it is recorded."""
+        """Return the seal of a run's entries. Another server may wake before it is recorded."""
         sealed = await super().seal(run_id, key=key)
         await self._server.world.sealing(self._server)
         return sealed
 
 
 class NoWebhooks:
-    """Implements `WebhookClient` where none is configured."""
+    """Implements `WebhookClient` without a configured webhook."""
 
     async def send(
         self, pinned: PinnedConfiguration, webhook_id: str, message: WebhookMessage
     ) -> WebhookAnswer:
-        """Nobody is there."""
         raise WebhookError("the webhook is not configured")
 
 
 class SimulatedServer:
-    """One life of one server process."""
+    """One life of a server process."""
 
     def __init__(self, world: "World", number: int) -> None:
         self.number = number
@@ -381,17 +377,16 @@ class SimulatedServer:
         self.is_up = True
 
     def start(self) -> None:
-        """Begin."""
         self.process.start(self._open())
 
     def kill(self) -> None:
-        """As by SIGKILL: its connections break, and nobody who waits for it is answered."""
+        """Kill the server as by SIGKILL: its connections break, and its callers get no answer."""
         self.process.is_dead, self.is_up = True, False
         self.world.store.break_off(self.line)
         self.hang_up()
 
     def hang_up(self) -> None:
-        """Callers hear nothing."""
+        """Leave all pending calls without an answer."""
         for answer in self.pending:
             if not answer.done():
                 answer.set_result(None)
@@ -402,7 +397,7 @@ async def _follow_nothing(revision: int) -> None:
 
 
 class World:
-    """A store, its servers, and what happens to them."""
+    """A store, its servers, and their faults."""
 
     def __init__(
         self, seed: int, loop: VirtualLoop, servers: int, faults: frozenset[Fault]
@@ -429,7 +424,7 @@ class World:
         self.servers = [SimulatedServer(self, number) for number in range(servers)]
 
     def now(self) -> datetime:
-        """The clock of the database, which may be set back and forth."""
+        """Return the time of the database, whose clock may be set back and forth."""
         return BEGIN + timedelta(seconds=self.loop.time() + self.clock_error)
 
     @property
@@ -438,11 +433,11 @@ class World:
         return self.loop.time() < self.away_until
 
     def up(self) -> list[int]:
-        """The servers that can be asked."""
+        """Return the numbers of the servers that can be asked."""
         return [one.number for one in self.servers if one.is_up]
 
     async def trouble(self) -> None:
-        """Something bad after the other, for ever."""
+        """Cause one fault after the other, forever."""
         acts = {
             self._kill: 3,
             self._freeze: 4,
@@ -457,11 +452,11 @@ class World:
             act()
 
     def _later(self, seconds: float, act: Callable[..., None], *about: object) -> None:
-        """Outside all servers: one that is frozen does not hold it back."""
+        """Schedule an act outside all servers, so that a frozen one does not delay it."""
         self.loop.call_later(seconds, act, *about, context=self._outside)
 
     def _kill(self) -> None:
-        """After so many more steps, wherever it is by then."""
+        """Kill a server after a random number of steps."""
         self._soon(self._killed)
 
     def _soon(self, act: Callable[[SimulatedServer], None]) -> None:
@@ -484,7 +479,7 @@ class World:
         self._later(self.die.expovariate(2), self._restart, server.number)
 
     def _steps(self, server: SimulatedServer) -> frozenset[str]:
-        """What the writer of a server has done last with the append lock."""
+        """Return the last steps of a server's writers with the append lock."""
         sessions = (one for one in self.store.writers if one.line is server.line)
         return frozenset(f"lock:{one.step}" for one in sessions)
 
@@ -495,8 +490,9 @@ class World:
             self.servers[number].start()
 
     def _freeze(self) -> None:
-        """Anywhere, with a run in its hands that it has just come by, or with entries that it is
-        about to write."""
+        """Freeze a server anywhere, right after it has claimed a run, or before it writes
+        entries.
+        """
         luck, server = self.die.random(), self.die.choice(self.servers)
         if luck < 0.3:
             self._soon(self._frozen)
@@ -506,7 +502,7 @@ class World:
             server.freezes_when_writing = True
 
     def _stop_with_lock(self) -> None:
-        """As soon as it has come to a step with the append lock."""
+        """Kill or freeze a server when it reaches a step with the append lock."""
         step, act = self.die.choice(LOCK_STEPS), self.die.choice((self._killed, self._frozen))
         self.die.choice(self.servers).stops_behind = step, act
 
@@ -519,14 +515,17 @@ class World:
                     act(server)
 
     def writing(self, server: SimulatedServer) -> None:
-        """A server is about to write what a child has said."""
+        """Freeze a server that is about to write transcript entries, if that is planned."""
         if server.freezes_when_writing:
             server.freezes_when_writing = False
             self._frozen(server)
 
     def holder_changed(self, server: SimulatedServer) -> None:
-        """A server has taken a run. One that is frozen may have held it before: it wakes, now and
-        then, while the other is still at the beginning."""
+        """React to a claim: freeze the server if that is planned, or thaw others.
+
+        A frozen server may have held the run before; it wakes while the new holder is at the
+        beginning.
+        """
         if server.freezes_when_holding:
             server.freezes_when_holding = False
             self._frozen(server)
@@ -536,7 +535,7 @@ class World:
                 self._later(self.die.expovariate(20), self._thaw, other)
 
     async def sealing(self, server: SimulatedServer) -> None:
-        """A server has read a transcript and is about to end its run."""
+        """Thaw other servers while one has read a transcript and is about to end its run."""
         frozen = [one for one in self.servers if one.process.is_frozen and one is not server]
         for other in frozen:
             self._later(self.die.expovariate(50), self._thaw, other)
@@ -562,7 +561,7 @@ class World:
             server.is_up = True
 
     def _lose(self) -> None:
-        """Lines break for a while."""
+        """Let connections break for a while."""
         self.happened["lossy"] += 1
         self.losses = 0.05
         self._later(self.die.expovariate(1), self._lose_no_more)
@@ -571,7 +570,7 @@ class World:
         self.losses = 0.0
 
     def _cut(self) -> None:
-        """The store is away, or restarts."""
+        """Make the store unreachable for a while, or restart it."""
         self.happened["away"] += 1
         self.away_until = self.loop.time() + self.die.expovariate(1.5)
         if Fault.COMMITS_NOT_DURABLE in self.store.faults:
@@ -584,7 +583,7 @@ class World:
         self.clock_error = self.die.uniform(-0.4, 0.4)
 
     async def heal(self) -> None:
-        """All is well again, and every server at work."""
+        """End all faults, and wait until every server is up."""
         self.losses, self.away_until = 0.0, 0.0
         for server in self.servers:
             server.process.at_step = None

@@ -1,4 +1,4 @@
-"""The agents of the society: who may be asked for, and how long each takes."""
+"""The agents of the society, and how long each takes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,15 +16,16 @@ def society(
     hooks: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> dict[str, Any]:
-    """Return a configuration of these children under a cap. Nobody may ask for the `stranger`, and
-    the `ghost` that all may ask for is nowhere.
+    """Return a configuration of these children under a cap.
+
+    No session may spawn `stranger`; `ghost` is allowed, but not configured.
 
     Args:
         paces: The pauses of each child in milliseconds; after each it says a word. The child called
             `failing` then fails.
-        cap: How many active children a session may have.
-        hooks: Those by which threads are bound.
-        settings: As `configuration` takes them.
+        cap: Maximum number of active children of a session.
+        hooks: The hooks that bind threads.
+        settings: Further arguments of `configuration`.
     """
     children = [
         agent(name, scripted(steps=_steps(pauses), **FAILING if name == "failing" else {}))

@@ -1,4 +1,4 @@
-"""A client that writes down each request with its answer."""
+"""Client that notes each request with its answer."""
 
 import time
 from abc import ABC, abstractmethod
@@ -21,21 +21,21 @@ STOPPED_FIELDS = ("code", "runId", "wasOver", "closed")
 
 
 class Address(Protocol):
-    """Where a server is now; it may be another place after its next start."""
+    """Address of a server, which may change with its next start."""
 
     @property
     def url(self) -> str:
-        """Its base URL."""
+        """Return the base URL."""
         ...
 
     @property
     def token(self) -> str:
-        """The administrator's token."""
+        """Return the administrator's token."""
         ...
 
 
 class Request(NamedTuple):
-    """A request, with what the call is to remember beside the answer."""
+    """A request, with facts that the noted call keeps beside the answer."""
 
     what: str
     method: str
@@ -55,7 +55,7 @@ class Answer(NamedTuple):
 
 
 class Asking(ABC):
-    """One caller's requests, one after the other, each written down with its answer."""
+    """Requests of one caller, one after the other, each noted with its answer."""
 
     def __init__(self, name: str, write: Callable[[Call], None]) -> None:
         self.name = name
@@ -147,7 +147,7 @@ class HttpAsking(Asking):
 def kept(
     what: str, status: int, body: Mapping[str, Any], query: Mapping[str, str | int]
 ) -> dict[str, Any]:
-    """What the checker compares of an answer."""
+    """Return the members of an answer that the checker compares."""
     asked = {"after": int(query.get("after", 0)), "limit": int(query.get("limit", 0))}
     if what == "batch":
         runs = [_only(one, MEMBER_FIELDS) for one in body.get("runs", ())]

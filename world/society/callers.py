@@ -1,4 +1,4 @@
-"""Callers: they spawn, send messages, repeat themselves, stop, read and take announcements."""
+"""Callers that spawn, send messages, repeat requests, stop, read and acknowledge."""
 
 import asyncio
 import random
@@ -21,9 +21,13 @@ AWAY_SECONDS_MAX = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habits:
-    """What a caller does how often, for whom, and which agents it asks for. `spellings` are those
-    of the key of each requester, `staying` is the share of children whose session is to stay, and a
-    caller that is refused stays away for up to `away_seconds_max`."""
+    """Habits of a caller: how often it does what, for whom, and with which agents.
+
+    Attributes:
+        spellings: Spellings of the key of each requester.
+        staying: Share of children in mode `session`.
+        away_seconds_max: Longest pause after a refusal.
+    """
 
     acts: Mapping[str, int]
     agents: Mapping[str, int]
@@ -57,11 +61,11 @@ SOCIABLE = Habits(
     spellings={key: [key] for key in (f"agent:main:soak-{number}" for number in range(6))},
     staying=0.25,
 )
-"""Everything that there is."""
+"""All kinds of acts."""
 
 
 class Caller:
-    """One of them. `up` says which servers can be asked now."""
+    """A caller. `up` returns the servers that can be asked."""
 
     def __init__(
         self,
@@ -106,23 +110,22 @@ class Caller:
         return self._die.randint(0, self._known.position)
 
     async def spawn(self) -> None:
-        """Something new."""
         await self._send(self._new(self._requester()))
 
     async def spawn_below(self) -> None:
-        """Something new of a child, which may be over by now."""
+        """Spawn for a child, which may be over."""
         run = self._run()
         if run is not None:
             await self._send(self._new(run[2]))
 
     async def spawn_after(self) -> None:
-        """Something that is to wait for others, which may be over by now."""
+        """Spawn a run that depends on others, which may be over."""
         run = self._run()
         below = run is not None and self._die.random() < BELOW
         await self._send(self._after(self._new(run[2] if run and below else self._requester())))
 
     async def spawn_together(self) -> None:
-        """Several at once, some of which wait for others."""
+        """Spawn a batch, some of whose runs depend on others."""
         request = self._new(self._requester())
         request = replace(request, body=together(request.body, self._die))
         await self._send(self._after(request) if self._die.random() < WAITING else request)
@@ -152,7 +155,7 @@ class Caller:
         return f"key of {label}" if self._die.random() < KEYED else None
 
     async def message(self) -> None:
-        """To the session of a run, which may be at work, or closed by now."""
+        """Send a message to the session of a run, which may be active or closed."""
         if (run := self._run()) is not None:
             self._spawned += 1
             label = f"{self._asking.name}-{self._spawned}"
@@ -160,13 +163,13 @@ class Caller:
             await self._send(Request(label, run[1], body, self._key(label), about=run[0]))
 
     async def repeat(self) -> None:
-        """What was asked before under a key, best what was never answered."""
+        """Repeat a request under its key, preferably one without an answer."""
         known = self._known.unanswered or self._known.asked
         if known:
             await self._send(self._die.choice(known))
 
     async def reuse_a_key(self) -> None:
-        """Another request under a key that was used."""
+        """Send another request under a used key."""
         if self._known.asked:
             new = self._new(self._requester())
             # A key is used up for one path: those of other paths say nothing about it.
@@ -196,56 +199,51 @@ class Caller:
             await asyncio.sleep(self._die.uniform(0, self._habits.away_seconds_max))
 
     async def stop(self) -> None:
-        """A run, whatever it does now."""
+        """Stop a run, whatever its stage."""
         if (run := self._run()) is not None:
             path = f"/v1/runs/{run[0]}/stop"
             await self._ask("stop", "POST", path, about=run[0], body={"reason": "enough"})
 
     async def stop_session(self) -> None:
-        """Of a child, or of a requester: all that is below it."""
+        """Stop a child session, or all runs of a requester."""
         run = self._run()
         key = run[2] if run is not None and self._die.random() < 0.8 else self._requester()
         path = f"/v1/sessions/{key}/stop"
         await self._ask("stop session", "POST", path, about=key, body={"reason": "enough"})
 
     async def read_run(self) -> None:
-        """As it is now."""
         if (run := self._run()) is not None:
             await self._ask("run", "GET", f"/v1/runs/{run[0]}", about=run[0])
 
     async def read_past_run(self) -> None:
-        """As it was."""
         if (run := self._run()) is not None:
             at = self._past()
             query = {"at": f"pos:{at}"}
             await self._ask("run", "GET", f"/v1/runs/{run[0]}", about=run[0], at=at, query=query)
 
     async def wait_for_run(self) -> None:
-        """As it is when it has ended, or in a second."""
+        """Read a run when it has ended, or after a second."""
         if (run := self._run()) is not None:
             query = {"wait": "1s", "until": "ended"}
             await self._ask("run", "GET", f"/v1/runs/{run[0]}", about=run[0], query=query)
 
     async def list_runs(self) -> None:
-        """The newest runs of a requester."""
         key = self._requester()
         query = {"requester": key, "limit": PAGE}
         await self._ask("runs", "GET", "/v1/runs", about=key, query=query)
 
     async def read_session(self) -> None:
-        """As it is now."""
         run = self._run()
         key = run[2] if run is not None and self._die.random() < 0.3 else self._requester()
         await self._ask("session", "GET", f"/v1/sessions/{key}", about=key)
 
     async def read_past_session(self) -> None:
-        """As it was."""
         key, at = self._requester(), self._past()
         query = {"at": f"pos:{at}"}
         await self._ask("session", "GET", f"/v1/sessions/{key}", about=key, at=at, query=query)
 
     async def read_inbox(self) -> None:
-        """What is new in it, and take the first of it."""
+        """Read new announcements, and acknowledge the first."""
         key = self._requester()
         behind = self._inbox_seen.get(key, 0)
         path = f"/v1/sessions/{key}/announcements"
@@ -257,10 +255,9 @@ class Caller:
             await self._ask("acknowledge", "POST", f"{path}/{run_id}/ack", about=run_id, body={})
 
     async def read_log(self) -> None:
-        """A page of it, from anywhere."""
+        """Read a page of the log from a random position."""
         query = {"after": self._past(), "limit": PAGE}
         await self._ask("events", "GET", "/v1/events", query=query)
 
     async def read_lanes(self) -> None:
-        """Who runs and who waits."""
         await self._ask("lanes", "GET", "/v1/lanes")

@@ -1,4 +1,4 @@
-"""What callers ask for, and what they know together."""
+"""Requests of callers, and their common knowledge."""
 
 from collections import Counter, deque
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ class Request:
 
     @property
     def what(self) -> str:
-        """Which kind of request it is."""
+        """Return the kind of the request."""
         if self.about is not None:
             return "message"
         return "batch" if isinstance(self.body["task"], list) else "spawn"
@@ -25,9 +25,11 @@ class Request:
 
 @dataclass
 class Known:
-    """What all callers know together. `position` is the highest that any of them was told, and
-    `answers` counts what was answered to which kind of request: the rule that refused it or the
-    status, and None if nothing was."""
+    """Common knowledge of all callers.
+
+    `position` is the highest one returned to any of them. `answers` counts answers by kind of
+    request and by refusing rule or status; None is no answer.
+    """
 
     runs: deque[tuple[str, str, str]] = field(default_factory=lambda: deque(maxlen=60))
     asked: deque[Request] = field(default_factory=lambda: deque(maxlen=60))

@@ -1,4 +1,4 @@
-"""Requests that have to do with other runs: several in one, and those that wait for others."""
+"""Requests that concern other runs: batches and dependencies."""
 
 import random
 from collections.abc import Iterable, Mapping
@@ -7,13 +7,13 @@ from typing import Any
 TASKS_MAX = 3
 AWAITED_MAX = 3
 NEWEST = 4
-"""Those that were asked for last may still be at work."""
+"""Number of the newest runs to depend on, which may still be active."""
 ANY_END = 0.5
 REFERENCE = 0.4
 
 
 def together(body: Mapping[str, Any], die: random.Random) -> dict[str, Any]:
-    """The same for several tasks at once."""
+    """Return the request for several tasks at once."""
     tasks = [f"{body['task']}, part {number + 1}" for number in range(die.randint(1, TASKS_MAX))]
     return {**body, "task": tasks, "parallel": True}
 
@@ -21,8 +21,11 @@ def together(body: Mapping[str, Any], die: random.Random) -> dict[str, Any]:
 def after_others(
     body: Mapping[str, Any], runs: Iterable[tuple[str, str, str]], die: random.Random
 ) -> dict[str, Any]:
-    """The same after some of the newest of these runs, each with its requester and its session, as
-    far as they are of its tree; it may be given the result of one of its requester's."""
+    """Return the request with dependencies on some of the newest of these runs.
+
+    Only runs of the same tree count. Each is given as run, requester and session. The request may
+    also refer to the result of a run of its requester.
+    """
     known = list(runs)
     above = {child: requester for _, requester, child in known}
     requester = str(body["requester"]["sessionKey"])

@@ -1,4 +1,4 @@
-"""Runs that several processes hold, lose and take over from each other, each under its claim."""
+"""Runs that several processes hold, lose, and take over from each other, each under its claim."""
 
 import asyncio
 import random
@@ -27,7 +27,7 @@ CAP = 8
 ENTRIES_MAX = 30
 PAUSE_SECONDS_MAX = 0.04
 LEAVES = 0.15
-"""How likely a holder is gone before its next step, as if it had died."""
+"""Probability that a holder gives up before its next step, as if it had died."""
 STAGES: tuple[tuple[str, ...], ...] = (
     tuple(PREPARING),
     ("queued",),
@@ -36,7 +36,7 @@ STAGES: tuple[tuple[str, ...], ...] = (
 )
 
 
-"""What is looked for to be taken over, and how often."""
+"""Stages of runs to take over, by frequency."""
 
 
 _LIVING = (
@@ -47,9 +47,13 @@ _ENTRIES = "SELECT count(*) FROM transcript_entries WHERE run_id = %s"
 
 
 class ContestedRuns:
-    """One holder. `name` is its actor's token, by which the log tells who recorded what; `first`
-    the number of the first run that it asks for; `begins` how likely it asks for one of its own
-    instead of looking for one to take over."""
+    """One holder.
+
+    Attributes:
+        name: Token of its actor, which identifies its events.
+        first: Number of its first run.
+        begins: Probability that it starts its own run instead of taking over another.
+    """
 
     def __init__(
         self,
@@ -74,7 +78,7 @@ class ContestedRuns:
         self._asked = 0
 
     async def next(self) -> None:
-        """Ask for a run and live it, or take over one of somebody else."""
+        """Start a run and live it, or take over another holder's run."""
         try:
             if self._die.random() < self._begins:
                 await self._begin_one()
@@ -117,8 +121,7 @@ class ContestedRuns:
         return Run.from_json(row[0]) if row else None
 
     async def _live(self, name: str) -> None:
-        """Go on with what this holder holds, until it is over, was taken away, or is left to the
-        others."""
+        """Continue a run until it is over, was taken over, or is abandoned."""
         while (commands := self._next_commands(self._family.run(name))) is not None:
             # The others must have a chance to take it over in between.
             await asyncio.sleep(self._die.uniform(0, PAUSE_SECONDS_MAX))
@@ -163,7 +166,9 @@ class ContestedRuns:
                 return
 
     async def _end_for_another(self, name: str) -> None:
-        """End what another holder executes, and count at once what it has written until then."""
+        """End a run that another holder executes, and count at once the entries written until
+        then.
+        """
         run = self._family.run(name)
         await self._tell(name, ask.end(run.epoch))
         self._notebook.note("ended", run=str(run.run_id), entries=await self._entries(run.run_id))

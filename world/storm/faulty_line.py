@@ -1,7 +1,7 @@
-"""Connections to PostgreSQL that are late and break, as a network makes them: a relay on the way.
+"""Relay between a process and PostgreSQL that delays and breaks connections, as a network does.
 
-The relay knows of PostgreSQL only how its messages are framed, and that a commit is confirmed by
-`COMMIT`, or by `INSERT` for a statement that commits by itself.
+It knows how messages are framed, and that `COMMIT` confirms a commit, or `INSERT` that of a
+statement that commits by itself.
 """
 
 import asyncio
@@ -26,9 +26,14 @@ COMMITTED = (b"COMMIT\0", b"INSERT ")
 
 @dataclass(frozen=True, slots=True)
 class Weather:
-    """How likely what is. `lost_commit`: the line is cut before the confirmation of a commit comes
-    through; `late_commit`: it comes late; `cut_question`, `cut_answer`: the line is cut behind a
-    piece that was sent, in this direction."""
+    """Probabilities of faults.
+
+    Attributes:
+        lost_commit: The connection breaks before the confirmation of a commit.
+        late_commit: The confirmation is late.
+        cut_question: The connection breaks after a piece of a request.
+        cut_answer: The connection breaks after a piece of an answer.
+    """
 
     lost_commit: float = 0.0
     late_commit: float = 0.0
@@ -38,7 +43,7 @@ class Weather:
 
 
 class Relay:
-    """Stands between one process and its database, on a socket of its own."""
+    """Relay between one process and its database, on its own socket."""
 
     def __init__(self, url: str, die: random.Random, weather: Weather) -> None:
         parts = conninfo_to_dict(url)
@@ -59,7 +64,7 @@ class Relay:
         self._server = await asyncio.start_unix_server(self._take, self._here)
 
     async def close(self) -> None:
-        """Cut everything, and leave nothing behind."""
+        """Close all connections and remove the socket."""
         if self._server is not None:
             self._server.close()
         for line in list(self._lines):
@@ -131,17 +136,17 @@ class FaultyLine:
         self.faults = relay.faults
 
     def break_loose(self) -> None:
-        """From now on the weather is what it was said to be."""
+        """Begin with the faults."""
         self._relay.is_calm = False
 
     async def connect(self) -> LogConnection:
-        """What a log is given to connect by."""
+        """Open a connection for a log through the relay."""
         return await open_connection(self._relay.url, application="test")
 
 
 @asynccontextmanager
 async def faulty_line(url: str, seed: str, weather: Weather) -> AsyncIterator[FaultyLine]:
-    """A line in this weather until the end of the block."""
+    """Yield a connection with these faults until the end of the block."""
     relay = Relay(url, random.Random(seed), weather)
     await relay.start()
     try:

@@ -1,8 +1,8 @@
-"""A process that follows a log by position from its start, on a line that is cut now and then.
+"""Process that follows a log by position from its start, on a connection that breaks.
 
-`python -m world.storm.log_follower ORDER`, where ORDER is a `FollowerOrder` as JSON. It
-writes position, event id and chain hash of what it sees into `notes`, one event a line, and ends
-when it has seen the position that its standard input names.
+`python -m world.storm.log_follower ORDER`, where ORDER is a `FollowerOrder` as JSON. It writes
+position, event id and chain hash of each event into `notes`, one event per line, and ends after the
+position that its standard input names.
 """
 
 import asyncio
@@ -32,12 +32,12 @@ class FollowerOrder:
     notes: str
 
     def text(self) -> str:
-        """The argument of the command."""
+        """Return the argument of the command."""
         return json.dumps(asdict(self))
 
 
 async def main(order: FollowerOrder) -> None:
-    """Follow as far as standard input says."""
+    """Follow the log to the position that standard input names."""
     async with faulty_line(order.url, f"{order.seed} {order.channel}", WEATHER) as line:
         tailed = LogTail(line.connect, channel=order.channel)
         await tailed.start()

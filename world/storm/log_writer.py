@@ -1,9 +1,9 @@
-"""A writer process: its own log on a line that fails, with callers that ask until it is told to
-stop by the end of its standard input.
+"""Process with its own log on a faulty connection, and callers that write until standard input
+ends.
 
-`python -m world.storm.log_writer ORDER`, where ORDER is a `WriterOrder` as JSON. What its
-callers were told goes into `notes`, what a follower of its own tail saw into `seen`. It says
-`ready` when faults may begin, and in the end, as JSON, what its line did.
+`python -m world.storm.log_writer ORDER`, where ORDER is a `WriterOrder` as JSON. Answers to callers
+go into `notes`, events seen by a follower of its own tail into `seen`. It prints `ready` when
+faults may begin and, at the end, the faults of its connection as JSON.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from world.storm.random_acts import RandomActs
 
 CALLERS = 4
 BEGINS = (0.9, 0.9, 0.9, 0.1, 0.1, 0.1)
-"""For each holder, how likely it begins a run of its own: the others take runs over."""
+"""Probability, for each holder, that it starts its own run instead of taking one over."""
 RUNS_MAX = 100_000
 RECONNECT_PAUSE_SECONDS = 0.05
 WEATHER = Weather(
@@ -48,7 +48,7 @@ class WriterOrder:
     seen: str
 
     def text(self) -> str:
-        """The argument of the command."""
+        """Return the argument of the command."""
         return json.dumps(asdict(self))
 
 
@@ -100,7 +100,7 @@ class WriterProcess:
             await asyncio.sleep(0)
 
     async def _look(self) -> None:
-        """Read the head again and again, for whoever compares it with what was promised."""
+        """Read the head repeatedly, for the comparison with the promised positions."""
         die = self._die("look")
         while not self._stop.is_set():
             began = time.monotonic_ns()
@@ -118,7 +118,7 @@ class WriterProcess:
 
 
 async def main(order: WriterOrder) -> dict[str, Any]:
-    """Write until told to stop; gives how often each fault fell."""
+    """Write until standard input ends. Return the number of faults of each kind."""
     notebook = Notebook(Path(order.notes))
     seed = f"{order.seed} {order.number} line"
     async with faulty_line(order.url, seed, WEATHER) as line:

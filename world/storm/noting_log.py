@@ -1,4 +1,4 @@
-"""A log that notes down what was asked of it and what it answered, for somebody else to judge."""
+"""Log that notes each request and its answer, for a judge."""
 
 import json
 import time
@@ -40,20 +40,19 @@ class Notebook:
         self._file.write(json.dumps({"kind": kind, **facts}) + "\n")
 
     def close(self) -> None:
-        """No more notes."""
         self._file.close()
 
 
 @dataclass(slots=True)
 class _Asked:
-    """How often a submission was decided, and what its last decision wanted to record."""
+    """The number of decisions of a submission, and the events of the last one."""
 
     times: int = 0
     streams: tuple[str, ...] = ()
 
 
 class NotingLog:
-    """Stands for the log of one caller, as far as it submits."""
+    """Replacement for the log of one caller, limited to submissions."""
 
     def __init__(self, log: EventLog, notebook: Notebook, caller: str) -> None:
         self._log = log

@@ -1,4 +1,4 @@
-"""What a caller of the log may ask: alone, in a race with everybody, in vain, and again."""
+"""Random acts of a caller of the log: alone, in a race, in vain, and repeated."""
 
 import random
 from collections.abc import Awaitable, Callable
@@ -46,7 +46,7 @@ class RandomActs:
         self._races = count(1)
 
     def table(self) -> dict[Act, int]:
-        """What may come next, and how often it does."""
+        """Return the possible acts with their weights."""
         return {
             self.observe: 6,
             self.observe_several: 6,
@@ -68,39 +68,41 @@ class RandomActs:
         return [key(f"{self._name}-{next(self._numbers)}") for _ in range(number)]
 
     def _contested(self) -> str:
-        """A key that every caller of every process wants once."""
+        """Return a key that every caller of every process tries to take once."""
         return key(f"race-{next(self._races)}")
 
     async def observe(self) -> None:
-        """One stream that is nobody else's."""
+        """Write one stream that no other caller uses."""
         await self._log.submit(observing(*self._own(1)))
 
     async def observe_several(self) -> None:
-        """Several streams at once."""
+        """Write several streams at once."""
         number = self._die.randint(2, SESSIONS_AT_ONCE_MAX)
         await self._log.submit(observing(*self._own(number)))
 
     async def race(self) -> None:
-        """One stream that others want too."""
+        """Write one stream that others write, too."""
         await self._log.submit(observing(self._contested()))
 
     async def race_among_several(self) -> None:
-        """Several streams at once, one of which others want: lost, nothing of it may stay."""
+        """Write several streams at once, one of which others write. If it is lost, no event may
+        remain.
+        """
         before, behind = self._own(2)
         await self._log.submit(observing(before, self._contested(), behind))
 
     async def fail(self) -> None:
-        """A decision that raises."""
+        """Submit a decision that raises."""
         await self._log.submit(failing_with(Spoiled("on purpose")))
 
     async def poison(self) -> None:
-        """A text that no database takes: it spoils whatever it is written together with."""
+        """Write a text that no database accepts, which spoils the whole batch."""
         asked = _poisoned(*self._own(1))
         self._notebook.note("poisoned", command=str(asked.command_id))
         await self._log.submit(asked)
 
     async def reserve(self) -> None:
-        """Under an idempotency key, with events or none, and then the same once more."""
+        """Write under an idempotency key, with or without events, and repeat it."""
         changes = [seen(one) for one in self._own(self._die.randint(0, 2))]
         name = f"{self._name}-{next(self._numbers)}"
         for turn in (1, 2):

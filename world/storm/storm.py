@@ -1,5 +1,6 @@
-"""Run writers and followers as processes, inject faults, and record each answer and each event that
-a process saw."""
+"""Run writers and followers as processes, inject faults, and record each answer and each seen
+event.
+"""
 
 import json
 import os
@@ -32,7 +33,7 @@ RESTARTS_AT = (8, 16)
 EVENTS_BETWEEN_FAULTS = 20
 END_SECONDS_MAX = 40
 ENOUGH = {'"kind": "ended"': 2, "LostClaim": 2, "SeenBefore": 2}
-"""What the notes must have, and how often, before a storm may end."""
+"""Minimum numbers of certain notes before a storm may end."""
 CLOCK_SECONDS = (-7200.0, -60.0, -0.5, 0.0, 2.0)
 OWN = "own tail of w"
 POLLS = {"notified": 1.0, "deaf": 0.1}
@@ -46,26 +47,28 @@ _SPANS = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An event as it stands in the table, with its stored bytes."""
+    """A stored event, with its stored bytes."""
 
     recorded: RecordedEvent
     state: bytes
 
     @property
     def envelope(self) -> Envelope:
-        """What stands around it."""
         return self.recorded.envelope
 
     @property
     def holder(self) -> str | None:
-        """Who recorded it."""
+        """Return the token of the actor that recorded it."""
         return self.envelope.provenance.actor.token
 
 
 @dataclass
 class Record:
-    """What is left when everything is over. `notes` are the writers', `seen` the followers', and
-    `spans` the rows for reading of each stream: version, first position, and where it ends."""
+    """Result of a storm.
+
+    `notes` are those of the writers, `seen` those of the followers. `spans` are the rows of each
+    stream: version, first position, and end.
+    """
 
     writers: int
     notes: list[dict[str, Any]] = field(default_factory=list)
@@ -79,16 +82,16 @@ class Record:
     faults: Counter[str] = field(default_factory=Counter)
 
     def of(self, kind: str) -> list[dict[str, Any]]:
-        """The notes of one kind."""
+        """Return the notes of one kind."""
         return [note for note in self.notes if note["kind"] == kind]
 
     def told(self, *outcomes: str) -> list[dict[str, Any]]:
-        """What callers were told, of these outcomes or any."""
+        """Return the answers to callers, with one of these outcomes or any."""
         return [note for note in self.of("told") if not outcomes or note["outcome"] in outcomes]
 
     @cached_property
     def history(self) -> History:
-        """What the checker reads: each command that was recorded, and each look at the head."""
+        """Return the recorded commands and the reads of the head, for the checker."""
         told = [("command", note, note["position"]) for note in self.told("recorded")]
         looks = [("look", note, note["head"]) for note in self.of("looked")]
         calls = tuple(
@@ -108,7 +111,7 @@ class Record:
         return History(calls, tuple(event_of_record(row.recorded) for row in self.rows), {}, CAP)
 
     def by_command(self) -> dict[str, list[Row]]:
-        """The events of each command, in order."""
+        """Return the events of each command, in order."""
         found: dict[str, list[Row]] = {}
         for row in self.rows:
             found.setdefault(str(row.envelope.command_id), []).append(row)
@@ -116,7 +119,7 @@ class Record:
 
 
 class Storm:
-    """One storm, from its first process to its last."""
+    """A storm, from its first process to its last."""
 
     def __init__(self, database: StormyDatabase, folder: Path, writers: int, seed: int) -> None:
         self._database = database
@@ -128,7 +131,7 @@ class Storm:
         self.record = Record(writers)
 
     def blow(self) -> Record:
-        """All of it."""
+        """Run the whole storm."""
         try:
             self._followers = [self._follower(name) for name in POLLS]
             self._must_be_ready(self._followers)
@@ -150,7 +153,7 @@ class Storm:
         return self.record
 
     def _must_be_ready(self, processes: Sequence[subprocess.Popen[str]]) -> None:
-        """Nothing goes wrong before everybody is there."""
+        """Wait until all processes are ready, before any fault."""
         for process in processes:
             assert process.stdout is not None
             assert process.stdout.readline() == "ready\n", self._words()
@@ -167,7 +170,7 @@ class Storm:
             self.record.faults["ended backend"] += ended
 
     def _end(self) -> None:
-        """Everybody finishes: first those who write, then those who follow."""
+        """End all processes: first the writers, then the followers."""
         for writer in self._writers:
             said, _ = writer.communicate(timeout=END_SECONDS_MAX)
             assert writer.returncode == 0, f"a writer has failed; {self._words()}"
@@ -177,7 +180,7 @@ class Storm:
             follower.communicate(head, timeout=END_SECONDS_MAX)
 
     def _is_enough(self) -> bool:
-        """Whether there is something to judge of what depends on luck."""
+        """Return True if enough random events happened to be judged."""
         notes = "".join(path.read_text("utf-8") for path in self._folder.glob("writer-*.jsonl"))
         return all(notes.count(words) >= least for words, least in ENOUGH.items())
 
@@ -233,7 +236,7 @@ class Storm:
 
 @contextmanager
 def storm(writers: int, seed: int) -> Iterator[Record]:
-    """The record of a storm with so many writers. The seed is printed, for those who look why."""
+    """Yield the record of a storm with this number of writers. Prints the seed, to repeat it."""
     print(f"storm: {writers} writers, seed {seed}")
     with tempfile.TemporaryDirectory(prefix="spawnlog-storm-", dir="/tmp") as folder:
         with stormy_database() as database:

@@ -1,5 +1,4 @@
-"""A PostgreSQL server of one's own whose commits are slow at random, whose clock can be set, and
-which is stopped in the middle of everything."""
+"""PostgreSQL server with slow commits, a clock that can be set, and sudden stops."""
 
 import os
 import signal
@@ -59,7 +58,7 @@ _WRITERS = f"SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND classid = 
 
 
 class StormyDatabase:
-    """The server, and what may happen to it."""
+    """The server, and its faults."""
 
     def __init__(self, home: Path, server: EmbeddedPostgres) -> None:
         self._home = home
@@ -72,12 +71,12 @@ class StormyDatabase:
         self._connection.close()
 
     def ask(self, query: str, *values: Any) -> list[Any]:
-        """The rows of a query."""
+        """Return the rows of a query."""
         cursor = self._connection.execute(query, values or None)
         return cursor.fetchall() if cursor.description else []
 
     def head(self) -> int:
-        """The last position."""
+        """Return the last position."""
         return int(self.ask("SELECT position FROM log_head")[0][0])
 
     def grow(self, events: int, alive: Callable[[], None]) -> None:
@@ -90,7 +89,9 @@ class StormyDatabase:
             threading.Event().wait(0.02)
 
     def end_a_backend(self, number: int) -> bool:
-        """End one of the log's connections, the writers' first: `number` says which."""
+        """End one of the log's connections, writers first, chosen by `number`. Return True if there
+        was one.
+        """
         found = self.ask(_WRITERS if number % 2 else _LOG_BACKENDS) or self.ask(_LOG_BACKENDS)
         pids = sorted(row[0] for row in found)
         return bool(pids) and self.ask("SELECT pg_terminate_backend(%s)", pids[number % len(pids)])[
@@ -98,11 +99,11 @@ class StormyDatabase:
         ] == (True,)
 
     def set_clock(self, ahead_seconds: float) -> None:
-        """From now on the database's clock is ahead by so much, or behind."""
+        """Set the database's clock ahead by this many seconds, or back if negative."""
         self.ask("UPDATE clock SET ahead = %s", ahead_seconds)
 
     def stop_at_once(self) -> None:
-        """As `pg_ctl stop -m immediate`, and start it again."""
+        """Restart the server, as by `pg_ctl stop -m immediate`."""
         self._connection.close()
         stopped = postmaster_of(self._home)
         os.kill(stopped, signal.SIGQUIT)
