@@ -1,4 +1,4 @@
-"""The writer without anything around it: admissions submitted straight to a log of one's own."""
+"""The log writer alone: admissions submitted to a log of one's own."""
 
 import itertools
 from collections.abc import AsyncIterator
@@ -29,7 +29,7 @@ ACTOR = Actor(kind="token", token="admin")
 
 @asynccontextmanager
 async def opened_log(conninfo: str) -> AsyncIterator[PostgresLog]:
-    """A log at work, as one server process has it."""
+    """Yield a running log, as in a server process."""
 
     async def connect() -> LogConnection:
         return await open_connection(conninfo, application="benchmark")
@@ -61,7 +61,7 @@ async def opened_log(conninfo: str) -> AsyncIterator[PostgresLog]:
 
 
 class Admissions:
-    """What the first append of a spawn asks of the writer, without the HTTP in front of it."""
+    """Submissions of the first append of a spawn, without HTTP."""
 
     def __init__(self, log: PostgresLog, name: str) -> None:
         self._log = log
@@ -72,8 +72,11 @@ class Admissions:
         self._pinned = PinnedConfiguration(1, loaded.configuration, loaded.stored)
 
     async def admit(self) -> UUID:
-        """One spawn is requested and permitted; gives the id of its run. RuntimeError when it was
-        refused."""
+        """Submit the request and admission of one spawn. Return the run id.
+
+        Raises:
+            RuntimeError: The spawn was refused.
+        """
         run_id, submission = self._submission()
         appended = await self._log.submit(submission)
         if appended.result.refusal is not None:

@@ -1,4 +1,4 @@
-"""The processes that measure: callers are tasks of one event loop in each of them."""
+"""Measuring processes, whose callers are tasks of one event loop."""
 
 import asyncio
 import multiprocessing
@@ -20,17 +20,21 @@ from infrastructure.server.lifecycle import tune_garbage_collector
 PROCESSES_MAX = 2
 TOGETHER_SECONDS_MAX = 60.0
 FLOOR_POSITIONS = 10**9
-"""Room for the positions of one job of the floor."""
+"""Range of positions for one job of the floor."""
 
 Kind = Literal["spawns", "lives", "messages", "appends", "floor"]
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What one process does: `callers` acts at a time for `seconds`. No two have one `number`.
+    """Work of one process: `callers` concurrent acts for `seconds`.
 
-    `urls` and `token` are of the servers that spawns go to, in turn by caller; `conninfo` is the
-    database of appends and of the floor, `rows` what the floor copies.
+    Attributes:
+        number: Unique number of the job.
+        urls: Servers for spawns; callers take them in turn.
+        token: Token for the servers.
+        conninfo: Database of appends and of the floor.
+        rows: Rows that the floor copies.
     """
 
     kind: Kind
@@ -102,7 +106,7 @@ async def _measured(job: Job, together: bool) -> Measured:
 
 @asynccontextmanager
 async def _acts(job: Job) -> AsyncIterator[list[Act]]:
-    """What the callers of a job do, with everything open that they need."""
+    """Yield one act per caller, with the connections that they need."""
     if job.kind == "appends":
         async with opened_log(job.conninfo) as log:
             yield [Admissions(log, f"{job.number}").admit] * job.callers

@@ -1,8 +1,8 @@
-"""The floor: plain psycopg, one transaction an act, the very rows that a real one wrote.
+"""Lower bound: plain psycopg, one transaction per act, with the rows that a real act wrote.
 
-No lock, no decision, no chain, no notification: what the database and its driver cost by
-themselves for the same rows, with as many callers. Each table gets one statement with all its
-rows, everything of a transaction goes in one pipeline, and what can be encoded is encoded before.
+No lock, decision, chain or notification: the cost of database and driver for the same rows and
+callers. Each table gets one statement, a transaction is one pipeline, and values are encoded in
+advance.
 """
 
 import itertools
@@ -30,7 +30,7 @@ POSITIONS = frozenset(
     }
 )
 CONNECTIONS_MAX = 16
-"""More of them make it slower, and a server lets only so many in."""
+"""Maximum number of connections. More are slower, and a server accepts only so many."""
 
 KEYS = frozenset({"stream", "session_key", "requester", "root", "child_session_key"})
 
@@ -44,7 +44,7 @@ class TableRows:
     rows: tuple[tuple[Any, ...], ...]
 
     def statement(self) -> sql.Composed:
-        """One INSERT of all the rows."""
+        """Return one INSERT of all rows."""
         row = sql.SQL("({})").format(sql.SQL(", ").join(sql.Placeholder() for _ in self.columns))
         return sql.SQL("INSERT INTO {} ({}) VALUES {}").format(
             sql.Identifier(self.table),
@@ -54,7 +54,7 @@ class TableRows:
 
 
 async def rows_of(conninfo: str, run_id: UUID) -> tuple[TableRows, ...]:
-    """What was written for a run that has seen one transaction."""
+    """Return the rows that were written for a run with one transaction."""
     async with await psycopg.AsyncConnection.connect(conninfo) as connection:
         cursor = await connection.execute(
             "SELECT requester, session_id FROM runs WHERE run_id = %s LIMIT 1", [run_id]
@@ -74,8 +74,10 @@ async def rows_of(conninfo: str, run_id: UUID) -> tuple[TableRows, ...]:
 
 
 async def rows_between(conninfo: str, first: int, last: int, text: UUID) -> tuple[TableRows, ...]:
-    """What was written with these events, while nothing else was, and one kept text. Its run may
-    have gone on, and its row is given the state that it had."""
+    """Return the rows that were written with these events and one text, while nothing else was.
+
+    If the run has continued since, its row gets the state of that time.
+    """
     span = [first, last]
     async with await open_connection(conninfo, application="benchmark") as connection:
         runs = await _rows(connection, "runs", "from_position BETWEEN %s AND %s", span)
@@ -128,11 +130,11 @@ class Copies:
 
     @property
     def statements(self) -> list[sql.Composed]:
-        """One INSERT a table."""
+        """Return one INSERT per table."""
         return [one.statement() for one in self._rows]
 
     def next(self) -> list[list[Any]]:
-        """The values of one copy, a flat list a table."""
+        """Return the values of one copy, as a flat list per table."""
         base = next(self._bases)
         fresh: dict[object, object] = {}
         return [
@@ -169,15 +171,13 @@ class Floor:
         )
 
     async def open(self) -> None:
-        """Connect."""
         await self._pool.open(wait=True)
 
     async def close(self) -> None:
-        """Disconnect."""
         await self._pool.close()
 
     async def write(self) -> None:
-        """One transaction with every row of one copy."""
+        """Write the rows of one copy in one transaction."""
         async with (
             self._pool.connection() as connection,
             connection.pipeline(),

@@ -1,7 +1,7 @@
 """Generate a long history: `python -m benchmarks.generate --events 1000000 --data-dir DIR`.
 
-It is simulated on a synthetic clock and decided by the very rules that a server decides by, from
-the same seed always the same, and stored into a new, empty database.
+It is simulated on a synthetic clock, decided by the rules of the server, reproducible by its seed,
+and stored into a new, empty database.
 """
 
 import argparse
@@ -42,9 +42,10 @@ class Generated:
 def generate(
     conninfo: str, *, events: int, seed: int, processes: int = 1, tell: bool = False
 ) -> Generated:
-    """A history of so many events, in which every life has come to its end.
+    """Store a history of this many events, in which every run has ended.
 
-    `UserError` when the database is not a migrated, empty one.
+    Raises:
+        UserError: The database is not a migrated, empty one.
     """
     began = told = time.monotonic()
     with BulkStore(conninfo) as store:
@@ -67,7 +68,7 @@ def generate(
 def _all_made(
     shifts: Sequence[Shift], kinds: Mapping[str, Sequence[str]], processes: int
 ) -> Iterator[MadeShift]:
-    """All shifts in their order, made by so many processes."""
+    """Yield all shifts in order, made by this number of processes."""
     if processes == 1:
         for shift in shifts:
             yield made(shift, kinds)

@@ -1,4 +1,4 @@
-"""Callers over HTTP/1.1 with kept connections: raw, so that the client costs little."""
+"""Callers over HTTP/1.1 on kept connections, without a client library, so that they cost little."""
 
 import asyncio
 import itertools
@@ -20,7 +20,7 @@ Act = Callable[[], Awaitable[object]]
 
 
 class Connection:
-    """One kept connection."""
+    """A kept connection."""
 
     def __init__(self, url: str, token: str) -> None:
         parts = urlsplit(url)
@@ -30,11 +30,9 @@ class Connection:
         self._writer: asyncio.StreamWriter | None = None
 
     async def open(self) -> None:
-        """Connect."""
         self._reader, self._writer = await asyncio.open_connection(self._host, self._port)
 
     async def close(self) -> None:
-        """Disconnect."""
         if self._writer is not None:
             self._writer.close()
             await self._writer.wait_closed()
@@ -42,7 +40,7 @@ class Connection:
     async def ask(
         self, method: str, path: str, body: bytes = b"", headers: str = ""
     ) -> tuple[int, bytes]:
-        """Status and body of an answer. `headers` are further lines of the head."""
+        """Return status and body of a response. `headers` are further header lines."""
         assert self._reader is not None
         assert self._writer is not None
         head = f"{method} {path} HTTP/1.1\r\n{self._common}{headers}"
@@ -60,8 +58,12 @@ class Connection:
             return int(answer[0].split(b" ", 2)[1]), await self._reader.readexactly(length)
 
     async def stream(self, path: str, events: int) -> int:
-        """Read a stream of events until so many have come; gives how many. The connection is of
-        no use afterwards. RuntimeError when the stream ends before."""
+        """Read this many events of a stream, and return their number. The connection cannot be used
+        again.
+
+        Raises:
+            RuntimeError: The stream ended early.
+        """
         assert self._reader is not None
         assert self._writer is not None
         head = f"GET {path} HTTP/1.1\r\n{self._common}Accept: text/event-stream\r\n\r\n"
@@ -81,8 +83,11 @@ class Connection:
         return seen
 
     async def lines(self, path: str, body: bytes) -> list[bytes]:
-        """The lines of an answer that is written as it is made. RuntimeError for any other answer
-        than 200."""
+        """Return the lines of a streamed response.
+
+        Raises:
+            RuntimeError: The status is not 200.
+        """
         assert self._reader is not None
         assert self._writer is not None
         head = f"POST {path} HTTP/1.1\r\n{self._common}Content-Length: {len(body)}\r\n"
@@ -98,7 +103,11 @@ class Connection:
         return b"".join(chunks).splitlines()
 
     async def read(self, path: str) -> dict[str, Any]:
-        """The body of a read. RuntimeError for any other answer than 200."""
+        """Return the body of a read.
+
+        Raises:
+            RuntimeError: The status is not 200.
+        """
         status, answer = await self.ask("GET", path)
         if status != 200:
             raise RuntimeError(f"GET {path} was answered with {status}: {answer[:300]!r}")
@@ -109,7 +118,7 @@ TASK = "Count to nothing and say that it is done."
 
 
 def requester(name: str) -> str:
-    """The key of a requester of its own, as long as any other one."""
+    """Return the key of a unique requester. All keys have the same length."""
     return f"agent:main:bench-{name:0>24}"
 
 
@@ -127,7 +136,7 @@ class Spawner:
         self._numbers = itertools.count()
 
     async def spawn(self) -> str:
-        """One accepted spawn; gives the id of its run."""
+        """Spawn a run and return its id."""
         body = {
             "requester": {"sessionKey": requester(f"{self._name}-{next(self._numbers)}")},
             "task": TASK,
@@ -142,7 +151,7 @@ class Spawner:
         return str(json.loads(answer)["runId"])
 
     async def life(self) -> None:
-        """One whole life: spawned, executed, announced, archived."""
+        """Spawn a run and wait until it is archived."""
         run_id = await self.spawn()
         run = await self._connection.read(f"/v1/runs/{run_id}?wait=30s&until=archived")
         if (run["stage"], run["outcome"]) != ("archived", "success"):
@@ -150,7 +159,9 @@ class Spawner:
 
 
 SESSIONS_EACH = 16
-"""So many take the messages of one caller in turn: the run of one is over when it is its turn."""
+"""Sessions that one caller sends messages to in turn, so that the run of one is over when its turn
+comes.
+"""
 BUSY_SECONDS = 0.05
 MESSAGE = json.dumps({"message": "And once more, please."}).encode()
 
@@ -170,7 +181,7 @@ class Talker:
             await self._connection.read(f"/v1/runs/{run_id}?wait=30s&until=announced")
 
     async def message(self) -> str:
-        """One accepted message; gives the id of its run. Waits while its session is at work."""
+        """Send a message and return the id of its run. Wait while the session is active."""
         run_id = self._runs[0]
         self._runs.rotate(-1)
         while True:
@@ -189,12 +200,14 @@ AT_WORK = (
     *("requested", "scripts-resolved", "overridden", "session-created"),
     *("queued", "started", "ended"),
 )
-"""The stages of a run before it is told."""
+"""Stages of a run before it is announced."""
 
 
 async def settled(connection: Connection, stages: Sequence[str] = (*AT_WORK, "announced")) -> None:
-    """Wait until no run is at these stages, by default until every run is archived: what one
-    measurement left must not burden the next."""
+    """Wait until no run is in these stages, by default until every run is archived.
+
+    The work that one measurement leaves must not slow the next.
+    """
     deadline = time.monotonic() + SETTLE_SECONDS_MAX
     for stage in stages:
         while (await connection.read(f"/v1/runs?limit=1&stage={stage}"))["items"]:
@@ -205,8 +218,9 @@ async def settled(connection: Connection, stages: Sequence[str] = (*AT_WORK, "an
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """How long each act took, in seconds, how long all of them together, and which share of that
-    time the processor worked for whoever measured."""
+    """Latency of each act in seconds, duration of all, and the share of it in which the measuring
+    process used the processor.
+    """
 
     latencies: list[float]
     seconds: float
@@ -214,7 +228,7 @@ class Measured:
 
 
 async def measure(acts: Sequence[Act], seconds: float) -> Measured:
-    """All acts at once, each again and again as fast as it ends, for this long."""
+    """Perform all acts concurrently, each repeatedly, for this time."""
     latencies: list[float] = []
     worked = time.process_time()
     began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""What is done with a long log: it is followed, streamed, rebuilt, verified; and what it takes."""
+"""Operations on a long log, and their cost: following, streaming, rebuild, and verification."""
 
 import asyncio
 import subprocess
@@ -31,8 +31,11 @@ SIZES = (
 def measured_history(
     folder: Path, events: int, processes: int, *, just_made: bool = False
 ) -> list[Figure]:
-    """The figures of a generated history of so many events, which stays below the folder; when it
-    is `just_made`, those of its making alone."""
+    """Return the figures of a generated history of this many events, which is stored below the
+    folder.
+
+    With `just_made`, return only the figures of its generation.
+    """
     folder.mkdir()
     data = folder / "data"
     data.mkdir(mode=0o711)
@@ -75,7 +78,7 @@ def _rate(name: str, events: int, seconds: float, note: str = "") -> Figure:
 
 
 def _sizes(conninfo: str, events: int) -> list[Figure]:
-    """Bytes on disk for each event, indexes included."""
+    """Return the bytes on disk per event, including indexes."""
     with psycopg.connect(conninfo) as connection:
         rows = connection.execute(SIZES, [list(TABLES)]).fetchall()
         found: dict[str, int] = dict(rows)
@@ -88,7 +91,7 @@ def _sizes(conninfo: str, events: int) -> list[Figure]:
 
 
 async def _followed(conninfo: str, events: int) -> Figure:
-    """The tail of a server process, from the first event on."""
+    """Measure the tail of a server process, from the first event."""
     async with opened_log(conninfo) as log:
         began = time.perf_counter()
         async with asyncio.timeout(FOLLOW_SECONDS_MAX):
@@ -99,7 +102,7 @@ async def _followed(conninfo: str, events: int) -> Figure:
 
 
 async def _streamed(url: str, token: str, events: int) -> Figure:
-    """So many events over HTTP, as server-sent events, for one reader."""
+    """Measure one reader of this many events as server-sent events."""
     connection = Connection(url, token)
     await connection.open()
     try:
@@ -113,7 +116,7 @@ async def _streamed(url: str, token: str, events: int) -> Figure:
 
 
 def _commanded(name: str, data: Path, events: int) -> Figure:
-    """A command on the log, by the clock on the wall: its own start included."""
+    """Measure a command on the log by wall-clock time, including its start."""
     ask = _asked(name, "--help")
     if ask() != 0:
         return Figure(f"{name}, as a command", "events/s", None, f"no command: log {name}")
@@ -126,7 +129,7 @@ def _commanded(name: str, data: Path, events: int) -> Figure:
 
 
 def measured_copies(folder: Path, data: Path, events: int) -> list[Figure]:
-    """The log as a file with all its texts, and a new log of that file."""
+    """Measure an export of the log with all texts, and the import of the file."""
     file, other = folder / "log.ndjson", folder / "imported"
     other.mkdir(mode=0o711)
     # Made beforehand: what it takes to make a database is another question.

@@ -1,4 +1,4 @@
-"""Appends and spawns beside their floors: by callers, by server processes, by length of commits."""
+"""Appends and spawns beside their floors, by callers, server processes, and commit latency."""
 
 import asyncio
 import itertools
@@ -42,7 +42,7 @@ class Size:
 
 @dataclass(slots=True)
 class Matrix:
-    """Measures on servers of its own and gathers what comes of it."""
+    """Measurements on servers of their own."""
 
     clients: Clients
     size: Size
@@ -56,8 +56,10 @@ class Matrix:
     _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
     def measure(self, commits: str) -> None:
-        """Every cell with the servers that run now. The spawns come last: they leave work behind,
-        and what is measured next waits for its end."""
+        """Measure every cell with the running servers.
+
+        Spawns come last, because the next measurement must wait for the work that they leave.
+        """
         for callers in self.size.callers:
             self._measure("appends", APPENDS, self.admission_rows, commits, callers)
         if commits == PLAIN and len(self.servers) == 1:
@@ -67,14 +69,14 @@ class Matrix:
             self._measure("spawns", EXECUTED, self.spawn_rows, commits, callers)
 
     def measure_waiting(self, patient: Sequence[Server], commits: str) -> None:
-        """Spawns whose runs wait in the lane, as they do where agents take their time."""
+        """Measure spawns whose runs wait in the lane, as with slow agents."""
         own, self.servers = self.servers, list(patient)
         for callers in self.size.callers:
             self._measure("spawns", SPAWNS, self.spawn_rows, commits, callers, settle=False)
         self.servers = own
 
     def measure_talking(self, talking: Server, rows: tuple[TableRows, ...]) -> None:
-        """Messages that sessions go on with, and their runs."""
+        """Measure messages that continue sessions, and their runs."""
         own, self.servers = self.servers, [talking]
         for callers in self.size.callers:
             if callers <= TALKING_CALLERS_MAX:
@@ -106,7 +108,7 @@ class Matrix:
         )
 
     def _timed(self, kind: Kind, callers: int, rows: tuple[TableRows, ...]) -> Timing:
-        """Callers are spread over as many processes as there are servers."""
+        """Measure with callers spread over as many processes as there are servers."""
         processes = len(self.servers)
         shares = [callers // processes + (n < callers % processes) for n in range(processes)]
         jobs = [
@@ -126,7 +128,7 @@ class Matrix:
 
 
 def measured_matrix(folder: Path, size: Size) -> tuple[list[Cell], list[Figure]]:
-    """All cells, and the figures of the servers they were measured on."""
+    """Return all cells, and the figures of the servers that they were measured on."""
     with ExitStack() as opened:
         server = opened.enter_context(running_server(folder))
         database = EmbeddedPostgres.start(server.database_home)
@@ -161,7 +163,7 @@ def measured_matrix(folder: Path, size: Size) -> tuple[list[Cell], list[Figure]]
 
 
 def _waiting_rows(folder: Path) -> tuple[TableRows, ...]:
-    """What a spawn wrote whose run waits, by a server of its own."""
+    """Return the rows of a spawn whose run waits, from a server of its own."""
     folder.mkdir()
     with running_server(folder, configuration=PATIENT) as server:
         database = EmbeddedPostgres.start(server.database_home)
@@ -172,8 +174,9 @@ def _waiting_rows(folder: Path) -> tuple[TableRows, ...]:
 
 
 def _measure_waiting(folder: Path, matrix: Matrix) -> None:
-    """On servers of their own, because nothing there ever comes to its end. The floor stays where
-    it is: the same machine, the same settings."""
+    """Measure waiting spawns on separate servers, because nothing there ever ends. The floor stays
+    the same.
+    """
     folder.mkdir()
     for processes in matrix.size.processes:
         for commits in (PLAIN, SLOWED) if matrix.size.slowed else (PLAIN,):
@@ -193,7 +196,7 @@ def _measure_waiting(folder: Path, matrix: Matrix) -> None:
 
 
 def _measure_talking(folder: Path, matrix: Matrix) -> None:
-    """On a server of its own, whose sessions stay open."""
+    """Measure messages on a separate server, whose sessions stay open."""
     folder.mkdir()
     with running_server(folder) as server:
         database = EmbeddedPostgres.start(server.database_home)
@@ -232,7 +235,7 @@ async def _settled(server: Server) -> None:
 
 
 def _database(conninfo: str, name: str) -> str:
-    """A database with the same schema beside the server's own; gives its URL."""
+    """Create a database with the same schema on the server. Return its URL."""
     with psycopg.connect(conninfo, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
     own = conninfo.replace("/spawnlog?", f"/{name}?")

@@ -1,7 +1,7 @@
-"""What the page costs whoever looks: `python -m benchmarks.page`, in a real browser.
+"""Cost of the page in a real browser: `python -m benchmarks.page`.
 
-Its first table, a scrub, a new run, ten tabs, and what a tab keeps in memory while the log grows:
-on a generated log, on a server and in a browser of its own, which both are gone afterwards.
+Measures its first table, a scrub, a new run, ten tabs, and the memory of a tab while the log grows.
+Log, server and browser are created for it and removed afterwards.
 """
 
 import argparse
@@ -135,7 +135,7 @@ def browser() -> Iterator[Browser]:
 
 @contextmanager
 def signed_in(opened: Browser, server: Server) -> Iterator[BrowserContext]:
-    """A browser with nothing in it but the token."""
+    """Yield a browser context that has only the token."""
     context = opened.new_context(base_url=server.url, viewport={"width": 1280, "height": 800})
     context.set_default_timeout(WAIT_MS_MAX)
     context.add_init_script(
@@ -147,7 +147,9 @@ def signed_in(opened: Browser, server: Server) -> Iterator[BrowserContext]:
 
 
 def first_tables(opened: Browser, server: Server) -> list[float]:
-    """Milliseconds from the request of the document to the painted table, with an empty cache."""
+    """Return the milliseconds from the request of the document to the painted table, with an empty
+    cache.
+    """
     taken = []
     for _ in range(LOADS):
         with signed_in(opened, server) as context:
@@ -158,7 +160,9 @@ def first_tables(opened: Browser, server: Server) -> list[float]:
 
 
 def scrubs(page: Page) -> list[float]:
-    """Milliseconds from the input to the painted table, at positions all over the log."""
+    """Return the milliseconds from the input to the painted table, at positions throughout the
+    log.
+    """
     page.goto("/ui/runs")
     expect(page.locator(FIRST_ROW)).to_be_visible()
     head = int(page.get_by_role("slider").get_attribute("max") or "0")
@@ -169,7 +173,6 @@ def scrubs(page: Page) -> list[float]:
 
 
 def spawn(server: Server, label: str) -> None:
-    """`POST /v1/spawns`."""
     body = {"requester": {"sessionKey": f"agent:main:{label}"}, "task": "look", "label": label}
     request = urllib.request.Request(
         f"{server.url}/v1/spawns",
@@ -181,7 +184,9 @@ def spawn(server: Server, label: str) -> None:
 
 
 def new_runs(page: Page, server: Server, pause_ms: int, name: str) -> list[float]:
-    """Milliseconds from the request of a spawn to the painted row, each after a pause."""
+    """Return the milliseconds from the request of a spawn to the painted row, each after a
+    pause.
+    """
     page.goto("/ui/runs")
     expect(page.locator(FIRST_ROW)).to_be_visible()
     taken = []
@@ -199,8 +204,9 @@ def new_runs(page: Page, server: Server, pause_ms: int, name: str) -> list[float
 
 
 def frames(page: Page) -> tuple[int, float, float, float]:
-    """How many bars, frames and drawings a second while one zooms, and the milliseconds of a frame
-    that 95 of 100 do not exceed."""
+    """Return the number of bars, the frames and drawings per second while zooming, and the 95th
+    percentile of a frame in milliseconds.
+    """
     page.goto("/ui/tree")
     bars = page.get_by_role("application", name="Runs as bars in time")
     expect(bars).to_be_visible()
@@ -211,7 +217,7 @@ def frames(page: Page) -> tuple[int, float, float, float]:
 
 
 def tabs(opened: Browser, server: Server) -> float:
-    """Milliseconds until the last of ten tabs of one browser shows its table."""
+    """Return the milliseconds until the last of ten tabs of one browser shows its table."""
     with signed_in(opened, server) as context:
         began = time.perf_counter()
         pages = [context.new_page() for _ in range(TABS)]
@@ -223,8 +229,11 @@ def tabs(opened: Browser, server: Server) -> float:
 
 
 def kept_memory(opened: Browser, server: Server, seconds: float) -> tuple[float, float]:
-    """MiB that a live tab has in use after the first tenth of the seconds, and at their end, with
-    fifty events a second; what nobody needs is thrown away before each look."""
+    """Return the MiB that a live tab uses after a tenth of the time and at its end, with fifty
+    events per second.
+
+    Garbage is collected before each reading.
+    """
     with signed_in(opened, server) as context, growing(server, "grown"):
         page = context.new_page()
         page.goto("/ui/runs")
@@ -237,7 +246,7 @@ def kept_memory(opened: Browser, server: Server, seconds: float) -> tuple[float,
 
 @contextmanager
 def growing(server: Server, name: str) -> Iterator[None]:
-    """Some fifty events a second meanwhile."""
+    """Append some fifty events per second until the end of the block."""
     over = threading.Event()
 
     def keep_spawning() -> None:
@@ -261,7 +270,7 @@ def _in_use(page: Page) -> float:
 
 
 def measured(folder: Path, events: int, memory_seconds: float) -> Iterator[Figure]:
-    """All figures as they come, on a log of so many events."""
+    """Yield all figures, on a log of this many events."""
     data = folder / "data"
     data.mkdir(mode=0o711)
     database = open_database(None, data / "postgres")

@@ -1,4 +1,4 @@
-"""How much processor a server and its database have used, as the system counts it."""
+"""Processor time of a server and its database, as the system counts it."""
 
 import os
 from collections.abc import Mapping
@@ -18,14 +18,14 @@ class ProcessUse(NamedTuple):
 
 
 def process_use(stat: str, ticks_a_second: int) -> ProcessUse:
-    """What the text of a `stat` file of the system says."""
+    """Return the processor time and parent in the text of a `stat` file."""
     # The name of the program stands in brackets, and may have any in it.
     fields = stat.rpartition(")")[2].split()
     return ProcessUse(int(fields[1]), sum(map(int, fields[11:15])) / ticks_a_second)
 
 
 def tree_seconds(processes: Mapping[int, ProcessUse], root: int) -> float:
-    """Seconds of a core that a process and everything below it have used."""
+    """Return the processor seconds of a process and everything below it."""
     below = [pid for pid, one in processes.items() if one.parent == root]
     own = processes[root].seconds if root in processes else 0.0
     return own + sum(tree_seconds(processes, pid) for pid in below)
@@ -57,8 +57,9 @@ def used(before: Spent | None, after: Spent | None) -> Spent | None:
 
 
 def spent(server: Server) -> Spent | None:
-    """Return what a server has used, with its threads and children, and its embedded PostgreSQL
-    with all its processes. None if the system does not tell."""
+    """Return the processor time of a server and of its embedded PostgreSQL, with all processes.
+    None if the system does not report it.
+    """
     return spent_by(server.pid, postmaster_of(server.database_home))
 
 
@@ -69,9 +70,8 @@ def postmaster_of(database_home: Path) -> int:
 
 
 def spent_by(server: int, database: int) -> Spent | None:
-    """Return what the process trees of a server and of its database have used.
-
-    None if the system does not tell.
+    """Return the processor time of the process trees of a server and of its database. None if the
+    system does not report it.
     """
     if not PROCESSES.is_dir():
         return None

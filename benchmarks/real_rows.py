@@ -1,4 +1,4 @@
-"""The rows that a server writes for one spawn and for one message: what the floor copies."""
+"""Rows that a server writes for a spawn and for a message, for the floor to copy."""
 
 from uuid import UUID
 
@@ -9,8 +9,9 @@ from benchmarks.server import Server
 
 
 async def one_waiting_spawn(server: Server, conninfo: str) -> tuple[TableRows, ...]:
-    """The rows of one real spawn whose run waits in the lane: of the transaction with which it was
-    answered. The place in the lane is another one's."""
+    """Return the rows of the transaction that answered a spawn whose run waits. Its place in the
+    lane is that of another run.
+    """
     connection = Connection(server.url, server.token)
     await connection.open()
     try:
@@ -23,13 +24,13 @@ async def one_waiting_spawn(server: Server, conninfo: str) -> tuple[TableRows, .
 
 
 async def one_admission(conninfo: str) -> tuple[TableRows, ...]:
-    """The rows of one real first append of a spawn, straight to the writer."""
+    """Return the rows of the first append of a spawn, submitted to the writer."""
     async with opened_log(conninfo) as log:
         return await rows_of(conninfo, await Admissions(log, "one").admit())
 
 
 async def one_message(server: Server, conninfo: str) -> tuple[TableRows, ...]:
-    """The rows of the append by which a session goes on."""
+    """Return the rows of the append that continues a session."""
     connection = Connection(server.url, server.token)
     await connection.open()
     try:

@@ -23,8 +23,9 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One measurement, and its floor where it has one: the same rows, as many callers, the same
-    commits. `processes` is how many servers, or writers, there were."""
+    """A measurement and its floor, if any: the same rows, callers and commits. `processes` is the
+    number of servers or writers.
+    """
 
     name: str
     commits: str
@@ -35,7 +36,7 @@ class Cell:
 
     @property
     def ratio(self) -> float | None:
-        """How often as fast as its floor."""
+        """Return the rate divided by that of the floor, or None without a floor."""
         if self.floor is None or self.floor.per_second == 0:
             return None
         return round(self.timing.per_second / self.floor.per_second, 2)
@@ -43,7 +44,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A number that has no callers; without a value, `note` says why it was not measured."""
+    """A single number. Without a value, `note` says why it was not measured."""
 
     name: str
     unit: str
@@ -52,7 +53,7 @@ class Figure:
 
 
 def percentile(sorted_values: Sequence[float], share: float) -> float:
-    """The smallest value that at least `share` of the values do not exceed."""
+    """Return the smallest value that at least `share` of the values do not exceed."""
     if not sorted_values:
         return math.nan
     place = math.ceil(share * len(sorted_values)) - 1
@@ -60,7 +61,7 @@ def percentile(sorted_values: Sequence[float], share: float) -> float:
 
 
 def timing(measured: Measured) -> Timing:
-    """The figures of what was measured."""
+    """Return the figures of a measurement."""
     ordered = sorted(measured.latencies)
     return Timing(
         done=len(ordered),
@@ -90,7 +91,7 @@ HEAD = (
 
 
 def table(cells: Sequence[Cell]) -> str:
-    """The cells as a table, each beside its floor."""
+    """Return the cells as a table, each beside its floor."""
     return aligned([HEAD, *(_row(one) for one in cells)])
 
 
@@ -117,7 +118,7 @@ def _timed(one: Timing) -> tuple[str, ...]:
 
 
 def figures_table(figures: Sequence[Figure]) -> str:
-    """The figures as a table."""
+    """Return the figures as a table."""
     rows = [("what", "value", "unit")]
     rows += [
         (one.name, "not measured" if one.value is None else f"{one.value:.1f}", _unit(one))
@@ -133,7 +134,9 @@ def _unit(one: Figure) -> str:
 
 
 def aligned(rows: Sequence[tuple[str, ...]], right: Sequence[int] | None = None) -> str:
-    """Columns side by side; by default the first two are words and the others numbers."""
+    """Return the rows as aligned columns. By default the first two columns are text and the others
+    numbers.
+    """
     numbers = range(2, len(rows[0])) if right is None else right
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = [
@@ -153,7 +156,7 @@ def document(
     machine: dict[str, Any],
     notes: Sequence[str],
 ) -> dict[str, Any]:
-    """Everything for a program."""
+    """Return everything as JSON values."""
     return {
         "machine": machine,
         "notes": list(notes),

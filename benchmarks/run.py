@@ -1,4 +1,4 @@
-"""The benchmark: `python -m benchmarks.run`. Bounded in time, on data directories of its own."""
+"""The benchmark: `python -m benchmarks.run`. Limited in time, on its own data directories."""
 
 import argparse
 import json
@@ -204,7 +204,7 @@ def _measured(folder: Path, options: argparse.Namespace) -> tuple[list[Cell], li
 
 
 def machine() -> dict[str, Any]:
-    """The machine in general terms."""
+    """Return a general description of the machine."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "cores": os.cpu_count(),

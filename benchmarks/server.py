@@ -1,4 +1,4 @@
-"""Servers of the benchmark's own: processes on a data directory that is gone afterwards."""
+"""Servers for benchmarks: processes on a temporary data directory."""
 
 import json
 import os
@@ -30,7 +30,7 @@ PATIENT = {
     },
     "spawnlog": {"drainSeconds": 0},
 }
-"""Of all that is spawned one is executed, and that takes longer than any measurement."""
+"""Configuration with one slot, whose run takes longer than any measurement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,9 @@ class Server:
     pid: int
 
     def memory_mib(self) -> tuple[float, float] | None:
-        """Resident memory of the process now, and at most so far; None where it cannot be told."""
+        """Return the current and the maximum resident memory of the process in MiB. None if the
+        system does not report it.
+        """
         try:
             lines = Path(f"/proc/{self.pid}/status").read_text("ascii", "replace").splitlines()
         except OSError:
@@ -54,8 +56,7 @@ class Server:
 
 
 def own_environment() -> dict[str, str]:
-    """The environment without what is set for a server of the person's own: it is not meant for
-    those of a benchmark."""
+    """Return the environment without variables for the user's own server."""
     return {name: value for name, value in os.environ.items() if not name.startswith("SPAWNLOG_")}
 
 
@@ -63,8 +64,11 @@ def own_environment() -> dict[str, str]:
 def running_server(
     folder: Path, name: str = "first", configuration: Mapping[str, Any] = CONFIGURATION
 ) -> Iterator[Server]:
-    """A server for the time of the block; all of one folder work on one data directory.
-    RuntimeError, with its last words, when none starts."""
+    """Run a server during the block. All servers of one folder share a data directory.
+
+    Raises:
+        RuntimeError: It does not start; has its last lines.
+    """
     data, config = folder / "data", folder / "spawnlog.json5"
     log = folder / f"server-{name}.log"
     config.write_text(json.dumps(configuration), "utf-8")

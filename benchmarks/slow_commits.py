@@ -1,7 +1,7 @@
-"""Commits that take longer, as on a slower disk, without another disk.
+"""Slow commits, as on a slower disk.
 
-PostgreSQL itself can wait before it flushes: `commit_delay`, with `commit_siblings` at 0, makes
-whoever flushes sleep that long first, also when nobody else is about to commit.
+PostgreSQL itself can wait before it flushes: with `commit_delay`, and `commit_siblings` 0, each
+flush sleeps that long first, even if no other commit is in progress.
 """
 
 import statistics
@@ -18,7 +18,7 @@ EFFECT_SECONDS_MAX = 10.0
 
 @contextmanager
 def slowed_commits(conninfo: str) -> Iterator[None]:
-    """All commits of the server are slower for the time of the block. It must be one's own."""
+    """Slow down all commits of the server during the block. The server must not be shared."""
     with psycopg.connect(conninfo, autocommit=True) as connection:
         connection.execute(f"ALTER SYSTEM SET commit_delay = {DELAY_MS * 1000}".encode())
         connection.execute("ALTER SYSTEM SET commit_siblings = 0")
@@ -32,7 +32,7 @@ def slowed_commits(conninfo: str) -> Iterator[None]:
 
 
 def commit_ms(conninfo: str) -> float:
-    """How long a small transaction takes while nothing else commits: the median, milliseconds."""
+    """Return the median duration of a small transaction in milliseconds, without other commits."""
     with psycopg.connect(conninfo, autocommit=True) as connection:
         connection.execute("CREATE TABLE IF NOT EXISTS commit_probe (number integer)")
         took: list[float] = []

@@ -1,5 +1,6 @@
-"""What a server costs that has a long past, that has done much, or that starts programs: idle, by
-the life, by the run and in memory."""
+"""Cost of a server with a long history, with many finished runs, or with programs: idle, per life,
+per run, and in memory.
+"""
 
 import asyncio
 import shutil
@@ -34,7 +35,7 @@ PROGRAMS: Mapping[str, Any] = {
     },
     "spawnlog": {"drainSeconds": 1},
 }
-"""Each run is a process that ends at once."""
+"""Configuration in which each run is a process that ends at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +58,9 @@ class Lives(NamedTuple):
 
 
 def measured_standing(folder: Path, history: Path | None, size: Standing) -> list[Figure]:
-    """The figures. `history` is the folder of a long history's data directory; without one only
-    the empty record is measured."""
+    """Return the figures. `history` is the data directory of a long history; without it, only the
+    empty log is measured.
+    """
     folder.mkdir(mode=0o711)
     numbers = count(1)
     with Clients() as clients:
@@ -77,7 +79,7 @@ def measured_standing(folder: Path, history: Path | None, size: Standing) -> lis
 def _beside(
     empty: Path, history: Path | None, size: Standing, clients: Clients, numbers: "count[int]"
 ) -> list[Figure]:
-    """An empty record and a long one, each on a server of its own, in turns."""
+    """Measure an empty log and a long one in turns, each on its own server."""
     figures: list[Figure] = []
     with _own_server(empty, CONFIGURATION) as young:
         servers = {"empty": young}
@@ -131,14 +133,16 @@ def _own_server(folder: Path, configuration: Mapping[str, Any]) -> Iterator[Serv
 
 
 def _used(server: Server, seconds: float) -> Spent | None:
-    """Seconds of a core that are used in this time."""
+    """Return the processor time that is used in this time."""
     before = spent(server)
     time.sleep(seconds)
     return used(before, spent(server))
 
 
 def _quiet(server: Server) -> float:
-    """Wait until a server has done what was due when it started; gives how long it took."""
+    """Wait until a server has done its due work after the start. Return the seconds that it
+    took.
+    """
     began = time.monotonic()
     while (waited := time.monotonic() - began) < QUIET_SECONDS_MAX:
         busy = _used(server, LOOK_SECONDS)
@@ -182,7 +186,7 @@ def _share(name: str, used: float | None, size: Standing, note: str) -> Figure:
 def _memory(
     clients: Clients, server: Server, runs: int, seconds: float, numbers: "count[int]"
 ) -> list[Figure]:
-    """Resident memory at tenths of so many runs, all of them archived."""
+    """Measure resident memory after each tenth of the runs, all of them archived."""
     samples: list[tuple[int, float]] = []
     done, began = 0, time.monotonic()
     while done < runs and time.monotonic() - began < MEMORY_SECONDS_MAX:
@@ -203,7 +207,9 @@ def _memory(
 
 
 def growth_bytes(samples: Sequence[tuple[int, float]]) -> float | None:
-    """Bytes a run by which memory (MiB, after so many runs) has grown over the second half."""
+    """Return the growth of memory in bytes per run over the second half of the samples (runs,
+    MiB).
+    """
     half = samples[len(samples) // 2 :]
     if len(half) < 2:
         return None

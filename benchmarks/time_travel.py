@@ -1,5 +1,6 @@
-"""What it takes to look back: reads as of then, times, what-if and copies, on a long and on a short
-record in turns."""
+"""Cost of looking back: reads as of a moment, moments, what-if and copies, on a long and a short
+log in turns.
+"""
 
 import asyncio
 import json
@@ -25,14 +26,17 @@ from infrastructure.server.database import open_database
 
 SEED = 1
 EVENTS_MIN = 2_000
-"""Of a shorter record the short one would have no runs at its moments."""
+"""Minimum number of events. In a shorter log, the short one would have no runs at its moments."""
 SHORT_EVENTS_MAX = 10_000
 MOMENTS = ("beginning", "middle", "end")
 SUBJECTS = 16
-"""So many runs around a moment take turns, so that no answer is at hand from the one before."""
+"""Number of runs around a moment that take turns, so that no answer is cached from the previous
+one.
+"""
 SUBJECTS_PER_RECORD = 100
-"""So many of them, a few events apart, would fill a short record: one page shares with the next
-what it would share when somebody drags a slider."""
+"""Number of runs that, a few events apart, would fill a short log. A page shares with the next as
+much as when a user drags the slider.
+"""
 DIFF_EVENTS = 100
 COUNT_SECONDS_MAX = 600.0
 LOOK_SECONDS = 0.2
@@ -84,12 +88,14 @@ WHOLE: Mapping[str, PathOf] = {
         f"/v1/events/histogram?buckets=100&by=time&to=pos:{one.position}"
     ),
 }
-"""Reads of all of the record, or of now."""
+"""Reads of the whole log, or of the current state."""
 
 
 def measured_time_travel(folder: Path, events: int, seconds: float, processes: int) -> list[Figure]:
-    """The figures on a record of so many events beside those on one of at most ten thousand. Each
-    kind of read is measured for about so many seconds on both together."""
+    """Return the figures of a log of this many events beside one of at most ten thousand.
+
+    Each kind of read is measured for about `seconds` on both together.
+    """
     folder.mkdir(mode=0o711)
     sizes = {LONG: events, SHORT: short_of(events)}
     for name, size in sizes.items():
@@ -108,13 +114,14 @@ def measured_time_travel(folder: Path, events: int, seconds: float, processes: i
 
 
 def short_of(events: int) -> int:
-    """How long the short record is beside a long one."""
+    """Return the length of the short log beside a long one."""
     return min(SHORT_EVENTS_MAX, max(1_000, events // 10))
 
 
 def moments_of(events: int) -> dict[str, int]:
-    """A position for each moment. In a generated history as much goes on at one as at another, and
-    in a short one as much as in a long one."""
+    """Return a position for each moment. All moments of generated histories are equally busy, short
+    or long.
+    """
     shifts = max(1, round(events / SHIFT_EVENTS))
     length = events // shifts
     step = min(length, SHORT_EVENTS_MAX) // 4
@@ -192,8 +199,9 @@ def _in_turn(path: PathOf, subjects: Sequence[Subject]) -> Iterator[str]:
 async def _beside(
     connections: Mapping[str, Connection], paths: Mapping[str, Iterator[str]], seconds: float
 ) -> dict[str, list[float]]:
-    """How long each took, sorted: one after the other on both, again and again; the first of each
-    is not counted."""
+    """Return the sorted durations of each read, made alternately on both logs. The first of each is
+    not counted.
+    """
     taken: dict[str, list[float]] = {name: [] for name in connections}
     began = time.perf_counter()
     while time.perf_counter() - began < seconds or len(taken[SHORT]) < SUBJECTS:
@@ -208,9 +216,11 @@ async def _beside(
 
 
 def beside(name: str, ordered: Mapping[str, Sequence[float]], used: Spent | None = None) -> Figure:
-    """The median on the long record, and in the note its 95th percentile, both on the short one,
-    how many times as long the medians are, and the milliseconds of a core that one took of the
-    long record's server and PostgreSQL. `ordered` are sorted seconds."""
+    """Return the median on the long log. The note has the 95th percentile, both values on the short
+    log, the ratio of the medians, and the processor milliseconds of one read.
+
+    `ordered` are sorted seconds.
+    """
     long, short = (
         [percentile(ordered[which], share) * 1000 for share in (0.5, 0.95)]
         for which in (LONG, SHORT)
@@ -225,7 +235,7 @@ def beside(name: str, ordered: Mapping[str, Sequence[float]], used: Spent | None
 
 
 async def _subjects(connection: Connection, position: int, events: int) -> list[Subject]:
-    """Runs that a root session had asked for not long before, and positions behind one another."""
+    """Return runs that a root session requested not long before, and consecutive positions."""
     page = await connection.read(f"/v1/runs?at=pos:{position}&limit=200")
     found = [one for one in page["items"] if one["depth"] == 1][:SUBJECTS]
     if not found:
@@ -242,7 +252,7 @@ async def _subjects(connection: Connection, position: int, events: int) -> list[
 
 
 async def _counted(connection: Connection) -> float:
-    """Seconds until a server that has just started has counted what is in its record."""
+    """Return the seconds until a server that has just started has counted its log."""
     began = time.monotonic()
     while True:
         status, answer = await connection.ask("GET", "/v1/events/histogram?buckets=10")

@@ -1,4 +1,4 @@
-"""How soon whoever waits for the log hears of what another process has committed."""
+"""Delay until a process that waits for the log sees a commit of another process."""
 
 import asyncio
 import time
@@ -11,8 +11,10 @@ WAIT_SECONDS = 30.0
 
 
 async def measured_waking(conninfo: str) -> list[Figure]:
-    """Two logs as two processes have them: one writes, one waits. From the moment the writer's
-    caller has its answer, which is after the commit."""
+    """Measure two logs, as in two processes: one writes, one waits.
+
+    The time begins when the writer's caller has its answer, after the commit.
+    """
     async with opened_log(conninfo) as writing, opened_log(conninfo) as waiting:
         admissions = Admissions(writing, "waking")
         seconds: list[float] = []

@@ -1,7 +1,8 @@
-"""The same spawn by each way in, in turns: plain HTTP, the tools for models, and the Python client.
+"""The same spawn over plain HTTP, MCP tools, and the Python client, in turns.
 
-The client sends a key with each spawn, so that it may send it again: what that costs the server it
-costs over plain HTTP, too, so that is measured beside."""
+The client sends a key with each spawn, so that it can retry. The server's cost of the key over
+plain HTTP is measured, too.
+"""
 
 import asyncio
 import itertools
@@ -43,7 +44,7 @@ class ToolSpawner:
         self._numbers = itertools.count()
 
     async def spawn(self) -> str:
-        """One accepted spawn; gives the id of its run."""
+        """Spawn a run and return its id."""
         number = next(self._numbers)
         arguments = {"task": TASK, "cleanup": "delete"}
         message = {
@@ -71,7 +72,7 @@ class ClientSpawner:
         self._numbers = itertools.count()
 
     async def spawn(self) -> str:
-        """One accepted spawn; gives the id of its run."""
+        """Spawn a run and return its id."""
         key = requester(f"{self._name}-{next(self._numbers)}")
         accepted = await self._client.spawn(TASK, key, cleanup="delete")
         return accepted.runs[0].run_id
@@ -86,13 +87,13 @@ class BlockingSpawner:
         self._numbers = itertools.count()
 
     async def spawn(self) -> str:
-        """One accepted spawn; gives the id of its run."""
+        """Spawn a run and return its id."""
         key = requester(f"{self._name}-{next(self._numbers)}")
         return self._client.spawn(TASK, key, cleanup="delete").runs[0].run_id
 
 
 def measured_ways(folder: Path, seconds: float) -> list[Figure]:
-    """The milliseconds of a spawn by each way, and how many times those of plain HTTP."""
+    """Return the milliseconds of a spawn by each way, and their ratio to plain HTTP."""
     folder.mkdir(mode=0o711)
     (folder / "data").mkdir(mode=0o711)
     with running_server(folder, configuration=PATIENT) as server:

@@ -1,4 +1,4 @@
-"""How many recorded decisions a second a server decides again, by what is asked of it."""
+"""Recorded decisions that a server replays per second, by kind of request."""
 
 import json
 import time
@@ -11,7 +11,7 @@ from benchmarks.report import Figure
 from benchmarks.server import Server
 
 EVENTS_MAX = 100_000
-"""So many events are gone through, the last ones of the record."""
+"""Maximum number of events to replay, from the end of the log."""
 ROUNDS = 3
 _SUBAGENTS = "/agents/defaults/subagents"
 UNTOUCHED = [{"op": "add", "path": "/agents/list/-", "value": {"id": "newcomer"}}]
@@ -28,8 +28,9 @@ QUESTIONS: Mapping[str, Mapping[str, Any]] = {
 
 
 class Decided(NamedTuple):
-    """How many decisions, in how many seconds, and seconds of a core of server and PostgreSQL, if
-    the system tells; how many were of which verdict."""
+    """Number of decisions, their duration in seconds, processor seconds of server and PostgreSQL if
+    the system reports them, and counts by verdict.
+    """
 
     decisions: int
     seconds: float
@@ -38,8 +39,10 @@ class Decided(NamedTuple):
 
 
 async def measured_what_if(server: Server, title: str, events: int) -> list[Figure]:
-    """Decisions a second by the clock on the wall, for one asker of a server that has nothing else
-    to do; the median of a few rounds, in which the questions take turns."""
+    """Return decisions per second of wall-clock time, for one caller of an otherwise idle server.
+
+    The figure is the median of a few rounds, in which the requests take turns.
+    """
     found: dict[str, list[Decided]] = {name: [] for name in QUESTIONS}
     for _ in range(ROUNDS):
         for name, question in QUESTIONS.items():

@@ -1,4 +1,4 @@
-"""Shifts made by several processes, ready to be stored but for the chain through all of them."""
+"""Shifts made by several processes, ready to be stored except for the hash chain."""
 
 import gc
 import random
@@ -34,7 +34,7 @@ class MadeShift:
 
 
 def planned(events: int, seed: int, log_id: UUID) -> list[Shift]:
-    """So many events in shifts of about equal length."""
+    """Return shifts of about equal length with this many events in all."""
     count = max(1, round(events / SHIFT_EVENTS))
     log_key = random.Random(seed).randbytes(CONTENT_KEY_BYTES)
     shifts: list[Shift] = []
@@ -48,7 +48,7 @@ def planned(events: int, seed: int, log_id: UUID) -> list[Shift]:
 
 
 def made(shift: Shift, kinds: Mapping[str, Sequence[str]]) -> MadeShift:
-    """The rows of a shift. `kinds` are the types of the columns of each table."""
+    """Return the rows of a shift. `kinds` are the column types of each table."""
     # Hardly anything here is part of a circle, and there is much of it to look through.
     gc.disable()
     try:
@@ -79,7 +79,7 @@ def _made(shift: Shift, kinds: Mapping[str, Sequence[str]]) -> MadeShift:
 
 
 def _encode(rows: GatheredRows, kinds: Mapping[str, Sequence[str]], result: MadeShift) -> None:
-    """Encode what is gathered."""
+    """Encode the gathered rows."""
     if rows.events:
         result.events += event_rows(rows.events)
         result.rests += [b"".join(row.fields) for row in rows.events]

@@ -1,7 +1,6 @@
-"""One shift of a history: root sessions that come, and everything they bring about, to its end.
+"""One shift of a history: root sessions and everything that they cause, to its end.
 
-A shift has an exact number of events, so that the position at which the next one begins is known
-before it has begun.
+A shift has an exact number of events, so the first position of the next one is known in advance.
 """
 
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from benchmarks.history.world.simulated_log import Beginning, Sink
 from benchmarks.history.world.society import Society
 
 ROOT_SECONDS = 2.5
-"""A new root session comes so often, on average."""
+"""Mean seconds between two new root sessions."""
 
 ROUNDS_MAX = 5
 THINKING_SECONDS = 25.0
@@ -26,7 +25,7 @@ CLERK_SHARE = 0.04
 TELLING_SHARE = 0.05
 BUSY_EVENTS_TO_COME = 10.0
 RESTING_EVENTS_TO_COME = 3.6
-"""What a life still records, on average, once no new one begins."""
+"""Mean number of events that a life still records once no new one begins."""
 
 RESERVE_EVENTS = 40
 EVENTS_OF_A_PLAIN_LIFE_MAX = 17
@@ -40,8 +39,9 @@ class LengthMissed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """What a shift is made of. Everything in it follows from `seed` and `number`, but for the id
-    of the log, which stands in no event."""
+    """Definition of a shift. Everything follows from `seed` and `number`, except for the id of the
+    log, which is in no event.
+    """
 
     number: int
     seed: int
@@ -70,16 +70,20 @@ class Simulation:
 
     @property
     def left(self) -> int:
-        """How many events are still to be recorded."""
+        """Return the number of events that are still to be recorded."""
         return self._end - self._scheduler.log.position
 
     @property
     def is_over(self) -> bool:
-        """Whether the shift has its length and nobody has anything left to do."""
+        """Return True if the shift has its length and no life is left."""
         return self.left == 0 and self._scheduler.is_over
 
     def step(self) -> None:
-        """Go on by a commit or so. `LengthMissed` when the length cannot be met any more."""
+        """Advance by about one commit.
+
+        Raises:
+            LengthMissed: The exact length is no longer possible.
+        """
         society = self._society
         to_come = (
             BUSY_EVENTS_TO_COME * society.busy_lives
@@ -92,7 +96,7 @@ class Simulation:
         self._scheduler.step()
 
     def _fill_up(self) -> None:
-        """Everybody has come to the end, and a few events are missing."""
+        """Record the few events that are missing when all lives have ended."""
         left = self.left
         if left < REFUSED_EVENTS:
             raise LengthMissed(f"{left} events are left")
@@ -107,7 +111,7 @@ class Simulation:
             self._scheduler.begin(spawn(self._society, asker, fate=Fate.NOT_ALLOWED))
 
     def _comes(self) -> Life[None]:
-        """The configuration of the shift, then root sessions one after the other."""
+        """Activate the shift's configuration, then begin root sessions one after the other."""
         yield from self._society.activation()
         self._society.log.hold(self._watch.streams)
         yield from spawn(self._society, self._watch, fate=Fate.NOT_ALLOWED)
@@ -126,7 +130,7 @@ class Simulation:
         return Asker(session_key=key, agent_id=agent_id, depth=0, actor=actor, root=key)
 
     def _root(self, number: int) -> Life[None]:
-        """A session that spawns in rounds; now and then more at once than it may."""
+        """Live a session that spawns in rounds, sometimes more at once than allowed."""
         random = self._scheduler.random
         is_clerk = random.random() < CLERK_SHARE
         asker = self._asker("clerk" if is_clerk else "main", f"{number:05}")

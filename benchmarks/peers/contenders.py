@@ -1,4 +1,4 @@
-"""The contenders of the comparison: how each is started, and how a life of it is lived."""
+"""Contenders of the comparison: how each is started, and how it lives a life."""
 
 import json
 import os
@@ -34,22 +34,23 @@ Door = Literal["HTTP", "in process"]
 
 
 class Lives(NamedTuple):
-    """Lives of one cell. `cpu_ms` is the processor time of each life in milliseconds, of the
-    contender's program and of its database; None if the system does not tell."""
+    """Lives of one cell. `cpu_ms` is the processor time per life in milliseconds, of the
+    contender's program and of its database; None if the system does not report it.
+    """
 
     timing: Timing
     cpu_ms: Spent | None
 
 
 Cell = Callable[[int, float], Lives]
-"""Measures so many callers for so many seconds."""
+"""Measures this many callers for this many seconds."""
 Meter = Callable[[], Spent | None]
 """Reads the processor time that a contender has used so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A peer behind a door, and in `work` what one of its lives is."""
+    """A peer and its interface; `work` is one of its lives."""
 
     peer: str
     door: Door
@@ -57,7 +58,7 @@ class Contender:
 
     @property
     def name(self) -> str:
-        """As it is called in tables."""
+        """Return the name for tables."""
         return f"{self.peer}, {self.door}"
 
 
@@ -91,8 +92,9 @@ CONTENDERS = (
 
 
 class Place(NamedTuple):
-    """Where contenders work: a folder of this comparison, the folder of their environments, and a
-    PostgreSQL server, with the id of its process, for those who want one."""
+    """Folders of the comparison and of the environments, and a PostgreSQL server with its process
+    id.
+    """
 
     folder: Path
     environments: Path
@@ -102,8 +104,12 @@ class Place(NamedTuple):
 
 @contextmanager
 def started(contender: Contender, place: Place) -> Iterator[Cell]:
-    """A contender at work. `PeerMissing` when it cannot be installed, RuntimeError when it does not
-    start."""
+    """Yield a running contender.
+
+    Raises:
+        PeerMissing: It cannot be installed.
+        RuntimeError: It does not start.
+    """
     with ExitStack() as opened:
         if contender == OWN:
             folder = place.folder / "own"
@@ -249,8 +255,10 @@ def _restate(place: Place, handler: int) -> Iterator[tuple[str, int]]:
 def _process(
     command: list[str], settings: dict[str, str], log: Path
 ) -> "Iterator[subprocess.Popen[str]]":
-    """A program for the time of the block: told to stop by the end of its input, then by signals.
-    It sees no telemetry's address and none of the person's settings but PATH and HOME."""
+    """Run a program during the block; stop it by the end of its input, then by signals.
+
+    It gets no telemetry address, and of the user's settings only PATH and HOME.
+    """
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
     with log.open("w", encoding="utf-8") as words:
         process = subprocess.Popen(
@@ -279,7 +287,11 @@ def _process(
 
 
 def _answer(process: "subprocess.Popen[str]", seconds: float, log: Path) -> dict[str, Any]:
-    """The next line that a program says. RuntimeError, with its last words, when it says none."""
+    """Return the next line of a program.
+
+    Raises:
+        RuntimeError: There is none; has the last lines of its log.
+    """
     assert process.stdout is not None
     late = Timer(seconds, process.kill)
     late.start()
@@ -297,7 +309,7 @@ def _last_words(log: Path) -> str:
 
 
 def _database(conninfo: str, name: str) -> str:
-    """A new database on the server; gives its URL."""
+    """Create a new database on the server. Return its URL."""
     own = "".join(letter if letter.isalnum() else "_" for letter in name.lower())
     with psycopg.connect(conninfo, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(own)))
@@ -305,7 +317,7 @@ def _database(conninfo: str, name: str) -> str:
 
 
 def free_port() -> int:
-    """A port of the loopback that nobody listens on."""
+    """Return an unused port of the loopback interface."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

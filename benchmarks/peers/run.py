@@ -1,6 +1,6 @@
-"""The comparison with peers: `python -m benchmarks.peers.run`. Bounded in time, on data of its own.
+"""Comparison with peers: `python -m benchmarks.peers.run`. Limited in time, on its own data.
 
-Each contender lives the same life of three steps on the same disk, by turns.
+Each contender lives the same life of three steps on the same disk, in turns.
 """
 
 import argparse

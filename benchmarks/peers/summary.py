@@ -1,4 +1,4 @@
-"""What came of the rounds: medians, best, spread and ratios, as a table and as JSON. Pure."""
+"""Results of the rounds: medians, best, spread and ratios, as a table and as JSON. Pure."""
 
 from collections.abc import Mapping, Sequence
 from statistics import median
@@ -10,9 +10,13 @@ from benchmarks.report import aligned
 
 
 class Summary(NamedTuple):
-    """Lives a second of one contender with so many callers, over all rounds. `ratio` is how often
-    as many spawnlog lives: median by median, None for itself. `cpu_ms` is the median processor time
-    of a life in its program and in its database, None if it is unknown."""
+    """Lives per second of one contender with this number of callers, over all rounds.
+
+    Attributes:
+        ratio: Median of spawnlog divided by its own median; None for spawnlog.
+        cpu_ms: Median processor time of a life in its program and in its database, in milliseconds;
+            None if unknown.
+    """
 
     contender: Contender
     callers: int
@@ -29,7 +33,7 @@ Rounds = Mapping[tuple[Contender, int], Sequence[Lives]]
 
 
 def summaries(rounds: Rounds) -> list[Summary]:
-    """One for each contender and number of callers that was measured, by callers."""
+    """Return a summary of each measured contender and number of callers, ordered by callers."""
     medians = {key: median(one.timing.per_second for one in lives) for key, lives in rounds.items()}
     made: list[Summary] = []
     for (contender, callers), lives in sorted(rounds.items(), key=lambda item: item[0][1]):
@@ -65,7 +69,7 @@ HEAD = (
 
 
 def peers_table(found: Sequence[Summary]) -> str:
-    """The summaries as a table."""
+    """Return the summaries as a table."""
     rows = [
         (
             one.contender.peer,
@@ -87,7 +91,7 @@ def peers_document(
     machine: Mapping[str, Any],
     rules: Sequence[str],
 ) -> dict[str, Any]:
-    """Everything for a program; `missing` says why a contender was not measured."""
+    """Return all results as JSON values. `missing` says why a contender was not measured."""
     return {
         "machine": dict(machine),
         "rules": list(rules),

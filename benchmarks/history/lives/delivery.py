@@ -1,4 +1,4 @@
-"""Events of a life from the announcement of its end to the archive."""
+"""Events from the announcement of a run to its archive."""
 
 from collections.abc import Sequence
 
@@ -25,7 +25,7 @@ ACKNOWLEDGE_SECONDS = 20.0
 
 
 def announced(society: Society, child: Child, run: Run) -> Life[None]:
-    """Told to the requester, once nothing below is left to wait for."""
+    """Announce the run to its requester, once nothing below it is left to wait for."""
     stream = run_stream(run.run_id)
     yield from _woken_in_vain(society, child, run)
     while society.log.runs[run.run_id].pending_descendants:
@@ -38,8 +38,7 @@ def announced(society: Society, child: Child, run: Run) -> Life[None]:
 
 
 def _woken_in_vain(society: Society, child: Child, run: Run) -> Life[None]:
-    """A run that has yielded waits for its children; then its session cannot go on, because what it
-    works with is not configured any more, and it is announced after all."""
+    """Wake a yielded run whose agent is no longer configured, so that it is announced after all."""
     stream = run_stream(run.run_id)
     while (run := society.log.runs[run.run_id]).is_paused:
         if run.wake_at is None:
@@ -95,7 +94,7 @@ def _findings(child: Child) -> tuple[ChildFinding, ...]:
 
 
 def acknowledgement_due(society: Society, run: Run) -> float | None:
-    """In how many seconds somebody takes what lies in the inbox; None when nobody does."""
+    """Return in how many seconds the announcement is acknowledged, or None if it is not."""
     inbox = run.inbox
     if inbox is None or inbox.disposition != "inbox" or inbox.acknowledged_at is not None:
         return None
@@ -112,7 +111,7 @@ def acknowledged(society: Society, run: Run) -> Life[None]:
 
 
 def taken(society: Society, child: Child) -> Life[None]:
-    """What is due at once, and the announcement perhaps taken from the inbox."""
+    """Perform due effects, and perhaps acknowledge the announcement."""
     run = yield from _seen_to(society, child)
     due = acknowledgement_due(society, run)
     left = _seconds_left(society, run)
@@ -122,14 +121,14 @@ def taken(society: Society, child: Child) -> Life[None]:
 
 
 def put_away(society: Society, runs: Sequence[Child]) -> Life[None]:
-    """All runs of a session, the newest one first; each makes the one before it due."""
+    """Archive all runs of a session, newest first; each makes the previous one due."""
     for child in reversed(runs):
         if child.run_id in society.log.runs:
             yield from _one_put_away(society, child)
 
 
 def _one_put_away(society: Society, child: Child) -> Life[None]:
-    """Acknowledged perhaps, and archived when its time has come, in either order."""
+    """Archive a run when it is due, and perhaps acknowledge it before or after."""
     run = yield from _seen_to(society, child)
     due, left = acknowledgement_due(society, run), _seconds_left(society, run)
     if due is not None and (left is None or due < left):
@@ -149,7 +148,7 @@ def _one_put_away(society: Society, child: Child) -> Life[None]:
 
 
 def _seen_to(society: Society, child: Child) -> Life[Run]:
-    """Undone and told what is due; gives the run as it is then."""
+    """Perform due undos and hooks. Return the run after them."""
     yield from undone(society, child, society.log.runs[child.run_id])
     yield from told(society, child, society.log.runs[child.run_id])
     yield from delivered(society, child, society.log.runs[child.run_id])
@@ -157,7 +156,7 @@ def _seen_to(society: Society, child: Child) -> Life[Run]:
 
 
 def _seconds_left(society: Society, run: Run) -> float | None:
-    """Until it is archived; None when that has no time."""
+    """Return the seconds until the run is archived, or None if it is never archived."""
     if run.archive_at is None:
         return None
     return (run.archive_at - society.scheduler.now).total_seconds()

@@ -1,4 +1,4 @@
-"""What is made or told outside the log for a few children, how that fails, and how it is unmade."""
+"""Steps and effects of a few children: how they are made, fail, and are undone."""
 
 from application.log.texts import TextStore
 from application.steps.thread_binding import SPARE_SECONDS
@@ -41,11 +41,11 @@ def stepped(
     folder: str,
     text_store: TextStore,
 ) -> Life[tuple[Run, tuple[RunCommand, ...]]]:
-    """Take the steps of the preparation, but for what came of the last one.
+    """Take the steps of the preparation, except for the result of the last one.
 
     Returns:
-        The run then, and the commands that come before what follows, the last of `before` being
-        the start of the preparation. Their texts are in `text_store`.
+        The run then, and the commands that precede the following ones. `before` ends with the start
+            of the preparation; texts of the commands are in `text_store`.
     """
     steps = _steps(society, child, run, folder, text_store)
     if steps:
@@ -120,7 +120,7 @@ def _files_written(run: Run, folder: str) -> list[tuple[BeginStep, TakeStep]]:
 
 
 def not_written(child: Child, run: Run, text_store: TextStore) -> RefuseSpawn | None:
-    """The refusal of a child whose files cannot be written."""
+    """Return the refusal of a child whose files cannot be written, or None."""
     if child.fate is not Fate.FILES_NOT_WRITTEN:
         return None
     return RefuseSpawn(
@@ -133,7 +133,7 @@ def not_written(child: Child, run: Run, text_store: TextStore) -> RefuseSpawn | 
 
 
 def undone(society: Society, child: Child, run: Run) -> Life[None]:
-    """All that is to be undone, the last step first; of a refused spawn not at the first try."""
+    """Undo every due step, last one first. For a refused spawn, the first attempt fails."""
     while (effect := _due(run, "undo")) is not None:
         assert effect.due_at is not None
         yield Wait(max(0.05, (effect.due_at - society.scheduler.now).total_seconds()))
@@ -161,7 +161,7 @@ def hooks_of(society: Society) -> tuple[HookName, ...]:
 
 
 def told(society: Society, child: Child, run: Run) -> Life[None]:
-    """All that is due is told, or tried often enough."""
+    """Perform every due hook call, or park it after its last attempt."""
     while (effect := _due(run, "hook")) is not None:
         assert effect.due_at is not None
         left = (effect.due_at - society.scheduler.now).total_seconds()
@@ -201,8 +201,9 @@ def webhooks_of(society: Society, child: Child, run: Run) -> tuple[str, ...]:
 
 
 def delivered(society: Society, child: Child, run: Run) -> Life[None]:
-    """The announcement is taken by its webhook; of those that nobody hears not before it was
-    parked, and redriven by an operator."""
+    """Deliver the announcement to its webhook. For some fates, it is parked first and redriven by
+    an operator.
+    """
     while (effect := run.effect("webhook", GATEWAY)) is not None and effect.phase != "done":
         text_store = child.text_store(society)
         command: RunCommand

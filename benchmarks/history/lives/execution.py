@@ -1,4 +1,4 @@
-"""What a child does once it is claimed, until it is over."""
+"""Execution of a child, from its claim to its end."""
 
 import hashlib
 import hmac
@@ -43,7 +43,7 @@ YIELD_SHARE = 0.5
 WAITING_SHARE = 0.5
 
 Begin = Callable[[Asker, Child], Life[None]]
-"""A further spawn, by a child's session, on behalf of the child."""
+"""Life of another spawn by a child's session, on behalf of the child."""
 
 
 def claimed(society: Society, child: Child, run: Run) -> Life[Run]:
@@ -61,7 +61,7 @@ def claimed(society: Society, child: Child, run: Run) -> Life[Run]:
 
 
 def executed(society: Society, child: Child, run: Run, works: Life[None] | None) -> Life[Run]:
-    """Start, work, end. `works` is what the child does beside its own work: spawning others."""
+    """Start the run, work, and end it. `works` is the life of its own children."""
     yield Wait(0.01)
     text_store = child.text_store(society)
     try:
@@ -94,7 +94,7 @@ def executed(society: Society, child: Child, run: Run, works: Life[None] | None)
 
 
 def _yielded(society: Society, child: Child, run: Run) -> Life[None]:
-    """An orchestrator that is done before its children may end its turn until they report."""
+    """Yield the turn, as an orchestrator may that is done before its children."""
     own = society.log.sessions.get(run.child_session_key or "")
     waits = run.stage == "started" and run.stop_requested_by is None
     if child.fate is not Fate.SUCCESS or not waits or own is None or not own.unsettled:
@@ -105,7 +105,7 @@ def _yielded(society: Society, child: Child, run: Run) -> Life[None]:
 
 
 def _message_waits(society: Society, child: Child, run: Run) -> Life[None]:
-    """Somebody says something to a session at work; the stop that comes drops it."""
+    """Send a message to the active session; the later stop drops it."""
     text_store = child.text_store(society)
     waits = QueueMessage(
         run_id=society.ids.run_id(),
@@ -124,7 +124,7 @@ def _seconds(society: Society, child: Child) -> float:
 
 
 def _work(society: Society, run: Run, until: datetime) -> Life[None]:
-    """As long as the work takes, or until somebody asks it to stop."""
+    """Work until this time, or until a stop is requested."""
     stream = run_stream(run.run_id)
     while True:
         left = (until - society.scheduler.now).total_seconds()
@@ -228,7 +228,7 @@ def _end(society: Society, child: Child, run: Run, text_store: TextStore) -> End
 
 
 def _sealed(society: Society, child: Child, run: Run) -> TranscriptSeal:
-    """A few lines of transcript; the file that a server would write beside them is not made."""
+    """Return the seal of a short transcript, whose file is not written."""
     said = [society.texts.text(1, 3) for _ in range(society.random.randint(0, 3))]
     if child.result is not None:
         said.append(child.result)
@@ -250,12 +250,12 @@ def _sealed(society: Society, child: Child, run: Run) -> TranscriptSeal:
 
 
 def session_streams(run: Run) -> tuple[str, ...]:
-    """The stream of the run's own session, once it has one."""
+    """Return the stream of the run's own session, if it has one."""
     return (session_stream(run.child_session_key),) if run.child_session_key else ()
 
 
 def asker_of(run: Run) -> Asker:
-    """The run's session as one that spawns."""
+    """Return the run's session as a requester."""
     assert run.child_session_key is not None
     assert run.agent_id is not None
     key = run.child_session_key

@@ -1,4 +1,4 @@
-"""The life of one session from the request for it to its archive, and of those it spawns itself."""
+"""Life of a session from its request to its archive, and of the runs that it spawns."""
 
 from benchmarks.history.lives.delivery import announced, put_away, taken
 from benchmarks.history.lives.effects import told
@@ -40,9 +40,10 @@ def spawn(
     fate: Fate | None = None,
     agent_id: str | None = "",
 ) -> Life[None]:
-    """One spawn of this session and all that comes of it. Without a fate it draws one.
+    """Spawn a child of this session, and live its life. Without a fate, draw one.
 
-    The session is held from now on, whenever the life begins."""
+    The session's state is held from now on, whenever the life begins.
+    """
     society.log.hold(asker.streams)
     return _spawned(society, asker, siblings, fate, agent_id)
 
@@ -87,7 +88,7 @@ def _spawned(
 
 
 def _lives(society: Society, child: Child, run: Run) -> Life[None]:
-    """From the admission to the announcement, or to a refusal."""
+    """Live from the admission to the announcement, or to a refusal."""
     if run.continues is None:
         run = yield from prepared(society, child, run)
     if run.waits_for:
@@ -105,8 +106,11 @@ def _lives(society: Society, child: Child, run: Run) -> Life[None]:
 def _converses(
     society: Society, runs: list[Child], siblings: list[Child] | None, streams: list[str]
 ) -> Life[None]:
-    """Messages after each announcement, the runs of which come to `runs` and what has to be held
-    for them to `streams`. A session that was bound to a thread is closed at last."""
+    """Send messages after each announcement.
+
+    Appends their runs to `runs`, and the streams to hold for them to `streams`. A session that was
+    bound to a thread is closed at the end.
+    """
     first = runs[0]
     count = society.random.randint(1, MESSAGES_MAX)
     for left in reversed(range(count)):
@@ -132,7 +136,7 @@ def _takes_messages(society: Society, last: Child) -> bool:
 
 
 def _crowds(society: Society, asker: Asker) -> Life[None]:
-    """Every place of the session is taken, so that there is none for a message."""
+    """Take every place of the session, so that none is left for a message."""
     for _ in range(society.pinned.configuration.subagent_defaults.max_children_per_agent):
         others = spawn(society, asker, fate=Fate.SUCCESS, agent_id=CROWD_AGENT)
         society.scheduler.begin(others)
@@ -147,7 +151,7 @@ def _said(
     *,
     is_last: bool,
 ) -> Life[None]:
-    """One message, and its run until that is announced."""
+    """Send one message, and live its run until it is announced."""
     first, last = runs[0], society.log.runs[runs[-1].run_id]
     fate = society.random.choices(tuple(GOES_ON), tuple(GOES_ON.values()))[0]
     if first.fate is Fate.CLOSED_AT_WORK and is_last:
@@ -181,7 +185,7 @@ def _said(
 
 
 def _works(society: Society, child: Child, run: Run) -> Life[None] | None:
-    """What a child does with sub-agents of its own; a leaf may try, and is refused."""
+    """Return the life of a child's own sub-agents. A leaf may try to spawn, and is refused."""
     if run.role == "orchestrator" and run.agent_id == "planner":
         return _orchestrates(society, child, run)
     if run.role == "leaf" and society.random.random() < LEAF_TRIES_SHARE:

@@ -1,4 +1,4 @@
-"""What is said to the sessions of a simulation once their runs are announced."""
+"""Messages to sessions of a simulation whose runs are announced."""
 
 from uuid import UUID
 
@@ -33,8 +33,10 @@ from domain.values.record import Stamp, run_stream, session_stream
 def new_message(
     society: Society, first: Child, last: Run, fate: Fate
 ) -> tuple[Child, Submission[StoredAnswer]]:
-    """A message to the session that `first` began and whose last run is `last`: the run it is to
-    become, with this fate, and its submission."""
+    """Return the run that a message becomes, with this fate, and its submission.
+
+    The message goes to the session that `first` began and whose last run is `last`.
+    """
     child = Child(
         asker=first.asker,
         fate=fate,
@@ -51,8 +53,9 @@ def new_message(
 
 
 def new_preamble(society: Society, first: Child, last: Run) -> Submission[None]:
-    """Something else in front of the prompts of the session's later runs; and it has tried to
-    control others, which its tools do not have."""
+    """Return the submission of a new preamble. The session also tries to control others, without
+    the tools for it.
+    """
     assert last.child_session_key is not None
     key, kept = last.child_session_key, first.text_store(society)
     actor = _sender(society, first)
@@ -156,7 +159,7 @@ def _planned(
 
 
 def _sender(society: Society, first: Child) -> Actor:
-    """Whoever spawned the child, as long as it may speak; then somebody else."""
+    """Return the actor that spawned the child, or another one if it may no longer send."""
     own: UUID | None = first.asker.run_id
     if own is None:
         return first.asker.actor

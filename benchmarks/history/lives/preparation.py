@@ -1,4 +1,4 @@
-"""A spawn's way from its admission to its lane, or to a refusal."""
+"""Preparation of a spawn, from its admission to its lane or to a refusal."""
 
 import orjson
 
@@ -45,7 +45,11 @@ OVERRIDES_SHARE = 0.12
 
 
 def prepared(society: Society, child: Child, run: Run) -> Life[Run]:
-    """The run as it is when its preparation is over. Raises `Rejected` when somebody stopped it."""
+    """Return the run after its preparation.
+
+    Raises:
+        Rejected: The run was stopped.
+    """
     if child.fate is Fate.LOST_PREPARATION:
         yield Wait(LEASE_SECONDS)
         resume = ResumePreparation(
@@ -141,7 +145,7 @@ def _finished(
     before: tuple[RunCommand, ...],
     text_store: TextStore,
 ) -> Life[Run]:
-    """Refused, or created and queued."""
+    """Refuse the spawn, or create the child and queue it."""
     agent_id = run.agent_id
     assert agent_id is not None
     configuration = society.pinned.configuration
@@ -182,8 +186,9 @@ def _created(
     before: tuple[RunCommand, ...],
     text_store: TextStore,
 ) -> Life[tuple[Run, tuple[RunCommand, ...]]]:
-    """The run as its steps have brought it, and the commands that create the child, or refuse it
-    where its files cannot be written."""
+    """Return the run after its steps, and the commands that create the child, or refuse it if its
+    files cannot be written.
+    """
     agent_id = run.agent_id
     assert agent_id is not None
     key = child_key(agent_id, str(society.ids.run_id()))
@@ -216,7 +221,7 @@ def _created(
 def _refusal(
     society: Society, child: Child, run: Run, unfit: RefusedChild, text_store: TextStore
 ) -> RefuseSpawn:
-    """A caller that has gone away finds the refusal in its inbox."""
+    """Return the refusal command. A caller that has disconnected finds the refusal in its inbox."""
     refusal = unfit.refusal
     told = society.random.random() < 0.5
     text = None if told else refusal_announcement(run, refusal.text)

@@ -1,4 +1,4 @@
-"""What the sessions of a simulation ask for, and the submissions that record it."""
+"""Requests of the sessions of a simulation, and the submissions that record them."""
 
 import hashlib
 from collections.abc import Sequence
@@ -47,7 +47,9 @@ class Asker:
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """Its own streams and that of the session above, which an end of a child may change."""
+        """Return its own streams and that of the session above, which the end of a child may
+        change.
+        """
         streams = [session_stream(self.session_key)]
         if self.run_id is not None:
             streams.append(run_stream(self.run_id))
@@ -58,8 +60,12 @@ class Asker:
 
 @dataclass(slots=True)
 class Child:
-    """A run as those around it know it. `begun` is what stands in front of its system prompt,
-    `origin` where it was asked for."""
+    """A run as its surroundings know it.
+
+    Attributes:
+        begun: Beginning of its system prompt.
+        origin: Where it was requested.
+    """
 
     asker: Asker
     fate: Fate
@@ -80,7 +86,7 @@ class Child:
     target: UUID | None = None
 
     def text_store(self, society: Society) -> TextStore:
-        """Collects texts of the child's session."""
+        """Return a store for texts of the child's session."""
         return TextStore(self.session_id, self.key, society.ids.event_id)
 
 
@@ -92,9 +98,11 @@ def new_spawn(
     agent_id: str | None = "",
     target: Run | None = None,
 ) -> tuple[Child, Submission[SpawnDecision]]:
-    """A request with this fate, and its admission. With an empty `agent_id` it may be any. It
-    waits for the `target`, when there is one. Who was refused before asks for that again, with
-    other words."""
+    """Return a request with this fate, and the submission of its admission.
+
+    An empty `agent_id` means any agent. The run depends on the `target`, if given. A refused
+    request is sometimes repeated in other words.
+    """
     pinned = society.pinned
     request = _request(society, asker, fate, agent_id)
     holder = society.any_holder()
@@ -206,7 +214,7 @@ def commanded(
     *,
     actor: Actor = SYSTEM,
 ) -> Submission[None]:
-    """Commands to a run, decided in turn and recorded together with the texts they refer to."""
+    """Return the submission of commands to a run, decided in turn and recorded with their texts."""
     return Submission(
         command_id=society.ids.event_id(),
         streams=streams_of(run),

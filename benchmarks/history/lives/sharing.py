@@ -1,4 +1,4 @@
-"""What a few root sessions tell of what was said in them, and share with their families."""
+"""Transcripts and shared contexts of a few root sessions."""
 
 import orjson
 
@@ -26,7 +26,7 @@ KEYS = ("goal", "audience", "deadline")
 def written(
     society: Society, session: Session, text_store: TextStore, by: str
 ) -> tuple[SessionEvent, ...]:
-    """What the owner of a root session writes into its shared context; now and then nothing."""
+    """Return the changes of a root session's shared context; sometimes none."""
     if society.random.random() >= SHARING_SHARE:
         return ()
     keys = society.random.sample(KEYS, society.random.randint(1, len(KEYS)))
@@ -42,7 +42,9 @@ def written(
 def inherited(
     society: Society, run: Run, text_store: TextStore
 ) -> tuple[tuple[SharedKey, ...], tuple[SharedValue, ...]]:
-    """What a run starts with, kept as texts of its own session, and as its prompt shows it."""
+    """Return the shared context that a run starts with, as texts of its own session and as in its
+    prompt.
+    """
     values = society.shared.get(run.requester.session_key)
     requester = society.log.sessions.get(run.requester.session_key)
     if values is None or requester is None or run.child_session_key is None:
@@ -60,7 +62,7 @@ WORDS_A_TOKEN = 0.75
 
 
 def provided(society: Society, asker: Asker) -> Life[None]:
-    """A root session that is on record tells what has been said in it, once."""
+    """Upload the transcript of a recorded root session, once."""
     known = society.log.sessions.get(asker.session_key)
     if known is None or known.transcript is not None:
         return

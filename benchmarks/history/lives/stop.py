@@ -1,4 +1,4 @@
-"""Those who stop a run or a session and all below it."""
+"""Stops of runs and sessions, with everything below them."""
 
 from application.context.prompt_inputs import refusal_announcement
 from application.log.envelope import Actor
@@ -20,8 +20,9 @@ def stop(
     is_of_session: bool = False,
     with_requester: bool = False,
 ) -> Life[None]:
-    """Somebody stops a run and all below it. With `is_of_session` its session is stopped, and those
-    that the session has spawned are stopped together with their requester."""
+    """Stop a run and everything below it. With `is_of_session`, stop its session and the runs that
+    it spawned, too.
+    """
     run = society.log.runs.get(child.run_id)
     if run is None or run.stage in OVER:
         return
@@ -49,8 +50,9 @@ def stop(
 
 
 def stop_session(society: Society, last: Child, by: Actor, reason: str | None) -> Life[None]:
-    """Somebody stops a session of mode `session`, whose last run this is: it is closed first, so
-    that it takes no message meanwhile."""
+    """Stop a session of mode `session`. It is closed first, so that it takes no message
+    meanwhile.
+    """
     run = society.log.runs[last.run_id]
     close = ScheduleArchive(reason="session_closed")
     yield from ask(commanded(society, run, (close,), actor=by))

@@ -1,4 +1,4 @@
-"""A spawn that waits for an earlier one, and a run that waits for those below it."""
+"""Waits of runs for dependencies and for their children."""
 
 from benchmarks.history.lives.requests import Asker, Child, commanded
 from benchmarks.history.world.scheduler import Life, Wait, ask
@@ -14,7 +14,7 @@ POLL_SECONDS = 2.0
 
 
 def awaited(society: Society, asker: Asker) -> Run | None:
-    """The newest run that the session has asked for and that is not over; None when none is."""
+    """Return the newest run that the session requested and that is not over, or None."""
     # They are in the order in which they were created.
     return next(
         (
@@ -27,7 +27,7 @@ def awaited(society: Society, asker: Asker) -> Run | None:
 
 
 def waited(society: Society, child: Child, run: Run) -> Life[Run]:
-    """Until what the run waits for is done, and it is queued, or over because that failed."""
+    """Wait until the run's dependencies are met and it is queued, or it ends because one failed."""
     while (run := society.log.runs[run.run_id]).waits_for and run.stage == "session-created":
         judged = evaluate_dependencies(run, society.log.runs)
         if judged.failed is None and judged.waits_for == run.waits_for:
@@ -50,7 +50,7 @@ def waited(society: Society, child: Child, run: Run) -> Life[Run]:
 
 
 def waits_for_children(society: Society, run: Run) -> Life[None]:
-    """Until all of them are announced or refused, or the run is told to stop."""
+    """Wait until all children are announced or refused, or the run is stopping."""
     assert run.child_session_key is not None
     key, stream = run.child_session_key, run_stream(run.run_id)
     while (own := society.log.runs.get(run.run_id)) is not None:
@@ -60,7 +60,7 @@ def waits_for_children(society: Society, run: Run) -> Life[None]:
 
 
 def refused_for(run: Run, failed: DependencyFailed, child: Child, society: Society) -> Life[Run]:
-    """What it was to wait for failed while it was prepared."""
+    """Refuse a run whose dependency failed during its preparation."""
     text_store = child.text_store(society)
     refuse = RefuseSpawn(
         epoch=run.epoch,

@@ -1,9 +1,8 @@
-"""Stores a history with COPY in one transaction: all of it is there in the end, or nothing.
+"""Store of a history with COPY in one transaction: either all of it becomes visible, or nothing.
 
-Rows are encoded by the caller and sent by a thread, so that the server's work and the simulation's
-go on at the same time. Indexes and constraints are taken away first and made anew, by the
-definitions that the database had, once all rows are there; but for those of the rows that are still
-true, of which a history that has come to its end has few.
+The caller encodes rows and a thread sends them, so that database and simulation work at the same
+time. Indexes and constraints are dropped first and created again, from their definitions, after all
+rows. Rows that are still current keep theirs: a history that has ended has few.
 """
 
 import queue
@@ -106,8 +105,9 @@ class BulkStore:
         self._connection.close()
 
     def store(self, rows: Mapping[str, bytes]) -> None:
-        """Send encoded rows on; waits while too many are on their way. Raises what storing has
-        raised."""
+        """Send encoded rows; wait while too many are on their way. Raises the errors of earlier
+        sends.
+        """
         self._put(rows)
         self._raise_failure()
 
@@ -118,7 +118,7 @@ class BulkStore:
         self._raise_failure()
 
     def commit(self, position: int, recorded_at: datetime, chain_hash: bytes) -> None:
-        """Move the head to the end of what was sent, and make it all visible."""
+        """Move the head to the last sent event, and make everything visible."""
         self.flush()
         self._connection.execute(
             "UPDATE log_head SET position = %s, recorded_at = %s, chain_hash = %s",

@@ -1,8 +1,8 @@
-"""Rows of events for COPY, made of the very bytes that the chain covers.
+"""Rows of events for COPY, made from the bytes that the chain covers.
 
 PostgreSQL's binary COPY puts a four-byte length before each field and 0xFFFFFFFF for an absent one,
-as the chain does. So with the columns in the chain's order a row is what was hashed, but for three
-numbers that are shorter in the table, and the two instants, which PostgreSQL counts from 2000.
+as the chain does. With the columns in the chain's order, a row is the hashed bytes, except for
+three numbers that are shorter in the table and the two instants, which PostgreSQL counts from 2000.
 """
 
 import struct
@@ -21,7 +21,7 @@ _SHORT = struct.Struct(">ih").pack
 
 
 def event_rows(rows: Iterable[StoredRow]) -> list[bytes]:
-    """The rows of `TABLES["events"]`, each without its last column, the hash."""
+    """Return the rows of `TABLES["events"]`, without the last column, the hash."""
     return [_row(row) for row in rows]
 
 
@@ -38,22 +38,25 @@ _LENGTH = struct.Struct(">i").pack
 
 
 def copied(kinds: Sequence[str], columns: Sequence[Sequence[Any]]) -> bytes:
-    """The rows of these columns."""
+    """Return the rows of these columns."""
     start = [struct.pack(">h", len(kinds))] * len(columns[0])
     values = [encoded(kind, column) for kind, column in zip(kinds, columns, strict=True)]
     return b"".join(chain.from_iterable(zip(start, *values, strict=True)))
 
 
 def with_bytes(rows: Sequence[bytes], values: Iterable[bytes]) -> bytes:
-    """All the rows, each with one more column of type bytea."""
+    """Return all rows with another column of type bytea."""
     return b"".join(
         [row + _LENGTH(len(value)) + value for row, value in zip(rows, values, strict=True)]
     )
 
 
 def chain_hashes(previous: bytes, rests: Iterable[bytes]) -> list[bytes]:
-    """The hashes of events one after the other. `rests` are what each covers beside the hash before
-    it: that is encoded where the event is made, by a process that does not know the one before."""
+    """Return the hashes of consecutive events.
+
+    `rests` are the bytes that each hash covers after the previous hash. They are encoded by
+    processes that do not know the previous hash.
+    """
     hashes: list[bytes] = []
     for rest in rests:
         previous = link_hash(previous, rest)

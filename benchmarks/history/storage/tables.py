@@ -1,4 +1,4 @@
-"""What a simulation makes, as rows of the tables: the same ones that the writer would insert."""
+"""Table rows of a simulation, the same that the writer would insert."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Generic, TypeVar
@@ -58,7 +58,7 @@ class OpenSpans(Generic[Key, Row]):
         self._open: dict[Key, RowSpan[Row]] = {}
 
     def take(self, changes: "RowChanges[Key, Row]") -> list[RowSpan[Row]]:
-        """The rows that have ended with an append."""
+        """Return the rows that ended with an append."""
         ended: list[RowSpan[Row]] = []
         for key, position in changes.closed.items():
             before = self._open.pop(key)
@@ -68,12 +68,12 @@ class OpenSpans(Generic[Key, Row]):
         return ended
 
     def release(self, key: Key) -> list[RowSpan[Row]]:
-        """The row of a key that will not change any more."""
+        """Return the current row of a key that will not change anymore."""
         span = self._open.pop(key, None)
         return [] if span is None else [span]
 
     def all(self) -> list[RowSpan[Row]]:
-        """Every row that is still true."""
+        """Return every current row."""
         return list(self._open.values())
 
 
@@ -96,11 +96,11 @@ class GatheredRows:
 
     @property
     def events(self) -> Sequence[StoredRow]:
-        """The events that are gathered."""
+        """Return the gathered events."""
         return self._events
 
     def append(self, batch: Batch) -> None:
-        """One commit's worth."""
+        """Gather the rows of one commit."""
         self._events += batch.events
         self._commits.append((batch.position, batch.recorded_at))
         self._contents += batch.contents
@@ -109,26 +109,27 @@ class GatheredRows:
         self._session_spans += self._sessions.take(batch.rows["sessions"])
 
     def entries(self, entries: Iterable[Entry]) -> None:
-        """Lines of a transcript."""
+        """Gather transcript entries."""
         self._entries += entries
 
     def forget_run(self, run_id: UUID) -> None:
-        """The run's row is true for ever."""
+        """Gather the last row of a run."""
         self._run_spans += self._runs.release(run_id)
 
     def forget_session(self, session_key: str) -> None:
-        """The session's row is true for ever."""
+        """Gather the last row of a session."""
         self._session_spans += self._sessions.release(session_key)
 
     def forget_all(self) -> None:
-        """The history ends here: what is still true stays so."""
+        """Gather every current row, because the history ends here."""
         self._run_spans += self._runs.all()
         self._session_spans += self._sessions.all()
         self._runs, self._sessions = OpenSpans(), OpenSpans()
 
     def taken(self) -> dict[str, Columns]:
-        """What has been gathered beside the events, by table, as columns in the order of `TABLES`.
-        From now on it is gathered anew."""
+        """Return the gathered rows except the events, by table, as columns in the order of
+        `TABLES`. Start again with none.
+        """
         made: dict[str, Columns] = {
             "commits": _turned(self._commits),
             "contents": _content_columns(self._contents),

@@ -1,4 +1,4 @@
-"""The configurations that a generated history is decided under."""
+"""Configurations under which a generated history is decided."""
 
 import json
 from dataclasses import replace
@@ -15,13 +15,13 @@ from infrastructure.outbound.configuration.load import (
 AGENTS = ("main", "planner", "researcher", "coder", "summarizer", "clerk", "reviewer")
 ALLOWED = ("main", "planner", "researcher", "coder", "summarizer", "steward", "archivist")
 WIDTHS = (64, 80, 72)
-"""How many run at a time at each depth, by revision in turn."""
+"""Lane widths per depth; revisions take them in turn."""
 
 ARCHIVE_AFTER_MINUTES = 15
 MODEL = "example/large"
 CHANNEL = "chat"
 GATEWAY = "gateway"
-"""The id of the webhook, and the address on the channel of whoever it is sent announcements for."""
+"""Id of the webhook, and address in the channel of the requesters that it serves."""
 
 EFFECT_ATTEMPTS_MAX = 3
 EFFECT_RETRY_SECONDS_MAX = 300
@@ -99,12 +99,12 @@ def _values(width: int) -> dict[str, Any]:
 
 
 def loaded_configuration(values: object, source: str) -> LoadedConfiguration:
-    """A configuration that stands in no file."""
+    """Return a configuration that is in no file."""
     return load_document(read_text(json.dumps(values), source), source, Path.cwd())
 
 
 def revision(number: int) -> tuple[LoadedConfiguration, PinnedConfiguration]:
-    """The configuration of this revision, the first one being 1."""
+    """Return the configuration of a revision, counted from 1."""
     loaded = loaded_configuration(_values(WIDTHS[(number - 1) % len(WIDTHS)]), "generated")
     loaded = replace(loaded, path=Path("generated.json5"))
     return loaded, PinnedConfiguration(number, loaded.configuration, loaded.stored)

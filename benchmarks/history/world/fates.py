@@ -1,4 +1,4 @@
-"""What may become of a spawn, and how often: exact shares, so that a short history has it all."""
+"""Fates of spawns and their exact shares, so that even a short history has all of them."""
 
 import random
 from enum import StrEnum, auto
@@ -65,20 +65,20 @@ SHARES = {
     Fate.NOT_CONFIGURED: 2,
     Fate.NO_SUCH_THINKING: 1,
 }
-"""Of a hundred spawns."""
+"""Number of each fate in a hundred spawns."""
 
 STOPPED = frozenset({Fate.STOPPED_BY_REQUESTER, Fate.STOPPED_BY_OPERATOR})
 STAYING = frozenset({Fate.PERSISTENT, Fate.BOUND, Fate.CLOSED_AT_WORK})
-"""The sessions of mode `session`: those that are closed by a stop, and one that is left open."""
+"""Fates of sessions of mode `session`: closed by a stop, or left open."""
 
 SENT = frozenset({Fate.HEARD, Fate.UNHEARD, Fate.BOUND})
-"""These are asked for where announcements are sent to a webhook."""
+"""Fates of runs whose announcement goes to a webhook."""
 
 FILES = frozenset({Fate.FILES, Fate.FILES_NOT_WRITTEN})
-"""These are asked for with files."""
+"""Fates of runs with attachments."""
 
 TALKED_TO = frozenset({Fate.TALKED, Fate.TURNED_AWAY, Fate.BOUND, Fate.CLOSED_AT_WORK})
-"""Messages are sent to these once they are announced."""
+"""Fates of runs that get messages once they are announced."""
 
 GOES_ON = {
     Fate.SUCCESS: 10,
@@ -88,7 +88,7 @@ GOES_ON = {
     Fate.LOST_CLAIM: 1,
     Fate.INTERRUPTED: 1,
 }
-"""How the run of a message goes, by weight."""
+"""Weights of the fates of a message's run."""
 
 
 class Deck:
@@ -99,7 +99,7 @@ class Deck:
         self._left: list[Fate] = []
 
     def draw(self) -> Fate:
-        """The next one."""
+        """Return the next fate."""
         if not self._left:
             self._left = [fate for fate, share in SHARES.items() for _ in range(share)]
             self._random.shuffle(self._left)

@@ -1,4 +1,4 @@
-"""Ids and keys of a simulation: the same seed gives the same ones."""
+"""Ids and keys of a simulation, reproducible by their seed."""
 
 import random
 from uuid import UUID
@@ -11,22 +11,22 @@ _V7 = (7 << 76) | (2 << 62)
 
 
 class SeededIdentities:
-    """Implements `Identities`. `now_ms`, the simulation's clock in milliseconds since 1970, stands
-    in front of the ids of events, as it does in a real UUID v7."""
+    """Implements `Identities`. `now_ms`, the simulation's clock in milliseconds since 1970, is the
+    beginning of event ids, as in a real UUID of version 7.
+    """
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
         self.now_ms = 0
 
     def run_id(self) -> UUID:
-        """A UUID v4."""
+        """Return a UUID of version 4."""
         return UUID(int=self._random.getrandbits(128) & _V4_FREE | _V4)
 
     def event_id(self) -> UUID:
-        """A UUID v7."""
+        """Return a UUID of version 7."""
         bits = self._random.getrandbits(74)
         return UUID(int=self.now_ms << 80 | (bits >> 62) << 64 | bits & (1 << 62) - 1 | _V7)
 
     def content_key(self) -> bytes:
-        """A session's key."""
         return self._random.randbytes(CONTENT_KEY_BYTES)

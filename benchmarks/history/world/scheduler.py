@@ -1,4 +1,4 @@
-"""Lives that go on at the same time on a synthetic clock, and the commits their requests share."""
+"""Concurrent lives on a synthetic clock, whose requests share commits."""
 
 import heapq
 import itertools
@@ -24,7 +24,7 @@ COMMIT_SUBMISSIONS_MAX = 32
 
 
 class Wait(NamedTuple):
-    """For so many seconds, or until something is recorded in the stream, whichever is first."""
+    """Wait for this many seconds, or until an event is recorded in the stream."""
 
     seconds: float | None = None
     stream: str | None = None
@@ -35,7 +35,7 @@ Life = Generator[Asked, Any, T]
 
 
 def ask(submission: Submission[T]) -> "Life[Appended[T]]":
-    """What came of a submission; raises what its decision raised."""
+    """Return the result of a submission; raise the error of its decision."""
     outcome = yield submission
     if outcome.error is not None:
         raise outcome.error
@@ -44,7 +44,7 @@ def ask(submission: Submission[T]) -> "Life[Appended[T]]":
 
 
 class _Waiting:
-    """A life that waits; `done` once one of its reasons to go on has come."""
+    """A life that waits; `done` is True once it may continue."""
 
     __slots__ = ("done", "life", "stream")
 
@@ -73,20 +73,20 @@ class LifeScheduler:
 
     @property
     def now(self) -> datetime:
-        """The instant of the synthetic clock."""
+        """Return the time of the synthetic clock."""
         return self._start + timedelta(microseconds=self._microseconds)
 
     @property
     def is_over(self) -> bool:
-        """Whether nobody has anything left to do."""
+        """Return True if no life is left."""
         return not (self._due or self._asked or self._by_stream)
 
     def begin(self, life: "Life[Any]", *, after_seconds: float = 0.0) -> None:
-        """A life that begins then."""
+        """Begin a life after this many seconds."""
         self._wait(_Waiting(life, None), after_seconds)
 
     def step(self) -> None:
-        """Go on until something was committed, or to the next instant at which anybody acts."""
+        """Advance to the next commit, or to the next time at which a life acts."""
         if not self._asked:
             self._move_on()
         taken = [
@@ -154,7 +154,7 @@ class LifeScheduler:
             heapq.heappush(self._due, (at, next(self._numbers), waiting))
 
     def _dispatch(self) -> None:
-        """Claim where somebody waits and there is room."""
+        """Claim the first queued run of each lane with a free slot."""
         width = self.lane_width
         for depth, lane in self.log.lanes.items():
             if lane.waiting and len(lane.running) < width and depth not in self._claiming:

@@ -1,6 +1,6 @@
-"""A log in memory that decides as the writer does: with its very batches, from states at hand.
+"""Log in memory that decides with the writer's batches, from states in memory.
 
-States stay only as long as somebody holds their streams, so that a history of any length fits.
+States are kept only while their streams are held, so that a history of any length fits.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,8 +33,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Where a stretch of a log goes on from: nothing but the last position, the revision of the
-    configuration and the instant, because everything before it has come to its end."""
+    """Beginning of a part of a log: the last position, the configuration revision and the time.
+    Everything before it has ended.
+    """
 
     position: int
     revision: int
@@ -42,34 +43,34 @@ class Beginning:
 
 
 class Sink(Protocol):
-    """Takes what a simulation makes, in order."""
+    """Receiver of the results of a simulation, in order."""
 
     def append(self, batch: Batch) -> None:
-        """One commit's worth."""
+        """Take one commit."""
         ...
 
     def entries(self, entries: Iterable[Entry]) -> None:
-        """Lines of a transcript."""
+        """Take transcript entries."""
         ...
 
     def forget_run(self, run_id: UUID) -> None:
-        """The run will not change any more."""
+        """Forget a run that will not change anymore."""
         ...
 
     def forget_session(self, session_key: str) -> None:
-        """The session will not change any more."""
+        """Forget a session that will not change anymore."""
         ...
 
 
 class Lane:
-    """Who executes and who waits at one depth; the first in line first."""
+    """Running and queued runs of one depth, in order."""
 
     def __init__(self) -> None:
         self.running: dict[UUID, Run] = {}
         self.waiting: dict[UUID, Run] = {}
 
     def take(self, run: Run) -> None:
-        """The run as it is now."""
+        """Update the lane with a run's new state."""
         is_in_lane = run.stage in ("queued", "started")
         if is_in_lane and run.holder is None:
             self.waiting[run.run_id] = run
@@ -102,7 +103,7 @@ class SimulatedLog:
     def append(
         self, submissions: Sequence[Submission[Any]], now: datetime
     ) -> list[SubmissionOutcome]:
-        """Decide and record, as one commit; gives what came of each."""
+        """Decide and record submissions as one commit. Return the outcome of each."""
         batch = Batch(self._loaded(submissions, now), self._mapper, self._ids.event_id)
         outcomes = [batch.decide(one) for one in submissions]
         if batch.events:
@@ -116,7 +117,9 @@ class SimulatedLog:
             self._held[stream] = self._held.get(stream, 0) + 1
 
     def let_go(self, streams: Iterable[str]) -> None:
-        """A state that nobody holds is forgotten: nothing may be asked of it any more."""
+        """Release streams. A state that is not held anymore is forgotten, and cannot be read
+        again.
+        """
         for stream in streams:
             left = self._held.pop(stream) - 1
             if left:

@@ -1,4 +1,4 @@
-"""What all lives of a simulation share: the clock, the log, the configuration, chance, texts."""
+"""Common state of all lives of a simulation: clock, log, configuration, chance, and texts."""
 
 from uuid import UUID
 
@@ -17,9 +17,13 @@ OPERATOR = Actor(kind="token", token="admin")
 
 
 class Society:
-    """One a simulation. `is_closing` asks everybody to begin nothing more. A life rests once it is
-    announced. `shared` are the values of what sessions share, by their keys; `refused` what was
-    refused to them last and is not respawned yet."""
+    """Common state of one simulation.
+
+    Attributes:
+        is_closing: No life begins anything new.
+        shared: Values of shared contexts, by their keys.
+        refused: The last refused request of each session, until it is respawned.
+    """
 
     def __init__(
         self, scheduler: LifeScheduler, log_key: bytes, log_id: UUID, last_revision: int
@@ -42,27 +46,27 @@ class Society:
 
     @property
     def pinned(self) -> PinnedConfiguration:
-        """The active configuration."""
+        """Return the active configuration."""
         assert self._pinned is not None
         return self._pinned
 
     def any_holder(self) -> str:
-        """One of the servers."""
+        """Return a random server."""
         return self.random.choice(self.scheduler.holders)
 
     def other_holder(self, name: str | None) -> str:
-        """A server that is not this one."""
+        """Return a server with another name."""
         return next(one for one in self.scheduler.holders if one != name)
 
     def traceparent(self) -> str | None:
-        """The trace that a caller takes part in, if it does."""
+        """Return the trace context of a caller, or None if it has none."""
         if self.random.random() >= 0.2:
             return None
         trace, span = self.random.getrandbits(128), self.random.getrandbits(64)
         return f"00-{trace:032x}-{span:016x}-01"
 
     def activation(self) -> Life[None]:
-        """The next revision of the configuration becomes the active one."""
+        """Activate the next revision of the configuration."""
         number = self._number
         loaded, pinned = revision(number)
 

@@ -1,4 +1,4 @@
-"""Plausible free texts, from a seeded source: tasks, outputs of scripts, results, errors."""
+"""Plausible texts from a seed: tasks, script outputs, results, and errors."""
 
 import random
 
@@ -26,12 +26,12 @@ class Texts:
         return " ".join(words).capitalize() + "."
 
     def text(self, least: int, most: int) -> str:
-        """So many sentences; no two texts are the same."""
+        """Return a unique text with `least` to `most` sentences."""
         self._number += 1
         chosen = self._random.choices(self._sentences, k=self._random.randint(least, most))
         return f"{' '.join(chosen)} ({self._number})"
 
     def label(self) -> str:
-        """A short name for a run."""
+        """Return a short label for a run."""
         first, second = self._random.sample(_WORDS, 2)
         return f"{first}-{second}"

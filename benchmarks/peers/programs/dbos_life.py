@@ -1,4 +1,4 @@
-"""A life as a DBOS workflow: three steps, each on record before the next begins."""
+"""A life as a DBOS workflow of three steps, each recorded before the next."""
 
 import asyncio
 

@@ -1,5 +1,7 @@
-"""A life as a LangGraph graph of three nodes, with its saver for PostgreSQL. What a node gives is
-on record before the next one begins (`durability="sync"`)."""
+"""A life as a LangGraph graph of three nodes with its PostgreSQL saver.
+
+The result of a node is recorded before the next one begins (`durability="sync"`).
+"""
 
 import asyncio
 from typing import TypedDict

@@ -1,7 +1,6 @@
-"""What every contender's program does: say that it is ready, measure when it is told to, tell.
+"""Common part of the contenders' programs: report readiness, measure on request, report results.
 
-It stands beside the programs and needs nothing but Python, because each of them runs in an
-environment of its own.
+It needs only Python, because each program runs in its own environment.
 """
 
 import asyncio
@@ -17,17 +16,17 @@ TASK = "Count to nothing and say that it is done."
 
 
 def order() -> dict[str, Any]:
-    """What the program was started for: its one argument, as JSON."""
+    """Return the order of the program: its only argument, as JSON."""
     return dict(json.loads(sys.argv[1]))
 
 
 def tell(said: dict[str, Any]) -> None:
-    """A line for whoever started the program."""
+    """Print a line for the parent process."""
     print(json.dumps(said), flush=True)
 
 
 def measured_in_threads(life: Callable[[], object], callers: int, seconds: float) -> dict[str, Any]:
-    """So many threads, each living one life after the other."""
+    """Measure threads that each live one life after the other."""
     latencies: list[float] = []
     ready = threading.Barrier(callers)
 
@@ -50,7 +49,7 @@ def measured_in_threads(life: Callable[[], object], callers: int, seconds: float
 async def measured_in_tasks(
     life: Callable[[], Awaitable[object]], callers: int, seconds: float
 ) -> dict[str, Any]:
-    """So many tasks of one event loop, each living one life after the other."""
+    """Measure tasks of one event loop that each live one life after the other."""
     latencies: list[float] = []
 
     async def repeat(until: float) -> None:
@@ -72,7 +71,7 @@ def answer_in_threads(life: Callable[[], object]) -> None:
 
 
 async def answer_in_tasks(life: Callable[[], Awaitable[object]]) -> None:
-    """The same for a life that is awaited."""
+    """Answer orders by measuring an asynchronous life."""
     tell({"ready": True})
     while line := await asyncio.to_thread(sys.stdin.readline):
         asked = json.loads(line)
